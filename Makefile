@@ -1,0 +1,110 @@
+# Every target sets up what it needs: `make demo` and `make test` work on a fresh checkout.
+# Targets with a `##` are listed by `make help`; the architecture tests hold that they all have one.
+
+VENV   ?= .venv
+# The interpreter to make the environment with. Empty: scripts/setup.sh finds one.
+PYTHON ?=
+# More arguments for pytest or a benchmark: make test ARGS="-k window"
+ARGS   ?=
+
+BIN    := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+# Written when set-up has succeeded; as old as the environment it describes.
+READY       := $(VENV)/.ready
+READY_BENCH := $(VENV)/.ready-bench
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help
+help: ## list the targets
+	@echo "usage: make TARGET [ARGS=\"...\"] [PYTHON=python3.12]"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# --- set-up ---------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(READY) ## make .venv, install headrace in it, see that Java is there
+	@:
+
+$(READY): pyproject.toml scripts/setup.sh
+	@VENV="$(VENV)" PYTHON="$(PYTHON)" sh scripts/setup.sh
+	@touch $@
+
+$(READY_BENCH): $(READY)
+	@VENV="$(VENV)" EXTRAS=dev,bench sh scripts/setup.sh packages
+	@touch $@
+
+# --- run ------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: $(READY) ## run the click-stream example: sessions per user, on a local Spark
+	@$(BIN)/headrace run examples/clickstream_sessions.py $(ARGS)
+
+# --- test -----------------------------------------------------------------------------------------
+
+.PHONY: test
+test: $(READY) ## run all tests but the slow ones
+	@$(PYTEST) --durations=10 $(ARGS)
+
+.PHONY: test-unit
+test-unit: $(READY) ## run the tests that need no Spark
+	@$(PYTEST) -m "not spark and not slow" $(ARGS)
+
+.PHONY: test-slow
+test-slow: $(READY) ## run the slow tests: long runs, kills, many seeds
+	@$(PYTEST) -m slow --timeout=900 --durations=10 $(ARGS) || [ $$? -eq 5 ] # 5: none is marked slow
+
+# --- check ----------------------------------------------------------------------------------------
+
+.PHONY: lint
+lint: $(READY) ## check style, format, spelling and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: format
+format: $(READY) ## repair what ruff can repair
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: type
+type: $(READY) ## check the types
+	$(BIN)/mypy
+
+.PHONY: docs
+docs: $(READY) ## write the generated reference pages again
+	$(BIN)/python -m headrace.config.docs
+
+# --- measure --------------------------------------------------------------------------------------
+
+.PHONY: bench
+bench: $(READY_BENCH) ## measure headrace and compare with the last run
+	$(BIN)/python -m bench.run $(ARGS)
+
+.PHONY: bench-time
+bench-time: $(READY_BENCH) ## measure windows and timers against the keyed running count
+	$(BIN)/python -m bench.time_run $(ARGS)
+
+.PHONY: bench-peers
+bench-peers: $(READY_BENCH) ## measure the same programs on the systems we compare with
+	$(BIN)/python -m bench.peers $(ARGS)
+
+.PHONY: bench-soak
+bench-soak: $(READY_BENCH) ## run thousands of epochs and watch heap, disk and descriptors
+	$(BIN)/python -m bench.soak $(ARGS)
+
+# --- clean ----------------------------------------------------------------------------------------
+
+.PHONY: clean
+clean: ## delete caches, builds and what local Spark runs left behind
+	rm -rf build dist artifacts spark-warehouse metastore_db derby.log
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+.PHONY: distclean
+distclean: clean ## clean, and delete the virtual environment
+	rm -rf $(VENV)

@@ -1,0 +1,210 @@
+#!/bin/sh
+# Makes a checkout ready to run: a Java for Spark, a virtual environment, and headrace installed in it.
+#
+#   scripts/setup.sh [java] [venv] [packages]      all three steps when none is named
+#
+# `make setup` calls it. It is quiet about what is already there. It installs system packages (Java, and
+# Debian's python3-venv) only with apt and only as root; everywhere else it says what to type.
+#
+#   PYTHON               the interpreter to build the environment with; found when empty
+#   VENV                 where the environment goes (.venv)
+#   EXTRAS               the extras to install (dev)
+#   JAVA_HOME            the Java to use, as for Spark itself
+#   HEADRACE_SETUP_APT   "no": never install system packages
+set -eu
+
+cd "$(dirname "$0")/.."
+
+VENV=${VENV:-.venv}
+EXTRAS=${EXTRAS:-dev}
+JAVA_WANTED=17
+
+say() {
+    printf 'headrace: %s\n' "$@"
+}
+
+# Each argument is a line.
+fail() {
+    printf 'headrace: %s\n' "$@" >&2
+    exit 1
+}
+
+have() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+# ------------------------------------------------------------------------------------ system packages
+
+may_use_apt() {
+    [ "${HEADRACE_SETUP_APT:-yes}" != no ] && have apt-get && [ "$(id -u)" -eq 0 ]
+}
+
+# Installs the first of the named packages that apt has; false when there is none or apt fails.
+apt_install_first_of() {
+    apt_log=$(mktemp)
+    # One unreachable source makes update fail while the others are good: let install decide.
+    DEBIAN_FRONTEND=noninteractive apt-get update -qq >"$apt_log" 2>&1 </dev/null || true
+    for package in "$@"; do
+        if DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" \
+            >>"$apt_log" 2>&1 </dev/null; then
+            rm -f "$apt_log"
+            return 0
+        fi
+    done
+    say "apt-get could not install any of: $*" >&2
+    tail -n 5 "$apt_log" | sed 's/^/    /' >&2
+    rm -f "$apt_log"
+    return 1
+}
+
+# ---------------------------------------------------------------------------------------------- Java
+
+# Prints the major version of a java program (8, 11, 17, ...); nothing when it does not run. macOS has a
+# java that only says where to get one, so being there is not enough.
+java_major() {
+    "$1" -version 2>&1 </dev/null | sed -n 's/^[a-z]* version "\(1\.\)\{0,1\}\([0-9][0-9]*\).*/\2/p' | head -n 1
+}
+
+is_java_good() {
+    [ -n "$1" ] && [ "$1" -ge "$JAVA_WANTED" ]
+}
+
+# Prints the home of a good Java that is installed but is not the one on PATH.
+java_elsewhere() {
+    if [ -x /usr/libexec/java_home ]; then
+        /usr/libexec/java_home -v "$JAVA_WANTED+" 2>/dev/null && return
+    fi
+    for home in /usr/lib/jvm/* /opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home \
+        /usr/local/opt/openjdk*/libexec/openjdk.jdk/Contents/Home "$HOME"/.sdkman/candidates/java/current; do
+        if [ -x "$home/bin/java" ] && is_java_good "$(java_major "$home/bin/java")"; then
+            printf '%s\n' "$home"
+            return
+        fi
+    done
+}
+
+how_to_install_java() {
+    if have apt-get; then
+        say "    sudo apt-get update && sudo apt-get install -y openjdk-$JAVA_WANTED-jre-headless" \
+            "    (where apt does not have that one: default-jre-headless)"
+    elif have dnf; then
+        say "    sudo dnf install -y java-21-openjdk-headless"
+    elif have brew; then
+        # shellcheck disable=SC2016  # the user's shell expands it
+        say "    brew install openjdk@$JAVA_WANTED" \
+            '    export JAVA_HOME="$(brew --prefix openjdk@'"$JAVA_WANTED"')/libexec/openjdk.jdk/Contents/Home"'
+    else
+        say "    unpack a JDK $JAVA_WANTED or newer for this system, for example from https://adoptium.net" \
+            "    export JAVA_HOME=/where/it/was/unpacked"
+    fi
+}
+
+ensure_java() {
+    if [ -n "${JAVA_HOME:-}" ]; then
+        major=$(java_major "$JAVA_HOME/bin/java")
+        is_java_good "$major" && return
+        [ -z "$major" ] || major="Java $major"
+        fail "JAVA_HOME is $JAVA_HOME, which has ${major:-no Java that runs}." \
+            "Spark takes its Java from there and needs $JAVA_WANTED or newer." \
+            "Set JAVA_HOME to such a Java, or unset it, and run make again."
+    fi
+
+    major=$(java_major java)
+    is_java_good "$major" && return
+
+    elsewhere=$(java_elsewhere)
+    if [ -n "$elsewhere" ]; then
+        fail "Spark needs Java $JAVA_WANTED or newer. There is one, but not on PATH. Type this and run make again:" \
+            "    export JAVA_HOME=$elsewhere"
+    fi
+    if may_use_apt; then
+        say "Spark needs Java $JAVA_WANTED or newer; installing it with apt-get ..."
+        if apt_install_first_of "openjdk-$JAVA_WANTED-jre-headless" default-jre-headless; then
+            hash -r
+            major=$(java_major java)
+            is_java_good "$major" && return
+        fi
+    fi
+    if [ -n "$major" ]; then
+        say "Spark needs Java $JAVA_WANTED or newer; the java on PATH is $major. Install one:" >&2
+    else
+        say "Spark needs Java $JAVA_WANTED or newer, and there is none on PATH. Install one:" >&2
+    fi
+    how_to_install_java >&2
+    fail "Then run make again."
+}
+
+# -------------------------------------------------------------------------------------------- Python
+
+# $1 runs and is between 3.11 and 3.$2.
+is_python_good() {
+    "$1" -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, $2))" >/dev/null 2>&1 </dev/null
+}
+
+# Sets PYTHON. The plain python3 comes first, since it is what the user sees; then the versions by how
+# widely the dependencies are built for them. pyspark 4.3 names 3.11 to 3.14.
+find_python() {
+    if [ -n "${PYTHON:-}" ]; then
+        is_python_good "$PYTHON" 99 && return
+        fail "PYTHON=$PYTHON is not a Python 3.11 or newer that runs."
+    fi
+    for PYTHON in python3 python3.12 python3.13 python3.11 python3.14 python; do
+        is_python_good "$PYTHON" 14 && return
+    done
+    found=$(python3 --version 2>/dev/null || true)
+    fail "Python 3.11 to 3.14 is needed; python3 on PATH is ${found:-missing}." \
+        "Install one (apt: python3.12 python3.12-venv, dnf: python3.12, brew: python@3.12)" \
+        "and run make again, with PYTHON=/path/to/python if it is not on PATH."
+}
+
+# Debian and Ubuntu leave ensurepip out of python3; without it an environment has no pip.
+ensure_ensurepip() {
+    "$PYTHON" -c 'import ensurepip, venv' >/dev/null 2>&1 && return
+    version=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    prefix=$("$PYTHON" -c 'import sys; print(sys.base_prefix)')
+    if [ "$prefix" = /usr ] && have apt-get; then
+        if may_use_apt; then
+            say "This Python cannot make virtual environments; installing python$version-venv with apt-get ..."
+            if apt_install_first_of "python$version-venv" python3-venv &&
+                "$PYTHON" -c 'import ensurepip, venv' >/dev/null 2>&1; then
+                return
+            fi
+        fi
+        fail "$PYTHON cannot make virtual environments. Type this and run make again:" \
+            "    sudo apt-get update && sudo apt-get install -y python$version-venv"
+    fi
+    fail "$PYTHON (in $prefix) has no ensurepip, so it cannot make virtual environments." \
+        "Run make again with PYTHON=/path/to/another/python."
+}
+
+ensure_venv() {
+    if is_python_good "$VENV/bin/python" 99 && "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+        return
+    fi
+    find_python
+    ensure_ensurepip
+    # What is there, if anything, was left half made or lost the interpreter it was made from.
+    say "Making a virtual environment in $VENV with $("$PYTHON" --version) ..."
+    "$PYTHON" -m venv --clear "$VENV"
+}
+
+install_packages() {
+    if "$VENV/bin/python" -c 'import pyspark' >/dev/null 2>&1; then
+        say "Bringing the packages in $VENV up to date ..."
+    else
+        say "Installing the packages (Spark alone is 400 MB: some minutes the first time) ..."
+    fi
+    "$VENV/bin/python" -m pip install --quiet --no-input --disable-pip-version-check \
+        --editable ".[$EXTRAS]" </dev/null ||
+        fail "pip could not install the packages; its message is above. Run make again to resume."
+}
+
+[ $# -gt 0 ] || set -- java venv packages
+for step in "$@"; do
+    case $step in
+        java) ensure_java ;;
+        venv) ensure_venv ;;
+        packages) install_packages ;;
+        *) fail "unknown step '$step'; there are: java venv packages" ;;
+    esac
+done

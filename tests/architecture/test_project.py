@@ -1,0 +1,219 @@
+"""What holds for the repository as a whole: targets, packages, errors, and what no file may say."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import importlib
+import importlib.metadata
+import inspect
+import pickle
+import re
+import subprocess
+import tomllib
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "headrace"
+
+
+def read_pyproject() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+# --- targets --------------------------------------------------------------------------------------
+
+
+def makefile_targets() -> set[str]:
+    """Targets a user can type: lower case, no pattern, no file."""
+    text = (ROOT / "Makefile").read_text()
+    return set(re.findall(r"^([a-z][a-z-]*):(?!=)", text, flags=re.MULTILINE))
+
+
+def test_make_help_lists_every_target() -> None:
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    described = dict(re.findall(r"^  ([a-z-]+) +(\S.*)$", shown, flags=re.MULTILINE))
+    assert set(described) == makefile_targets()
+
+
+def test_plain_make_shows_the_help() -> None:
+    plain = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert plain.startswith("usage: make")
+
+
+def test_every_target_is_phony_so_that_no_file_can_shadow_it() -> None:
+    phony = set(re.findall(r"^\.PHONY: *([a-z-]+)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    assert phony == makefile_targets()
+
+
+def test_the_ci_script_calls_existing_targets_only() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    called = set(re.findall(r"^ *(?:\w+\) )?run ([a-z-]+)", script, flags=re.MULTILINE))
+    assert {"lint", "type", "test", "test-slow"} <= called <= makefile_targets()
+
+
+def test_contributing_names_existing_targets_only() -> None:
+    named = re.findall(r"`make ([a-z -]+)`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert {target for names in named for target in names.split()} <= makefile_targets()
+
+
+# --- package --------------------------------------------------------------------------------------
+
+
+def test_the_installed_version_is_the_one_in_the_package() -> None:
+    import headrace
+
+    assert importlib.metadata.version("headrace") == headrace.__version__
+
+
+def test_console_scripts_lead_to_callables() -> None:
+    for target in read_pyproject()["project"]["scripts"].values():
+        module, _, function = target.partition(":")
+        assert callable(getattr(importlib.import_module(module), function)), target
+
+
+def test_every_folder_of_the_package_is_a_package_with_a_docstring() -> None:
+    folders = {SOURCE} | {path.parent for path in SOURCE.rglob("*.py")}
+    wrong = []
+    for folder in sorted(folders):
+        init = folder / "__init__.py"
+        if not init.exists():
+            wrong.append(f"{folder.relative_to(ROOT)}: no __init__.py")
+        elif not ast.get_docstring(ast.parse(init.read_text())):
+            wrong.append(f"{init.relative_to(ROOT)}: no docstring")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (SOURCE / "py.typed").exists()
+
+
+def test_every_requirement_says_which_versions_it_was_made_for() -> None:
+    project = read_pyproject()["project"]
+    extras = [name for names in project["optional-dependencies"].values() for name in names]
+    bare = [name for name in [*project["dependencies"], *extras] if not re.search(r"==|>=", name)]
+    assert not bare, f"without a lower end: {bare}"
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def project_files() -> list[Path]:
+    """Files that are in the repository or would be with the next `git add`."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    paths = (ROOT / name for name in listing.stdout.split("\0") if name)
+    return [path for path in paths if path.is_file()]
+
+
+def text_lines() -> Iterator[tuple[str, str]]:
+    """(place, line) for all lines of all text files."""
+    for path in project_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), start=1):
+            yield f"{path.relative_to(ROOT)}:{number}", line
+
+
+#: Written in pieces, or this file would be the first to be found.
+MACHINE_PATH = re.compile(r"(?<![\w.}])/" + r"(?:root|work|home/[a-z]\w*|Users/[A-Za-z]\w*)/")
+REGISTRY = re.compile(
+    r"\b(?:pypi\." + r"org|pythonhosted\." + r"org|repo1?\.maven\." + r"|registry\.npmjs\.|proxy\.golang\.)"
+    r"|--(?:extra-)?index-" + r"url|\bindex-" + r"url *="
+)
+
+
+@pytest.mark.parametrize(
+    ("what", "pattern"),
+    [
+        pytest.param("a path of one machine", MACHINE_PATH, id="machine-path"),
+        pytest.param("a package registry", REGISTRY, id="registry"),
+    ],
+)
+def test_no_file_names(what: str, pattern: re.Pattern[str]) -> None:
+    found = [f"{place}: {line.strip()[:80]}" for place, line in text_lines() if pattern.search(line)]
+    assert not found, f"names {what}:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("text", ["cd /" + "work/x", "'/" + "root/.cache'", "file:///" + "home/ann/in.csv"])
+def test_a_machine_path_is_recognised(text: str) -> None:
+    assert MACHINE_PATH.search(text)
+
+
+@pytest.mark.parametrize("text", ["src/work/x", "${base}/root/x", "/workers/1", "https://host.example/home/"])
+def test_an_innocent_path_is_left_alone(text: str) -> None:
+    assert not MACHINE_PATH.search(text)
+
+
+def test_shell_scripts_are_executable() -> None:
+    scripts = [ROOT / ".ci" / "run", *(ROOT / "scripts").glob("*.sh")]
+    assert [path.name for path in scripts if not path.stat().st_mode & 0o100] == []
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def error_classes() -> list[type[Exception]]:
+    errors = importlib.import_module("headrace.errors")
+    base: type[Exception] = errors.HeadraceError
+    values = [value for _, value in sorted(vars(errors).items())]
+    return [value for value in values if inspect.isclass(value) and issubclass(value, base)]
+
+
+def sample(annotation: Any) -> Any:
+    """A value that is neither the default nor empty, for a constructor parameter of this type."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        return arguments[-1]
+    if origin in (typing.Union, types.UnionType):
+        return sample(next(argument for argument in arguments if argument is not type(None)))
+    if inspect.isclass(annotation) and issubclass(annotation, enum.Enum):
+        return list(annotation)[-1]
+    simple = {str: "some text", int: 3, bool: True, float: 1.5, object: ("a", 1), Any: ("a", 1)}
+    if annotation in simple:
+        return simple[annotation]
+    if origin is not None and issubclass(origin, typing.Iterable):
+        return ["first", "second"]
+    pytest.fail(f"no sample for a parameter of type {annotation}: add one here")
+
+
+def build(kind: type[Exception]) -> Exception:
+    """An error with every parameter given."""
+    constructor: Any = kind.__init__
+    hints = typing.get_type_hints(constructor, vars(importlib.import_module("headrace.errors")))
+    parameters = list(inspect.signature(constructor).parameters.values())[1:]
+    named = {p.name: sample(hints[p.name]) for p in parameters if p.kind is p.KEYWORD_ONLY}
+    in_order = [sample(hints[p.name]) for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return kind(*in_order, **named)
+
+
+def test_there_is_a_tree_of_errors() -> None:
+    assert len(error_classes()) > 5
+
+
+@pytest.mark.parametrize("kind", error_classes(), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
+def test_every_error_survives_the_way_between_processes(kind: type[Exception], protocol: int) -> None:
+    sent = build(kind)
+    received = pickle.loads(pickle.dumps(sent, protocol))
+    assert type(received) is kind
+    assert received.args == sent.args
+    assert vars(received) == vars(sent)
+    assert str(received) == str(sent)
+    for attribute in ("domain", "retryable", "hint"):
+        assert getattr(received, attribute) == getattr(sent, attribute)

@@ -1,0 +1,70 @@
+"""Declaring options of one's own, the way PyFlink writes it; the result is an option like headrace's."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from headrace.config.option import ConfigOption, option
+
+__all__ = ["ConfigOption", "ConfigOptions"]
+
+T = TypeVar("T")
+
+
+class ConfigOptions:
+    """Where the declaration of an option starts.
+
+    Example:
+        >>> retries = ConfigOptions.key("my.retries").int_type().default_value(3)
+        >>> retries.key, retries.default, retries.read("5")
+        ('my.retries', 3, 5)
+    """
+
+    @staticmethod
+    def key(key: str) -> ConfigOptions.OptionBuilder:
+        """Name the option."""
+        return ConfigOptions.OptionBuilder(key)
+
+    class OptionBuilder:
+        """An option that still misses its type."""
+
+        def __init__(self, key: str) -> None:
+            self._key = key
+
+        def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
+            """Take truth values."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, bool)
+
+        def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """Take whole numbers."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, int)
+
+        def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """Take whole numbers."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, int)
+
+        def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            """Take numbers."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
+
+        def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            """Take numbers."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
+
+        def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
+            """Take text."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, str)
+
+    class TypedConfigOptionBuilder(Generic[T]):
+        """An option that still misses its default."""
+
+        def __init__(self, key: str, kind: type[T]) -> None:
+            self._builder = option(key, kind)
+
+        def default_value(self, value: T) -> ConfigOption[T]:
+            """Give the value that counts when nobody sets one."""
+            return self._builder.default(value)
+
+        def no_default_value(self) -> ConfigOption[T | None]:
+            """Leave it unset by default."""
+            return self._builder.no_default()

@@ -1,0 +1,105 @@
+"""The handle a program gets of a job it started, under PyFlink's name.
+
+`JobClient` is what users see; it hands everything to a `JobHandle`, which the runtime implements.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from headrace.common.completable_future import CompletableFuture
+from headrace.common.job_execution_result import JobExecutionResult
+from headrace.common.job_id import JobID
+from headrace.common.job_status import JobStatus
+
+__all__ = ["JobClient", "JobHandle"]
+
+
+class JobHandle(Protocol):
+    """What the runtime offers for a job that was submitted."""
+
+    @property
+    def job_id(self) -> JobID:
+        """The id of the job."""
+
+    def status(self) -> JobStatus:
+        """Say where the job stands, now."""
+
+    def cancel(self) -> Future[None]:
+        """Ask for the job to be cancelled; done when it is over."""
+
+    def stop_with_savepoint(
+        self, *, advance_to_end_of_event_time: bool, savepoint_directory: str | None
+    ) -> Future[str]:
+        """Ask for a savepoint and a graceful end; the result is the savepoint's path."""
+
+    def trigger_savepoint(self, savepoint_directory: str | None) -> Future[str]:
+        """Ask for a savepoint; the result is its path."""
+
+    def accumulators(self) -> dict[str, Any]:
+        """Return the current values of accumulators."""
+
+    def result_future(self) -> Future[JobExecutionResult]:
+        """Return the result to come; its error is that of the job."""
+
+
+class JobClient:
+    """A job that was started and may still run.
+
+    Args:
+        handle: The job, as the runtime knows it.
+    """
+
+    def __init__(self, handle: JobHandle) -> None:
+        self._handle = handle
+
+    def get_job_id(self) -> JobID:
+        """Return the id of the job."""
+        return self._handle.job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """Ask where the job stands."""
+        return CompletableFuture.completed(self._handle.status())
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Cancel the job; done when it is over."""
+        return CompletableFuture(self._handle.cancel())
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """Take a savepoint and end the job.
+
+        Args:
+            advance_to_end_of_event_time: Whether to fire all event-time timers first, as at the end of input.
+            savepoint_directory: Where to write it; the configured place if None.
+
+        Returns:
+            The path of the savepoint, when it is there.
+        """
+        return CompletableFuture(
+            self._handle.stop_with_savepoint(
+                advance_to_end_of_event_time=advance_to_end_of_event_time,
+                savepoint_directory=savepoint_directory,
+            )
+        )
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Take a savepoint while the job goes on.
+
+        Args:
+            savepoint_directory: Where to write it; the configured place if None.
+
+        Returns:
+            The path of the savepoint, when it is there.
+        """
+        return CompletableFuture(self._handle.trigger_savepoint(savepoint_directory))
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """Ask for the current values of accumulators."""
+        return CompletableFuture.completed(self._handle.accumulators())
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """Return the result to come; asking it for `result()` waits for the end of the job."""
+        return CompletableFuture(self._handle.result_future())

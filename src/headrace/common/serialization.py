@@ -1,0 +1,230 @@
+"""Schemas and encoders: how connectors turn records into bytes and back, under PyFlink's names.
+
+A connector calls `serialize` and `deserialize`; a file sink gives an `Encoder` its stream. Users may
+subclass all of them. Formats with a schema (JSON, CSV, Avro) are in `headrace.formats`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, BinaryIO, Protocol
+
+from headrace.common.typeinfo import TypeInformation, Types
+from headrace.common.types import Row
+from headrace.errors import ConfigurationError, FormatError
+
+__all__ = [
+    "BulkWriter",
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "DeserializationSchema",
+    "Encoder",
+    "RowDataBulkWriterFactory",
+    "RowFieldExtractorSchema",
+    "SerializationSchema",
+    "SimpleStringSchema",
+]
+
+
+class SerializationSchema:
+    """Turns records into bytes."""
+
+    def serialize(self, element: Any) -> bytes:
+        """Return a record as bytes.
+
+        Raises:
+            FormatError: If the record cannot be written.
+        """
+        raise NotImplementedError
+
+
+class DeserializationSchema:
+    """Turns bytes into records."""
+
+    def deserialize(self, message: bytes) -> Any:
+        """Return the record that bytes stand for, or None to leave it out.
+
+        Raises:
+            FormatError: If the bytes cannot be read.
+        """
+        raise NotImplementedError
+
+    def is_end_of_stream(self, next_element: Any) -> bool:
+        """Whether a record says that nothing more will come."""
+        return False
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the records."""
+        return Types.PICKLED_BYTE_ARRAY()
+
+
+class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+    r"""Records that are strings.
+
+    Args:
+        charset: How they are encoded.
+
+    Raises:
+        ConfigurationError: If there is no such charset.
+
+    Example:
+        >>> SimpleStringSchema().serialize("Zürich")
+        b'Z\xc3\xbcrich'
+    """
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        self._charset = _known_charset(charset)
+
+    def serialize(self, element: str) -> bytes:
+        """Return the encoded string."""
+        try:
+            return element.encode(self._charset)
+        except (AttributeError, UnicodeEncodeError):
+            raise FormatError(f"expected a str that {self._charset} can write", example=element) from None
+
+    def deserialize(self, message: bytes) -> str:
+        """Return the decoded string."""
+        try:
+            return message.decode(self._charset)
+        except UnicodeDecodeError as error:
+            raise FormatError(f"expected {self._charset}: {error.reason}", example=message) from None
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return STRING."""
+        return Types.STRING()
+
+
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Records that are bytes already."""
+
+    def serialize(self, element: bytes) -> bytes:
+        """Return the bytes."""
+        return _expect_bytes(element, "ByteArraySchema")
+
+    def deserialize(self, message: bytes) -> bytes:
+        """Return the bytes."""
+        return message
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of `bytes`."""
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """Writes one field of a row, which must hold bytes: for the key or the value of a message.
+
+    Args:
+        field_index: The position of the field.
+
+    Raises:
+        ConfigurationError: If the position is negative.
+    """
+
+    def __init__(self, field_index: int) -> None:
+        if field_index < 0:
+            raise ConfigurationError(f"field_index: expected a position from 0; got {field_index}")
+        self._field_index = field_index
+
+    def serialize(self, element: Row | tuple[Any, ...]) -> bytes:
+        """Return the bytes in the field."""
+        try:
+            field = element[self._field_index]
+        except IndexError:
+            raise FormatError(f"there is no field {self._field_index}", example=element) from None
+        return b"" if field is None else _expect_bytes(field, f"field {self._field_index}")
+
+
+class Encoder:
+    r"""Writes records to a file, one after the other.
+
+    Args:
+        encode: Writes one record to a stream.
+
+    Example:
+        >>> import io
+        >>> stream = io.BytesIO()
+        >>> Encoder.simple_string_encoder().encode(("a", 1), stream)
+        >>> stream.getvalue()
+        b"('a', 1)\n"
+    """
+
+    def __init__(self, encode: Callable[[Any, BinaryIO], None]) -> None:
+        self._encode = encode
+
+    def encode(self, element: Any, stream: BinaryIO) -> None:
+        """Write a record."""
+        self._encode(element, stream)
+
+    @staticmethod
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+        """Write records as `str()` shows them, a line each."""
+        return Encoder(_LineEncoder(_known_charset(charset_name)))
+
+
+class _LineEncoder:
+    """A class rather than a closure, so that it pickles."""
+
+    def __init__(self, charset: str) -> None:
+        self._charset = charset
+
+    def __call__(self, element: Any, stream: BinaryIO) -> None:
+        stream.write(f"{element}\n".encode(self._charset))
+
+
+class BulkWriter(Protocol):
+    """Writes many records to a file as a whole, as columnar formats need it."""
+
+    def add_element(self, element: Any) -> None:
+        """Take a record."""
+
+    def flush(self) -> None:
+        """Write what can be written already."""
+
+    def finish(self) -> None:
+        """Write the rest, and what ends the file."""
+
+
+class BulkWriterFactory(ABC):
+    """Makes the writer for each file of a bulk format."""
+
+    @abstractmethod
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        """Make the writer for a file."""
+
+
+class RowDataBulkWriterFactory(BulkWriterFactory):
+    """Makes writers for files of rows.
+
+    Args:
+        create: Makes the writer for a file.
+        row_type: The type of the rows.
+    """
+
+    def __init__(self, create: Callable[[BinaryIO], BulkWriter], row_type: Any) -> None:
+        self._create = create
+        self._row_type = row_type
+
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        """Make the writer for a file."""
+        return self._create(stream)
+
+    def get_row_type(self) -> Any:
+        """Return the type of the rows."""
+        return self._row_type
+
+
+def _known_charset(charset: str) -> str:
+    try:
+        "".encode(charset)
+    except LookupError:
+        raise ConfigurationError(f"unknown charset {charset!r}; UTF-8 is the usual one") from None
+    return charset
+
+
+def _expect_bytes(value: object, where: str) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    raise FormatError(f"{where}: expected bytes", example=value)

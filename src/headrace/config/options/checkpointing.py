@@ -1,0 +1,145 @@
+"""Checkpointing: when snapshots are completed, where they go, and how many are kept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+
+from headrace.config.option import option
+
+__all__ = ["CheckpointingMode", "ExternalizedCheckpointRetention"]
+
+
+class CheckpointingMode(Enum):
+    """What a recovery may do to results; `headrace.datastream` shows it to users."""
+
+    #: Every record counts once in state and in sinks that take part.
+    EXACTLY_ONCE = 0
+    #: Records may count again after a recovery.
+    AT_LEAST_ONCE = 1
+
+
+class ExternalizedCheckpointRetention(Enum):
+    """What happens to the last checkpoint of a job that ends; `headrace.datastream` shows it to users."""
+
+    #: It is deleted when the job is cancelled, and kept when the job fails.
+    DELETE_ON_CANCELLATION = 0
+    #: It is kept when the job is cancelled or fails.
+    RETAIN_ON_CANCELLATION = 1
+    #: It is deleted in any case.
+    NO_EXTERNALIZED_CHECKPOINTS = 2
+
+
+_ALIGNMENT = "barriers are the ends of epochs, so alignment takes no time"
+
+INTERVAL = (
+    option("execution.checkpointing.interval", timedelta)
+    .no_default("no checkpoints")
+    .describe("How often a checkpoint is completed; it falls on the next end of an epoch.")
+    .at_least(timedelta(milliseconds=1))
+)
+DIRECTORY = (
+    option("execution.checkpointing.dir", str)
+    .no_default()
+    .describe(
+        "Where checkpoints are written: a path, or a URI such as `s3://bucket/path` or `hdfs://host/path`."
+    )
+    .deprecates("state.checkpoints.dir")
+)
+SAVEPOINT_DIRECTORY = (
+    option("execution.checkpointing.savepoint-dir", str)
+    .no_default()
+    .describe("Where savepoints are written if the command names no place.")
+    .deprecates("state.savepoints.dir")
+)
+MODE = (
+    option("execution.checkpointing.mode", CheckpointingMode)
+    .default(CheckpointingMode.EXACTLY_ONCE)
+    .describe("Whether sinks publish each result exactly once, or as soon as they have it.")
+)
+TIMEOUT = (
+    option("execution.checkpointing.timeout", timedelta)
+    .default(timedelta(minutes=10))
+    .describe("How long a checkpoint may take before it counts as failed.")
+    .at_least(timedelta(milliseconds=1))
+)
+MIN_PAUSE = (
+    option("execution.checkpointing.min-pause", timedelta)
+    .default(timedelta(0))
+    .describe("The least time between the end of a checkpoint and the start of the next.")
+)
+MAX_CONCURRENT_CHECKPOINTS = (
+    option("execution.checkpointing.max-concurrent-checkpoints", int)
+    .default(1)
+    .describe("How many checkpoints may be under way at a time.")
+    .at_least(1)
+)
+TOLERABLE_FAILED_CHECKPOINTS = (
+    option("execution.checkpointing.tolerable-failed-checkpoints", int)
+    .default(0)
+    .describe("How many checkpoints in a row may fail before the job fails over.")
+    .at_least(0)
+)
+NUM_RETAINED = (
+    option("execution.checkpointing.num-retained", int)
+    .default(1)
+    .describe("How many completed checkpoints are kept.")
+    .deprecates("state.checkpoints.num-retained")
+    .at_least(1)
+)
+RETENTION = (
+    option("execution.checkpointing.externalized-checkpoint-retention", ExternalizedCheckpointRetention)
+    .default(ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS)
+    .describe("Whether the last checkpoint stays when the job ends.")
+)
+RECOVERY_PATH = (
+    option("execution.state-recovery.path", str)
+    .no_default("start empty")
+    .describe("The savepoint or checkpoint the job starts from.")
+    .deprecates("execution.savepoint.path")
+)
+RECOVERY_IGNORE_UNCLAIMED_STATE = (
+    option("execution.state-recovery.ignore-unclaimed-state", bool)
+    .default(False)
+    .describe("Whether a savepoint may hold state of operators that the program no longer has.")
+    .deprecates("execution.savepoint.ignore-unclaimed-state")
+)
+INCREMENTAL = (
+    option("execution.checkpointing.incremental", bool)
+    .default(True)
+    .describe("Whether checkpoints write only what changed.")
+    .deprecates("state.backend.incremental")
+    .without_effect("checkpoints are always incremental")
+)
+SNAPSHOT_COMPRESSION = (
+    option("execution.checkpointing.snapshot-compression", bool)
+    .default(False)
+    .describe("Whether snapshots are compressed.")
+)
+STORAGE = (
+    option("execution.checkpointing.storage", str)
+    .no_default("a file system, if there is a directory")
+    .describe("What kind of place checkpoints are kept in.")
+    .deprecates("state.checkpoint-storage")
+    .one_of("jobmanager", "filesystem")
+)
+UNALIGNED = (
+    option("execution.checkpointing.unaligned.enabled", bool)
+    .default(False)
+    .describe("Whether barriers may overtake records.")
+    .deprecates("execution.checkpointing.unaligned")
+    .without_effect(_ALIGNMENT)
+)
+UNALIGNED_FORCED = (
+    option("execution.checkpointing.unaligned.forced", bool)
+    .default(False)
+    .describe("Whether barriers may overtake records in iterations, too.")
+    .without_effect(_ALIGNMENT)
+)
+ALIGNED_TIMEOUT = (
+    option("execution.checkpointing.aligned-checkpoint-timeout", timedelta)
+    .default(timedelta(0))
+    .describe("How long a checkpoint stays aligned before barriers may overtake records.")
+    .deprecates("execution.checkpointing.alignment-timeout")
+    .without_effect(_ALIGNMENT)
+)

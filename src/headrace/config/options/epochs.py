@@ -1,0 +1,50 @@
+"""Epochs: how much input is processed as one Spark job."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from headrace.config.memory_size import MemorySize
+from headrace.config.option import option
+
+MAX_RECORDS = (
+    option("headrace.epoch.max-records", int)
+    .no_default("only bounded by the target duration")
+    .describe("The most records one source subtask reads in an epoch.")
+    .at_least(1)
+)
+TARGET_DURATION = (
+    option("headrace.epoch.target-duration", timedelta)
+    .default(timedelta(seconds=2))
+    .describe(
+        "How long an epoch should take while there is a backlog; its size is steered towards this. Longer "
+        "epochs cost less per record, shorter ones show results sooner."
+    )
+    .at_least(timedelta(milliseconds=1))
+)
+INITIAL_RECORDS = (
+    option("headrace.epoch.initial-records", int)
+    .default(5_000)
+    .describe("How many records one source subtask reads in the first epoch, before any speed is known.")
+    .at_least(1)
+)
+MAX_BYTES = (
+    option("headrace.epoch.max-bytes", MemorySize)
+    .default(MemorySize.of_mebi_bytes(256))
+    .describe("The most bytes one source subtask reads in an epoch, where the source knows sizes.")
+    .at_least(MemorySize(1))
+)
+IDLE_POLL_INTERVAL = (
+    option("headrace.epoch.idle-poll-interval", timedelta)
+    .default(timedelta(milliseconds=10))
+    .describe("How long to wait before sources are asked again when they had nothing.")
+    .at_least(timedelta(milliseconds=1))
+)
+RETRIES = (
+    option("headrace.epoch.retries", int)
+    .default(3)
+    .describe(
+        "How often an epoch is run again as a whole after losing an executor, before the job fails over."
+    )
+    .at_least(0)
+)

@@ -1,0 +1,153 @@
+"""Execution: how a program is turned into tasks and run."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+
+from headrace.config.option import option
+
+__all__ = ["RuntimeExecutionMode"]
+
+#: Most key groups a job can have; Flink's limit.
+UPPER_BOUND_MAX_PARALLELISM = 1 << 15
+#: Key groups of a job that does not say how many it wants; Flink's least number.
+DEFAULT_MAX_PARALLELISM = 128
+
+
+class RuntimeExecutionMode(Enum):
+    """How a program is executed; `headrace.datastream` shows it to users."""
+
+    #: Results appear and are refined as the input comes in; input may be endless.
+    STREAMING = 0
+    #: All input is there, and only final results are wanted.
+    BATCH = 1
+    #: BATCH if all sources are bounded, else STREAMING.
+    AUTOMATIC = 2
+
+
+RUNTIME_MODE = (
+    option("execution.runtime-mode", RuntimeExecutionMode)
+    .default(RuntimeExecutionMode.STREAMING)
+    .describe(
+        "Whether the program runs as a stream, or as a batch over bounded input. AUTOMATIC takes BATCH if "
+        "every source is bounded."
+    )
+)
+TARGET = (
+    option("execution.target", str)
+    .default("spark")
+    .describe(
+        "What runs the job. `spark` is all there is; Flink's targets, such as `local` or `yarn-application`, "
+        "are accepted, and `headrace.spark.master` chooses what they choose there."
+    )
+)
+PARALLELISM = (
+    option("parallelism.default", int)
+    .no_default("the number of cores")
+    .describe("How many subtasks an operator has that does not set its own parallelism.")
+    .at_least(1)
+    .at_most(UPPER_BOUND_MAX_PARALLELISM)
+)
+
+
+def _is_unset_or_positive(value: int) -> str | None:
+    return None if value == -1 or value >= 1 else "a number from 1, or -1 to leave it open"
+
+
+MAX_PARALLELISM = (
+    option("pipeline.max-parallelism", int)
+    .default(-1)
+    .describe(
+        "The number of key groups keyed state is cut into, and so the highest parallelism a job can ever be "
+        f"rescaled to. It is kept in savepoints. -1 leaves it open, which means {DEFAULT_MAX_PARALLELISM}."
+    )
+    .at_most(UPPER_BOUND_MAX_PARALLELISM)
+    .checked_by(_is_unset_or_positive)
+)
+NAME = (
+    option("pipeline.name", str).no_default().describe("The name of the job, where `execute()` gives none.")
+)
+OPERATOR_CHAINING = (
+    option("pipeline.operator-chaining.enabled", bool)
+    .default(True)
+    .describe("Whether neighbouring operators run in one task, without an exchange between them.")
+    .deprecates("pipeline.operator-chaining")
+)
+OBJECT_REUSE = (
+    option("pipeline.object-reuse", bool)
+    .default(False)
+    .describe("Whether functions promise not to keep or change what they were given.")
+)
+AUTO_WATERMARK_INTERVAL = (
+    option("pipeline.auto-watermark-interval", timedelta)
+    .default(timedelta(milliseconds=200))
+    .describe(
+        "How often periodic watermarks are emitted within a slice of input. 0 turns them off: watermarks "
+        "then come only from generators that emit on events."
+    )
+    .without_effect(
+        "watermarks come at the end of every batch, so that an epoch that runs again sees the same"
+    )
+)
+BUFFER_TIMEOUT = (
+    option("execution.buffer-timeout.interval", timedelta)
+    .default(timedelta(milliseconds=100))
+    .describe("How long a record may wait in a buffer before it is handed on.")
+    .deprecates("execution.buffer-timeout")
+    .without_effect("records are handed on when their part of an epoch ends")
+)
+GLOBAL_JOB_PARAMETERS = (
+    option("pipeline.global-job-parameters", dict[str, str])
+    .default({})
+    .describe("Names and values that every function can read from its runtime context.")
+)
+AUTO_GENERATE_UIDS = (
+    option("pipeline.auto-generate-uids", bool)
+    .default(True)
+    .describe(
+        "Whether operators without a uid get one from their place in the graph. If false, a program with an "
+        "operator without a uid is refused."
+    )
+)
+LATENCY_TRACKING_INTERVAL = (
+    option("metrics.latency.interval", timedelta)
+    .default(timedelta(0))
+    .describe("How often sources send markers that measure latency on their way. 0 turns them off.")
+)
+TASK_CANCELLATION_INTERVAL = (
+    option("task.cancellation.interval", timedelta)
+    .default(timedelta(seconds=30))
+    .describe("How long to wait between two tries to cancel a task.")
+    .without_effect("Spark ends the tasks of a cancelled job")
+)
+TASK_CANCELLATION_TIMEOUT = (
+    option("task.cancellation.timeout", timedelta)
+    .default(timedelta(minutes=3))
+    .describe("How long a task may take to end after it was cancelled. 0 waits for ever.")
+    .without_effect("Spark ends the tasks of a cancelled job")
+)
+CLOSURE_CLEANER = (
+    option("pipeline.closure-cleaner-level", str)
+    .default("RECURSIVE")
+    .describe("How Java closures are cleaned.")
+    .one_of("NONE", "TOP_LEVEL", "RECURSIVE")
+    .without_effect("functions are pickled by value")
+)
+GENERIC_TYPES = (
+    option("pipeline.generic-types", bool)
+    .default(True)
+    .describe("Whether values of undeclared type may be pickled.")
+)
+FORCE_KRYO = (
+    option("pipeline.force-kryo", bool)
+    .default(False)
+    .describe("Whether Java objects are serialized with Kryo.")
+    .without_effect("values are serialized by their declared type, or pickled")
+)
+FORCE_AVRO = (
+    option("pipeline.force-avro", bool)
+    .default(False)
+    .describe("Whether Java objects are serialized with Avro.")
+    .without_effect("values are serialized by their declared type, or pickled")
+)

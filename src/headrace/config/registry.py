@@ -1,0 +1,137 @@
+"""All keys headrace knows: every option of `headrace.config.options`, and the prefixes it lets pass.
+
+A key is one of four things: an option (under its own or a former key), an entry of a map option
+(`pipeline.global-job-parameters.team`), a setting for Spark (`spark.*`, handed over untouched), or a key of
+Flink that has no meaning here and is ignored. Everything else is an error, with the nearest known key
+named.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from headrace.config import options
+from headrace.config.option import ConfigOption
+from headrace.config.options.flink_only import IGNORED_PREFIXES
+from headrace.errors import ConfigurationError
+
+__all__ = ["PASS_THROUGH_PREFIXES", "KnownKey", "Registry", "known_options", "subjects"]
+
+#: Keys that start so belong to Spark.
+PASS_THROUGH_PREFIXES: Final = ("spark.",)
+
+
+@dataclass(frozen=True)
+class KnownKey:
+    """What a key stands for: `option` or `ignored_because` is set, or neither for Spark's keys."""
+
+    key: str
+    option: ConfigOption[Any] | None = None
+    #: For an entry of a map option: the name of the entry.
+    entry: str | None = None
+    ignored_because: str | None = None
+
+    @property
+    def is_deprecated(self) -> bool:
+        """Whether an option was named by a former key."""
+        return self.option is not None and self.entry is None and self.key != self.option.key
+
+
+class Registry:
+    """Options by key.
+
+    Args:
+        known: The options.
+        pass_through: Prefixes of keys that are kept as text and not looked at.
+        ignored: Prefixes of keys that are accepted without effect, each with the reason.
+
+    Raises:
+        ValueError: If two options share a key, former keys included.
+    """
+
+    def __init__(
+        self,
+        known: Iterable[ConfigOption[Any]],
+        *,
+        pass_through: Iterable[str] = PASS_THROUGH_PREFIXES,
+        ignored: Mapping[str, str] = IGNORED_PREFIXES,
+    ) -> None:
+        self._options: dict[str, ConfigOption[Any]] = {}
+        self._by_any_key: dict[str, ConfigOption[Any]] = {}
+        self._pass_through = tuple(pass_through)
+        self._ignored = dict(ignored)
+        for each in known:
+            self._options[each.key] = each
+            for key in (each.key, *each.deprecated_keys):
+                if key in self._by_any_key:
+                    raise ValueError(f"two options have the key {key!r}")
+                self._by_any_key[key] = each
+        self._maps = tuple(each for each in self if each.form.name == "map")
+
+    def __iter__(self) -> Iterator[ConfigOption[Any]]:
+        return iter(self._options.values())
+
+    def __len__(self) -> int:
+        return len(self._options)
+
+    def is_pass_through(self, key: str) -> bool:
+        """Whether the key belongs to Spark."""
+        return key.startswith(self._pass_through)
+
+    def is_map(self, key: str) -> bool:
+        """Whether the key names an option whose value is a map."""
+        found = self._by_any_key.get(key)
+        return found is not None and found in self._maps
+
+    def look_up(self, key: str) -> KnownKey:
+        """Find out what a key stands for.
+
+        Raises:
+            ConfigurationError: If nobody knows the key. The hint names the nearest one.
+        """
+        found = self._by_any_key.get(key)
+        if found is not None:
+            return KnownKey(key, option=found)
+        if self.is_pass_through(key):
+            return KnownKey(key)
+        for each in self._maps:
+            if key.startswith(each.key + "."):
+                return KnownKey(key, option=each, entry=key[len(each.key) + 1 :])
+        for prefix, reason in self._ignored.items():
+            if key == prefix or (prefix.endswith(".") and key.startswith(prefix)):
+                return KnownKey(key, ignored_because=reason)
+        raise ConfigurationError(f"unknown configuration key {key!r}", hint=self._advice(key))
+
+    def nearest(self, key: str) -> str | None:
+        """Name the known key that looks most like this one, if any does."""
+        matches = difflib.get_close_matches(key, self._options, n=1, cutoff=0.6)
+        return matches[0] if matches else None
+
+    def _advice(self, key: str) -> str:
+        nearest = self.nearest(key)
+        if nearest is not None:
+            return f"did you mean {nearest!r}?"
+        return "docs/configuration.md lists all keys; settings for Spark start with 'spark.'"
+
+
+def subjects() -> dict[str, list[ConfigOption[Any]]]:
+    """List the options by subject: the modules of `headrace.config.options`, in order of their names."""
+    found = {}
+    for info in pkgutil.iter_modules(options.__path__):
+        module = importlib.import_module(f"{options.__name__}.{info.name}")
+        declared = [each for each in vars(module).values() if isinstance(each, ConfigOption)]
+        if declared:
+            found[info.name] = declared
+    return found
+
+
+@cache
+def known_options() -> Registry:
+    """Return the registry of everything headrace can be told."""
+    return Registry(each for declared in subjects().values() for each in declared)

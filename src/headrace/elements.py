@@ -1,0 +1,61 @@
+"""The elements of a stream: runs of records, and the events that stand between them.
+
+Everything that crosses a chain or the exchange is one of these, in stream order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+#: The watermark that says no more records will come (Flink's ``Watermark.MAX_WATERMARK``).
+MAX_WATERMARK = 2**63 - 1
+#: The watermark before any has been seen.
+MIN_WATERMARK = -(2**63)
+
+
+class Batch:
+    """Records between two events: values and, when the stream has time, one timestamp each."""
+
+    __slots__ = ("timestamps", "values")
+
+    def __init__(self, values: list[Any], timestamps: list[int | None] | None = None) -> None:
+        self.values = values
+        #: Event timestamps in ms, as many as values; None when no record of the batch has one.
+        self.timestamps = timestamps
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Batch({self.values!r}, {self.timestamps!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Batch):
+            return NotImplemented
+        return self.values == other.values and self.timestamps == other.timestamps
+
+    __hash__ = None  # type: ignore[assignment]  # a mutable carrier, never a key
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """No record with a timestamp at or before this one is expected any more."""
+
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """Whether a channel takes part in the watermark (active) or is left out of the minimum (idle)."""
+
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfInput:
+    """The channel will carry nothing more, ever: Flink's EndOfData."""
+
+
+Event = Watermark | StreamStatus | EndOfInput
+Element = Batch | Event

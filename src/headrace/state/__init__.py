@@ -1,0 +1,1 @@
+"""Keyed and operator state: descriptors, tables, the local store, change files, handles."""

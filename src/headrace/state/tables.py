@@ -1,0 +1,327 @@
+"""The tables behind keyed state: the host's copy of each state, and what one epoch read and wrote of it.
+
+A key is read from the store when it is first touched, worked on as a plain Python object, and written out once, at
+the end of the epoch, if it was touched. What was decoded stays for the next epoch as long as this worker is the one
+that runs the subtask again; that is a short cut only.
+
+Values are the caller's own objects, as with Flink's heap backend: what is changed in place is kept. So that results do
+not depend on where epochs end, values that can be changed in place are compared with their stored form at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+from headrace.common.codec import value_codec
+from headrace.errors import StateError
+from headrace.state import entries
+from headrace.state.changes import Column, column_of
+from headrace.state.entries import KeyScheme
+from headrace.state.isolation import is_all_atoms, is_immutable
+from headrace.state.keys import encode_key
+from headrace.state.store import LocalStore
+
+_ABSENT = object()
+
+
+class _NoKey:
+    """Stands where no key is: whoever looks for its state is told so."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        raise StateError(
+            "keyed state was used where there is no current key",
+            hint="use it for records of the keyed stream; not in open(), nor for broadcast records",
+        )
+
+
+NO_KEY = _NoKey()
+
+
+class CurrentKey:
+    """The key whose record is being processed; shared by all states of an operator."""
+
+    __slots__ = ("key",)
+
+    def __init__(self) -> None:
+        self.key: Any = NO_KEY
+
+
+class StateTable(Protocol):
+    """One state of one operator: what of it was read and written since the epoch began."""
+
+    def begin(self, store: LocalStore, *, is_current: bool) -> None:
+        """Start an epoch; what was decoded before holds only if ``is_current``."""
+
+    def take_changes(self, version: int) -> Column:
+        """Return the touched entries, encoded, as they will be at ``version``."""
+
+    def settle(self, cache_entries: int) -> None:
+        """The changes are written down: keep what may be kept decoded."""
+
+
+class EntryTable:
+    """A state with one value per key: value, reducing and aggregating state."""
+
+    def __init__(self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any) -> None:
+        self._name = name
+        self._current = current
+        self._scheme = scheme
+        self._encode, self._decode = value_codec(type_info)
+        self._store: LocalStore | None = None
+        self._fetch: Callable[[bytes], bytes | None] = lambda key: None
+        #: Values updated in this epoch; None is a removal.
+        self.written: dict[Any, Any] = {}
+        #: Values as stored that cannot be changed in place.
+        self._read: dict[Any, Any] = {}
+        #: Values as stored that can, with their stored form.
+        self._borrowed: dict[Any, tuple[Any, bytes]] = {}
+
+    def begin(self, store: LocalStore, *, is_current: bool) -> None:
+        self._store = store
+        self._fetch = store.reader(self._name)
+        self.written.clear()
+        self._borrowed.clear()
+        if not is_current:
+            self._read.clear()
+
+    def get(self) -> Any:
+        """Return the current key's value, or None."""
+        key = self._current.key
+        value = self.written.get(key, _ABSENT)
+        if value is not _ABSENT:
+            return value
+        value = self._read.get(key, _ABSENT)
+        return value if value is not _ABSENT else self._load(key)
+
+    def put(self, value: Any) -> None:
+        """Set the current key's value; None removes it."""
+        self.written[self._current.key] = value
+
+    def _load(self, key: Any) -> Any:
+        borrowed = self._borrowed.get(key)
+        if borrowed is not None:
+            return borrowed[0]
+        stored = self._fetch(self._scheme.storage_key(key))
+        if stored is None:
+            self._read[key] = None
+            return None
+        value = self._decode(stored)
+        if is_immutable(value):
+            self._read[key] = value
+        else:
+            self._borrowed[key] = (value, stored)
+        return value
+
+    def take_changes(self, version: int) -> Column:
+        for key, (value, stored) in self._borrowed.items():
+            if key not in self.written and self._encode(value) != stored:
+                self.written[key] = value
+        keys = self._scheme.storage_keys(list(self.written))
+        encode = self._encode
+        return column_of(keys, [None if value is None else encode(value) for value in self.written.values()])
+
+    def settle(self, cache_entries: int) -> None:
+        if len(self._read) + len(self.written) > cache_entries:
+            self._read.clear()
+        elif is_all_atoms(map(type, self.written.values())):
+            self._read.update(self.written)
+        else:
+            for key, value in self.written.items():
+                if is_immutable(value):
+                    self._read[key] = value
+                else:
+                    self._read.pop(key, None)
+        self.written.clear()
+        self._borrowed.clear()
+
+    def values(self) -> Iterator[Any]:
+        """Yield every value of the subtask in storage order, changes of this epoch included."""
+        stored = self._store.scan(self._name) if self._store is not None else ()
+        merged = {key: self._decode(value) for key, value in stored}
+        written_keys = self._scheme.storage_keys(list(self.written))
+        merged.update(zip(written_keys, self.written.values(), strict=True))
+        for key in sorted(merged):
+            if merged[key] is not None:
+                yield merged[key]
+
+
+class ListTable:
+    """A list per key, stored in chunks: what an epoch appends is a chunk of its own, so appending never reads."""
+
+    def __init__(self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any) -> None:
+        self._name = name
+        self._current = current
+        self._scheme = scheme
+        self._store: LocalStore | None = None
+        #: Elements appended to lists that were not read yet.
+        self._appended: dict[Any, list[Any]] = {}
+        #: Whole lists, with the storage keys and values of the chunks they came from.
+        self._whole: dict[Any, tuple[list[Any], dict[bytes, bytes]]] = {}
+        # Elements of a chunk are encoded together, which is why the element type does not matter here.
+        self._encode, self._decode = value_codec(None)
+
+    def begin(self, store: LocalStore, *, is_current: bool) -> None:
+        self._store = store
+        self._appended.clear()
+        self._whole.clear()
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append to the current key's list."""
+        key = self._current.key
+        whole = self._whole.get(key)
+        if whole is not None:
+            whole[0].extend(values)
+        else:
+            self._appended.setdefault(key, []).extend(values)
+
+    def read(self) -> list[Any]:
+        """Return the current key's list itself."""
+        return self._load(self._current.key)[0]
+
+    def replace(self, values: list[Any]) -> None:
+        """Put another list in place."""
+        chunks = self._load(self._current.key)[1]
+        self._whole[self._current.key] = (values, chunks)
+
+    def _load(self, key: Any) -> tuple[list[Any], dict[bytes, bytes]]:
+        whole = self._whole.get(key)
+        if whole is None:
+            prefix = self._scheme.prefix(key)
+            chunks = dict(self._store.scan(self._name, prefix)) if self._store is not None else {}
+            elements = [element for chunk in chunks.values() for element in self._decode(chunk)]
+            elements += self._appended.pop(key, ())
+            whole = self._whole[key] = (elements, chunks)
+        return whole
+
+    def take_changes(self, version: int) -> Column:
+        changed: dict[bytes, bytes | None] = {}
+        for key, added in self._appended.items():
+            changed[entries.chunk_key(self._scheme.prefix(key), version)] = self._encode(added)
+        for key, (elements, chunks) in self._whole.items():
+            encoded = self._encode(elements) if elements else None
+            if encoded is None:
+                changed.update(dict.fromkeys(chunks))
+            elif len(chunks) != 1 or next(iter(chunks.values())) != encoded:
+                changed.update(dict.fromkeys(chunks))
+                changed[entries.chunk_key(self._scheme.prefix(key), version)] = encoded
+        return column_of(list(changed), list(changed.values()))
+
+    def settle(self, cache_entries: int) -> None:
+        self._appended.clear()
+        self._whole.clear()
+
+
+class _OpenMap:
+    """What is known of one key's map in this epoch."""
+
+    __slots__ = ("borrowed", "is_complete", "known", "removed", "written")
+
+    def __init__(self) -> None:
+        #: Entries as they are now, as far as read or written; sorted only when iterated.
+        self.known: dict[Any, Any] = {}
+        self.written: set[Any] = set()
+        self.removed: dict[Any, None] = {}
+        self.borrowed: dict[Any, bytes] = {}
+        #: Whether all stored entries have been read.
+        self.is_complete = False
+
+
+class MapTable:
+    """A map per key, an entry at a time: a large map costs what is touched of it.
+
+    Iteration is in the order of the encoded map keys (numbers and strings ascending), in every epoch the same.
+    """
+
+    def __init__(self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any) -> None:
+        self._name = name
+        self._current = current
+        self._scheme = scheme
+        self._encode, self._decode = value_codec(type_info)
+        self._store: LocalStore | None = None
+        self._fetch: Callable[[bytes], bytes | None] = lambda key: None
+        self._open: dict[Any, _OpenMap] = {}
+
+    def begin(self, store: LocalStore, *, is_current: bool) -> None:
+        self._store = store
+        self._fetch = store.reader(self._name)
+        self._open.clear()
+
+    def get(self, map_key: Any) -> Any:
+        opened = self._opened()
+        if map_key in opened.known:
+            return opened.known[map_key]
+        if opened.is_complete or map_key in opened.removed:
+            return None
+        stored = self._fetch(entries.map_key(self._scheme.prefix(self._current.key), map_key))
+        if stored is None:
+            return None
+        return self._remember(opened, map_key, entries.unpack_map_value(stored))
+
+    def contains(self, map_key: Any) -> bool:
+        """Whether the current key's map has the entry, also one whose value is None."""
+        return self.get(map_key) is not None or map_key in self._opened().known
+
+    def put(self, map_key: Any, value: Any) -> None:
+        opened = self._opened()
+        opened.known[map_key] = value
+        opened.written.add(map_key)
+        opened.removed.pop(map_key, None)
+
+    def remove(self, map_key: Any) -> None:
+        opened = self._opened()
+        opened.known.pop(map_key, None)
+        opened.written.discard(map_key)
+        opened.borrowed.pop(map_key, None)
+        opened.removed[map_key] = None
+
+    def clear(self) -> None:
+        for map_key in list(self.complete()):
+            self.remove(map_key)
+
+    def complete(self) -> dict[Any, Any]:
+        """Return all entries of the current key, in order."""
+        opened = self._opened()
+        if not opened.is_complete:
+            prefix = self._scheme.prefix(self._current.key)
+            for _, stored in self._store.scan(self._name, prefix) if self._store is not None else ():
+                map_key, value = entries.unpack_map_entry(stored)
+                if map_key not in opened.known and map_key not in opened.removed:
+                    self._remember(opened, map_key, value)
+            opened.is_complete = True
+        ordered = sorted(opened.known, key=encode_key)
+        return {map_key: opened.known[map_key] for map_key in ordered}
+
+    def _opened(self) -> _OpenMap:
+        key = self._current.key
+        opened = self._open.get(key)
+        if opened is None:
+            opened = self._open[key] = _OpenMap()
+        return opened
+
+    def _remember(self, opened: _OpenMap, map_key: Any, stored: bytes) -> Any:
+        value = self._decode(stored)
+        opened.known[map_key] = value
+        if not is_immutable(value):
+            opened.borrowed[map_key] = stored
+        return value
+
+    def take_changes(self, version: int) -> Column:
+        changed: dict[bytes, bytes | None] = {}
+        for key, opened in self._open.items():
+            prefix = self._scheme.prefix(key)
+            for map_key, stored in opened.borrowed.items():
+                if map_key not in opened.written and self._encode(opened.known[map_key]) != stored:
+                    opened.written.add(map_key)
+            for map_key in opened.written:
+                value = self._encode(opened.known[map_key])
+                storage_key = entries.map_key(prefix, map_key)
+                changed[storage_key] = entries.pack_map_entry(map_key, value)
+            for map_key in opened.removed:
+                changed[entries.map_key(prefix, map_key)] = None
+        return column_of(list(changed), list(changed.values()))
+
+    def settle(self, cache_entries: int) -> None:
+        self._open.clear()

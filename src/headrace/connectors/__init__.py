@@ -1,0 +1,5 @@
+"""Where records come from and where they go: one module or folder a connector, `base` for all.
+
+Programs find them under PyFlink's names in `headrace.datastream.connectors`. Nothing is imported here: a
+worker that reads numbers does not pay for file systems.
+"""

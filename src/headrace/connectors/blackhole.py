@@ -1,0 +1,29 @@
+"""A sink that takes everything and keeps nothing: for measuring the rest of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.connectors.base import Sink, SinkWriter, WriterContext
+from headrace.elements import Batch
+
+
+@dataclass(frozen=True)
+class BlackholeSink(Sink):
+    """Discards records."""
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return _Discard()
+
+
+class _Discard(SinkWriter):
+    def write(self, value: Any, timestamp: int | None) -> None:
+        """Nothing is kept."""
+
+    def write_batch(self, batch: Batch) -> None:
+        """Nothing is kept."""
+
+    def prepare_commit(self) -> Sequence[Any]:
+        return ()

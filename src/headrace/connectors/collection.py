@@ -1,0 +1,144 @@
+"""A source over elements that the program holds: `env.from_collection`.
+
+The elements are pickled once, in chunks, when the source is declared. What cannot be shipped is found
+there, and a reader unpickles only the chunks its slice touches.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from headrace.connectors.base import (
+    BATCH_RECORDS,
+    Boundedness,
+    Slice,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitProgress,
+)
+from headrace.elements import Batch
+from headrace.errors import JobDefinitionError, shorten
+
+if TYPE_CHECKING:
+    from headrace.common.typeinfo import TypeInformation
+
+_SPLIT = SourceSplit("collection")
+
+
+class CollectionSource(Source):
+    """Reads the elements of a collection, in order and once.
+
+    There is one split, so one subtask reads everything. The elements are copied: what happens to them after
+    the declaration does not matter.
+
+    Args:
+        elements: What to read. Every element must pickle.
+        type_info: The type of the elements, for those who build the stream.
+
+    Raises:
+        JobDefinitionError: An element does not pickle; the message names its index.
+
+    Example:
+        >>> source = CollectionSource(["to", "be"])
+        >>> len(source)
+        2
+    """
+
+    def __init__(self, elements: Sequence[Any], type_info: TypeInformation | None = None) -> None:
+        elements = list(elements)
+        self.type_info = type_info
+        self._count = len(elements)
+        self._chunks = tuple(_pack(elements, start) for start in range(0, len(elements), BATCH_RECORDS))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __repr__(self) -> str:
+        return f"CollectionSource({self._count} elements)"
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Bounded."""
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        """Make the driver's half; there is one split whatever the parallelism."""
+        return _CollectionEnumerator(self._count)
+
+    def create_reader(self) -> SourceReader:
+        """Make the worker's half."""
+        return _CollectionReader(self._chunks, self._count)
+
+
+def _pack(elements: list[Any], start: int) -> bytes | list[Any]:
+    """Pickle a chunk, or leave it to what ships the job if a class of the script itself is in it.
+
+    Such a class is known by reference to `__main__`, and a worker has another `__main__`. The job's own
+    pickler writes it by value.
+    """
+    chunk = elements[start : start + BATCH_RECORDS]
+    try:
+        data = pickle.dumps(chunk, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # an element's own __reduce__ may raise anything
+        index = _first_that_fails(chunk)
+        raise JobDefinitionError(
+            f"CollectionSource: element {start + index} does not pickle: {shorten(chunk[index])}: {error}",
+            hint="elements travel to other processes: use plain data, or classes from the top of a module",
+        ) from error
+    return chunk if b"__main__" in data else data
+
+
+def _first_that_fails(chunk: list[Any]) -> int:
+    for index, element in enumerate(chunk):
+        try:
+            pickle.dumps(element, protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception:  # noqa: BLE001
+            return index
+    return 0
+
+
+class _CollectionEnumerator(SplitEnumerator):
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._new = [_SPLIT] if count else []
+
+    def discover(self) -> Sequence[SourceSplit]:
+        found, self._new = self._new, []
+        return found
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._new
+
+    def start_position(self, split: SourceSplit) -> int:
+        return 0
+
+    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice:
+        return Slice(split, position, min(position + max_records, self._count))
+
+
+class _CollectionReader(SourceReader):
+    def __init__(self, chunks: Sequence[bytes | list[Any]], count: int) -> None:
+        self._chunks = chunks
+        self._count = count
+        self._position = 0
+
+    def read(self, piece: Slice) -> Iterator[Batch]:
+        self._position = piece.start
+        end = self._count if piece.end is None else piece.end
+        while self._position < end:
+            number, offset = divmod(self._position, BATCH_RECORDS)
+            packed = self._chunks[number]
+            part = slice(offset, offset + end - self._position)
+            # A copy either way: what is done to an element must not show when it is read again.
+            values = pickle.loads(packed)[part] if isinstance(packed, bytes) else deepcopy(packed[part])
+            self._position += len(values)
+            yield Batch(values)
+
+    def progress(self) -> SplitProgress:
+        return SplitProgress(self._position, self._position >= self._count)

@@ -1,0 +1,191 @@
+"""A source of made-up records: a function from an index to a record, bounded or endless, as fast as allowed.
+
+The record is a function of its index, so a slice that is read again holds the same records. Subtasks take
+turns in the indexes (0, p, 2p, …; 1, p+1, …), so that time derived from an index advances alike in all of
+them. Flink's `DataGeneratorSource` gives each subtask a contiguous range instead.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import length_hint
+from typing import TYPE_CHECKING, Any, cast
+
+from headrace.connectors.base import (
+    BATCH_RECORDS,
+    Boundedness,
+    Slice,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitProgress,
+)
+from headrace.elements import Batch
+from headrace.errors import JobDefinitionError, UserFunctionError
+
+if TYPE_CHECKING:
+    from headrace.common.typeinfo import TypeInformation
+
+
+@dataclass(frozen=True)
+class DataGeneratorSource(Source):
+    """Makes records by calling a function with 0, 1, 2 and so on.
+
+    Args:
+        generator_function: Takes an index and returns the record. It must return the same record for the same
+            index: after a failure it is asked again. Seed randomness with the index.
+        count: How many records to make over all subtasks; None means without end.
+        rate_per_second: At most how many records a second over all subtasks; None means as fast as the job
+            takes them. A job that has fallen behind catches up: record k is due k / rate seconds after the
+            start.
+        type_info: The type of the records, for those who build the stream.
+
+    Raises:
+        JobDefinitionError: An argument is out of its range.
+
+    Example:
+        >>> source = DataGeneratorSource(lambda index: f"record-{index}", count=1000, rate_per_second=50)
+        >>> source.boundedness
+        <Boundedness.BOUNDED: 'BOUNDED'>
+    """
+
+    generator_function: Callable[[int], Any]
+    count: int | None
+    rate_per_second: float | None = None
+    type_info: TypeInformation | None = None
+
+    # Endless splits do not finish and make room: all that a subtask has are read side by side.
+    concurrent_splits = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.generator_function):
+            raise JobDefinitionError(
+                f"DataGeneratorSource: generator_function must be callable; got {self.generator_function!r}"
+            )
+        if self.count is not None and self.count < 0:
+            raise JobDefinitionError(f"DataGeneratorSource: count must not be negative; got {self.count}")
+        rate = self.rate_per_second
+        if rate is not None and not 0 < rate < math.inf:
+            raise JobDefinitionError(
+                f"DataGeneratorSource: rate_per_second must be greater than 0; got {rate}",
+                hint="leave it out to read as fast as possible",
+            )
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Bounded by `count`, if there is one."""
+        return Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else Boundedness.BOUNDED
+
+    def create_enumerator(
+        self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
+    ) -> SplitEnumerator:
+        """Make the driver's half. The clock, in seconds, is what the rate is measured with."""
+        return _GeneratorEnumerator(self.count, self.rate_per_second, parallelism, clock)
+
+    def create_reader(self) -> SourceReader:
+        """Make the worker's half."""
+        return _GeneratorReader(self.generator_function)
+
+
+@dataclass(frozen=True)
+class _StrideSplit(SourceSplit):
+    """Indexes `first`, `first + stride`, …; a position counts them."""
+
+    first: int
+    stride: int
+    #: How many there are; None means without end.
+    length: int | None
+
+
+def _length(first: int, count: int | None, stride: int) -> int | None:
+    return None if count is None else len(range(first, count, stride))
+
+
+class _GeneratorEnumerator(SplitEnumerator):
+    def __init__(
+        self, count: int | None, rate: float | None, parallelism: int, clock: Callable[[], float]
+    ) -> None:
+        self._new = [
+            _StrideSplit(f"{first}+{parallelism}n", first, parallelism, _length(first, count, parallelism))
+            for first in range(parallelism if count is None else min(parallelism, count))
+        ]
+        self._rate = rate
+        self._clock = clock
+        self._started = clock()
+        #: Where each split stood when it was first planned; the rate counts from there.
+        self._origins: dict[str, int] = {}
+        #: When each split that had to wait has its next record due, in seconds of the clock.
+        self._due: dict[str, float] = {}
+
+    def restore(self, splits: Sequence[SourceSplit]) -> None:
+        if splits:
+            self._new = []
+
+    def discover(self) -> Sequence[SourceSplit]:
+        found, self._new = self._new, []
+        return found
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._new
+
+    def start_position(self, split: SourceSplit) -> int:
+        return 0
+
+    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
+        part = cast(_StrideSplit, split)
+        end = position + max_records
+        if part.length is not None:
+            end = min(end, part.length)
+        if self._rate is not None and end > position:
+            end = min(end, self._allowed(part, position, self._rate))
+            if end <= position:
+                return None
+        return Slice(split, position, end)
+
+    def _allowed(self, split: _StrideSplit, position: int, rate: float) -> int:
+        """Return the position up to which records are due by now, and note when the next one is."""
+        # A restart under another parallelism keeps splits and strides, hence the sum of the splits' rates.
+        own_rate = rate / split.stride
+        origin = self._origins.setdefault(split.split_id, position)
+        allowed = origin + math.floor((self._clock() - self._started) * own_rate)
+        if allowed > position:
+            self._due.pop(split.split_id, None)
+        else:
+            self._due[split.split_id] = self._started + (position + 1 - origin) / own_rate
+        return allowed
+
+    def next_discovery_delay(self) -> float | None:
+        if not self._due:
+            return None
+        return max(0.0, min(self._due.values()) - self._clock())
+
+
+class _GeneratorReader(SourceReader):
+    def __init__(self, function: Callable[[int], Any]) -> None:
+        self._function = function
+        self._progress = SplitProgress(0, is_finished=False)
+
+    def read(self, piece: Slice) -> Iterator[Batch]:
+        split = cast(_StrideSplit, piece.split)
+        for start in range(piece.start, piece.end, BATCH_RECORDS):
+            end = min(start + BATCH_RECORDS, piece.end)
+            first, after = (split.first + position * split.stride for position in (start, end))
+            yield Batch(self._generate(range(first, after, split.stride)))
+        self._progress = SplitProgress(piece.end, split.length is not None and piece.end >= split.length)
+
+    def _generate(self, indexes: range) -> list[Any]:
+        function = self._function
+        remaining = iter(indexes)
+        try:
+            return [function(index) for index in remaining]
+        except Exception as error:
+            index = indexes[-length_hint(remaining) - 1]
+            raise UserFunctionError.from_exception(error, record=index) from error
+
+    def progress(self) -> SplitProgress:
+        return self._progress

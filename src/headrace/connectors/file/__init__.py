@@ -1,0 +1,46 @@
+"""Text files as source and sink, on every file system that `pyarrow.fs` reaches.
+
+    source:  _paths (what is there)  ->  source (splits, planning)  ->  _lines (bytes to lines)
+    sink:    sink (stage, rename into place)  with  _buckets (directories), _policies (names, rolling)
+
+The names here are PyFlink's, of `pyflink.datastream.connectors.file_system`.
+"""
+
+from __future__ import annotations
+
+from headrace.connectors.file._buckets import BucketAssigner
+from headrace.connectors.file._policies import (
+    DefaultRollingPolicy,
+    FileCompactor,
+    FileCompactStrategy,
+    OnCheckpointRollingPolicy,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from headrace.connectors.file.sink import FileSink, StreamingFileSink
+from headrace.connectors.file.source import (
+    BulkFormat,
+    FileEnumeratorProvider,
+    FileSource,
+    FileSourceBuilder,
+    FileSplitAssignerProvider,
+    StreamFormat,
+)
+
+__all__ = [
+    "BucketAssigner",
+    "BulkFormat",
+    "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
+    "FileEnumeratorProvider",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "OnCheckpointRollingPolicy",
+    "OutputFileConfig",
+    "RollingPolicy",
+    "StreamFormat",
+    "StreamingFileSink",
+]

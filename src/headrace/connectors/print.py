@@ -1,0 +1,91 @@
+"""Records on the driver's standard output: `stream.print()`.
+
+Writers format, the committer prints, so lines appear once, in the order of epochs and subtasks, where the
+program was started. Flink prints on the task managers instead.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.connectors.base import Committable, Committer, Sink, SinkWriter, WriterContext
+from headrace.elements import Batch
+
+
+@dataclass(frozen=True)
+class PrintSink(Sink):
+    """Prints records, each on a line, after the checkpoint that covers them.
+
+    The prefix follows Flink: `identifier:subtask> `, the subtask counted from 1 and only where there are
+    several. A driver that is lost while it prints prints those lines again when it is back.
+
+    Args:
+        identifier: What to begin each line with; None means nothing.
+        to_stderr: Whether to print to the standard error.
+
+    Example:
+        >>> sink = PrintSink("words")
+        >>> writer = sink.create_writer(WriterContext(subtask=1, parallelism=4, epoch=0, attempt_id="a"))
+        >>> writer.write("to", None)
+        >>> sink.create_committer().commit([Committable(1, 0, p) for p in writer.prepare_commit()])
+        words:2> to
+    """
+
+    identifier: str | None = None
+    to_stderr: bool = False
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """Make the worker's half."""
+        return _PrintWriter(_prefix(self.identifier or "", context))
+
+    def create_committer(self) -> Committer:
+        """Make the driver's half."""
+        return _PrintCommitter(self.to_stderr)
+
+
+def _prefix(identifier: str, context: WriterContext) -> str:
+    # Flink's PrintSinkOutputWriter.open
+    number = str(context.subtask + 1) if context.parallelism > 1 else ""
+    prefix = ":".join(filter(None, (identifier, number)))
+    return f"{prefix}> " if prefix else ""
+
+
+class _PrintWriter(SinkWriter):
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._lines: list[str] = []
+
+    def write(self, value: Any, timestamp: int | None) -> None:
+        self._lines.append(f"{self._prefix}{value!s}\n")
+
+    def write_batch(self, batch: Batch) -> None:
+        prefix = self._prefix
+        self._lines += [f"{prefix}{value!s}\n" for value in batch.values]
+
+    def prepare_commit(self) -> Sequence[str]:
+        lines, self._lines = self._lines, []
+        return ["".join(lines)] if lines else []
+
+    def abort(self) -> None:
+        self._lines = []
+
+
+class _PrintCommitter(Committer):
+    def __init__(self, to_stderr: bool) -> None:
+        self._to_stderr = to_stderr
+        #: Epoch and subtask printed last. Commits come in this order, so what is not after it has been
+        #: printed.
+        self._printed = (-1, -1)
+
+    def commit(self, committables: Sequence[Committable]) -> None:
+        # Looked up now: a program may have put something else in its place.
+        stream = sys.stderr if self._to_stderr else sys.stdout
+        for committable in committables:
+            marker = (committable.epoch, committable.subtask)
+            if marker > self._printed:
+                stream.write(committable.payload)
+                self._printed = marker
+        stream.flush()

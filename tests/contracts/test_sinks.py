@@ -1,0 +1,160 @@
+"""Every sink against the contract of sinks: output that is aborted, lost, committed, committed again."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.common.serialization import Encoder
+from headrace.connectors.base import (
+    Committable,
+    Committer,
+    DeliveryGuarantee,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
+from headrace.connectors.collect import CollectSink, open_collector
+from headrace.connectors.file import BucketAssigner, FileSink
+from headrace.connectors.function_source import FunctionSink
+from headrace.connectors.print import PrintSink
+from headrace.testing.contracts import ContractViolation, check_sink
+
+EPOCHS = [["a", "b", "c", "d", "e"], ["f"], [], [f"word-{i}" for i in range(50)]]
+
+
+def lines_below(folder: Path) -> list[str]:
+    return [
+        line
+        for path in folder.rglob("*")
+        if path.is_file() and path.parent.name != ".staging"
+        for line in path.read_text().splitlines()
+    ]
+
+
+@pytest.mark.parametrize(
+    "assigner", [BucketAssigner.base_path_bucket_assigner(), BucketAssigner.date_time_bucket_assigner()]
+)
+def test_the_file_sink_keeps_the_contract(tmp_path, assigner):
+    encoder = Encoder.simple_string_encoder()
+    sink = FileSink.for_row_format(str(tmp_path), encoder).with_bucket_assigner(assigner).build()
+
+    check_sink(sink, EPOCHS, published=lambda: lines_below(tmp_path))
+
+
+def test_the_print_sink_keeps_the_contract(capsys):
+    printed: list[str] = []
+
+    def published() -> list[str]:
+        printed.extend(line.partition("> ")[2] for line in capsys.readouterr().out.splitlines())
+        return printed
+
+    check_sink(PrintSink("words"), EPOCHS, published, is_marked=False)
+
+
+def test_the_collect_sink_keeps_the_contract():
+    collected: list[str] = []
+    with open_collector("contract") as collector:
+
+        def published() -> list[str]:
+            while collector._waiting:
+                collected.append(next(collector))
+            collected.extend(collector._current)
+            return collected
+
+        check_sink(CollectSink("contract"), EPOCHS, published)
+
+
+WRITTEN: list[Any] = []
+
+
+def test_the_function_sink_writes_at_least_once():
+    WRITTEN.clear()
+
+    check_sink(
+        FunctionSink(write_down), EPOCHS, published=lambda: WRITTEN, guarantee=DeliveryGuarantee.AT_LEAST_ONCE
+    )
+
+
+def write_down(value: Any) -> None:
+    WRITTEN.append(value)
+
+
+# --- the check itself -----------------------------------------------------------------------------
+
+PUBLISHED: list[Any] = []
+
+
+@dataclass(frozen=True)
+class Faulty(Sink):
+    """Publishes to a list, with one fault."""
+
+    fault: str
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return FaultyWriter(self.fault)
+
+    def create_committer(self) -> Committer | None:
+        return None if self.fault == "no committer" else FaultyCommitter(self.fault)
+
+
+class FaultyWriter(SinkWriter):
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+        self.rows: list[Any] = []
+
+    def write(self, value: Any, timestamp: int | None) -> None:
+        self.rows.append(value)
+        if self.fault == "writes at once":
+            PUBLISHED.append(value)
+
+    def prepare_commit(self) -> Sequence[Any]:
+        return [self.rows[1:] if self.fault == "loses the first" else self.rows]
+
+
+DONE: set[Any] = set()
+
+
+class FaultyCommitter(Committer):
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+        self.done = set() if fault == "forgets what it published" else DONE
+
+    def commit(self, committables: Sequence[Committable]) -> None:
+        for committable in committables:
+            marker = (committable.epoch, committable.subtask)
+            if marker not in self.done:
+                PUBLISHED.extend(committable.payload)
+            if self.fault != "has no marker":
+                self.done.add(marker)
+
+
+@pytest.fixture(autouse=True)
+def nothing_published() -> None:
+    PUBLISHED.clear()
+    DONE.clear()
+
+
+def test_a_faultless_sink_passes():
+    check_sink(Faulty("none"), EPOCHS, partial(operator.getitem, PUBLISHED, slice(None)))
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("no committer", "needs a committer"),
+        ("writes at once", "epoch 1, before the commit: there but not expected"),
+        ("loses the first", r"epoch 1, committed: missing: \['a', 'b'\]"),
+        ("has no marker", "epoch 1, committed again: there but not expected"),
+        ("forgets what it published", "epoch 1, committed by a new committer: there but not expected"),
+    ],
+)
+def test_the_check_finds_faults(fault, message):
+    with pytest.raises(ContractViolation, match=message):
+        check_sink(Faulty(fault), EPOCHS, published=lambda: list(PUBLISHED))

@@ -1,0 +1,1 @@
+"""What a task runs: the operators of the DataStream API, from batches to batches."""

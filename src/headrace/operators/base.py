@@ -1,0 +1,105 @@
+"""The contract between a task and the operators it runs.
+
+A task hands an operator *batches*: runs of records between two events of the stream. An operator works on the
+whole list and emits lists, so the cost of a call is paid per batch, not per record; what a user sees is still one
+record at a time, in order. Events (watermarks) arrive between batches, exactly where they stood in the stream.
+
+    declaration (frozen, pickled with the job)  --build()-->  operator (kept by a worker from epoch to epoch)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from headrace.elements import Batch, Event, StreamStatus, Watermark
+from headrace.operators.context import OperatorContext
+
+#: A key selector as the runtime sees it: record in, key out.
+KeyOf = Callable[[Any], Any]
+
+
+class Output(Protocol):
+    """Where an operator's results go: the next operators of the chain, and the exchange."""
+
+    def emit(self, batch: Batch) -> None:
+        """Hand on records of the main output."""
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        """Hand on records of a side output."""
+
+    def emit_event(self, event: Event) -> None:
+        """Hand on a watermark or status to every output."""
+
+
+@dataclass(frozen=True)
+class EpochPlace:
+    """Which epoch an operator is in, and which try at it."""
+
+    epoch: int
+    #: Unique: what a failed try has staged is never mistaken for this one's.
+    attempt_id: str
+
+
+class Operator:
+    """What a task runs. Subclasses override what they care about.
+
+    ``open`` is called once per worker, so that what is dear to set up is set up once. Then, for each epoch the worker
+    gets: ``begin_epoch``, batches and events in stream order, ``finish`` if all inputs have ended for good,
+    ``end_epoch`` at the barrier. ``close`` when the worker lets go of the subtask, or after a failure.
+    """
+
+    #: Set by the task before ``open``.
+    output: Output
+
+    def open(self, context: OperatorContext) -> None:
+        """Get ready: build state handles, open the user function."""
+
+    def begin_epoch(self, place: EpochPlace) -> None:
+        """An epoch begins; the state is at the version it starts from."""
+
+    def process(self, batch: Batch) -> None:
+        """Take records of the (first) input."""
+        raise NotImplementedError
+
+    def process_second(self, batch: Batch) -> None:
+        """Take records of the second input."""
+        raise NotImplementedError
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Take the combined watermark of all inputs; timers fire here."""
+        self.output.emit_event(Watermark(timestamp))
+
+    def process_status(self, *, is_active: bool) -> None:
+        """All inputs have fallen idle, or one of them is active again."""
+        self.output.emit_event(StreamStatus(active=is_active))
+
+    def advance_processing_time(self, now_ms: int) -> None:
+        """The clock has moved: fire what has fallen due. Called before every buffer, and when a timer is due."""
+
+    def next_processing_time(self) -> int | None:
+        """Return when the operator next wants to be woken by the clock."""
+        return None
+
+    def finish(self) -> None:
+        """All inputs have ended: emit what was held back."""
+
+    def end_epoch(self) -> Sequence[Any]:
+        """The barrier: put what must survive into state, and return committables (sinks only)."""
+        return ()
+
+    def close(self) -> None:
+        """Let go of resources; called also after a failure, and never instead of ``end_epoch``."""
+
+
+class OperatorDeclaration(Protocol):
+    """The picklable description of an operator, made by the API and shipped with the job."""
+
+    #: 1 for most, 2 for connected streams, 0 for sources.
+    inputs: ClassVar[int]
+    #: Whether the operator has keyed state.
+    is_keyed: ClassVar[bool]
+
+    def build(self) -> Operator:
+        """Make the operator that will run this declaration in a task."""

@@ -1,0 +1,255 @@
+"""Operators with two inputs: connected streams, keyed or not, and streams connected with a broadcast stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from headrace.elements import Batch
+from headrace.operators.base import KeyOf, Operator
+from headrace.operators.context import OperatorContext
+from headrace.operators.functions import Emission, FunctionOperator, key_getter
+from headrace.operators.process_context import (
+    BroadcastContext,
+    KeyedProcessContext,
+    KeyedReadOnlyBroadcastContext,
+    ProcessContext,
+    ReadOnlyBroadcastContext,
+)
+from headrace.operators.timed import TimedOperator
+from headrace.state.tables import NO_KEY
+
+#: One side's call: record and context in, results out.
+SideCall = Callable[[Any, Any], Iterable[Any] | None]
+
+
+@dataclass(frozen=True)
+class CoMapOperator:
+    """A CoMapFunction: map1 for the first input, map2 for the second."""
+
+    function: Any
+    inputs: ClassVar[int] = 2
+    is_keyed: ClassVar[bool] = False
+
+    def build(self) -> Operator:
+        return TwoInputOperator(self.function, _single_results(self.function, "map1", "map2"))
+
+
+@dataclass(frozen=True)
+class CoFlatMapOperator:
+    """A CoFlatMapFunction."""
+
+    function: Any
+    inputs: ClassVar[int] = 2
+    is_keyed: ClassVar[bool] = False
+
+    def build(self) -> Operator:
+        return TwoInputOperator(self.function, _many_results(self.function, "flat_map1", "flat_map2"))
+
+
+@dataclass(frozen=True)
+class CoProcessOperator:
+    """A CoProcessFunction."""
+
+    function: Any
+    inputs: ClassVar[int] = 2
+    is_keyed: ClassVar[bool] = False
+
+    def build(self) -> Operator:
+        return TwoInputOperator(self.function, _with_context(self.function))
+
+
+@dataclass(frozen=True)
+class KeyedCoMapOperator:
+    """A CoMapFunction on keyed streams: it may use keyed state."""
+
+    function: Any
+    key_selectors: tuple[Any, Any]
+    inputs: ClassVar[int] = 2
+    is_keyed: ClassVar[bool] = True
+
+    def build(self) -> Operator:
+        return KeyedTwoInputOperator(
+            self.function, _single_results(self.function, "map1", "map2"), self.key_selectors
+        )
+
+
+@dataclass(frozen=True)
+class KeyedCoFlatMapOperator:
+    """A CoFlatMapFunction on keyed streams: it may use keyed state."""
+
+    function: Any
+    key_selectors: tuple[Any, Any]
+    inputs: ClassVar[int] = 2
+    is_keyed: ClassVar[bool] = True
+
+    def build(self) -> Operator:
+        return KeyedTwoInputOperator(
+            self.function, _many_results(self.function, "flat_map1", "flat_map2"), self.key_selectors
+        )
+
+
+@dataclass(frozen=True)
+class KeyedCoProcessOperator:
+    """A KeyedCoProcessFunction."""
+
+    function: Any
+    key_selectors: tuple[Any, Any]
+    inputs: ClassVar[int] = 2
+    is_keyed: ClassVar[bool] = True
+
+    def build(self) -> Operator:
+        return KeyedTwoInputOperator(self.function, _with_context(self.function), self.key_selectors)
+
+
+@dataclass(frozen=True)
+class BroadcastProcessOperator:
+    """A BroadcastProcessFunction: the second input is the broadcast one."""
+
+    function: Any
+    descriptors: tuple[Any, ...]
+    inputs: ClassVar[int] = 2
+    is_keyed: ClassVar[bool] = False
+
+    def build(self) -> Operator:
+        return BroadcastOperator(self.function)
+
+
+@dataclass(frozen=True)
+class KeyedBroadcastProcessOperator:
+    """A KeyedBroadcastProcessFunction: the second input is the broadcast one."""
+
+    function: Any
+    key_selector: Any
+    descriptors: tuple[Any, ...]
+    inputs: ClassVar[int] = 2
+    is_keyed: ClassVar[bool] = True
+
+    def build(self) -> Operator:
+        return KeyedBroadcastOperator(self.function, self.key_selector)
+
+
+def _single_results(function: Any, first: str, second: str) -> tuple[SideCall, SideCall]:
+    call1, call2 = getattr(function, first), getattr(function, second)
+    return (lambda value, context: (call1(value),)), (lambda value, context: (call2(value),))
+
+
+def _many_results(function: Any, first: str, second: str) -> tuple[SideCall, SideCall]:
+    call1, call2 = getattr(function, first), getattr(function, second)
+    return (lambda value, context: call1(value)), (lambda value, context: call2(value))
+
+
+def _with_context(function: Any) -> tuple[SideCall, SideCall]:
+    return function.process_element1, function.process_element2
+
+
+class TwoInputOperator(FunctionOperator):
+    """Runs a function with one call per side."""
+
+    def __init__(self, function: Any, calls: tuple[SideCall, SideCall]) -> None:
+        super().__init__(function)
+        self._calls = calls
+
+    def open(self, context: OperatorContext) -> None:
+        self._contexts = self._make_contexts(context)
+        super().open(context)
+        self._emission = Emission(self.output, object_reuse=context.object_reuse)
+
+    def _make_contexts(self, context: OperatorContext) -> tuple[ProcessContext, ProcessContext]:
+        shared = ProcessContext(context)
+        return shared, shared
+
+    def process(self, batch: Batch) -> None:
+        self._run(batch, self._calls[0], self._contexts[0])
+
+    def process_second(self, batch: Batch) -> None:
+        self._run(batch, self._calls[1], self._contexts[1])
+
+    def _run(
+        self, batch: Batch, call: SideCall, context: ProcessContext, before: KeyOf | None = None
+    ) -> None:
+        rest = iter(batch.values)
+        emission = self._emission
+        emission.start(batch)
+        try:
+            for value, timestamp in zip(rest, context.times_of(batch), strict=False):
+                if before is not None:
+                    before(value)
+                context.now_at = timestamp
+                results = call(value, context)
+                if results is not None:
+                    emission.add(results, timestamp)
+        except Exception as error:
+            raise self.failed(error, rest, batch.values) from error
+        emission.flush()
+
+
+class KeyedTwoInputOperator(TwoInputOperator, TimedOperator):
+    """Runs a function with one call per side, each in the scope of its record's key."""
+
+    def __init__(
+        self, function: Any, calls: tuple[SideCall, SideCall], key_selectors: tuple[Any, Any]
+    ) -> None:
+        super().__init__(function, calls)
+        self._keys_of = key_getter(key_selectors[0]), key_getter(key_selectors[1])
+
+    def open(self, context: OperatorContext) -> None:
+        self._current = context.require_keyed_state().current
+        super().open(context)
+
+    def _make_contexts(self, context: OperatorContext) -> tuple[ProcessContext, ProcessContext]:
+        shared = KeyedProcessContext(context)
+        self.open_timers(context, shared)
+        return shared, shared
+
+    def process(self, batch: Batch) -> None:
+        self._run(batch, self._calls[0], self._contexts[0], self._scope(self._keys_of[0]))
+
+    def process_second(self, batch: Batch) -> None:
+        self._run(batch, self._calls[1], self._contexts[1], self._scope(self._keys_of[1]))
+
+    def _scope(self, key_of: KeyOf) -> KeyOf:
+        current = self._current
+
+        def enter(value: Any) -> None:
+            current.key = key_of(value)
+
+        return enter
+
+
+class BroadcastOperator(TwoInputOperator):
+    """Runs a BroadcastProcessFunction."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function, (function.process_element, function.process_broadcast_element))
+
+    def _make_contexts(self, context: OperatorContext) -> tuple[ProcessContext, ProcessContext]:
+        return ReadOnlyBroadcastContext(context), BroadcastContext(context)
+
+
+class KeyedBroadcastOperator(BroadcastOperator, TimedOperator):
+    """Runs a KeyedBroadcastProcessFunction: only the first input has a key."""
+
+    def __init__(self, function: Any, key_selector: Any) -> None:
+        super().__init__(function)
+        self._key_of = key_getter(key_selector)
+
+    def _make_contexts(self, context: OperatorContext) -> tuple[ProcessContext, ProcessContext]:
+        self._current = context.require_keyed_state().current
+        keyed_side = KeyedReadOnlyBroadcastContext(context)
+        self.open_timers(context, keyed_side)
+        return keyed_side, BroadcastContext(context)
+
+    def process(self, batch: Batch) -> None:
+        current, key_of = self._current, self._key_of
+
+        def enter(value: Any) -> None:
+            current.key = key_of(value)
+
+        self._run(batch, self._calls[0], self._contexts[0], enter)
+
+    def process_second(self, batch: Batch) -> None:
+        # The state of the last key must not be taken for that of a broadcast record.
+        self._current.key = NO_KEY
+        super().process_second(batch)

@@ -1,0 +1,227 @@
+"""Calling user functions: opening them, collecting what they return, and saying which record made one fail."""
+
+from __future__ import annotations
+
+import copy
+import operator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import repeat
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorType, ModuleType
+from typing import Any, Protocol
+
+from headrace.elements import Batch
+from headrace.errors import HeadraceError, UserFunctionError
+from headrace.operators.base import EpochPlace, KeyOf, Operator, Output
+from headrace.operators.context import OperatorContext, RuntimeContext
+from headrace.operators.fields import FunctionFields
+from headrace.state.isolation import ATOMS, is_all_atoms, is_immutable, isolated
+
+
+def is_rich(function: Any) -> bool:
+    """Whether a function has a life cycle (an instance of one of the function classes), not just a call."""
+    return hasattr(function, "open") and hasattr(function, "close")
+
+
+def method_of(function: Any, name: str) -> Any:
+    """Return what to call: the method of a function object, or the plain callable itself."""
+    return getattr(function, name) if hasattr(function, name) else function
+
+
+def key_getter(selector: Any) -> KeyOf:
+    """Return the call that takes a record and gives its key."""
+    return method_of(selector, "get_key")  # type: ignore[no-any-return]
+
+
+def with_own_function(declaration: Any) -> Any:
+    """Give an operator a function of its own, as if it had been unpickled for it alone.
+
+    A worker has one object for all operators and subtasks that were given it; none must see another's fields.
+    """
+    function = getattr(declaration, "function", None)
+    if function is None:
+        return declaration
+    try:
+        own = copy.deepcopy(function)
+    except Exception:  # noqa: BLE001 - it holds what only the job's pickler can copy, such as a module
+        own = copy.copy(function)
+    return replace(declaration, function=own)
+
+
+def may_keep_results(function: Any) -> bool:
+    """Whether a function has a place for what it returned, and could change it afterwards.
+
+    A plain function has none, unless it holds something in its closure, its defaults or a global name.
+    """
+    return _may_keep(function, set())
+
+
+def _may_keep(function: Any, seen: set[int]) -> bool:
+    if isinstance(function, type | MethodDescriptorType) or id(function) in seen:
+        return False
+    if isinstance(function, BuiltinFunctionType):
+        return not isinstance(function.__self__, ModuleType | type | None)
+    if not isinstance(function, FunctionType):
+        return True
+    if (function.__module__ or "").partition(".")[0] in sys.stdlib_module_names:
+        return False
+    seen.add(id(function))
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    if not all(map(is_immutable, defaults)):
+        return True
+    names = _names(function.__code__)
+    held = [value for name, value in function.__globals__.items() if name in names]
+    try:
+        held += [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # a cell that is empty so far
+        return True
+    # None, too, is often a place that is filled later.
+    return any(
+        each is None or not (isinstance(each, ModuleType) or is_immutable(each) or not _may_keep(each, seen))
+        for each in held
+    )
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = [_names(each) for each in code.co_consts if isinstance(each, CodeType)]
+    return {*code.co_names, *(name for names in inner for name in names)}
+
+
+class FunctionOperator(Operator):
+    """An operator around one user function."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self._is_rich = is_rich(function)
+        #: The function's own fields as `open` left them.
+        self._fields: FunctionFields | None = None
+
+    def open(self, context: OperatorContext) -> None:
+        self.context = context
+        if self._is_rich:
+            self._fields = FunctionFields(self.function)
+            try:
+                self.function.open(RuntimeContext(context))
+            except Exception as error:
+                raise self.located(error, None, "open()") from error
+            self._fields.opened()
+
+    def begin_epoch(self, place: EpochPlace) -> None:
+        if self._fields is not None:
+            self._fields.reset()
+
+    def end_epoch(self) -> Sequence[Any]:
+        if self._fields is not None:
+            who = f"operator '{self.context.place.operator_name}': {type(self.function).__name__}"
+            for name in self._fields.changed():
+                self.context.warn(
+                    f"{who} changed its own field {name}; fields do not last from one epoch to the next, "
+                    "keep it in state"
+                )
+            for name in self._fields.filled():
+                self.context.warn(
+                    f"{who} put something into its field {name}, which only this worker has; that is good for a "
+                    "cache, keep everything else in state"
+                )
+        return ()
+
+    def close(self) -> None:
+        if self._is_rich:
+            try:
+                self.function.close()
+            except Exception as error:
+                raise self.located(error, None, "close()") from error
+
+    def failed(self, error: Exception, rest: Iterator[Any], values: Sequence[Any]) -> HeadraceError:
+        """Return the error to raise: located, with the record at which iteration over ``values`` stopped.
+
+        An error of ours is raised here and now, as it is: it would become its own cause.
+        """
+        index = len(values) - operator.length_hint(rest) - 1
+        return self.located(error, values[index] if 0 <= index < len(values) else None)
+
+    def located(self, error: Exception, record: Any, what: str | None = None) -> HeadraceError:
+        if isinstance(error, HeadraceError):
+            raise error
+        place = self.context.place
+        name = place.operator_name if what is None else f"{place.operator_name} {what}"
+        return UserFunctionError.from_exception(
+            error,
+            record=record,
+            job=place.job_name,
+            operator=name,
+            subtask=place.subtask,
+            attempt=self.context.attempt,
+        )
+
+
+class OutputTagLike(Protocol):
+    """What marks a side output: `yield tag, value`."""
+
+    tag_id: str
+
+
+class Emission:
+    """What user functions have returned for the records of one batch, on its way to the output.
+
+    A function may return None, or an iterable (it may be a generator) of results; a result is a record, or a pair of an
+    output tag and a record. Unless objects are reused, what can still be changed is copied here and now.
+    """
+
+    def __init__(self, output: Output, *, object_reuse: bool) -> None:
+        self._output = output
+        self._object_reuse = object_reuse
+        #: Records of the main output so far; loops without timestamps append to it themselves.
+        self.values: list[Any] = []
+        self._timestamps: list[int | None] | None = None
+        self._sides: dict[str, Batch] = {}
+
+    def start(self, batch: Batch) -> None:
+        """Get ready for the results of a batch's records."""
+        self.values = []
+        self._timestamps = None if batch.timestamps is None else []
+
+    def add(self, results: Iterable[Any], timestamp: int | None = None) -> None:
+        """Take the results of one call; they get the timestamp of the record that caused them."""
+        append = self.values.append
+        for result in results:
+            kind = type(result)
+            if kind in ATOMS or (kind is tuple and is_all_atoms(map(type, result))):
+                append(result)
+            else:
+                self.add_other(result, timestamp)
+        if self._timestamps is not None:
+            self._timestamps.extend(repeat(timestamp, len(self.values) - len(self._timestamps)))
+
+    def add_one(self, result: Any, timestamp: int | None = None) -> None:
+        """Take one result that cannot be for a side output."""
+        self.values.append(result if self._object_reuse else isolated(result))
+        if self._timestamps is not None:
+            self._timestamps.append(timestamp)
+
+    def add_other(self, result: Any, timestamp: int | None = None) -> None:
+        """Take a result that is for a side output, or can still be changed."""
+        if type(result) is tuple and len(result) == 2 and hasattr(result[0], "tag_id"):
+            tag_id, value = result[0].tag_id, result[1]
+            side = self._sides.get(tag_id)
+            if side is None:
+                has_time = self._timestamps is not None
+                side = self._sides[tag_id] = Batch([], [] if has_time else None)
+            side.values.append(value if self._object_reuse else isolated(value))
+            if side.timestamps is not None:
+                side.timestamps.append(timestamp)
+        else:
+            self.values.append(result if self._object_reuse else isolated(result))
+
+    def flush(self) -> None:
+        """Hand everything on."""
+        if self.values:
+            values, timestamps = self.values, self._timestamps
+            self.values = []
+            self._timestamps = None
+            self._output.emit(Batch(values, timestamps))
+        if self._sides:
+            sides, self._sides = self._sides, {}
+            for tag_id, batch in sides.items():
+                self._output.emit_side(tag_id, batch)

@@ -1,0 +1,202 @@
+"""Giving records time: timestamps out of the records, watermarks out of the timestamps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, ClassVar, Protocol, cast
+
+from headrace.common.watermark_strategy import WatermarkGenerator, WatermarkStrategy
+from headrace.elements import MAX_WATERMARK, MIN_WATERMARK, Batch, StreamStatus, Watermark
+from headrace.errors import JobDefinitionError
+from headrace.operators.base import EpochPlace, Operator
+from headrace.operators.context import OperatorContext
+from headrace.operators.functions import FunctionOperator
+
+#: What Flink passes as the record timestamp when a record has none.
+NO_TIMESTAMP = -(2**63)
+
+
+class WatermarkTracker(Protocol):
+    """Time of one split, or of one subtask of a stream."""
+
+    #: The highest watermark so far; None before the first.
+    watermark: int | None
+    #: Whether the generator has said that nothing is to be expected for now.
+    is_idle: bool
+
+    def stamp(self, batch: Batch) -> Batch:
+        """Return the batch with timestamps, and advance the watermark."""
+
+    def snapshot(self) -> Any:
+        """Return what must survive the epoch."""
+
+    def restore(self, state: Any) -> None:
+        """Go on from a snapshot."""
+
+
+class NoTime:
+    """Leaves records as they are."""
+
+    watermark: int | None = None
+    is_idle = False
+
+    def stamp(self, batch: Batch) -> Batch:
+        return batch
+
+    def snapshot(self) -> Any:
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Nothing is kept."""
+
+
+class GeneratedTime:
+    """Assigns timestamps and asks a watermark generator, once per batch.
+
+    Where a batch ends is planned, so a re-run sees the same watermarks.
+    """
+
+    def __init__(self, strategy: WatermarkStrategy) -> None:
+        self._assigner = strategy.timestamp_assigner
+        self._generator: WatermarkGenerator = strategy.build()
+        self.watermark: int | None = None
+        self.is_idle = False
+
+    def stamp(self, batch: Batch) -> Batch:
+        timestamps = self._timestamps(batch)
+        if timestamps is None:
+            known = [NO_TIMESTAMP] * len(batch)
+        elif None in timestamps:
+            known = [NO_TIMESTAMP if timestamp is None else timestamp for timestamp in timestamps]
+        else:
+            known = cast("list[int]", timestamps)
+        self._generator.on_batch(batch.values, known, self)
+        self._generator.on_periodic_emit(self)
+        return Batch(batch.values, timestamps)
+
+    def _timestamps(self, batch: Batch) -> list[int | None] | None:
+        if self._assigner is None:
+            return batch.timestamps
+        extract: Callable[[Any, Any], int | None] = self._assigner.extract_timestamp
+        if batch.timestamps is None:
+            return list(map(extract, batch.values, repeat(NO_TIMESTAMP)))
+        before = (NO_TIMESTAMP if timestamp is None else timestamp for timestamp in batch.timestamps)
+        return list(map(extract, batch.values, before))
+
+    # The generator's output.
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Take a watermark; one that goes back is ignored."""
+        self.is_idle = False
+        if timestamp > MIN_WATERMARK and (self.watermark is None or timestamp > self.watermark):
+            self.watermark = timestamp
+
+    def mark_idle(self) -> None:
+        """Leave the split out until it has something to say."""
+        self.is_idle = True
+
+    def mark_active(self) -> None:
+        """Count the split again."""
+        self.is_idle = False
+
+    def snapshot(self) -> Any:
+        return self.watermark, self.is_idle, self._generator.snapshot()
+
+    def restore(self, state: Any) -> None:
+        self.watermark, self.is_idle, generator_state = state
+        self._generator.restore(generator_state)
+
+
+def make_tracker(strategy: WatermarkStrategy | None) -> WatermarkTracker:
+    """Make the tracker a strategy asks for."""
+    if strategy is None or (strategy.kind == "none" and strategy.timestamp_assigner is None):
+        return NoTime()
+    return GeneratedTime(strategy)
+
+
+@dataclass(frozen=True)
+class TimestampsOperator:
+    """Gives time to a stream in the middle of a job; watermarks from upstream end here."""
+
+    strategy: WatermarkStrategy
+    inputs: ClassVar[int] = 1
+    is_keyed: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.strategy.alignment is not None:
+            raise JobDefinitionError(
+                "watermark alignment holds sources back, so it must be given where the source is made",
+                hint="pass this strategy to from_source() instead of assign_timestamps_and_watermarks()",
+            )
+
+    def build(self) -> Operator:
+        return Timestamper(self.strategy)
+
+
+class Timestamper(FunctionOperator):
+    """Runs a watermark strategy over a stream."""
+
+    _STATE = "watermark"
+
+    def __init__(self, strategy: WatermarkStrategy) -> None:
+        super().__init__(strategy.timestamp_assigner)
+        self._strategy = strategy
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self._tracker = make_tracker(self._strategy)
+
+    def begin_epoch(self, place: EpochPlace) -> None:
+        super().begin_epoch(place)
+        self._tracker = make_tracker(self._strategy)
+        stored, self._is_idle, self._active_ms = self.context.operator_state.get(
+            self._STATE, (None, False, self.context.processing_time())
+        )
+        if stored is not None:
+            self._tracker.restore(stored)
+
+    def process(self, batch: Batch) -> None:
+        self._active_ms = self.context.processing_time()
+        self._tell_status(is_idle=False)
+        before = self._tracker.watermark
+        try:
+            stamped = self._tracker.stamp(batch)
+        except Exception as error:
+            raise self.located(error, None) from error
+        self.output.emit(stamped)
+        watermark = self._tracker.watermark
+        if watermark is not None and watermark != before:
+            self.output.emit_event(Watermark(watermark))
+        if self._tracker.is_idle:
+            self._tell_status(is_idle=True)
+
+    def process_watermark(self, timestamp: int) -> None:
+        # Only the end of time passes: the stream has watermarks of its own from here on.
+        if timestamp == MAX_WATERMARK:
+            self._tell_status(is_idle=False)
+            self.output.emit_event(Watermark(timestamp))
+
+    def process_status(self, *, is_active: bool) -> None:
+        """Whether this stream is idle is seen from its own records."""
+
+    def advance_processing_time(self, now_ms: int) -> None:
+        idleness = self._strategy.idleness_ms
+        if idleness is not None and now_ms >= self._active_ms + idleness:
+            self._tell_status(is_idle=True)
+
+    def next_processing_time(self) -> int | None:
+        idleness = self._strategy.idleness_ms
+        return None if idleness is None or self._is_idle else self._active_ms + idleness
+
+    def end_epoch(self) -> Sequence[Any]:
+        state = self._tracker.snapshot()
+        if state is not None:
+            self.context.operator_state.put(self._STATE, (state, self._is_idle, self._active_ms))
+        return super().end_epoch()
+
+    def _tell_status(self, *, is_idle: bool) -> None:
+        if is_idle != self._is_idle:
+            self._is_idle = is_idle
+            self.output.emit_event(StreamStatus(active=not is_idle))

@@ -1,0 +1,1 @@
+"""Windows at work: elements into windows, triggers, late data, merging sessions, shared slices."""

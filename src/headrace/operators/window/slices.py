@@ -1,0 +1,322 @@
+"""Tumbling and sliding event-time windows with incremental functions: windows that overlap share their slices.
+
+    size 6, slide 2      slices  |0-2|2-4|4-6|6-8|8-10|
+                         windows |-----------|
+                                     |-----------|
+                                         |------------|
+
+A record is added to its one slice, however many windows it lies in; a window is put together from its slices when the
+watermark passes its end. Where a window has many slices, runs of them are put together once and kept as blocks, so a
+window is made of few pieces.
+
+Slices are put together in the order of time, not of arrival. Where a reduction keeps something of the first record, as
+``sum`` does, that is still the one that came first: reduced values carry the number of their first record. A function
+for which the order of all records matters sees them slice by slice.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from headrace.elements import MIN_WATERMARK, Batch, Watermark
+from headrace.operators.base import EpochPlace
+from headrace.operators.context import OperatorContext, RuntimeContext
+from headrace.operators.functions import Emission, FunctionOperator, is_rich, key_getter, method_of
+from headrace.operators.window.encoding import window_bytes
+from headrace.operators.window.functions import WindowContext, make_call
+from headrace.operators.window.late import LateRecords
+from headrace.operators.window.running import RunningWindow
+from headrace.operators.window.spec import WindowSpec
+from headrace.state.isolation import isolated
+from headrace.state.slices import Slice
+from headrace.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from headrace.windowing.checks import no_timestamp
+from headrace.windowing.triggers import EventTimeTrigger
+from headrace.windowing.windows import TimeWindow
+
+#: Slices or blocks that make up a block of the next level.
+_RADIX = 8
+_BATCH = 5_000
+_SIGN = 1 << 63
+_STATE = "slices"
+_name = struct.Struct(">BQ")
+
+
+def can_share_slices(declaration: WindowSpec) -> bool:
+    """Whether the general operator's results can be had from slices."""
+    computation = declaration.computation
+    if computation.kind == "buffer" or declaration.evictor is not None or declaration.allowed_lateness_ms:
+        return False
+    if type(declaration.trigger) is not EventTimeTrigger:
+        return False
+    if type(declaration.assigner) is TumblingEventTimeWindows:
+        return True
+    if type(declaration.assigner) is not SlidingEventTimeWindows:
+        return False
+    if declaration.assigner.slide_ms > declaration.assigner.size_ms:
+        return False  # records between the windows lie in none
+    if computation.kind == "reduce":
+        return not getattr(computation.incremental, "needs_arrival_order", False)
+    return _can_merge(computation.incremental)
+
+
+def _can_merge(function: Any) -> bool:
+    # Programs that never meet merging windows often leave `merge` empty.
+    try:
+        return function.merge(function.create_accumulator(), function.create_accumulator()) is not None
+    except Exception:  # noqa: BLE001 - a merge that does not work is one that is not there
+        return False
+
+
+class SlicedWindowProcessor(FunctionOperator):
+    """Runs windows over shared slices."""
+
+    def __init__(self, declaration: WindowSpec) -> None:
+        super().__init__(declaration.computation.window_function)
+        self._declaration = declaration
+        assigner: Any = declaration.assigner
+        self._size: int = assigner.size_ms
+        self._slide: int = getattr(assigner, "slide_ms", assigner.size_ms)
+        self._offset: int = assigner.offset_ms
+        self._step = math.gcd(self._size, self._slide)
+        self._key_of = key_getter(declaration.key_selector)
+        computation = declaration.computation
+        self._incremental = computation.incremental
+        self._is_reduce = computation.kind == "reduce"
+        #: Whether reduced values are pairs of an arrival number and the value.
+        self._is_numbered = self._is_reduce and self._size != self._slide
+        if self._is_numbered:
+            self._combine = _combine_numbered(method_of(self._incremental, "reduce"))
+        elif self._is_reduce:
+            self._combine = method_of(self._incremental, "reduce")
+        else:
+            self._combine = _combine_accumulators(self._incremental.merge)
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        if is_rich(self._incremental):
+            self._incremental.open(RuntimeContext(context))
+        backend = context.require_keyed_state()
+        self._current = backend.current
+        self._slices = backend.slices("_slices")
+        self._user_scope = backend.namespaced("_window_state/", window_bytes)
+        self._window_context = WindowContext(
+            processing_time=context.processing_time,
+            watermark=context.watermark,
+            window_state=self._user_scope,
+            global_state=backend,
+            operator_name=context.place.operator_name,
+        )
+        self._call = make_call(self._declaration.computation)
+        self._emission = Emission(self.output, object_reuse=context.object_reuse)
+        self._late = LateRecords(self._declaration.late_tag_id, self.output, context)
+        self._running = RunningWindow(self._combine, self._read, self._slide)
+
+    def begin_epoch(self, place: EpochPlace) -> None:
+        super().begin_epoch(place)
+        names, self._fired_until, self._arrivals = self.context.operator_state.get(
+            _STATE, ((), MIN_WATERMARK, 0)
+        )
+        self._slices.restore(names)
+        #: Where the slices start, in order; blocks left out.
+        self._starts = sorted(start for level, start in map(_unpack_name, names) if level == 0)
+        self._running.forget()
+
+    def end_epoch(self) -> Sequence[Any]:
+        self.context.operator_state.put(
+            _STATE, (sorted(self._slices.names), self._fired_until, self._arrivals)
+        )
+        return super().end_epoch()
+
+    def close(self) -> None:
+        super().close()
+        if is_rich(self._incremental):
+            self._incremental.close()
+
+    # -- input -------------------------------------------------------------------------------------------------
+
+    def process(self, batch: Batch) -> None:
+        rest = iter(batch.values)
+        timestamps = batch.timestamps or [None] * len(batch.values)
+        try:
+            self._add_all(rest, timestamps)
+        except Exception as error:
+            raise self.failed(error, rest, batch.values) from error
+        self._late.flush()
+
+    def _add_all(self, values: Iterable[Any], timestamps: Sequence[int | None]) -> None:
+        key_of, step, offset = self._key_of, self._step, self._offset
+        is_reduce, is_numbered = self._is_reduce, self._is_numbered
+        add = method_of(self._incremental, "reduce") if is_reduce else self._incremental.add
+        first_open = self._first_open_slice()
+        opened: dict[int, Slice] = {}
+        for value, timestamp in zip(values, timestamps, strict=True):
+            if timestamp is None:
+                raise no_timestamp(value)
+            start = timestamp - (timestamp - offset) % step
+            piece = opened.get(start)
+            if piece is None:
+                if start < first_open:
+                    self._late.take(value, timestamp)
+                    continue
+                piece = opened[start] = self._open_to_add(start)
+            key = key_of(value)
+            written = piece.written
+            current = written.get(key)
+            if current is None:
+                current = piece.load(key)
+            if is_numbered:
+                if current is None:
+                    self._arrivals += 1
+                    written[key] = (self._arrivals, isolated(value))
+                else:
+                    written[key] = (current[0], add(current[1], value))
+            elif is_reduce:
+                written[key] = isolated(value) if current is None else add(current, value)
+            else:
+                written[key] = add(
+                    value, self._incremental.create_accumulator() if current is None else current
+                )
+
+    def _open_to_add(self, start: int) -> Slice:
+        """Open a slice; blocks that were made of it no longer hold."""
+        if self._running.end is not None and start < self._running.end:
+            self._running.forget()
+        level = 1
+        while (width := self._step * _RADIX**level) <= self._size:
+            self._slices.drop(_pack_name(level, start - (start - self._offset) % width))
+            level += 1
+        name = _pack_name(0, start)
+        if name not in self._slices.names:
+            insort(self._starts, start)
+        return self._slices.open_to_add(name)
+
+    def _first_open_slice(self) -> int:
+        """Return the first slice that lies in a window the watermark has not passed."""
+        lower: int = self.context.watermark() + 1 - self._size
+        return lower - (lower - self._offset) % self._slide + self._slide
+
+    # -- firing ------------------------------------------------------------------------------------------------
+
+    def process_watermark(self, timestamp: int) -> None:
+        self._emission.start(Batch([], []))
+        while self._starts:
+            end = self._next_end(self._starts[0])
+            if end - 1 > timestamp:
+                break
+            self._fire(TimeWindow(end - self._size, end))
+            self._fired_until = end - 1
+            self._expire(end - self._size + self._slide)
+        self._fired_until = max(self._fired_until, timestamp)
+        self._emission.flush()
+        self.output.emit_event(Watermark(timestamp))
+
+    def _next_end(self, start: int) -> int:
+        """Return the end of the first window that holds a slice and has not fired."""
+        lower: int = max(start + self._step, self._fired_until + 2)
+        return lower + (self._offset + self._size - lower) % self._slide
+
+    def _fire(self, window: TimeWindow) -> None:
+        for key, accumulator in self._running.window(window).items():
+            if self._is_numbered:
+                self._emit(key, window, accumulator[1])
+            elif self._is_reduce:
+                self._emit(key, window, accumulator)
+            else:
+                self._emit(key, window, self._incremental.get_result(accumulator))
+
+    def _read(self, start: int, end: int) -> Iterator[tuple[Any, Any]]:
+        for name in self._pieces(start, end):
+            yield from self._slices.open(name).items()
+
+    def _emit(self, key: Any, window: TimeWindow, value: Any) -> None:
+        self._current.key = key
+        self._user_scope.current.key = (key, window)
+        self._window_context.current_window = window
+        try:
+            results = self._call(key, self._window_context, [value])
+            if results is not None:
+                self._emission.add(results, window.max_timestamp())
+            if hasattr(self.function, "clear"):
+                self.function.clear(self._window_context)
+        except Exception as error:
+            raise self.located(error, key, f"window {window}") from error
+        if len(self._emission.values) >= _BATCH:
+            self._emission.flush()
+            self._emission.start(Batch([], []))
+
+    def _pieces(self, start: int, end: int) -> Iterator[bytes]:
+        """Yield the largest blocks and slices that make up a span of time."""
+        names = self._slices.names
+        while start < end:
+            level, width = 0, self._step
+            while (start - self._offset) % (width * _RADIX) == 0 and start + width * _RADIX <= end:
+                level, width = level + 1, width * _RADIX
+            name = _pack_name(level, start)
+            if level and name not in names:
+                self._build_block(level, start)
+            if name in names or level:
+                yield name
+            start += width
+
+    def _build_block(self, level: int, start: int) -> None:
+        """Put the parts of a block together, once, for all windows that will hold it."""
+        part_width = self._step * _RADIX ** (level - 1)
+        # Also one that stays empty is kept: its parts need not be looked for again.
+        block = self._slices.open_to_add(_pack_name(level, start)).written
+        for index in range(_RADIX):
+            part_start = start + index * part_width
+            part = _pack_name(level - 1, part_start)
+            if part not in self._slices.names:
+                if level == 1:
+                    continue
+                self._build_block(level - 1, part_start)
+            for key, accumulator in self._slices.open(part).items():
+                current = block.get(key)
+                block[key] = isolated(accumulator) if current is None else self._combine(current, accumulator)
+
+    def _expire(self, first_needed: int) -> None:
+        """Drop slices that no later window holds, and now and then such blocks."""
+        count = bisect_left(self._starts, first_needed)
+        for start in self._starts[:count]:
+            self._slices.drop(_pack_name(0, start))
+        del self._starts[:count]
+        if not self._starts or (first_needed - self._offset) % (self._step * _RADIX) < self._slide:
+            for name in list(self._slices.names):
+                if _unpack_name(name)[1] < first_needed:
+                    self._slices.drop(name)
+
+
+# Of two values to be combined, the first is the caller's own; the second is still needed where it comes from, and a
+# function may change and keep either of them.
+
+
+def _combine_numbered(reduce: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Reduce numbered values so that the one whose first record came first is the first argument."""
+
+    def combine(one: tuple[int, Any], other: tuple[int, Any]) -> tuple[int, Any]:
+        value = isolated(other[1])
+        if one[0] <= other[0]:
+            return one[0], reduce(one[1], value)
+        return other[0], reduce(value, one[1])
+
+    return combine
+
+
+def _combine_accumulators(merge: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda one, other: merge(one, isolated(other))
+
+
+def _pack_name(level: int, start: int) -> bytes:
+    return _name.pack(level, start + _SIGN)
+
+
+def _unpack_name(name: bytes) -> tuple[int, int]:
+    level, start = _name.unpack(name)
+    return level, start - _SIGN

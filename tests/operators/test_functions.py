@@ -1,0 +1,420 @@
+"""What holds for user functions in any operator: their life, their context, their errors, their fields."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from headrace.datastream.functions import (
+    CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ProcessFunction,
+    ReduceFunction,
+    RuntimeContext,
+)
+from headrace.errors import StateDescriptorError, UserFunctionError
+from headrace.operators.co import CoMapOperator
+from headrace.operators.keyed import KeyedMapOperator, KeyedProcessOperator, ReduceOperator
+from headrace.operators.simple import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
+from headrace.state.descriptors import ListStateDescriptor, ValueStateDescriptor
+from headrace.testing.harness import OperatorHarness
+
+# --- life -----------------------------------------------------------------------------------------
+
+#: What functions of this module report. They run as copies, so they cannot report to a field of their own.
+calls: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _no_calls_so_far() -> None:
+    calls.clear()
+
+
+class Traced:
+    def open(self, runtime_context: RuntimeContext) -> None:
+        calls.append("open")
+
+    def close(self) -> None:
+        calls.append("close")
+
+
+class TracedMap(Traced, MapFunction):
+    def map(self, value: Any) -> Any:
+        calls.append(f"map {value}")
+        return value
+
+
+class TracedFilter(Traced, FilterFunction):
+    def filter(self, value: Any) -> bool:
+        return True
+
+
+class TracedFlatMap(Traced, FlatMapFunction):
+    def flat_map(self, value: Any) -> Any:
+        return [value]
+
+
+class TracedProcess(Traced, ProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        return [value]
+
+
+class TracedKeyedProcess(Traced, KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        return [value]
+
+
+class TracedReduce(Traced, ReduceFunction):
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return value2
+
+
+class TracedCoMap(Traced, CoMapFunction):
+    def map1(self, value: Any) -> Any:
+        return value
+
+    map2 = map1
+
+
+DECLARATIONS = [
+    MapOperator(TracedMap()),
+    FilterOperator(TracedFilter()),
+    FlatMapOperator(TracedFlatMap()),
+    ProcessOperator(TracedProcess()),
+    KeyedProcessOperator(TracedKeyedProcess(), str),
+    KeyedMapOperator(TracedMap(), str),
+    ReduceOperator(TracedReduce(), str),
+    CoMapOperator(TracedCoMap()),
+]
+
+
+@pytest.mark.parametrize("declaration", DECLARATIONS, ids=lambda each: type(each).__name__)
+def test_a_function_is_opened_once_and_closed_once(declaration: Any) -> None:
+    with OperatorHarness(declaration) as harness:
+        harness.process(1)
+        harness.end_epoch()
+        harness.process(2)
+        harness.end_epoch()
+    assert [call for call in calls if not call.startswith("map")] == ["open", "close"]
+    assert harness.output == [1, 2]
+
+
+def test_records_come_between_open_and_close() -> None:
+    with OperatorHarness(MapOperator(TracedMap())) as harness:
+        harness.process_batch([1, 2])
+        harness.end_epoch()
+        harness.process(3)
+    assert calls == ["open", "map 1", "map 2", "map 3", "close"]
+
+
+def test_another_worker_opens_its_own_copy() -> None:
+    with OperatorHarness(MapOperator(TracedMap())) as harness:
+        harness.process(1)
+        harness.move()
+        harness.process(2)
+    assert calls == ["open", "map 1", "close", "open", "map 2", "close"]
+
+
+def test_a_function_is_closed_after_a_failure_too() -> None:
+    class Fails(TracedMap):
+        def map(self, value: Any) -> Any:
+            raise ValueError(value)
+
+    with OperatorHarness(MapOperator(Fails())) as harness, pytest.raises(UserFunctionError):
+        harness.process(1)
+    assert calls == ["open", "close"]
+
+
+# --- context --------------------------------------------------------------------------------------
+
+
+def test_the_runtime_context_knows_the_subtask() -> None:
+    class Ask(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.context = runtime_context
+
+        def map(self, value: Any) -> Any:
+            context = self.context
+            return {
+                "task": context.get_task_name(),
+                "with subtasks": context.get_task_name_with_subtasks(),
+                "index": context.get_index_of_this_subtask(),
+                "parallelism": context.get_number_of_parallel_subtasks(),
+                "max parallelism": context.get_max_number_of_parallel_subtasks(),
+                "attempt": context.get_attempt_number(),
+                "parameter": context.get_job_parameter("mode", "none"),
+                "default": context.get_job_parameter("missing", "none"),
+            }
+
+    with OperatorHarness(
+        MapOperator(Ask()),
+        name="Asking",
+        parallelism=4,
+        subtask=2,
+        max_parallelism=64,
+        job_parameters={"mode": "test"},
+    ) as harness:
+        harness.process(1)
+        harness.retry_epoch()
+        harness.process(1)
+        first, second = harness.output
+    assert first == {
+        "task": "Asking",
+        "with subtasks": "Asking (3/4)#0",
+        "index": 2,
+        "parallelism": 4,
+        "max parallelism": 64,
+        "attempt": 0,
+        "parameter": "test",
+        "default": "none",
+    }
+    assert (second["attempt"], second["with subtasks"]) == (1, "Asking (3/4)#1")
+
+
+def test_a_function_counts_in_its_own_metrics() -> None:
+    class Count(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            group = runtime_context.get_metrics_group()
+            self.seen = group.counter("seen")
+            self.sizes = group.add_group("by", "size").distribution("sizes")
+
+        def map(self, value: str) -> str:
+            self.seen.inc()
+            self.sizes.update(len(value))
+            return value
+
+    with OperatorHarness(MapOperator(Count())) as harness:
+        harness.process_batch(["a", "bcd"])
+        assert harness.metrics == {"seen": 2, "by.size.sizes": {"count": 2, "sum": 4, "min": 1, "max": 3}}
+
+
+def test_the_runtime_context_gives_keyed_state_of_every_kind() -> None:
+    class Ask(KeyedProcessFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.same = runtime_context.get_state(
+                ValueStateDescriptor("v", None)
+            ) is runtime_context.get_state(ValueStateDescriptor("v", None))
+
+        def process_element(self, value: Any, ctx: Any) -> Any:
+            return [self.same]
+
+    with OperatorHarness(KeyedProcessOperator(Ask(), str)) as harness:
+        harness.process(1)
+        assert harness.output == [True]
+
+
+def test_one_name_for_two_kinds_of_state_is_refused() -> None:
+    class Twice(TracedKeyedProcess):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            runtime_context.get_state(ValueStateDescriptor("v", None))
+            runtime_context.get_list_state(ListStateDescriptor("v", None))
+
+    with (
+        OperatorHarness(KeyedProcessOperator(Twice(), str)) as harness,
+        pytest.raises(StateDescriptorError, match="'v' is declared as value and as list"),
+    ):
+        harness.open()
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def divide(value: int) -> float:
+    return 1 / value
+
+
+def test_an_error_says_where_it_happened_and_shows_the_users_traceback_first() -> None:
+    with OperatorHarness(MapOperator(divide), name="Divide", parallelism=3, subtask=1) as harness:
+        harness.process(1)
+        with pytest.raises(UserFunctionError) as caught:
+            harness.process_batch([1, 0, 2])
+    error = caught.value
+    assert (error.job, error.operator, error.subtask, error.attempt) == ("harness", "Divide", 1, 0)
+    assert error.record == "0"
+    lines = str(error).splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert __file__ in lines[1]
+    assert "in divide" in lines[1]
+    assert "ZeroDivisionError: division by zero" in lines
+    assert lines[-2:] == ["  in job 'harness', operator 'Divide', subtask 1, attempt 0", "  record: 0"]
+    assert "headrace/operators" not in str(error)
+    assert isinstance(error.__cause__, ZeroDivisionError)
+
+
+def test_an_error_survives_the_way_to_the_driver() -> None:
+    with OperatorHarness(MapOperator(divide)) as harness, pytest.raises(UserFunctionError) as caught:
+        harness.process(0)
+    received = pickle.loads(pickle.dumps(caught.value))
+    assert str(received) == str(caught.value)
+
+
+def test_a_long_record_is_shortened_in_the_error() -> None:
+    with OperatorHarness(MapOperator(divide)) as harness, pytest.raises(UserFunctionError) as caught:
+        harness.process("x" * 100_000)
+    assert len(caught.value.record or "") < 500
+
+
+@pytest.mark.parametrize("method", ["open", "close"])
+def test_an_error_in_open_or_close_is_the_functions_error(method: str) -> None:
+    class Fails(MapFunction):
+        def map(self, value: Any) -> Any:
+            return value
+
+    def fail(self: Any, *_: Any) -> None:
+        raise OSError("no connection")
+
+    setattr(Fails, method, fail)
+    harness = OperatorHarness(MapOperator(Fails()), name="Lookup")
+    with pytest.raises(UserFunctionError, match="no connection") as caught, harness:
+        harness.process(1)
+    assert caught.value.operator == f"Lookup {method}()"
+
+
+def test_an_error_that_is_ours_already_is_passed_on_as_it_is() -> None:
+    def refuse(value: Any) -> Any:
+        raise StateDescriptorError("not like this")
+
+    with (
+        OperatorHarness(MapOperator(refuse)) as harness,
+        pytest.raises(StateDescriptorError, match="not like"),
+    ):
+        harness.process(1)
+
+
+def test_of_nested_user_errors_the_inner_one_is_shown() -> None:
+    inner = UserFunctionError("inner", operator="Inner")
+
+    def fail(value: Any) -> Any:
+        raise inner
+
+    with OperatorHarness(MapOperator(fail)) as harness, pytest.raises(UserFunctionError) as caught:
+        harness.process(1)
+    assert caught.value.operator == "Inner"
+
+
+# --- fields ---------------------------------------------------------------------------------------
+
+
+class Remembers(MapFunction):
+    """Counts in a field, which is wrong: fields do not last."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.opened = 100
+
+    def map(self, value: Any) -> Any:
+        self.count += 1
+        return self.count + self.opened
+
+
+def test_fields_are_what_open_left_in_every_epoch() -> None:
+    with OperatorHarness(MapOperator(Remembers())) as harness:
+        harness.process_batch("ab")
+        harness.end_epoch()
+        harness.process_batch("ab")
+        harness.move()
+        harness.process_batch("ab")
+        assert harness.output == [101, 102] * 3
+
+
+def test_a_field_that_was_changed_is_named_in_a_warning() -> None:
+    with OperatorHarness(MapOperator(Remembers()), name="Counter") as harness:
+        harness.process("a")
+        harness.end_epoch()
+        [warning] = harness.warnings
+        assert "'Counter': Remembers changed its own field count" in warning
+        assert "keep it in state" in warning
+
+
+def test_a_field_that_appears_only_while_records_are_processed_is_gone_in_the_next_epoch() -> None:
+    class Grows(MapFunction):
+        def map(self, value: Any) -> Any:
+            before = getattr(self, "seen", None)
+            self.seen = value
+            return before
+
+    with OperatorHarness(MapOperator(Grows())) as harness:
+        harness.process_batch([1, 2])
+        harness.end_epoch()
+        harness.process_batch([3, 4])
+        assert harness.output == [None, 1, None, 3]
+        assert len(harness.warnings) == 1
+
+
+def test_what_is_put_into_a_list_of_the_function_is_gone_in_the_next_epoch() -> None:
+    class Collects(MapFunction):
+        def __init__(self) -> None:
+            self.seen: list[Any] = []
+
+        def map(self, value: Any) -> Any:
+            self.seen.append(value)
+            return list(self.seen)
+
+    with OperatorHarness(MapOperator(Collects()), name="Collector") as harness:
+        harness.process_batch("ab")
+        harness.end_epoch()
+        harness.process("c")
+        assert harness.output == [["a"], ["a", "b"], ["c"]]
+        [warning] = harness.warnings
+        assert "'Collector': Collects changed its own field seen" in warning
+
+
+def test_a_cache_that_open_made_lasts_as_long_as_the_worker_and_is_mentioned() -> None:
+    class Looks(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.cache: dict[Any, Any] = {}
+
+        def map(self, value: Any) -> Any:
+            is_known = value in self.cache
+            self.cache[value] = True
+            return is_known
+
+    with OperatorHarness(MapOperator(Looks())) as harness:
+        harness.process_batch("aa")
+        harness.end_epoch()
+        harness.process("a")
+        harness.move()
+        harness.process("a")
+        assert harness.output == [False, True, True, False]
+        assert "put something into its field cache" in harness.warnings[0]
+
+
+def test_there_is_no_warning_about_a_function_that_keeps_to_its_state() -> None:
+    class Keeps(KeyedProcessFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.count = runtime_context.get_state(ValueStateDescriptor("count", None))
+
+        def process_element(self, value: Any, ctx: Any) -> Any:
+            self.count.update((self.count.value() or 0) + 1)
+            return [self.count.value()]
+
+    with OperatorHarness(KeyedProcessOperator(Keeps(), str)) as harness:
+        for _ in range(3):
+            harness.process("a")
+            harness.end_epoch()
+        assert harness.output == [1, 2, 3]
+        assert harness.warnings == []
+
+
+def test_what_open_made_stays_open_from_epoch_to_epoch() -> None:
+    class Connects(TracedMap):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            super().open(runtime_context)
+            self.connection = object()
+
+        def map(self, value: Any) -> Any:
+            return id(self.connection)
+
+    with OperatorHarness(MapOperator(Connects())) as harness:
+        harness.process(1)
+        harness.end_epoch()
+        harness.process(1)
+        assert len(set(harness.output)) == 1
+    assert calls == ["open", "close"]

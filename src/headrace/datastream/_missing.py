@@ -1,0 +1,42 @@
+"""Names that PyFlink has and headrace has not yet: importing one says so.
+
+A program that comes from PyFlink should read "WindowedStream is not in headrace yet", not that a module has
+no such attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from headrace.errors import UnsupportedFeatureError
+
+
+class MissingNameError(UnsupportedFeatureError, ImportError):
+    """A name of PyFlink that headrace does not have yet.
+
+    Also an ImportError, so that programs which try an import and go on without it keep working.
+    """
+
+
+def missing_names(module: str, *names: str, **hints: str) -> Callable[[str], NoReturn]:
+    """Make a module's ``__getattr__``.
+
+    Args:
+        module: The module's name, for the message about names that nobody knows.
+        names: What PyFlink has in this module and headrace has not.
+        hints: More of those, each with a way round.
+
+    Example:
+        >>> missing_names("headrace.datastream", "WindowedStream")("WindowedStream")
+        Traceback (most recent call last):
+        headrace.datastream._missing.MissingNameError: WindowedStream is not in headrace yet
+    """
+    known = dict.fromkeys(names) | hints
+
+    def look_up(name: str) -> NoReturn:
+        if name in known:
+            raise MissingNameError.not_yet(name, known[name])
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return look_up

@@ -1,0 +1,12 @@
+"""Asynchronous functions are not in headrace yet; importing PyFlink's `AsyncDataStream` says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace.datastream._missing import missing_names
+
+__all__: list[str] = []
+
+if not TYPE_CHECKING:  # checkers should go on to report these names as missing
+    __getattr__ = missing_names(__name__, "AsyncDataStream")

@@ -1,0 +1,215 @@
+"""Keyed streams: records of a key meet in one subtask, and functions have state per key."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from headrace.common.typeinfo import TypeInformation
+from headrace.datastream import rolling
+from headrace.datastream._checks import check_function, check_type
+from headrace.datastream.data_stream import DataStream
+from headrace.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ReduceFunction,
+)
+from headrace.errors import JobDefinitionError
+from headrace.graph.partitioning import Partitioner
+from headrace.graph.transformations import PartitionTransformation, PhysicalTransformation
+from headrace.operators.keyed import (
+    KeyedFilterOperator,
+    KeyedFlatMapOperator,
+    KeyedMapOperator,
+    KeyedProcessOperator,
+    ReduceOperator,
+)
+from headrace.windowing.assigners import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    WindowAssigner,
+)
+
+__all__ = ["KeyedStream"]
+
+
+class KeyedStream(DataStream):
+    """A stream partitioned by key. Made by ``key_by``.
+
+    Functions on it may use keyed state. It is no operator itself, so what belongs to operators (name,
+    parallelism, uid, ...) cannot be set on it, and its partitioning cannot be changed.
+
+    Example:
+        >>> from headrace.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> pairs = env.from_collection([("a", 1), ("b", 2), ("a", 3)])
+        >>> pairs.key_by(lambda pair: pair[0]).sum(1).get_name()
+        'Sum'
+    """
+
+    AccumulateType = rolling.AccumulateType
+
+    def __init__(
+        self,
+        transformation: PartitionTransformation,
+        origin_stream: DataStream,
+        key_selector: Any,
+        key_type: TypeInformation | None,
+    ) -> None:
+        super().__init__(origin_stream.get_execution_environment(), transformation)
+        self._origin_stream = origin_stream
+        self._key_selector = key_selector
+        self._key_type = key_type
+
+    def map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Turn every record into one other; the function may use keyed state.
+
+        Args:
+            func: A callable of a record, or a MapFunction.
+            output_type: Type of the results.
+        """
+        check_function("map", func, MapFunction, arguments=("value",))
+        declaration = KeyedMapOperator(func, self._key_selector)
+        return self._transform("Map", declaration, check_type("map", output_type))
+
+    def flat_map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Turn every record into any number of others; the function may use keyed state.
+
+        Args:
+            func: A callable of a record that returns an iterable or None, or a generator function, or a
+                FlatMapFunction.
+            output_type: Type of the results.
+        """
+        check_function("flat_map", func, FlatMapFunction, arguments=("value",))
+        declaration = KeyedFlatMapOperator(func, self._key_selector)
+        return self._transform("FlatMap", declaration, check_type("flat_map", output_type))
+
+    def filter(self, func: Any) -> DataStream:
+        """Keep the records for which a function returns true; it may use keyed state.
+
+        Args:
+            func: A callable of a record, or a FilterFunction.
+        """
+        check_function("filter", func, FilterFunction, arguments=("value",))
+        return self._transform("Filter", KeyedFilterOperator(func, self._key_selector), self.get_type())
+
+    def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Run a process function with keyed state and timers.
+
+        Args:
+            func: A KeyedProcessFunction, or a callable of a record and its context.
+            output_type: Type of the results.
+        """
+        check_function("process", func, KeyedProcessFunction, arguments=("value", "ctx"))
+        declaration = KeyedProcessOperator(func, self._key_selector)
+        return self._transform("KEYED PROCESS", declaration, check_type("process", output_type))
+
+    def reduce(self, func: Any) -> DataStream:
+        """Combine the records of each key, one after the other.
+
+        In STREAMING mode every record yields the value reduced so far; in BATCH mode only the last comes.
+
+        Args:
+            func: A callable of what was reduced so far and a record, or a ReduceFunction.
+        """
+        check_function("reduce", func, ReduceFunction, arguments=("value1", "value2"))
+        return self._reduce("Reduce", func)
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """Add up a field of the records of each key; the other fields are those of the first record.
+
+        Args:
+            position_to_sum: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
+        """
+        return self._accumulate("sum", "Sum", position_to_sum, rolling.AccumulateType.SUM)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """Find the least value of a field for each key; the other fields are those of the first record.
+
+        Args:
+            position_to_min: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
+        """
+        return self._accumulate("min", "Min", position_to_min, rolling.AccumulateType.MIN)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """Find the greatest value of a field for each key; the other fields are those of the first record.
+
+        Args:
+            position_to_max: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
+        """
+        return self._accumulate("max", "Max", position_to_max, rolling.AccumulateType.MAX)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """Find the record with the least value of a field for each key; the first of equal ones.
+
+        Args:
+            position_to_min_by: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
+        """
+        return self._accumulate("min_by", "MinBy", position_to_min_by, rolling.AccumulateType.MIN_BY)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """Find the record with the greatest value of a field for each key; the first of equal ones.
+
+        Args:
+            position_to_max_by: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
+        """
+        return self._accumulate("max_by", "MaxBy", position_to_max_by, rolling.AccumulateType.MAX_BY)
+
+    def key_by(self, key_selector: Any, key_type: TypeInformation | None = None) -> KeyedStream:
+        """Partition the records by another key."""
+        return self._origin_stream.key_by(key_selector, key_type)
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Cut the records of each key into windows.
+
+        Args:
+            window_assigner: Says which windows there are, such as those of `headrace.datastream.window`.
+        """
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Cut the records of each key into windows of a number of records. Only full windows fire.
+
+        Args:
+            size: Records in a window.
+            slide: Records from the start of a window to the start of the next; 0 for one after the other.
+        """
+        if slide == 0:
+            return WindowedStream(self, CountTumblingWindowAssigner(size))
+        return WindowedStream(self, CountSlidingWindowAssigner(size, slide))
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with another keyed stream: pairs of the same key that are near in time. PyFlink does not have it.
+
+        Args:
+            other_stream: Keyed by the same keys.
+        """
+        return IntervalJoin(self, other_stream)
+
+    def _accumulate(
+        self, call: str, name: str, position: int | str, kind: rolling.AccumulateType
+    ) -> DataStream:
+        position = rolling.check_position(call, position, self.get_type())
+        return self._reduce(name, rolling.FieldAggregation(kind, position))
+
+    def _reduce(self, name: str, function: Any) -> DataStream:
+        # Whether only final results are emitted depends on the runtime mode, which the stream graph decides.
+        declaration = ReduceOperator(function, self._key_selector, emits_final_only=False)
+        return self._transform(name, declaration, self.get_type())
+
+    def _operator(self, call: str) -> PhysicalTransformation:
+        raise JobDefinitionError(
+            f"{call}(): a KeyedStream is a partitioning of a stream, not an operator",
+            hint="call it on the stream before key_by(), or on what follows",
+        )
+
+    def _repartition(self, partitioner: Partitioner) -> NoReturn:
+        raise JobDefinitionError(
+            f"a KeyedStream is partitioned by its key; it cannot be partitioned again ({partitioner.name})",
+            hint="partition the stream before key_by(), or the results of what follows",
+        )
+
+
+# At the end, because the module needs KeyedStream, and its classes are what methods here return.
+from headrace.datastream.windowed_stream import IntervalJoin, WindowedStream  # noqa: E402

@@ -1,0 +1,179 @@
+"""Lets programs written for PyFlink run unchanged: `import pyflink...` answers with headrace's modules.
+
+`headrace run` installs it before the program starts, and workers install it before they load the program's
+functions. The modules are the same objects under both names, so nothing exists twice: classes keep their
+headrace names when they are pickled. What PyFlink has and headrace has not is refused by name; nothing else
+of Python's imports is touched.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final
+
+from headrace.errors import ConfigurationError, UnsupportedFeatureError
+
+__all__ = ["MissingModuleError", "install", "is_installed", "uninstall"]
+
+_ALIAS: Final = "pyflink"
+_REAL: Final = "headrace"
+
+#: The packages that have the same face in both. Others of headrace's stay out of reach: PyFlink has no
+#: `pyflink.spark`.
+_MIRRORED: Final = frozenset({"common", "datastream", "metrics", "table", "util"})
+#: Further modules of PyFlink, and packages inside the mirrored ones, that are not here.
+_MISSING: Final = frozenset(
+    {
+        "pyflink.datastream.formats",
+        "pyflink.examples",
+        "pyflink.find_flink_home",
+        "pyflink.fn_execution",
+        "pyflink.gen_protos",
+        "pyflink.java_gateway",
+        "pyflink.ml",
+        "pyflink.proto",
+        "pyflink.pyflink_callback_server",
+        "pyflink.pyflink_gateway_server",
+        "pyflink.serializers",
+        "pyflink.shell",
+        "pyflink.table",
+        "pyflink.testing",
+        "pyflink.version",
+    }
+)
+
+
+class MissingModuleError(UnsupportedFeatureError, ModuleNotFoundError):
+    """A module of PyFlink that headrace does not have yet.
+
+    Also a ModuleNotFoundError, so that programs which try an import and go on without it keep working.
+    """
+
+
+def install() -> None:
+    """Let `import pyflink` answer with headrace. Doing it twice is harmless.
+
+    Raises:
+        ConfigurationError: If the real PyFlink was imported before.
+
+    Example:
+        >>> install()
+        >>> import headrace.common.typeinfo
+        >>> import pyflink.common.typeinfo
+        >>> pyflink.common.typeinfo is headrace.common.typeinfo
+        True
+        >>> import pyflink.table
+        Traceback (most recent call last):
+        headrace.pyflink_alias.MissingModuleError: pyflink.table is not in headrace yet
+        >>> uninstall()
+    """
+    if is_installed():
+        return
+    if _ALIAS in sys.modules:
+        raise ConfigurationError(
+            "the real pyflink is imported already, so headrace cannot stand in for it",
+            hint="import headrace's modules by their own names, or do not import pyflink first",
+        )
+    # Before all others: they would look for pyflink.common in the path of its parent, which is headrace's
+    # own, and load a second copy of the module.
+    sys.meta_path.insert(0, _FINDER)
+
+
+def uninstall() -> None:
+    """Take the alias away again, with the names it has put into `sys.modules`."""
+    if is_installed():
+        sys.meta_path.remove(_FINDER)
+        for name in [name for name in sys.modules if _is_alias(name)]:
+            del sys.modules[name]
+
+
+def is_installed() -> bool:
+    """Whether `import pyflink` answers with headrace in this process."""
+    return _FINDER in sys.meta_path
+
+
+class _AliasFinder(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not _is_alias(fullname):
+            return None
+        if fullname == _ALIAS:
+            return importlib.util.spec_from_loader(fullname, _TOP_LOADER, is_package=True)
+        if _exists(fullname):
+            return importlib.util.spec_from_loader(fullname, _LOADER)
+        # Never None: that would send the import on to the other finders.
+        raise _missing(fullname)
+
+
+class _AliasLoader(Loader):
+    """Puts headrace's module where the import machinery looks for the one it asked for."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system takes what it finds in sys.modules afterwards. Returning the real module from
+        # create_module instead would give it the spec of its alias.
+        sys.modules[module.__name__] = importlib.import_module(_real_name(module.__name__))
+
+
+class _TopLoader(Loader):
+    """Makes the package `pyflink` itself, which is not `headrace`: it only leads to its parts."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__doc__ = "PyFlink's names for headrace's modules."
+        module.__dict__["__getattr__"] = _look_up_in_top
+
+
+def _look_up_in_top(name: str) -> Any:
+    fullname = f"{_ALIAS}.{name}"
+    if fullname in _MISSING and not _exists(fullname):
+        raise _missing(fullname)
+    raise AttributeError(f"module {_ALIAS!r} has no attribute {name!r}")
+
+
+def _is_alias(name: str) -> bool:
+    return name == _ALIAS or name.startswith(f"{_ALIAS}.")
+
+
+def _real_name(alias: str) -> str:
+    return _REAL + alias[len(_ALIAS) :]
+
+
+def _exists(alias: str) -> bool:
+    """Whether headrace has a module for this one."""
+    if alias.split(".")[1] not in _MIRRORED:
+        return False
+    real = _real_name(alias)
+    parent = real.rpartition(".")[0]
+    try:
+        importlib.import_module(parent)
+        # Stand-ins for missing connectors are modules without a spec.
+        return real in sys.modules or importlib.util.find_spec(real) is not None
+    except ModuleNotFoundError as error:
+        if error.name is not None and real.startswith(error.name):
+            return False
+        raise
+
+
+def _missing(fullname: str) -> ModuleNotFoundError:
+    if not any(fullname == name or fullname.startswith(f"{name}.") for name in _MISSING):
+        return ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+    error = MissingModuleError.not_yet(fullname)
+    error.name = fullname
+    return error
+
+
+_FINDER: Final = _AliasFinder()
+_LOADER: Final = _AliasLoader()
+_TOP_LOADER: Final = _TopLoader()

@@ -1,0 +1,1 @@
+"""The control plane and the tasks: master, epochs, exchange, levels."""

@@ -1,0 +1,1 @@
+"""Records and events between tasks: buffers, channels, partitions, gates."""

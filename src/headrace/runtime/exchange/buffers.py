@@ -1,0 +1,74 @@
+"""Buffers: what crosses the exchange. A header says where to, a payload holds elements in stream order.
+
+    level, partition | edge, producer, its attempt, sequence number | pickled elements
+
+The payload is a list of items: a pair (values, timestamps) for a batch, a number for a watermark, True or False for an
+active or idle channel, None for the end of input.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from headrace.elements import Batch, Element, EndOfInput, Event, StreamStatus, Watermark
+
+_HEADER = struct.Struct(">HIIIQI")
+#: Edge number of a report on its way to the driver.
+REPORT_EDGE = 0xFFFFFFFF
+
+
+class Header(NamedTuple):
+    """Where a buffer goes and where it stands on its channel."""
+
+    level: int
+    partition: int
+    edge_id: int
+    producer: int
+    #: Which attempt of the producer wrote it: consumers of one epoch must all have read the same one.
+    attempt: int
+    sequence: int
+
+
+def pack(header: Header, payload: bytes) -> bytes:
+    """Put header and payload together."""
+    return _HEADER.pack(*header) + payload
+
+
+def read_header(buffer: bytes) -> Header:
+    """Read the header alone."""
+    return Header(*_HEADER.unpack_from(buffer))
+
+
+def payload_of(buffer: bytes) -> memoryview:
+    """Return the payload without copying it."""
+    return memoryview(buffer)[_HEADER.size :]
+
+
+def encode_items(items: list[Any]) -> bytes:
+    """Serialize items for the wire."""
+    return pickle.dumps(items, protocol=5)
+
+
+def event_item(event: Event) -> Any:
+    """Return an event's form on the wire."""
+    if isinstance(event, Watermark):
+        return event.timestamp
+    if isinstance(event, StreamStatus):
+        return event.active
+    return None
+
+
+def decode(payload: memoryview | bytes) -> Iterator[Element]:
+    """Yield the elements of a payload."""
+    for item in pickle.loads(payload):
+        if type(item) is tuple:
+            yield Batch(item[0], item[1])
+        elif item is None:
+            yield EndOfInput()
+        elif type(item) is bool:
+            yield StreamStatus(item)
+        else:
+            yield Watermark(item)

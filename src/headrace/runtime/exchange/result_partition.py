@@ -1,0 +1,98 @@
+"""ResultPartition: the output of one subtask on one edge, cut into buffers for its consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headrace.elements import Batch, Event
+from headrace.errors import JobExecutionError, KeyTypeError
+from headrace.graph.job_graph import JobEdge
+from headrace.graph.partitioning import Broadcast
+from headrace.runtime.exchange.buffers import Header, pack
+from headrace.runtime.exchange.channel import Channel
+from headrace.runtime.exchange.routing import build_router
+
+#: Takes (level, partition, buffer).
+SendBuffer = Callable[[int, int, bytes], None]
+
+
+class ResultPartition:
+    """Routes a subtask's records to its consumers' channels and sends buffers when they are full."""
+
+    def __init__(
+        self,
+        edge: JobEdge,
+        *,
+        producer: int,
+        attempt: int,
+        epoch: int,
+        consumers: list[tuple[int, int]],
+        max_parallelism: int,
+        buffer_records: int,
+        source_name: str,
+        send: SendBuffer,
+    ) -> None:
+        self._edge = edge
+        self._producer = producer
+        self._attempt = attempt
+        self._consumers = consumers
+        self._buffer_records = buffer_records
+        self._source_name = source_name
+        self._send = send
+        #: A broadcast is serialized once, so it has one channel for all.
+        self._is_broadcast = isinstance(edge.partitioner, Broadcast)
+        self._channels = [Channel() for _ in (consumers[:1] if self._is_broadcast else consumers)]
+        self._sequences = [0] * len(self._channels)
+        self._router = build_router(
+            edge.partitioner, self._channels, max_parallelism=max_parallelism, seed=(producer, epoch)
+        )
+        self.bytes_out = 0
+
+    def emit(self, batch: Batch) -> None:
+        """Take records; full channels are sent."""
+        try:
+            self._router.route(batch)
+        except KeyTypeError as error:
+            raise KeyTypeError(
+                f"after operator '{self._source_name}': {error.message}", hint=error.hint
+            ) from error
+        limit = self._buffer_records
+        for index, channel in enumerate(self._channels):
+            if channel.waiting >= limit:
+                self._flush(index)
+
+    def emit_event(self, event: Event) -> None:
+        """Put an event on every channel."""
+        for channel in self._channels:
+            channel.add_event(event)
+
+    def finish_epoch(self) -> None:
+        """The barrier: send everything that waits."""
+        for index, channel in enumerate(self._channels):
+            if not channel.is_empty:
+                self._flush(index)
+
+    @property
+    def records_out(self) -> int:
+        """Records sent so far; a broadcast record counts once per consumer, as it does in Flink."""
+        total = sum(channel.records for channel in self._channels)
+        return total * len(self._consumers) if self._is_broadcast else total
+
+    def _flush(self, index: int) -> None:
+        try:
+            payload = self._channels[index].take_payload()
+        except Exception as error:  # a record's own __reduce__ may raise anything
+            raise JobExecutionError(
+                f"after operator '{self._source_name}': a record cannot be sent to the next task: "
+                f"{type(error).__name__}: {error}",
+                operator=self._source_name,
+                hint="records between tasks must pickle: use plain data, or classes from the top of a module",
+            ) from error
+        targets = self._consumers if self._is_broadcast else (self._consumers[index],)
+        for level, partition in targets:
+            header = Header(
+                level, partition, self._edge.edge_id, self._producer, self._attempt, self._sequences[index]
+            )
+            self._send(level, partition, pack(header, payload))
+            self.bytes_out += len(payload)
+        self._sequences[index] += 1

@@ -1,0 +1,90 @@
+"""What crosses between the driver and the workers: the plan of an epoch, and one report per subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from headrace.connectors.base import Slice, SplitProgress
+from headrace.state.handles import StateChain, StateFile
+
+
+class SubtaskId(NamedTuple):
+    """A subtask of a vertex."""
+
+    vertex_id: str
+    subtask: int
+
+
+@dataclass(frozen=True)
+class SubtaskPlan:
+    """What one subtask is to do in an epoch, and the state it starts from."""
+
+    #: What a source subtask reads, in this order, until it has read as many records as it may.
+    slices: tuple[Slice, ...] = ()
+    max_records: int | None = None
+    #: Splits of the subtask that have not ended yet; when all of them end and none can follow, the subtask ends.
+    open_splits: frozenset[str] = frozenset()
+    may_get_more_splits: bool = True
+    #: Splits that have been without records for the time the watermark strategy allows.
+    idle_splits: frozenset[str] = frozenset()
+    #: The subtask ended in an earlier epoch: it has nothing more to say.
+    has_ended: bool = False
+    #: Keyed state by operator id.
+    keyed: Mapping[str, StateChain] = field(default_factory=dict)
+    #: Operator state by operator id.
+    operator_state: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """One epoch: everything a worker must know besides the job itself."""
+
+    job_id: str
+    epoch: int
+    #: How often the epoch as a whole was tried before.
+    attempt: int
+    #: Where change files go; every host can write and read there.
+    state_dir: str
+    subtasks: Mapping[SubtaskId, SubtaskPlan]
+
+
+@dataclass(frozen=True)
+class SubtaskReport:
+    """What one subtask did in an epoch. The driver learns of nothing else."""
+
+    subtask: SubtaskId
+    #: Names this try at the subtask.
+    attempt_id: str = ""
+    #: Which attempt of each producer was read: it must be the one that reported.
+    consumed: Mapping[SubtaskId, str] = field(default_factory=dict)
+    #: New change files by operator id; operators whose keyed state did not change are not listed.
+    changes: Mapping[str, StateFile] = field(default_factory=dict)
+    #: New operator state by operator id, where it changed.
+    operator_state: Mapping[str, bytes] = field(default_factory=dict)
+    #: What sinks staged, by operator id.
+    committables: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    #: How far each split was read.
+    progress: Mapping[str, SplitProgress] = field(default_factory=dict)
+    #: Whether the subtask's inputs have ended for good.
+    has_ended: bool = False
+    watermark: int | None = None
+    #: Whether a source subtask is left out of the watermark for want of records.
+    is_idle: bool = False
+    #: When the next processing-time timer falls due, ms since the epoch.
+    next_timer_ms: int | None = None
+    records_in: int = 0
+    records_out: int = 0
+    bytes_out: int = 0
+    #: Time spent working, without waiting for input, in nanoseconds.
+    busy_ns: int = 0
+    #: When the task started and ended, ms since the epoch, on the worker's clock.
+    started_ms: int = 0
+    ended_ms: int = 0
+    host: str = ""
+    pid: int = 0
+    spark_attempt: int = 0
+    warnings: tuple[str, ...] = ()
+    #: Values of the metrics that user functions registered, by operator id.
+    user_metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

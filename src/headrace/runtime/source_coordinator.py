@@ -1,0 +1,169 @@
+"""The driver's side of a source: which subtask reads which split, how far, and how much of it in the next epoch."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.connectors.base import Slice, Source, SourceSplit, SplitEnumerator, SplitProgress
+
+#: Splits handed out per subtask and epoch beyond those read side by side.
+_AHEAD = 32
+
+
+@dataclass
+class OpenSplit:
+    """A split that is being read."""
+
+    split: SourceSplit
+    #: Where the next epoch goes on.
+    position: Any
+    #: When it was last seen to have records, ms.
+    active_ms: int
+    #: Whether anything of it was read.
+    is_started: bool = False
+
+
+@dataclass(frozen=True)
+class SourceTaskPlan:
+    """What a source subtask reads in an epoch."""
+
+    slices: tuple[Slice, ...]
+    open_splits: frozenset[str]
+    may_get_more_splits: bool
+    idle_splits: frozenset[str] = frozenset()
+
+
+class SourceCoordinator:
+    """Plans the slices of one source vertex, epoch by epoch."""
+
+    def __init__(self, source: Source, parallelism: int, idleness_ms: int | None = None) -> None:
+        self._enumerator: SplitEnumerator = source.create_enumerator(parallelism)
+        self._concurrent = source.concurrent_splits
+        self._parallelism = parallelism
+        self._unassigned: deque[SourceSplit] = deque()
+        self._open: list[dict[str, OpenSplit]] = [{} for _ in range(parallelism)]
+        self._ended: set[int] = set()
+        self._idleness_ms = idleness_ms
+        #: The idle splits of the last plan: a split that falls idle is a reason for an epoch.
+        self._idle: frozenset[str] = frozenset()
+        #: The last plan, also one without anything to do: others may have reason for an epoch.
+        self.standing: dict[int, SourceTaskPlan] = {}
+
+    def plan(
+        self, max_records: int, now_ms: int, paused: frozenset[int] = frozenset()
+    ) -> dict[int, SourceTaskPlan] | None:
+        """Return what each subtask reads next, at most ``max_records`` each; None when there is nothing to do.
+
+        Paused subtasks run ahead of the sources they are aligned with: they read nothing for now.
+        """
+        self._unassigned.extend(self._enumerator.discover())
+        self._assign(now_ms)
+        self._keep_awake(paused, now_ms)
+        may_get_more = bool(self._unassigned) or not self._enumerator.is_complete
+        plans = {
+            subtask: SourceTaskPlan(
+                slices=() if subtask in paused else tuple(self._slices(self._open[subtask], max_records)),
+                open_splits=frozenset(self._open[subtask]),
+                may_get_more_splits=may_get_more,
+                idle_splits=self._idle_splits(subtask, now_ms),
+            )
+            for subtask in range(self._parallelism)
+            if subtask not in self._ended
+        }
+        self.standing = plans
+        idle = frozenset[str]().union(*(plan.idle_splits for plan in plans.values()))
+        has_work = any(plan.slices or _can_end(plan) for plan in plans.values()) or bool(idle - self._idle)
+        if not has_work:
+            return None
+        self._idle = idle
+        return plans
+
+    def advance(
+        self, subtask: int, progress: Mapping[str, SplitProgress], *, has_ended: bool, now_ms: int
+    ) -> None:
+        """Take over how far a subtask came in a completed epoch."""
+        for split_id, reached in progress.items():
+            if reached.is_finished:
+                del self._open[subtask][split_id]
+            else:
+                entry = self._open[subtask][split_id]
+                if entry.position != reached.position:
+                    entry.active_ms = now_ms
+                    self._idle -= {split_id}
+                entry.position, entry.is_started = reached.position, True
+        self._give_back(subtask)
+        if has_ended:
+            self._ended.add(subtask)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether every subtask has read everything there will ever be."""
+        return len(self._ended) == self._parallelism
+
+    def retry_delay(self) -> float | None:
+        """Seconds after which it is worth asking again, if the connector knows."""
+        return self._enumerator.next_discovery_delay()
+
+    def next_idle_ms(self) -> int | None:
+        """Return when the next split falls idle if it gets no records."""
+        if self._idleness_ms is None:
+            return None
+        entries = (entry for splits in self._open for entry in splits.values())
+        active = [entry.active_ms for entry in entries if entry.split.split_id not in self._idle]
+        return min(active) + self._idleness_ms if active else None
+
+    def close(self) -> None:
+        """Let go of the connector's resources."""
+        self._enumerator.close()
+
+    def _assign(self, now_ms: int) -> None:
+        """Hand out splits, always to the subtask with the fewest, in the order they were found.
+
+        Splits that are read one after the other are handed out ahead, so that many small ones fit into an epoch.
+        """
+        # One that has ended reads nothing more, even if another gives splits back.
+        subtasks = [index for index in range(self._parallelism) if index not in self._ended]
+        while self._unassigned:
+            subtask = min(subtasks, key=lambda index: (len(self._open[index]), index))
+            if self._concurrent is not None and len(self._open[subtask]) >= self._concurrent * _AHEAD:
+                return
+            split = self._unassigned.popleft()
+            self._open[subtask][split.split_id] = OpenSplit(
+                split, self._enumerator.start_position(split), now_ms
+            )
+
+    def _keep_awake(self, paused: Iterable[int], now_ms: int) -> None:
+        """Splits that are held back are not idle: nobody knows whether they have records."""
+        for subtask in paused:
+            for entry in self._open[subtask].values():
+                entry.active_ms = now_ms
+
+    def _idle_splits(self, subtask: int, now_ms: int) -> frozenset[str]:
+        if self._idleness_ms is None:
+            return frozenset()
+        since = now_ms - self._idleness_ms
+        return frozenset(name for name, entry in self._open[subtask].items() if entry.active_ms <= since)
+
+    def _give_back(self, subtask: int) -> None:
+        """Put splits that an epoch did not get to back in front, for whoever is free first."""
+        if self._concurrent is None:
+            return
+        splits = self._open[subtask]
+        waiting = [split_id for split_id, entry in splits.items() if not entry.is_started]
+        self._unassigned.extendleft(splits.pop(split_id).split for split_id in reversed(waiting))
+
+    def _slices(self, splits: dict[str, OpenSplit], max_records: int) -> Iterable[Slice]:
+        is_in_turn = self._concurrent == 1
+        # To the last record: an epoch that reads less than it may looks as if there was no backlog.
+        share, rest = (max_records, 0) if is_in_turn else divmod(max_records, max(1, len(splits)))
+        for index, entry in enumerate(splits.values()):
+            piece = self._enumerator.plan(entry.split, entry.position, max(1, share + (index < rest)))
+            if piece is not None:
+                yield piece
+
+
+def _can_end(plan: SourceTaskPlan) -> bool:
+    return not plan.open_splits and not plan.may_get_more_splits

@@ -1,0 +1,119 @@
+"""The operators of a vertex, wired: each one's output calls the next, or goes to the exchange."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+
+from headrace.elements import MIN_WATERMARK, Batch, EndOfInput, Event, StreamStatus, Watermark
+from headrace.graph.job_graph import JobVertex, OperatorNode
+from headrace.operators.base import Operator
+from headrace.operators.context import OperatorContext
+from headrace.operators.functions import with_own_function
+from headrace.runtime.exchange.result_partition import ResultPartition
+
+
+class ChainLink:
+    """One operator in its chain, with its output and the watermark it has seen."""
+
+    def __init__(self, node: OperatorNode, *, object_reuse: bool) -> None:
+        self.node = node
+        self.operator: Operator = with_own_function(node.declaration).build()
+        self.output = ChainOutput(object_reuse=object_reuse)
+        self.operator.output = self.output
+        self.context: OperatorContext | None = None
+        self.watermark = MIN_WATERMARK
+
+    def process_event(self, event: Event) -> None:
+        """Take an event of the operator's input."""
+        if isinstance(event, Watermark):
+            self.watermark = event.timestamp
+            self.operator.process_watermark(event.timestamp)
+        elif isinstance(event, StreamStatus):
+            self.operator.process_status(is_active=event.active)
+        else:
+            self.output.emit_event(event)
+
+
+class ChainOutput:
+    """What an operator emits to: operators chained behind it, and the partitions of its edges."""
+
+    def __init__(self, *, object_reuse: bool) -> None:
+        self._object_reuse = object_reuse
+        self._chained: list[ChainLink] = []
+        self._chained_sides: dict[str, list[ChainLink]] = {}
+        self._partitions: list[ResultPartition] = []
+        self._side_partitions: dict[str, list[ResultPartition]] = {}
+        #: The last watermark that went out.
+        self.watermark: int | None = None
+
+    def add_chained(self, link: ChainLink, side_tag: str | None) -> None:
+        """Call this operator with the main output, or with a side output."""
+        target = self._chained if side_tag is None else self._chained_sides.setdefault(side_tag, [])
+        target.append(link)
+
+    def set_partitions(self, partitions: list[tuple[str | None, ResultPartition]]) -> None:
+        """Send to these partitions from now on: every epoch has its own."""
+        self._partitions = [partition for tag, partition in partitions if tag is None]
+        self._side_partitions = {}
+        for tag, partition in partitions:
+            if tag is not None:
+                self._side_partitions.setdefault(tag, []).append(partition)
+
+    def emit(self, batch: Batch) -> None:
+        self._hand_on(batch, self._partitions, self._chained)
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        self._hand_on(batch, self._side_partitions.get(tag_id, ()), self._chained_sides.get(tag_id, ()))
+
+    def emit_event(self, event: Event) -> None:
+        if isinstance(event, Watermark):
+            self.watermark = event.timestamp
+        for partition in self._all_partitions():
+            partition.emit_event(event)
+        if isinstance(event, EndOfInput):
+            return  # the task finishes chained operators itself, in order
+        for link in [*self._chained, *(link for links in self._chained_sides.values() for link in links)]:
+            link.process_event(event)
+
+    def finish_epoch(self) -> None:
+        """The barrier: send what waits."""
+        for partition in self._all_partitions():
+            partition.finish_epoch()
+
+    @property
+    def records_out(self) -> int:
+        """Records sent to other tasks in this epoch."""
+        return sum(partition.records_out for partition in self._all_partitions())
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes sent to other tasks in this epoch."""
+        return sum(partition.bytes_out for partition in self._all_partitions())
+
+    def _all_partitions(self) -> list[ResultPartition]:
+        sides = [partition for partitions in self._side_partitions.values() for partition in partitions]
+        return [*self._partitions, *sides]
+
+    def _hand_on(
+        self, batch: Batch, partitions: Sequence[ResultPartition], links: Sequence[ChainLink]
+    ) -> None:
+        is_shared = len(partitions) + len(links) > 1 and not self._object_reuse
+        for partition in partitions:
+            partition.emit(batch)
+        for link in links:
+            # A chained function may change a record in place while others still hold it.
+            link.operator.process(_copy(batch) if is_shared else batch)
+
+
+def _copy(batch: Batch) -> Batch:
+    timestamps = None if batch.timestamps is None else batch.timestamps.copy()
+    return Batch(pickle.loads(pickle.dumps(batch.values, protocol=5)), timestamps)
+
+
+def build_chain(vertex: JobVertex, *, object_reuse: bool) -> list[ChainLink]:
+    """Build and wire a vertex's operators, head first."""
+    links = [ChainLink(node, object_reuse=object_reuse) for node in vertex.operators]
+    for edge in vertex.chain_edges:
+        links[edge.source].output.add_chained(links[edge.target], edge.side_tag)
+    return links

@@ -1,0 +1,128 @@
+"""One partition of a level: the subtask that runs there, plus the buffers it only hands on.
+
+What comes out is for the next level, as (partition, buffer); from the last level, bare reports for the driver.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from headrace.graph.job_graph import JobGraph
+from headrace.runtime.exchange.buffers import REPORT_EDGE, Header, pack, payload_of, read_header
+from headrace.runtime.layout import Layout
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskReport
+from headrace.runtime.task.settings import TaskSettings
+from headrace.runtime.task.stream_task import StreamTask
+
+_log = logging.getLogger(__name__)
+
+#: Tasks a worker keeps between epochs. More subtasks than this per worker are opened anew each time.
+_KEPT_TASKS = 64
+#: A task makes very many short-lived objects and few cycles: look for cycles seldom.
+_GC_THRESHOLD = 100_000
+
+
+@dataclass(frozen=True)
+class JobCode:
+    """What is shipped once per job."""
+
+    job: JobGraph
+    lineage: str
+    settings: TaskSettings
+
+
+class LevelRunner:
+    """A worker's place for the tasks of one job."""
+
+    def __init__(self, code: JobCode) -> None:
+        self._code = code
+        self._layout = Layout(code.job)
+        self._kept: dict[SubtaskId, StreamTask] = {}
+
+    def run(
+        self, plan: EpochPlan, level: int, partition: int, incoming: Iterable[bytes], spark_attempt: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """Run a partition's subtask over its input; yields (partition of the next level, buffer)."""
+        outbox: list[tuple[int, bytes]] = []
+        is_last = level + 1 == self._layout.depth
+        own: list[tuple[Header, bytes]] = []
+        for buffer in incoming:
+            header = read_header(buffer)
+            if header.level == level:
+                own.append((header, buffer))
+            else:
+                yield self._onward(header.level, header.partition, buffer, level, is_last=is_last)
+
+        def send(target_level: int, target_partition: int, buffer: bytes) -> None:
+            outbox.append(self._onward(target_level, target_partition, buffer, level, is_last=False))
+
+        subtask = self._layout.levels[level][partition]
+        if plan.subtasks[subtask].has_ended:
+            # Its functions are closed, and are not opened again to do nothing.
+            report = SubtaskReport(subtask, has_ended=True)
+        else:
+            task = self._take(subtask)
+            gc.set_threshold(_GC_THRESHOLD)
+            try:
+                task.begin(plan, spark_attempt, send)
+                for _ in task.process(own):
+                    if outbox:
+                        yield from outbox
+                        outbox.clear()
+                report = task.report()
+            except BaseException:
+                _close(task)
+                raise
+            if report.has_ended:
+                _close(task)  # now or never: Spark's workers end without a word to us
+            else:
+                self._keep(subtask, task)
+            yield from outbox
+        header = Header(self._layout.depth, partition, REPORT_EDGE, partition, 0, level)
+        yield self._onward(
+            header.level, partition, pack(header, pickle.dumps(report, protocol=5)), level, is_last=is_last
+        )
+
+    def close(self) -> None:
+        """Close every task that was kept."""
+        while self._kept:
+            _close(self._kept.popitem()[1])
+
+    def _onward(
+        self, target_level: int, target_partition: int, buffer: bytes, level: int, *, is_last: bool
+    ) -> tuple[int, bytes]:
+        if is_last:
+            return 0, buffer
+        return self._layout.next_hop(target_level, target_partition, from_level=level), buffer
+
+    def _take(self, subtask: SubtaskId) -> StreamTask:
+        task = self._kept.pop(subtask, None)
+        if task is None:
+            code = self._code
+            task = StreamTask(code.job, self._layout, subtask, code.lineage, code.settings)
+        return task
+
+    def _keep(self, subtask: SubtaskId, task: StreamTask) -> None:
+        self._kept[subtask] = task
+        while len(self._kept) > _KEPT_TASKS:
+            oldest = next(iter(self._kept))
+            _close(self._kept.pop(oldest))
+
+
+def _close(task: StreamTask) -> None:
+    """Close a task that is not needed any more: what fails now must not be taken for a failure of another one."""
+    try:
+        task.close()
+    except Exception:  # noqa: BLE001 - from a function's close(), which may raise anything
+        _log.warning("a task could not be closed", exc_info=True)
+
+
+def read_report(buffer: bytes) -> SubtaskReport:
+    """Decode what the last level hands to the driver."""
+    report = pickle.loads(payload_of(buffer))
+    assert isinstance(report, SubtaskReport)
+    return report

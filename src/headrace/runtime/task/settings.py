@@ -1,0 +1,17 @@
+"""The few options a task needs, fixed when the job is submitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """Shipped with the job."""
+
+    #: Name of the directory, under the host's scratch space, for local state copies of this run.
+    scratch_name: str
+    #: Where the host's scratch space is; None lets the worker choose.
+    scratch_parent: str | None = None
+    buffer_records: int = 1_000
+    state_cache_entries: int = 1_000_000

@@ -1,0 +1,363 @@
+"""StreamTask: one subtask of a vertex, as a worker runs it epoch after epoch.
+
+    begin(plan) -> process(buffers): elements through the chain, buffers out -> report()
+
+A worker keeps a task it has run, because opening functions and decoding state is dear; whether what it kept is still
+good is decided by the state's tip, never assumed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any
+from uuid import uuid4
+
+from headrace.elements import MIN_WATERMARK, EndOfInput, StreamStatus, Watermark
+from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.metrics.metricbase import InMemoryMetricGroup
+from headrace.operators.base import EpochPlace
+from headrace.operators.context import OperatorContext, TaskPlace
+from headrace.operators.io import SourceTask
+from headrace.runtime.exchange.buffers import Header
+from headrace.runtime.exchange.input_gate import InputBatch, InputGate, InputIdle
+from headrace.runtime.exchange.result_partition import ResultPartition, SendBuffer
+from headrace.runtime.layout import Layout, consumers_of, producers_of
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+from headrace.runtime.task.chain import ChainLink, build_chain
+from headrace.runtime.task.scratch import scratch_directory
+from headrace.runtime.task.settings import TaskSettings
+from headrace.state.changes import write_change
+from headrace.state.files import join_path
+from headrace.state.handles import StateChain, StateFile
+from headrace.state.key_groups import key_group_range
+from headrace.state.keyed import KeyedStateBackend
+from headrace.state.store import LocalStore
+
+#: Operator state of the head under which the gate keeps its watermarks.
+_GATE = "gate"
+#: ... and under which every operator of the chain keeps the watermarks it has seen and sent.
+_CHAIN = "chain"
+_NO_TIME = (MIN_WATERMARK, None)
+#: An attempt is named by this many hex digits, which fit a buffer's header.
+_ATTEMPT_DIGITS = 16
+
+
+class StreamTask:
+    """The chain of one subtask with its gate and its state."""
+
+    def __init__(
+        self, job: JobGraph, layout: Layout, subtask: SubtaskId, lineage: str, settings: TaskSettings
+    ) -> None:
+        self._job = job
+        self._layout = layout
+        self._subtask = subtask
+        self._vertex: JobVertex = job.vertex(subtask.vertex_id)
+        self._settings = settings
+        self._lineage = lineage
+        self._links = build_chain(self._vertex, object_reuse=job.object_reuse)
+        self._gate = self._make_gate()
+        self._now_ms = 0
+        for link in self._links:
+            link.context = self._make_context(link)
+        self._is_open = False
+
+    # -- one epoch ---------------------------------------------------------------------------------------------
+
+    def begin(self, plan: EpochPlan, spark_attempt: int, send: SendBuffer) -> None:
+        """Go to the state the epoch starts from and get ready for elements."""
+        self._started = time.perf_counter_ns()
+        self._started_ms = self._now_ms = _wall_clock_ms()
+        self._plan = plan
+        self._own_plan: SubtaskPlan = plan.subtasks[self._subtask]
+        self._attempt_id = uuid4().hex[:_ATTEMPT_DIGITS]
+        self._consumed: dict[SubtaskId, str] = {}
+        self._spark_attempt = spark_attempt
+        self._records_in = 0
+        self._is_ended_now = False
+        place = EpochPlace(epoch=plan.epoch, attempt_id=self._attempt_id)
+        for link in self._links:
+            self._restore(link)
+            link.output.set_partitions(self._make_partitions(link, plan.epoch, send))
+        self._restore_time()
+        for link in self._links:
+            if not self._is_open:
+                assert link.context is not None
+                link.operator.open(link.context)
+            link.operator.begin_epoch(place)
+        self._is_open = True
+
+    def process(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[None]:
+        """Work through the epoch's input; yields now and then so that finished buffers can leave."""
+        if self._own_plan.has_ended:
+            return
+        self._tick()
+        if self._vertex.is_source:
+            yield from self._process_source()
+        else:
+            yield from self._process_inputs(self._noted(buffers))
+
+    def report(self) -> SubtaskReport:
+        """The barrier: send what waits, write state down, and say what was done."""
+        committables: dict[str, Any] = {}
+        for link in self._links:
+            staged = link.operator.end_epoch()
+            if staged:
+                committables[link.node.operator_id] = tuple(staged)
+        for link in self._links:
+            link.output.finish_epoch()
+        self._store_time()
+        next_timer_ms = self._next_timer()  # before state settles: it forgets the timers of this epoch
+        changes = self._write_changes()
+        operator_state = self._snapshot_operator_state()
+        head = self._links[0].operator
+        return SubtaskReport(
+            subtask=self._subtask,
+            attempt_id=self._attempt_id,
+            consumed=self._consumed,
+            changes=changes,
+            operator_state=operator_state,
+            committables=committables,
+            progress=dict(head.progress) if isinstance(head, SourceTask) else {},
+            has_ended=self._own_plan.has_ended or self._is_ended_now,
+            watermark=self._watermark(),
+            is_idle=isinstance(head, SourceTask) and head.is_idle,
+            next_timer_ms=next_timer_ms,
+            records_in=head.records if isinstance(head, SourceTask) else self._records_in,
+            records_out=sum(link.output.records_out for link in self._links),
+            bytes_out=sum(link.output.bytes_out for link in self._links),
+            busy_ns=time.perf_counter_ns() - self._started,
+            started_ms=self._started_ms,
+            ended_ms=_wall_clock_ms(),
+            host=_HOST,
+            pid=os.getpid(),
+            spark_attempt=self._spark_attempt,
+            warnings=tuple(w for link in self._links for w in self._context(link).take_warnings()),
+            user_metrics=self._user_metrics(),
+        )
+
+    def close(self) -> None:
+        """Let go of everything; the local state copy stays on the host."""
+        with ExitStack() as closing:  # each of them, whatever the others do; the store must not stay open
+            for link in self._links:
+                keyed = self._context(link).keyed_state
+                if keyed is not None:
+                    closing.callback(keyed.close)
+                if self._is_open:
+                    closing.callback(link.operator.close)
+
+    # -- input -------------------------------------------------------------------------------------------------
+
+    def _process_source(self) -> Iterator[None]:
+        head = self._links[0].operator
+        assert isinstance(head, SourceTask)
+        for _ in head.run(
+            self._own_plan.slices,
+            self._own_plan.open_splits,
+            self._own_plan.max_records,
+            self._own_plan.idle_splits,
+        ):
+            self._tick()
+            yield
+        finished = {split for split, progress in head.progress.items() if progress.is_finished}
+        if not self._own_plan.may_get_more_splits and self._own_plan.open_splits <= finished:
+            self._end()
+        yield
+
+    def _process_inputs(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[None]:
+        head = self._links[0]
+        processors = (head.operator.process, head.operator.process_second)
+        for element in self._gate.elements(buffers):
+            self._tick()
+            if isinstance(element, InputBatch):
+                self._records_in += len(element.batch)
+                processors[element.input_index](element.batch)
+            elif isinstance(element, InputIdle):
+                head.process_event(StreamStatus(active=not element.is_idle))
+            elif isinstance(element, Watermark):
+                head.process_event(element)
+            else:
+                self._end()
+            yield
+
+    def _tick(self) -> None:
+        """Read the clock, once per buffer, and fire the timers that it has passed."""
+        self._now_ms = _wall_clock_ms()
+        for link in self._links:
+            # As in Flink, a moment is waited out: the window that ends with it may still get records.
+            link.operator.advance_processing_time(self._now_ms - 1)
+
+    def _noted(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[tuple[Header, bytes]]:
+        """Note whose output is read."""
+        vertex_of_edge = {
+            edge.edge_id: edge.source_vertex for edge in self._job.inputs_of(self._subtask.vertex_id)
+        }
+        for header, buffer in buffers:
+            producer = SubtaskId(vertex_of_edge[header.edge_id], header.producer)
+            self._consumed[producer] = f"{header.attempt:0{_ATTEMPT_DIGITS}x}"
+            yield header, buffer
+
+    def _end(self) -> None:
+        """All input has been seen: every operator finishes, in order, then those behind are told."""
+        for link in self._links:
+            link.operator.finish()
+        for link in self._links:
+            link.output.emit_event(EndOfInput())
+        self._is_ended_now = True
+
+    # -- wiring ------------------------------------------------------------------------------------------------
+
+    def _make_gate(self) -> InputGate:
+        edges = self._job.inputs_of(self._subtask.vertex_id)
+        channels = [
+            (edge.edge_id, producer)
+            for edge in edges
+            for producer in producers_of(
+                edge,
+                self._subtask.subtask,
+                self._job.vertex(edge.source_vertex).parallelism,
+                self._vertex.parallelism,
+            )
+        ]
+        return InputGate(channels, {edge.edge_id: edge.target_input for edge in edges})
+
+    def _make_partitions(
+        self, link: ChainLink, epoch: int, send: SendBuffer
+    ) -> list[tuple[str | None, ResultPartition]]:
+        partitions = []
+        for edge in self._job.outputs_of(self._subtask.vertex_id):
+            if self._vertex.operators[edge.source_operator] is not link.node:
+                continue
+            target = self._job.vertex(edge.target_vertex)
+            reached = consumers_of(edge, self._subtask.subtask, self._vertex.parallelism, target.parallelism)
+            partition = ResultPartition(
+                edge,
+                producer=self._subtask.subtask,
+                attempt=int(self._attempt_id, 16),
+                epoch=epoch,
+                consumers=[self._layout.place(SubtaskId(edge.target_vertex, index)) for index in reached],
+                max_parallelism=target.max_parallelism,
+                buffer_records=self._settings.buffer_records,
+                source_name=link.node.name,
+                send=send,
+            )
+            partitions.append((edge.side_tag, partition))
+        return partitions
+
+    def _make_context(self, link: ChainLink) -> OperatorContext:
+        place = TaskPlace(
+            job_name=self._job.name,
+            task_name=self._vertex.name,
+            operator_name=link.node.name,
+            operator_id=link.node.operator_id,
+            subtask=self._subtask.subtask,
+            parallelism=self._vertex.parallelism,
+            max_parallelism=self._vertex.max_parallelism,
+        )
+        return OperatorContext(
+            place=place,
+            metrics=InMemoryMetricGroup(),
+            keyed_state=self._make_keyed_state(place) if link.node.declaration.is_keyed else None,
+            processing_time=lambda: self._now_ms,
+            watermark=lambda: link.watermark,
+            object_reuse=self._job.object_reuse,
+            job_parameters=self._job.global_job_parameters,
+        )
+
+    def _make_keyed_state(self, place: TaskPlace) -> KeyedStateBackend:
+        directory = os.path.join(
+            scratch_directory(self._settings),
+            self._lineage,
+            place.operator_id,
+            f"{place.subtask}-of-{place.parallelism}",
+        )
+        groups = key_group_range(place.subtask, place.max_parallelism, place.parallelism)
+        return KeyedStateBackend(
+            LocalStore(directory),
+            groups,
+            place.max_parallelism,
+            self._settings.state_cache_entries,
+            processing_time=lambda: self._now_ms,
+        )
+
+    # -- state -------------------------------------------------------------------------------------------------
+
+    @property
+    def _head_state(self) -> Any:
+        return self._context(self._links[0]).operator_state
+
+    def _context(self, link: ChainLink) -> OperatorContext:
+        assert link.context is not None
+        return link.context
+
+    def _restore(self, link: ChainLink) -> None:
+        context = self._context(link)
+        context.attempt = self._spark_attempt
+        context.operator_state.restore(self._own_plan.operator_state.get(link.node.operator_id))
+        if context.keyed_state is not None:
+            context.keyed_state.begin_epoch(self._chain_of(link))
+
+    def _restore_time(self) -> None:
+        """Put every operator where its input stood when the last epoch ended, whoever ran that."""
+        self._gate.restore(self._head_state.get(_GATE))
+        stored = self._head_state.get(_CHAIN) or [_NO_TIME] * len(self._links)
+        for link, (seen, sent) in zip(self._links, stored, strict=True):
+            link.watermark, link.output.watermark = seen, sent
+
+    def _store_time(self) -> None:
+        if not self._vertex.is_source:
+            self._head_state.put(_GATE, self._gate.snapshot())
+        watermarks = [(link.watermark, link.output.watermark) for link in self._links]
+        if watermarks != [_NO_TIME] * len(watermarks):
+            self._head_state.put(_CHAIN, watermarks)
+
+    def _chain_of(self, link: ChainLink) -> StateChain:
+        return self._own_plan.keyed.get(link.node.operator_id) or StateChain(self._lineage)
+
+    def _write_changes(self) -> dict[str, StateFile]:
+        written = {}
+        for link in self._links:
+            keyed = self._context(link).keyed_state
+            if keyed is None:
+                continue
+            chain = self._chain_of(link)
+            version = self._plan.epoch
+            change = keyed.take_changes(version)
+            tip = chain.tip
+            if change:
+                name = f"{link.node.operator_id}-{self._subtask.subtask}-{version}-{self._attempt_id}.change"
+                tip = join_path(self._plan.state_dir, name)
+                size = write_change(tip, change)
+                written[link.node.operator_id] = StateFile(tip, chain.version, version, size)
+            keyed.settle(tip)
+        return written
+
+    def _snapshot_operator_state(self) -> dict[str, bytes]:
+        snapshots = {
+            link.node.operator_id: self._context(link).operator_state.snapshot() for link in self._links
+        }
+        return {operator_id: snapshot for operator_id, snapshot in snapshots.items() if snapshot is not None}
+
+    def _watermark(self) -> int | None:
+        watermark = self._links[0].output.watermark if self._vertex.is_source else self._gate.watermark
+        return watermark
+
+    def _next_timer(self) -> int | None:
+        if self._own_plan.has_ended or self._is_ended_now:
+            return None  # as in Flink, what waits for the clock does not keep a job alive
+        times = (link.operator.next_processing_time() for link in self._links)
+        return min((time + 1 for time in times if time is not None), default=None)
+
+    def _user_metrics(self) -> dict[str, Any]:
+        values = {link.node.operator_id: self._context(link).metrics.values() for link in self._links}
+        return {operator_id: metrics for operator_id, metrics in values.items() if metrics}
+
+
+_HOST = socket.gethostname()
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000

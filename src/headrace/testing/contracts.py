@@ -1,0 +1,275 @@
+"""What every source and every sink must do, as checks to run over your own.
+
+    check_source(MySource(...), expected=[...], parallelism=2)
+    check_sink(MySink(...), [["a", "b"], ["c"]], published=lambda: read_back())
+
+They do what the engine does with a connector (ship it, plan, read, read again, commit, commit again, start
+anew), without Spark, and raise `ContractViolation`. They need no test framework.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import cycle
+from typing import Any
+
+from headrace.connectors.base import (
+    Boundedness,
+    Committable,
+    DeliveryGuarantee,
+    Sink,
+    SinkWriter,
+    Slice,
+    Source,
+    SourceSplit,
+    SplitProgress,
+    WriterContext,
+)
+from headrace.elements import Batch
+
+#: Records an epoch reads of a split at most: always as many, or in turns.
+Cut = int | Sequence[int]
+
+CUTS: tuple[Cut, ...] = (1, 2, 3, (1, 4), (7, 1, 2), 1_000_000)
+
+
+class ContractViolation(AssertionError):
+    """A connector does not do what `headrace.connectors.base` says it does."""
+
+
+def _require(condition: object, message: str) -> None:
+    if not condition:
+        raise ContractViolation(message)
+
+
+def _require_same(
+    found: Iterable[Any], expected: Sequence[Any], where: str, *, allow_surplus: bool = False
+) -> None:
+    """Compare without regard to order; records need not hash or sort."""
+    missing = list(expected)
+    surplus = []
+    for record in found:
+        try:
+            missing.remove(record)
+        except ValueError:
+            surplus.append(record)
+    _require(not missing, f"{where}: missing: {missing[:5]!r}")
+    _require(allow_surplus or not surplus, f"{where}: there but not expected: {surplus[:5]!r}")
+
+
+# --- sources --------------------------------------------------------------------------------------
+
+
+def check_source(
+    source: Source,
+    expected: Sequence[Any],
+    parallelism: int = 1,
+    cuts: Iterable[Cut] = CUTS,
+    *,
+    is_restartable: bool = True,
+    timeout_s: float = 20.0,
+) -> None:
+    """Read a source in every way of cutting it into epochs; each must give the same records.
+
+    Checked besides: the declaration and slices pickle, a slice that is read again gives the same, no split
+    comes twice, an epoch keeps to its limit, and reading goes on after a restart where it stood, also at
+    another parallelism.
+
+    Args:
+        source: The source. A bounded one must end by itself; an unbounded one is read until it has given as
+            many records as are expected, and must not have more.
+        expected: All records, in any order.
+        parallelism: How many subtasks to plan for.
+        cuts: How many records an epoch may read of a split.
+        is_restartable: Whether a new enumerator can go on from a position. False for sockets and their like.
+        timeout_s: How long to wait for records, for each cut.
+
+    Raises:
+        ContractViolation: The source does something else; the message says what.
+    """
+    source = pickle.loads(pickle.dumps(source))
+    by_split: dict[str, list[Any]] | None = None
+    for cut in cuts:
+        restarts = (False, True) if is_restartable else (False,)
+        for with_restarts in restarts:
+            run = _Run(source, parallelism, with_restarts, f"cut {cut}{', with restarts' * with_restarts}")
+            run.read_all(cut, len(expected), time.monotonic() + timeout_s)
+            found = [record for records in run.records.values() for record in records]
+            _require_same(found, expected, run.name)
+            by_split = by_split or run.records
+            _require(run.records == by_split, f"{run.name}: splits hold other records than with another cut")
+
+
+class _Run:
+    """Plays the job: keeps positions, plans epochs, reads them twice."""
+
+    def __init__(self, source: Source, parallelism: int, with_restarts: bool, name: str) -> None:
+        self.name = name
+        #: What was read of each split, in order.
+        self.records: dict[str, list[Any]] = {}
+        self._source = source
+        self._parallelism = parallelism
+        self._with_restarts = with_restarts
+        self._splits: dict[str, SourceSplit] = {}
+        self._positions: dict[str, SplitProgress] = {}
+        self._enumerator = source.create_enumerator(parallelism)
+
+    def read_all(self, cut: Cut, expected: int, deadline: float) -> None:
+        try:
+            for limit in cycle([cut] if isinstance(cut, int) else cut):
+                has_read = self._run_epoch(limit)
+                if self._is_over(expected):
+                    return
+                count = sum(map(len, self.records.values()))
+                _require(time.monotonic() < deadline, f"{self.name}: no end; {count} records so far")
+                if not has_read:
+                    self._wait()
+                elif self._with_restarts:
+                    self._restart()
+        finally:
+            self._enumerator.close()
+
+    def _run_epoch(self, limit: int) -> bool:
+        self._discover()
+        has_read = False
+        for split_id, split in self._splits.items():
+            progress = self._positions[split_id]
+            if progress.is_finished:
+                continue
+            piece = self._enumerator.plan(split, progress.position, limit)
+            if piece is None:
+                continue
+            _require(piece.split == split, f"{self.name}: a slice of {split_id!r} names split {piece.split}")
+            values, self._positions[split_id] = self._read(piece, limit)
+            self.records[split_id] += values
+            has_read = True
+        return has_read
+
+    def _discover(self, is_restart: bool = False) -> None:
+        for split in self._enumerator.discover():
+            split_id = split.split_id
+            if split_id in self._splits:
+                # A source that does not care for `restore` gives the same ids again after a restart.
+                _require(is_restart, f"{self.name}: split {split_id!r} was returned twice")
+                continue
+            self._splits[split_id] = pickle.loads(pickle.dumps(split))
+            start = self._enumerator.start_position(split)
+            self._positions[split_id] = SplitProgress(start, is_finished=False)
+            self.records[split_id] = []
+
+    def _read(self, piece: Slice, limit: int) -> tuple[list[Any], SplitProgress]:
+        data = pickle.dumps(piece)
+        first, again = (self._read_once(pickle.loads(data)) for _ in range(2))
+        _require(first == again, f"{self.name}: a slice read again gives another result: {first}, {again}")
+        values, progress = first
+        _require(len(values) <= limit, f"{self.name}: {len(values)} records read where {limit} were allowed")
+        return values, pickle.loads(pickle.dumps(progress))
+
+    def _read_once(self, piece: Slice) -> tuple[list[Any], SplitProgress]:
+        reader = self._source.create_reader()
+        values: list[Any] = []
+        for batch in reader.read(piece):
+            _require(len(batch), f"{self.name}: an empty batch")
+            _require(
+                batch.timestamps is None or len(batch.timestamps) == len(batch),
+                f"{self.name}: a batch of {len(batch)} records has another number of timestamps",
+            )
+            values += batch.values
+        progress = reader.progress()
+        reader.close()
+        return values, progress
+
+    def _is_over(self, expected: int) -> bool:
+        if self._source.boundedness is Boundedness.BOUNDED:
+            return self._enumerator.is_complete and all(p.is_finished for p in self._positions.values())
+        return sum(map(len, self.records.values())) >= expected
+
+    def _wait(self) -> None:
+        delay = self._enumerator.next_discovery_delay()
+        time.sleep(0.005 if delay is None else min(delay, 0.05))
+
+    def _restart(self) -> None:
+        """Go on as a new driver would, which has the splits and positions and one subtask more."""
+        self._enumerator.close()
+        self._enumerator = self._source.create_enumerator(self._parallelism + 1)
+        self._enumerator.restore(list(self._splits.values()))
+        self._discover(is_restart=True)
+
+
+# --- sinks ----------------------------------------------------------------------------------------
+
+
+def check_sink(
+    sink: Sink,
+    epochs: Sequence[Sequence[Any]],
+    published: Callable[[], Iterable[Any]],
+    *,
+    guarantee: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
+    is_marked: bool = True,
+) -> None:
+    """Write epochs of records with failures on the way; each record must be published once.
+
+    Every epoch is written by two subtasks, each in three attempts: one is aborted, one vanishes, one
+    succeeds. What succeeded is committed, then committed again. An epoch without records comes last.
+
+    Args:
+        sink: The sink. What it writes to must be empty.
+        epochs: The records of each epoch.
+        published: Reads back what is visible, in any order.
+        guarantee: With AT_LEAST_ONCE, records may be visible early and more than once, but none is missing.
+        is_marked: Whether what was published is known to another committer too. False for standard output.
+
+    Raises:
+        ContractViolation: The sink does something else; the message says what.
+    """
+    sink = pickle.loads(pickle.dumps(sink))
+    committer = sink.create_committer()
+    is_exact = guarantee is DeliveryGuarantee.EXACTLY_ONCE
+    _require(committer is not None or not is_exact, "a sink that delivers exactly once needs a committer")
+    so_far: list[Any] = []
+    for number, records in enumerate([*epochs, []], start=1):
+        committables = list(_write_epoch(sink, number, records))
+        if is_exact:
+            _require_same(published(), so_far, f"epoch {number}, before the commit")
+        so_far += records
+        for name in ("committed", "committed again", "committed by a new committer"):
+            if committer is not None:
+                if name.endswith("new committer"):
+                    if not is_marked:
+                        break
+                    committer.close()
+                    committer = sink.create_committer() or committer
+                committer.commit(committables)
+            _require_same(published(), so_far, f"epoch {number}, {name}", allow_surplus=not is_exact)
+    if committer is not None:
+        committer.close()
+
+
+def _write_epoch(sink: Sink, epoch: int, records: Sequence[Any]) -> Iterator[Committable]:
+    for subtask in range(2):
+        own = list(records[subtask::2])
+        for attempt in ("aborted", "vanished", "succeeded"):
+            context = WriterContext(subtask, 2, epoch, f"{epoch}-{subtask}-{attempt}")
+            writer = sink.create_writer(context)
+            _write(writer, own)
+            if attempt == "aborted":
+                writer.abort()
+                writer.close()
+                continue
+            payloads = writer.prepare_commit()
+            writer.close()
+            if attempt == "succeeded":
+                for payload in payloads:
+                    yield Committable(subtask, epoch, pickle.loads(pickle.dumps(payload)))
+
+
+def _write(writer: SinkWriter, records: list[Any]) -> None:
+    """Write one record alone and the others as batches, with timestamps and without."""
+    for record in records[:1]:
+        writer.write(record, 7)
+    if len(records) > 1:
+        middle = len(records) // 2 + 1
+        writer.write_batch(Batch(records[1:middle], [None] * len(records[1:middle])))
+        writer.write_batch(Batch(records[middle:]))

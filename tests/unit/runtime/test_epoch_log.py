@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+from headrace.runtime.epoch_log import EpochLog
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+
+
+def plan(epoch: int, attempt: int = 0) -> EpochPlan:
+    return EpochPlan("job", epoch, attempt, "dir", {SubtaskId("a", 0): SubtaskPlan()})
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_what_an_epoch_reads_and_leaves_is_written_down(tmp_path: Path) -> None:
+    log = EpochLog(str(tmp_path))
+    log.plan(plan(1))
+    log.complete(1, [SubtaskReport(SubtaskId("a", 0), attempt_id="x")])
+    stored = [pickle.loads((tmp_path / name).read_bytes()) for name in names(tmp_path)]
+    assert stored == [plan(1), (SubtaskReport(SubtaskId("a", 0), attempt_id="x"),)]
+
+
+def test_every_try_at_an_epoch_has_its_own_entry(tmp_path: Path) -> None:
+    log = EpochLog(str(tmp_path))
+    log.plan(plan(1))
+    log.plan(plan(1, attempt=1))
+    assert names(tmp_path) == ["0000000001-0.plan", "0000000001-1.plan"]
+
+
+def test_the_log_does_not_grow(tmp_path: Path) -> None:
+    log = EpochLog(str(tmp_path))
+    for epoch in range(1, 30):
+        log.plan(plan(epoch))
+        log.complete(epoch, [])
+        assert len(names(tmp_path)) <= 2
+    assert names(tmp_path) == ["0000000029-0.plan", "0000000029.done"]
+
+
+def test_the_last_completed_epoch_stays_until_the_next_one_is_complete(tmp_path: Path) -> None:
+    log = EpochLog(str(tmp_path))
+    log.plan(plan(1))
+    log.complete(1, [])
+    log.plan(plan(2))
+    log.plan(plan(2, attempt=1))
+    assert "0000000001.done" in names(tmp_path)

@@ -1,0 +1,60 @@
+"""Ctrl-C, kill and a closed terminal: the first ends the program in an orderly way, the second at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from headrace.cli.errors import ExitCode
+
+__all__ = ["Interrupts"]
+
+
+class Interrupts:
+    """Turns SIGINT, SIGTERM and SIGHUP into one KeyboardInterrupt, and a second into the process's end.
+
+    Args:
+        force: Called before the process ends at once; must be quick and not fail.
+    """
+
+    def __init__(self, force: Callable[[], None]) -> None:
+        self._force = force
+        #: The signal that came first; None while none has come.
+        self._first: int | None = None
+        self._before: dict[int, Any] = {}
+
+    @property
+    def have_come(self) -> bool:
+        """Whether somebody wants the program to end, even if the program went on."""
+        return self._first is not None
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of an interrupted program: 128 and the number of the signal."""
+        return ExitCode.INTERRUPTED if self._first is None else 128 + self._first
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # Ignored from the start: a shell script runs us in the background, where Ctrl-C is not for us.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self._first is None:
+            self._first = number
+            raise KeyboardInterrupt
+        try:
+            self._force()
+        finally:
+            # Java sees the end of its input and ends; the workers end with it.
+            os._exit(128 + number)

@@ -1,0 +1,68 @@
+"""The `headrace` command: its subcommands, its exit codes, and errors that are for people to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from headrace.cli.config import config
+from headrace.cli.errors import ExitCode, describe_error, exit_code_of
+from headrace.cli.info import info
+from headrace.cli.run import run
+from headrace.cli.version import show_version, version
+from headrace.errors import HeadraceError
+
+__all__ = ["cli", "main"]
+
+_EPILOG = f"""\b
+Exit codes:
+  {ExitCode.OK:<5}everything went well
+  {ExitCode.FAILED:<5}a job or the program failed
+  {ExitCode.REFUSED:<5}wrong usage, configuration or job definition; nothing has run
+  {ExitCode.INTERRUPTED:<5}interrupted with Ctrl-C; running jobs were cancelled
+A program that ends with sys.exit(n) gives its own code.
+"""
+
+
+class _ReadableErrors(click.Group):
+    """Shows headrace's errors without a traceback, and turns them into exit codes."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HeadraceError as error:
+            click.echo(describe_error(error), err=True)
+            ctx.exit(exit_code_of(error))
+        except KeyboardInterrupt:
+            ctx.exit(ExitCode.INTERRUPTED)
+
+
+@click.group(
+    cls=_ReadableErrors,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Show the versions of headrace and of what it runs on.",
+)
+def cli() -> None:
+    """Run Flink programs written in Python on Spark."""
+
+
+for _command in (run, info, config, version):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Run the command line; the console script `headrace` calls it."""
+    cli(prog_name="headrace")
+
+
+if __name__ == "__main__":
+    main()

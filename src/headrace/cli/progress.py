@@ -1,0 +1,280 @@
+"""How jobs get on, on the standard error: a live line on a terminal, a line now and then elsewhere.
+
+    epoch listener --> JobView (pure: totals, rate, text) --> LiveProgress or PlainProgress --> standard error
+
+The standard output belongs to the program alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
+
+from rich.console import Console
+from rich.text import Text
+
+from headrace.cli.status_line import GuardedStream, StatusLine
+from headrace.common.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from headrace.graph.job_graph import JobGraph
+    from headrace.runtime.job_master import EpochSummary
+
+__all__ = ["JobView", "LiveProgress", "PlainProgress", "Progress", "ProgressConsole", "RunningJob"]
+
+#: The rate shown is that of the last seconds.
+_RATE_WINDOW_S: Final = 5.0
+_REDRAW_INTERVAL_S: Final = 0.2
+_PLAIN_INTERVAL_S: Final = 10.0
+#: Watermarks before 1971 are no dates: test data with times of its own.
+_EARLIEST_DATE_MS: Final = 365 * 86_400_000
+
+_STYLES: Final = {
+    JobStatus.FINISHED: "bold green",
+    JobStatus.FAILED: "bold red",
+    JobStatus.CANCELED: "yellow",
+}
+
+
+class RunningJob(Protocol):
+    """What is asked of a job: `headrace.spark.executor.SparkJob`."""
+
+    @property
+    def graph(self) -> JobGraph:
+        """The job as it was submitted."""
+
+    def status(self) -> JobStatus:
+        """Say where the job stands."""
+
+    def result_future(self) -> Future[Any]:
+        """Return the result to come."""
+
+
+@dataclass
+class JobView:
+    """What is shown of one job. Knows no clock: times come in, in seconds."""
+
+    name: str
+    started_s: float
+    epochs: int = 0
+    #: Records that sources have read.
+    records: int = 0
+    watermark: int | None = None
+    #: (time, records so far), for the rate; the first entry is older than the window or the start.
+    _history: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self._history.append((self.started_s, 0))
+
+    def observe(self, epoch: int, records: int, watermark: int | None, now_s: float) -> None:
+        """Take in an epoch that has completed."""
+        self.epochs = epoch
+        self.records += records
+        self.watermark = watermark
+        self._history.append((now_s, self.records))
+        while len(self._history) > 2 and self._history[1][0] <= now_s - _RATE_WINDOW_S:
+            self._history.popleft()
+
+    def rate(self, now_s: float) -> float:
+        """Return the records per second of the last seconds, up to the last epoch unless that is long ago."""
+        (first_s, records), (last_s, _) = self._history[0], self._history[-1]
+        until_s = last_s if now_s - last_s < _RATE_WINDOW_S else now_s
+        return (self.records - records) / max(until_s - first_s, 0.001)
+
+    def describe(self, now_s: float) -> str:
+        """Say where the job stands.
+
+        Example:
+            >>> view = JobView("clicks", started_s=0.0)
+            >>> view.observe(epoch=1, records=30_000, watermark=None, now_s=2.0)
+            >>> view.describe(now_s=3.0)
+            "'clicks' epoch 1, 15,000 records/s, 30,000 records, 0:00:03"
+        """
+        parts = [f"{self.name!r} epoch {self.epochs}", f"{self.rate(now_s):,.0f} records/s"]
+        parts.append(_count(self.records, "record"))
+        if self.epochs == 0:
+            parts = [f"{self.name!r} starting"]
+        if self.watermark is not None:
+            parts.append(f"watermark {format_watermark(self.watermark)}")
+        parts.append(str(timedelta(seconds=int(now_s - self.started_s))))
+        return ", ".join(parts)
+
+    def summarize(self, now_s: float) -> str:
+        """Say how much the job has done, for its end."""
+        epochs, records = _count(self.epochs, "epoch"), _count(self.records, "record")
+        return f"job {self.name!r}: {records} in {epochs}, {now_s - self.started_s:.1f} s"
+
+
+def format_watermark(watermark: int) -> str:
+    """Show event time: as a date where it is one.
+
+    Example:
+        >>> format_watermark(1_700_000_000_123), format_watermark(1500)
+        ('2023-11-14 22:13:20.123', '1500')
+    """
+    if watermark < _EARLIEST_DATE_MS:
+        return str(watermark)
+    try:
+        moment = datetime.fromtimestamp(watermark // 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(watermark)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{watermark % 1000:03}"
+
+
+class ProgressConsole(Console):
+    """The standard error, which may go away: nobody reads it any more, or its disk is full.
+
+    A display must not harm the job it shows, whose thread it runs in. rich would end the process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(stderr=True, highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        """Show nothing more."""
+        self.quiet = True
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """Shows a line about every job that has ended, and nothing before: `--no-progress`.
+
+    Args:
+        console: Where to; its stream is the standard error.
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        #: Guards what follows: epochs and ends are told by the jobs' own threads.
+        self._lock = threading.RLock()
+        self._views: dict[str, JobView] = {}
+        #: Jobs whose end was not shown yet.
+        self._open: dict[str, RunningJob] = {}
+
+    def job_started(self, job: RunningJob) -> None:
+        """Take a job in; its end will be shown."""
+        job_id = job.graph.job_id
+        with self._lock:
+            self._views[job_id] = JobView(job.graph.name, self._clock())
+            self._open[job_id] = job
+        self._show_start(self._views[job_id])
+        job.result_future().add_done_callback(lambda _: self._job_ended(job))
+
+    def epoch_completed(self, graph: JobGraph, summary: EpochSummary) -> None:
+        """Take an epoch in."""
+        with self._lock:
+            view = self._views.get(graph.job_id)
+            if view is not None:
+                view.observe(summary.epoch, summary.records, summary.watermark, self._clock())
+                self._show_epoch(view)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Show the ends that were not shown yet: the thread of a job may be behind the program."""
+        with self._lock:
+            for job in list(self._open.values()):
+                if job.result_future().done():
+                    self._job_ended(job)
+
+    def _job_ended(self, job: RunningJob) -> None:
+        with self._lock:
+            if self._open.pop(job.graph.job_id, None) is None:
+                return
+            view = self._views.pop(job.graph.job_id)
+            status = job.status()
+            self._say(Text(status.name, _STYLES.get(status, "")), f" {view.summarize(self._clock())}")
+
+    def _say(self, *parts: str | Text) -> None:
+        with suppress(OSError, ValueError):  # the disk is full, the stream is closed
+            self._console.print(Text.assemble(*parts), soft_wrap=True)
+
+    def _show_start(self, view: JobView) -> None:
+        """Say that a job has started; nothing here."""
+
+    def _show_epoch(self, view: JobView) -> None:
+        """Say how a job gets on; nothing here."""
+
+
+class PlainProgress(Progress):
+    """Lines of text, for files and pipes: when a job starts, every ten seconds, and at its end."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(console, clock)
+        self._shown_s: dict[str, float] = {}
+
+    def _show_start(self, view: JobView) -> None:
+        self._say(f"RUNNING job {view.name!r}")
+
+    def _show_epoch(self, view: JobView) -> None:
+        now_s = self._clock()
+        if now_s - self._shown_s.get(view.name, view.started_s) >= _PLAIN_INTERVAL_S:
+            self._shown_s[view.name] = now_s
+            self._say(f"RUNNING {view.describe(now_s)}")
+
+
+class LiveProgress(Progress):
+    """A line at the bottom of the terminal, drawn several times a second while a job runs.
+
+    The standard streams are guarded meanwhile, so that what the program prints stays whole.
+    """
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(console, clock)
+        self._line = StatusLine(console)
+        self._is_over = threading.Event()
+        self._painter = threading.Thread(target=self._paint, name="headrace-progress", daemon=True)
+        self._streams = sys.stdout, sys.stderr
+
+    def __enter__(self) -> Self:
+        stdout, stderr = self._streams
+        # rich writes to sys.stderr, too: to the real one, or the line would give way to itself.
+        self._console.file = stderr
+        sys.stderr = cast("Any", GuardedStream(stderr, self._line))
+        if stdout.isatty():
+            sys.stdout = cast("Any", GuardedStream(stdout, self._line))
+        self._painter.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the line away and show the ends that were not shown yet."""
+        self._is_over.set()
+        self._painter.join()
+        super().__exit__(kind, error, trace)
+        with suppress(OSError, ValueError):
+            self._line.hide()
+        sys.stdout, sys.stderr = self._streams
+
+    def _paint(self) -> None:
+        while not self._is_over.wait(_REDRAW_INTERVAL_S):
+            self.paint()
+
+    def paint(self) -> None:
+        """Draw the line, if there is a job to tell of."""
+        with self._lock:
+            views = list(self._views.values())
+            if views:
+                more = f" (+{len(views) - 1} more)" if len(views) > 1 else ""
+                with suppress(OSError, ValueError):
+                    self._line.show(Text(views[-1].describe(self._clock()) + more, "cyan"))
+
+    def _say(self, *parts: str | Text) -> None:
+        with suppress(OSError, ValueError):
+            self._line.hide()
+        super()._say(*parts)

@@ -1,0 +1,193 @@
+"""`headrace run`: a program from its start to the end of its last job.
+
+    load configuration -> compile -> run as __main__ -> wait for jobs started with execute_async -> exit code
+
+Whatever happens on the way, jobs that still run are cancelled before the process ends, so that no worker and
+no scratch directory is left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from headrace.cli.errors import ExitCode, describe_error, exit_code_of
+from headrace.cli.interrupts import Interrupts
+from headrace.cli.options import configuration_options, load_configuration
+from headrace.cli.program import Program, load_program, program_options, pyflink_names
+from headrace.errors import JobCancelledError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from headrace.cli.progress import Progress
+    from headrace.spark.executor import SparkJob
+
+__all__ = ["run"]
+
+#: How long cancelled jobs and Spark may take to end before the process ends without them.
+_CLEAN_UP_S: Final = 20.0
+
+
+@click.command(short_help="Run a program.", context_settings={"allow_interspersed_args": False})
+@configuration_options
+@click.option("--progress/--no-progress", default=True, help="Show how jobs get on, on the standard error.")
+@click.option("-d", "--detached", is_flag=True, hidden=True)
+@program_options
+@click.pass_context
+def run(
+    context: click.Context,
+    properties: dict[str, str],
+    parallelism: int | None,
+    master: str | None,
+    progress: bool,
+    detached: bool,
+    alias: bool | None,
+    file: str | None,
+    words: tuple[str, ...],
+) -> None:
+    """Run PROGRAM, a Python file, and wait until its jobs are over.
+
+    What follows PROGRAM are the program's own arguments. Without --master it runs on a Spark of its own, on
+    all cores of this machine. Progress and messages go to the standard error; the standard output is the
+    program's. Ctrl-C cancels running jobs, a second one ends the process at once.
+    """
+    if detached:
+        raise UnsupportedFeatureError.not_yet("headrace run --detached", "leave it to the shell: nohup … &")
+    configuration = load_configuration(properties, parallelism, master)
+    program, arguments = load_program(file, words)
+
+    from headrace.datastream.stream_execution_environment import set_default_configuration
+
+    set_default_configuration(configuration)
+    try:
+        with pyflink_names(configuration, alias):
+            code = _Run(program, arguments, _choose_progress(wanted=progress)).to_its_end()
+    finally:
+        set_default_configuration(None)
+    context.exit(code)
+
+
+def _choose_progress(*, wanted: bool) -> Progress:
+    from headrace.cli.progress import LiveProgress, PlainProgress, Progress, ProgressConsole
+
+    console = ProgressConsole()
+    if not wanted:
+        return Progress(console)
+    is_screen = sys.stderr.isatty() and not console.is_dumb_terminal
+    return LiveProgress(console) if is_screen else PlainProgress(console)
+
+
+class _Run:
+    """One run of a program, with the jobs it starts."""
+
+    def __init__(self, program: Program, arguments: Sequence[str], progress: Progress) -> None:
+        self._program = program
+        self._arguments = arguments
+        self._progress = progress
+        self._jobs: list[SparkJob] = []
+        self._interrupts = Interrupts(force=self._remove_files)
+        #: What to tell the user at the end, when the progress display is out of the way.
+        self._errors: list[BaseException] = []
+
+    def to_its_end(self) -> int:
+        """Run the program and wait for its jobs; return the exit code."""
+        from headrace.spark.executor import watching
+
+        with self._interrupts, watching(on_job=self._job_started, on_epoch=self._progress.epoch_completed):
+            with self._progress, self._program.as_main(self._arguments):
+                code = self._run_program()
+                is_clean = self._is_clean() or self._clean_up()
+            code = self._report(code)
+            if not is_clean:
+                # An orderly exit would wait for Spark again. Java ends when it sees the end of its input.
+                sys.stdout.flush()
+                os._exit(code)
+            return code
+
+    def _job_started(self, job: SparkJob) -> None:
+        self._jobs.append(job)
+        self._progress.job_started(job)
+
+    def _run_program(self) -> int:
+        code: int = ExitCode.OK
+        try:
+            try:
+                self._program.run()
+            except SystemExit as ended:
+                code = _code_of_exit(ended)
+            # A program may swallow Ctrl-C; its jobs are to end all the same.
+            if code == ExitCode.OK and not self._interrupts.have_come:
+                wait([job.result_future() for job in self._running()])
+        except KeyboardInterrupt:
+            code = self._interrupts.exit_code
+        except BrokenPipeError:
+            # Whoever read our output has had enough. Nothing more can be written, not even at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = ExitCode.FAILED
+        except BaseException as error:  # noqa: BLE001  # the program's errors are what we are here to show
+            self._errors.append(error)
+            code = exit_code_of(error)
+        return self._interrupts.exit_code if self._interrupts.have_come else code
+
+    def _report(self, code: int) -> int:
+        for job in self._jobs:
+            result = job.result_future()
+            if result.done() and not job.is_result_asked and not self._interrupts.have_come:
+                error = result.exception()
+                if error is not None and not isinstance(error, JobCancelledError):
+                    self._errors.append(error)
+        for error in self._errors:
+            click.echo(describe_error(error), err=True)
+        return code or (exit_code_of(self._errors[0]) if self._errors else ExitCode.OK)
+
+    def _running(self) -> list[SparkJob]:
+        return [job for job in self._jobs if not job.result_future().done()]
+
+    def _is_clean(self) -> bool:
+        """Whether all there was has come to its proper end, so that nothing can be left of it."""
+        from headrace.common.job_status import JobStatus
+
+        is_finished = all(job.status() is JobStatus.FINISHED for job in self._jobs)
+        return is_finished and not self._interrupts.have_come
+
+    def _clean_up(self) -> bool:
+        """Cancel what runs and stop Spark; give up after a while, for nothing should keep Ctrl-C waiting."""
+        if self._interrupts.have_come and self._running():
+            click.echo("interrupted: cancelling; Ctrl-C again ends at once", err=True)
+        # In a thread of its own: the interrupt may have torn this one out of a conversation with Spark.
+        worker = threading.Thread(target=self._cancel_and_stop, name="headrace-clean-up", daemon=True)
+        worker.start()
+        worker.join(_CLEAN_UP_S)
+        if worker.is_alive():
+            click.echo("Spark does not end in time; leaving it behind", err=True)
+            self._remove_files()
+        return not worker.is_alive()
+
+    def _cancel_and_stop(self) -> None:
+        from headrace.spark.executor import cancel_running_jobs
+        from headrace.spark.session import stop_spark
+
+        cancel_running_jobs(timeout_s=_CLEAN_UP_S / 2)
+        stop_spark()
+        self._remove_files()  # jobs have done that, but workers may have been writing until Spark stopped
+
+    def _remove_files(self) -> None:
+        for job in self._jobs:
+            with suppress(Exception):
+                job.remove_files()
+
+
+def _code_of_exit(ended: SystemExit) -> int:
+    """Read a SystemExit as Python does: None is success, a number itself, anything else a message."""
+    if ended.code is None:
+        return ExitCode.OK
+    if isinstance(ended.code, int):
+        return ended.code
+    click.echo(ended.code, err=True)
+    return ExitCode.FAILED

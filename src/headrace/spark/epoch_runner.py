@@ -1,0 +1,122 @@
+"""Runs an epoch as one Spark job: a python stage per level, Spark's shuffle between them.
+
+Buffers are opaque bytes, so they go over the RDD API with our own partition numbers: each python stage yields, in turn,
+a partition number and a buffer, which is just what Spark's pairwise shuffle takes. No serializer of PySpark touches
+them on the way.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.core.rdd import RDD
+from pyspark.errors import PySparkException
+from pyspark.serializers import NoOpSerializer
+
+from headrace.runtime.layout import Layout
+from headrace.runtime.messages import EpochPlan, SubtaskReport
+from headrace.runtime.state_registry import Compaction
+from headrace.runtime.task.level import JobCode, read_report
+from headrace.runtime.task.scratch import remove_scratch
+from headrace.spark.failures import recover_from
+from headrace.spark.user_code import pack_job
+from headrace.spark.worker import LevelFunction, run_compaction
+
+
+class SparkEpochRunner:
+    """Runs the epochs of one job on a Spark context."""
+
+    def __init__(self, context: SparkContext, code: JobCode) -> None:
+        self._context = context
+        self._code = code
+        self._layout = Layout(code.job)
+        self._job_key = f"{code.job.job_id}/{code.lineage}"
+        self._group = f"headrace-{self._job_key}"
+        self._broadcast = context.broadcast(pack_job(code))
+        self._first_inputs = self._make_partitions(len(self._layout.levels[0]))
+        # One thread, only to wait for Spark's background job.
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="headrace-compaction")
+
+    def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
+        """Run one epoch."""
+        shuffles: list[Any] = []
+        try:
+            return [read_report(buffer) for buffer in self._build(plan, shuffles).collect()]
+        except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
+            # PySpark calls it a pickling error when Java goes away while it ships a stage's function.
+            raise recover_from(error, getattr(self._context._gateway, "proc", None)) from None
+        finally:
+            self._free(shuffles)
+
+    def _build(self, plan: EpochPlan, shuffles: list[Any]) -> RDD[Any]:
+        """Put an epoch's stages together; notes the shuffles between them."""
+        context = self._context
+        context.setJobGroup(self._group, f"{self._code.job.name}: epoch {plan.epoch}", interruptOnCancel=True)
+        encoded_plan = pickle.dumps(plan, protocol=5)
+        stage = self._first_inputs
+        last = self._layout.depth - 1
+        for level in range(self._layout.depth):
+            function = LevelFunction(
+                self._job_key, self._broadcast, encoded_plan, level, is_last=level == last
+            )
+            stage = stage.mapPartitionsWithIndex(function)
+            stage._bypass_serializer = True  # type: ignore[attr-defined]  # our function yields bytes already
+            if level < last:
+                stage, shuffle = self._exchange(stage, len(self._layout.levels[level + 1]))
+                shuffles.append(shuffle)
+        return stage
+
+    def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
+        """Merge state files in a Spark job beside the epochs."""
+        return self._background.submit(self._compact, list(work))
+
+    def cancel(self) -> None:
+        """Interrupt the running epoch."""
+        with suppress(Py4JError, OSError):  # without its Java process the epoch ends by itself
+            self._context.cancelJobGroup(self._group)
+
+    def close(self) -> None:
+        """Free the broadcast and this host's scratch space; other hosts' goes with their executors."""
+        self._background.shutdown(wait=True, cancel_futures=True)
+        if self._context._jsc is not None:
+            with suppress(Py4JError, OSError):
+                self._broadcast.destroy()
+        remove_scratch(self._code.settings)
+
+    def _compact(self, work: list[Compaction]) -> list[int]:
+        self._context.setLocalProperty("spark.scheduler.pool", "headrace-background")
+        return self._context.parallelize(work, len(work)).map(run_compaction).collect()
+
+    def _make_partitions(self, count: int) -> RDD[Any]:
+        """Return partitions with nothing in them: what a source reads comes with the plan."""
+        partitions = self._context.parallelize(range(count), count)
+        partitions._jrdd  # noqa: B018 - made once here, not in every epoch
+        return partitions
+
+    def _exchange(self, stage: RDD[Any], partitions: int) -> tuple[RDD[Any], Any]:
+        """Put a shuffle behind a stage that yields partition numbers and buffers in turn."""
+        jvm = self._context._jvm
+        assert jvm is not None
+        pairs = jvm.PairwiseRDD(stage._jrdd.rdd()).asJavaPairRDD()
+        shuffled = pairs.partitionBy(jvm.PythonPartitioner(partitions, 0))
+        values = jvm.PythonRDD.valueOfPair(shuffled)
+        return RDD(values, self._context, NoOpSerializer()), shuffled
+
+    def _free(self, shuffles: list[Any]) -> None:
+        """Remove an epoch's shuffle files now; Spark would wait for a garbage collection of the driver."""
+        java_context = self._context._jsc
+        if java_context is None or not shuffles:
+            return
+        with suppress(Py4JError, OSError):  # what the epoch itself failed with matters more
+            cleaner = java_context.sc().cleaner()
+            if cleaner.isEmpty():
+                return
+            for shuffled in shuffles:
+                shuffle_id = shuffled.rdd().dependencies().head().shuffleId()
+                cleaner.get().doCleanupShuffle(shuffle_id, False)

@@ -1,0 +1,109 @@
+"""Errors on their way from a worker to the driver, through Spark.
+
+A worker's exception reaches the driver as text in a Java stack trace. So the worker puts the error itself, pickled,
+at the end of its text; the driver takes it out again, and nobody has to read Java.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import re
+import traceback
+from contextlib import suppress
+from subprocess import Popen, TimeoutExpired
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from headrace.errors import HeadraceError, JobExecutionError, TaskLostError
+
+#: How long a process may take to be gone after its sockets.
+_LAST_MOMENT_S = 1.0
+_MARK = "headrace-error:"
+_CARRIED = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
+#: What Spark says when a process or machine went away, rather than the user's code having failed.
+_LOST = re.compile(
+    r"ExecutorLostFailure|FetchFailed|Python worker exited unexpectedly|MetadataFetchFailed|"
+    r"ShuffleBlockFetcherIterator|Executor heartbeat timed out|Connection reset|EOFException|"
+    r"Failed to connect|crashed"
+)
+#: How Spark tells of the attempt that was one too many.
+_RECENT = re.compile(
+    r"most recent failure: (?:Lost task \S+ in stage \S+ \(TID \d+\) "
+    r"\((?P<host>\S+) executor (?P<executor>[^)]+)\): )(?P<reason>.*)"
+)
+#: Java's names of exceptions, and lines of a stack trace that hold nothing else.
+_CLASS_NAME = re.compile(r"\b(?:[a-z]\w*\.)+[A-Z][\w$]*: ?")
+_NOISE = re.compile(
+    r"An error occurred while calling |calling z:|at [\w.$/]+\(|Driver stacktrace:|\.\.\. \d+ more"
+)
+_CANCELLED = re.compile(r"cancelled|Job \d+ canceled|SparkContext was shut down", re.IGNORECASE)
+
+
+class CarriedError(Exception):
+    """An error of ours inside a Spark task: readable text, with the error itself behind it."""
+
+
+def carry(error: BaseException) -> CarriedError:
+    """Wrap an error for the way through Spark."""
+    if not isinstance(error, HeadraceError):
+        text = "".join(traceback.format_exception(error))
+        error = JobExecutionError(f"{type(error).__name__}: {error}\n{text}")
+    packed = base64.b64encode(pickle.dumps(error)).decode()
+    return CarriedError(f"{error}\n{_MARK}{packed}")
+
+
+def recover_from(error: Exception, java: Popen[bytes] | None) -> HeadraceError:
+    """Return the error behind one that a call of Spark raised; ``java`` is Spark's process, if it is ours."""
+    if not isinstance(error, Py4JJavaError | PySparkException) and _has_ended(java):
+        return JobExecutionError(
+            "Spark's Java process has ended",
+            hint="see whether the system killed it for its memory; spark.driver.memory gives it more",
+            retryable=False,
+        )
+    return recover(str(error))
+
+
+def _has_ended(process: Popen[bytes] | None) -> bool:
+    """Whether a process has ended; its sockets are gone a moment before it is."""
+    if process is None:
+        return False
+    with suppress(TimeoutExpired):
+        process.wait(_LAST_MOMENT_S)
+    return process.poll() is not None
+
+
+def recover(text: str) -> HeadraceError:
+    """Return the error behind what Spark says."""
+    carried = _CARRIED.search(text)
+    if carried is not None:
+        error = pickle.loads(base64.b64decode(carried.group(1)))
+        assert isinstance(error, HeadraceError)
+        return error
+    reason = _reason(text)
+    if _LOST.search(text):
+        return TaskLostError(f"a worker process or executor was lost: {reason}")
+    if _CANCELLED.search(text):
+        return JobExecutionError(f"Spark cancelled the epoch: {reason}")
+    return JobExecutionError(f"Spark failed the epoch: {reason}")
+
+
+def _reason(text: str) -> str:
+    r"""Return what a Java stack trace says, without what only its authors need.
+
+    >>> _reason("calling z:a.B.\n: a.b.CException: Task 0 in stage 4.0 failed 4 times, most recent failure: "
+    ...         "Lost task 0.3 in stage 4.0 (TID 8) (host executor 2): a.b.DException: out of luck. Consider prayer")
+    'out of luck (executor 2 on host)'
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    # Past the call that failed, and before the frames.
+    said = [line for line in lines if line and not _NOISE.match(line)]
+    line = " ".join(said[:2]) if said and said[0].endswith(":") else (said or ["no message"])[0]
+    place = ""
+    recent = _RECENT.search(line)
+    if recent is not None:
+        place = f" (executor {recent['executor']} on {recent['host']})"
+        line = recent["reason"]
+    line = _CLASS_NAME.sub("", line).partition(" Consider ")[0].strip(" :.")
+    return line[:300] + place

@@ -1,0 +1,145 @@
+"""The Spark under a job: an embedded `local[*]`, or the cluster a master URL names.
+
+One context per process, made on first use with the settings that epochs need. Where a program already has a Spark
+context of its own, that one is used as it is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import signal
+import sys
+import threading
+from contextlib import suppress
+from importlib import resources
+
+from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+
+from headrace.config.configuration import Configuration
+from headrace.config.options import spark as spark_options
+from headrace.errors import ConfigurationError, JobExecutionError
+from headrace.spark.jvm_output import JvmOutput
+
+_lock = threading.Lock()
+
+#: What epochs rely on, with the reason; keys a user sets win, except where noted in `_FIXED`.
+_DEFAULTS = {
+    # Loopback TCP costs a delayed acknowledgement of 40 ms per python stage.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # Stages are short and many: waiting for a better place costs more than a worse place.
+    "spark.locality.wait": "0",
+    "spark.shuffle.reduceLocality.enabled": "false",
+    # Compactions run beside epochs.
+    "spark.scheduler.mode": "FAIR",
+    # Thousands of epochs: the user interface keeps the last ones only.
+    "spark.ui.retainedJobs": "60",
+    "spark.ui.retainedStages": "200",
+    "spark.ui.retainedTasks": "4000",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.enabled": "false",
+    # Buffers are already in memory once; a disk cache of the host does the rest.
+    "spark.shuffle.compress": "false",
+    "spark.cleaner.periodicGC.interval": "10min",
+    "spark.rdd.compress": "false",
+}
+#: Settings without which an epoch would not mean what it says.
+_FIXED = {
+    "spark.speculation": "false",
+    # A stage that is computed again after it was partly consumed may give other records: the epoch runs again instead.
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.python.worker.reuse": "true",
+}
+
+
+def spark_context(configuration: Configuration) -> SparkContext:
+    """Return the process's Spark context, starting Spark if need be."""
+    with _lock:
+        active = SparkContext._active_spark_context
+        if active is not None:
+            return active
+        # Workers must import what the driver imported.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        conf = _spark_conf(configuration)
+        interrupt = signal.getsignal(signal.SIGINT)
+        try:
+            context = SparkContext(conf=conf, gateway=_launch_gateway(conf))
+        except Exception as error:
+            raise _start_failure(error) from error
+        if threading.current_thread() is threading.main_thread():
+            # PySpark has put its own in place, which fails the running epoch before the job can be cancelled.
+            signal.signal(signal.SIGINT, interrupt)
+        atexit.register(stop_spark)
+        return context
+
+
+def stop_spark() -> None:
+    """Stop Spark if it runs in this process."""
+    with _lock:
+        active = SparkContext._active_spark_context
+        if active is not None:
+            with suppress(Py4JError, OSError):  # its Java process has ended by itself
+                active.stop()
+
+
+def _launch_gateway(conf: SparkConf) -> JavaGateway | None:
+    """Start Spark's Java process; None if one runs already."""
+    if SparkContext._gateway is not None:
+        return None
+    output = JvmOutput()
+    # What is registered first runs last: Spark is stopped by then.
+    atexit.register(output.silence)
+    try:
+        return launch_gateway(conf, popen_kwargs={"stderr": output.descriptor})
+    finally:
+        output.close_own_end()
+
+
+def _spark_conf(configuration: Configuration) -> SparkConf:
+    conf = SparkConf()
+    retries = configuration.get(spark_options.TASK_RETRIES)
+    master = _master(configuration.get(spark_options.MASTER), retries)
+    settings = {
+        **_DEFAULTS,
+        "spark.app.name": "headrace",
+        "spark.task.maxFailures": str(retries + 1),
+        **_logging_settings(),
+        **configuration.spark_settings(),
+    }
+    for key, value in _FIXED.items():
+        asked = settings.get(key)
+        if asked is not None and asked != value:
+            raise ConfigurationError(
+                f"{key} must be {value}, not {asked}: epochs rely on it",
+                hint=f"remove {key} from the configuration",
+            )
+    conf.setMaster(master)
+    conf.setAll(list({**settings, **_FIXED}.items()))
+    return conf
+
+
+def _master(master: str, retries: int) -> str:
+    # Only the form with two numbers lets a local Spark try a task again.
+    local = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return f"local[{local.group(1) or 1},{retries + 1}]" if local else master
+
+
+def _logging_settings() -> dict[str, str]:
+    """Keep Spark's log off the user's terminal unless something is wrong."""
+    quiet = resources.files("headrace.spark").joinpath("log4j2.properties")
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}"}
+
+
+def _start_failure(error: Exception) -> JobExecutionError:
+    text = str(error)
+    if "JAVA_GATEWAY_EXITED" in text:
+        return JobExecutionError(
+            "Spark did not start: its Java process ended at once",
+            hint="Spark 4.3 needs Java 17 or later: check `java -version` and JAVA_HOME; `make setup` installs it",
+        )
+    return JobExecutionError(f"Spark did not start: {text.splitlines()[0] if text else type(error).__name__}")

@@ -1,0 +1,86 @@
+"""The user's program on its way to the workers: pickled once per job, with what a worker needs to make sense of it.
+
+Functions and classes of the main script travel by value. Records and state, though, are pickled plainly, by reference
+to ``__main__.TheirClass``; so the main script's classes are also put into the worker's own ``__main__``.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from typing import Any
+
+from pyspark import cloudpickle
+
+from headrace import pyflink_alias
+from headrace.errors import HeadraceError, JobDefinitionError
+from headrace.runtime.task.level import JobCode
+
+
+def pack_job(code: JobCode) -> bytes:
+    """Serialize a job for the workers; says which operator cannot be.
+
+    Raises:
+        JobDefinitionError: If something in the job does not pickle.
+    """
+    try:
+        content = cloudpickle.dumps((code, _main_classes()))
+    except Exception as error:
+        raise _unpicklable(code, error) from error
+    return pickle.dumps((_import_paths(), pyflink_alias.is_installed(), content), protocol=5)
+
+
+def unpack_job(packed: bytes) -> JobCode:
+    """Make a job's code ready to run in a worker."""
+    paths, has_pyflink_alias, content = pickle.loads(packed)
+    if has_pyflink_alias:
+        pyflink_alias.install()  # before the functions, which may name pyflink's modules
+    # Where the driver's modules are on this machine too, as with a local master.
+    sys.path.extend(path for path in paths if path not in sys.path and os.path.exists(path))
+    code, main_classes = pickle.loads(content)
+    vars(sys.modules["__main__"]).update(main_classes)
+    assert isinstance(code, JobCode)
+    return code
+
+
+def _import_paths() -> list[str]:
+    return [os.path.abspath(path) for path in sys.path]
+
+
+def _main_classes() -> dict[str, type]:
+    """Return the classes that the main script defines, as far as they can travel."""
+    main: dict[str, Any] = vars(sys.modules["__main__"])
+    classes = {}
+    for name, value in main.items():
+        if isinstance(value, type) and value.__module__ == "__main__":
+            try:
+                cloudpickle.dumps(value)
+            except Exception:  # noqa: BLE001, S112 - one that no record is made of; if one is, its pickling will say
+                continue
+            classes[name] = value
+    return classes
+
+
+def _unpicklable(code: JobCode, error: Exception) -> HeadraceError:
+    for vertex in code.job.vertices:
+        for node in vertex.operators:
+            try:
+                cloudpickle.dumps(node.declaration)
+            except Exception as cause:  # noqa: BLE001 - pickling may raise anything
+                return JobDefinitionError(
+                    f"operator '{node.name}' cannot be sent to the workers: {type(cause).__name__}: {cause}",
+                    hint="make what cannot be pickled (connections, locks, files) in open(), not in __init__ "
+                    "or around the function",
+                )
+    for edge in code.job.edges:
+        try:
+            cloudpickle.dumps(edge.partitioner)
+        except Exception as cause:  # noqa: BLE001 - pickling may raise anything
+            before = code.job.vertex(edge.source_vertex).operators[edge.source_operator].name
+            return JobDefinitionError(
+                f"the {edge.partitioner.name} partitioning after operator '{before}' cannot be sent to the "
+                f"workers: {type(cause).__name__}: {cause}",
+                hint="let key selector and partitioner use plain values only, no connections, locks or files",
+            )
+    return JobDefinitionError(f"the job cannot be sent to the workers: {type(error).__name__}: {error}")

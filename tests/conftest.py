@@ -1,0 +1,70 @@
+"""Fixtures for tests that need a real Spark: one context for the whole run, and environments on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headrace.common import Configuration as ProgramConfiguration
+from headrace.config import Configuration
+from headrace.datastream import StreamExecutionEnvironment
+from headrace.datastream.stream_execution_environment import set_default_configuration
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+EnvironmentFactory = Callable[..., StreamExecutionEnvironment]
+
+#: What jobs of tests start from, instead of the user's own configuration.
+BASE = {
+    "headrace.spark.master": "local[2]",
+    # Epochs are cut by max-records alone, however slow the machine is.
+    "headrace.epoch.target-duration": "1 h",
+}
+
+
+@pytest.fixture(scope="session")
+def spark_local_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Spark keeps shuffle files."""
+    return tmp_path_factory.mktemp("spark-local")
+
+
+@pytest.fixture(scope="session")
+def spark_session(spark_local_dir: Path) -> Iterator[SparkContext]:
+    """Return the Spark context that all jobs of this run share."""
+    from headrace.spark.session import spark_context, stop_spark
+
+    configuration = Configuration(
+        {
+            **BASE,
+            "spark.local.dir": str(spark_local_dir),
+            # A machine without a name of its own in the network is enough.
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    )
+    yield spark_context(configuration)
+    stop_spark()
+
+
+@pytest.fixture
+def env(spark_session: SparkContext) -> Iterator[EnvironmentFactory]:
+    """Return a function that makes environments: ``env(parallelism=2, max_records=5, options={...})``."""
+
+    def make(
+        parallelism: int = 2, max_records: int | None = None, options: dict[str, Any] | None = None
+    ) -> StreamExecutionEnvironment:
+        values = {key: str(value) for key, value in (options or {}).items()}
+        if max_records is not None:
+            values["headrace.epoch.max-records"] = str(max_records)
+        environment = StreamExecutionEnvironment.get_execution_environment(
+            ProgramConfiguration.from_dict(values)
+        )
+        return environment.set_parallelism(parallelism)
+
+    set_default_configuration(Configuration(BASE))
+    yield make
+    set_default_configuration(None)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+def write_file(folder: Path, text: str) -> Path:
+    (folder / "conf").mkdir()
+    file = folder / "conf" / "headrace.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_config_says_where_values_come_from(headrace, tmp_path, monkeypatch):
+    file = write_file(tmp_path, "parallelism.default: 4\npipeline.name: nightly\n")
+    monkeypatch.setenv("HEADRACE_PIPELINE_NAME", "mine")
+
+    result = headrace("config", "-D", "parallelism.default=8")
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"parallelism.default: 8  (the command line; over {file})",
+        f"pipeline.name: mine  ($HEADRACE_PIPELINE_NAME; over {file})",
+    ]
+
+
+def test_config_lists_the_defaults_when_asked(headrace):
+    result = headrace("config", "--defaults")
+
+    assert "headrace.pyflink-alias.enabled: true  (the default)" in result.stdout.splitlines()
+
+
+def test_config_without_anything_set_says_so(headrace):
+    result = headrace("config")
+
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "nothing is set" in result.stderr
+
+
+@pytest.mark.parametrize("given", [["-D", "paralelism.default=2"], ["-Dparalelism.default=2"]])
+def test_an_unknown_key_is_refused_with_the_nearest_one(headrace, given):
+    result = headrace("config", *given)
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "error: unknown configuration key 'paralelism.default'",
+        "hint: did you mean 'parallelism.default'?",
+    ]
+
+
+def test_a_wrong_value_is_refused_with_what_was_expected(headrace):
+    result = headrace("config", "-D", "headrace.epoch.target-duration=soon")
+
+    assert result.exit_code == 2
+    assert "headrace.epoch.target-duration: expected" in result.stderr
+    assert "'soon' (set in the command line)" in result.stderr
+
+
+@pytest.mark.parametrize("given", ["parallelism.default", "=2", " =2"])
+def test_a_property_needs_a_key_and_a_value(headrace, given):
+    result = headrace("config", "-D", given)
+
+    assert result.exit_code == 2
+    assert f"expected key=value; got {given!r}" in result.stderr
+
+
+def test_a_value_may_hold_equals_signs_and_be_empty(headrace):
+    result = headrace("config", "-D", "spark.driver.extraJavaOptions=-Da=b", "-D", "pipeline.name=")
+
+    assert "spark.driver.extraJavaOptions: -Da=b  (the command line)" in result.stdout
+    assert "pipeline.name:" in result.stdout
+
+
+def test_a_former_key_works_with_a_word_about_its_successor(headrace):
+    result = headrace("config", "-D", "state.backend=hashmap")
+
+    assert result.exit_code == 0
+    assert result.stderr.startswith(
+        "warning: 'state.backend' (set in the command line) is the former name of"
+    )
+
+
+def test_a_key_without_effect_is_pointed_out_when_it_was_just_typed(headrace, tmp_path):
+    write_file(tmp_path, "taskmanager.numberOfTaskSlots: 4\n")
+
+    result = headrace("config", "-D", "taskmanager.memory.process.size=1g")
+
+    assert "taskmanager.memory.process.size has no effect" in result.stderr
+    assert "numberOfTaskSlots" not in result.stderr

@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+
+import pytest
+
+from headrace import pyflink_alias
+from tests.unit.cli.conftest import JOB
+from tests.unit.datastream.fakes import TARGET
+
+DRY = ("-D", f"execution.target={TARGET}")
+
+
+# --- the program ------------------------------------------------------------------------------------
+
+
+def test_the_program_runs_as_main_with_its_own_arguments(headrace, program):
+    path = program(
+        """
+        import json, sys
+        import helper
+        this = sys.modules["__main__"]
+        shown = {
+            "name": __name__,
+            "is main": this.__dict__ is globals(),
+            "file": __file__,
+            "argv": sys.argv,
+            "path": sys.path[0],
+            "helper": helper.VALUE,
+        }
+        print(json.dumps(shown))
+        """.replace("        ", "")
+    )
+    program("VALUE = 7\n", name="helper.py")
+    before = sys.argv, sys.path[:], sys.modules["__main__"]
+
+    result = headrace("run", path, "--input", "-p", "3", "--", "-D")
+
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout) == {
+        "name": "__main__",
+        "is main": True,
+        "file": str(path),
+        "argv": [str(path), "--input", "-p", "3", "--", "-D"],
+        "path": str(path.parent),
+        "helper": 7,
+    }
+    assert (sys.argv, sys.path, sys.modules["__main__"]) == before
+    sys.modules.pop("helper")
+
+
+def test_flinks_way_of_naming_the_program_works(headrace, program):
+    path = program("import sys; print(sys.argv[1:])")
+
+    assert headrace("run", "-py", path, "a", "-b").stdout == "['a', '-b']\n"
+
+
+def test_command_line_reaches_the_environment_and_code_is_stronger(headrace, program, jobs):
+    path = program(JOB.replace("env.execute", "print(env.get_parallelism()); env.execute"))
+
+    result = headrace("run", *DRY, "-p", "3", "--master", "local[5]", "-D", "pipeline.name=x", path)
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "3\n"
+    assert jobs[0].job_graph.name == "word count"
+    assert jobs[0].configuration.to_dict()["headrace.spark.master"] == "local[5]"
+
+
+def test_the_configuration_of_a_run_does_not_outlive_it(headrace, program, jobs):
+    headrace("run", *DRY, "-p", "3", program(JOB))
+
+    from headrace.datastream import StreamExecutionEnvironment
+
+    assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() != 3
+
+
+# --- what cannot be run -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.py", None, "there is no program"),
+        ("folder", "/", "is a directory; name the program's file in it"),
+        ("job.jar", "", "is a Java program; headrace runs programs written in Python"),
+        ("binary.py", "\0", "null bytes"),
+    ],
+)
+def test_what_is_no_program_is_refused(headrace, tmp_path, name, content, message):
+    path = tmp_path / name
+    if content == "/":
+        path.mkdir()
+    elif content is not None:
+        path.write_text(content)
+
+    result = headrace("run", path)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+
+
+def test_a_syntax_error_is_shown_with_its_line(headrace, program):
+    path = program("env = 1\nenv.map(lambda x: x\n")
+
+    result = headrace("run", path)
+
+    assert result.exit_code == 2
+    assert f'File "{path}", line 2' in result.stderr
+    assert result.stderr.rstrip().endswith("SyntaxError: '(' was never closed")
+    assert "Traceback" not in result.stderr
+
+
+def test_no_program_at_all_is_wrong_usage(headrace):
+    result = headrace("run")
+
+    assert result.exit_code == 2
+    assert "name the program" in result.stderr
+
+
+def test_an_unknown_key_is_refused_before_the_program_runs(headrace, program, tmp_path):
+    path = program(f"open({str(tmp_path / 'ran')!r}, 'w')")
+
+    result = headrace("run", "-D", "headrace.epoch.max-recrods=5", path)
+
+    assert result.exit_code == 2
+    assert "did you mean 'headrace.epoch.max-records'?" in result.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_detached_run_is_refused(headrace, program):
+    result = headrace("run", "-d", program("print('ran')"))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--detached is not in headrace yet" in result.stderr
+
+
+# --- how it ends ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "message"),
+    [
+        ("pass", 0, ""),
+        ("sys.exit()", 0, ""),
+        ("sys.exit(0)", 0, ""),
+        ("sys.exit(7)", 7, ""),
+        ("sys.exit('no input')", 1, "no input\n"),
+        ("raise KeyboardInterrupt", 130, ""),
+    ],
+)
+def test_the_exit_code_is_the_programs_own(headrace, program, ending, code, message):
+    result = headrace("run", program(f"import sys\n{ending}\n"))
+
+    assert (result.exit_code, result.stderr) == (code, message)
+
+
+def test_an_exception_of_the_program_is_shown_with_the_programs_frames_only(headrace, program):
+    path = program("def divide(n):\n    return 1 / n\n\ndivide(0)\n")
+
+    result = headrace("run", path)
+
+    assert result.exit_code == 1
+    frames = [line for line in result.stderr.splitlines() if line.startswith("  File")]
+    assert frames == [f'  File "{path}", line 4, in <module>', f'  File "{path}", line 2, in divide']
+    assert result.stderr.startswith("Traceback (most recent call last):")
+    assert result.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+def test_causes_of_an_exception_are_shown_alike(headrace, program):
+    path = program("try:\n    {}['a']\nexcept KeyError as error:\n    raise ValueError('no a') from error\n")
+
+    result = headrace("run", path)
+
+    assert "The above exception was the direct cause" in result.stderr
+    assert str(path) in result.stderr
+    assert "headrace/cli" not in result.stderr
+
+
+def test_a_wrong_definition_is_a_message_with_the_place_in_the_program(headrace, program):
+    path = program(JOB.replace("lambda line: line.split()", "3"))
+
+    result = headrace("run", *DRY, path)
+
+    assert result.exit_code == 2
+    message, place, *_ = result.stderr.splitlines()
+    assert message.startswith("error: flat_map(): expected")
+    assert place.startswith(f"  at {path}, line 4: env.from_collection")
+    assert "Traceback" not in result.stderr
+
+
+def test_the_hint_comes_after_the_place(headrace, program):
+    path = program("from headrace.datastream.connectors.kafka import KafkaSource\n")
+
+    lines = headrace("run", path).stderr.splitlines()
+
+    assert lines[0] == "error: pyflink.datastream.connectors.kafka.KafkaSource is not in headrace yet"
+    assert lines[1].startswith(f"  at {path}, line 1")
+    assert lines[2].startswith("hint: ")
+
+
+def test_what_a_program_catches_is_its_own_affair(headrace, program):
+    text = """
+        from headrace.datastream import StreamExecutionEnvironment
+        from headrace.errors import HeadraceError
+        env = StreamExecutionEnvironment.get_execution_environment()
+        try:
+            env.execute()
+        except HeadraceError as error:
+            print("caught", type(error).__name__)
+        """
+    result = headrace("run", *DRY, program(textwrap.dedent(text)))
+
+    assert (result.exit_code, result.stdout) == (0, "caught InvalidTopologyError\n")
+
+
+# --- signals ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stops(monkeypatch) -> list[str]:
+    """Calls that would stop Spark; it is not ours to stop in this process."""
+    from headrace.spark import session
+
+    calls: list[str] = []
+    monkeypatch.setattr(session, "stop_spark", lambda: calls.append("stop"))
+    return calls
+
+
+@pytest.mark.parametrize(("signal", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_ends_the_program_and_spark(headrace, program, stops, signal, code):
+    path = program(f"import os, signal\nos.kill(os.getpid(), signal.{signal})\nprint('went on')\n")
+
+    result = headrace("run", path)
+
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", "")
+    assert stops == ["stop"]
+
+
+def test_a_program_that_swallows_ctrl_c_ends_with_its_code_all_the_same(headrace, program, stops):
+    text = """
+        import os, signal
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            print("bye")
+        """
+    result = headrace("run", program(textwrap.dedent(text)))
+
+    assert (result.exit_code, result.stdout) == (130, "bye\n")
+    assert stops == ["stop"]
+
+
+# --- pyflink ----------------------------------------------------------------------------------------
+
+PYFLINK = "from pyflink.datastream import DataStream; print(DataStream.__module__)"
+
+
+def test_programs_may_import_pyflink(headrace, program):
+    result = headrace("run", program(PYFLINK))
+
+    assert (result.exit_code, result.stdout) == (0, "headrace.datastream.data_stream\n")
+    assert not pyflink_alias.is_installed()
+
+
+@pytest.mark.parametrize("given", [["--no-pyflink-alias"], ["-D", "headrace.pyflink-alias.enabled=false"]])
+def test_the_alias_can_be_switched_off(headrace, program, given):
+    result = headrace("run", *given, program(PYFLINK))
+
+    assert result.exit_code == 1
+    assert "ModuleNotFoundError: No module named 'pyflink'" in result.stderr
+
+
+def test_the_switch_is_stronger_than_the_option(headrace, program):
+    given = ["-D", "headrace.pyflink-alias.enabled=false", "--pyflink-alias"]
+
+    assert headrace("run", *given, program(PYFLINK)).exit_code == 0
+
+
+def test_a_missing_module_of_pyflink_is_a_refusal(headrace, program):
+    result = headrace("run", program("from pyflink.table import TableEnvironment"))
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: pyflink.table is not in headrace yet")

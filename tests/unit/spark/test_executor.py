@@ -1,0 +1,138 @@
+"""What the executor does around a job, without a Spark."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from py4j.protocol import Py4JError
+
+from headrace.common.job_status import JobStatus
+from headrace.config import Configuration
+from headrace.errors import JobExecutionError
+from headrace.runtime.job_master import JobProgress
+from headrace.spark import executor
+from headrace.spark.executor import SparkExecutor, SparkJob, cancel_running_jobs, running_jobs, watching
+from tests.unit.datastream.fakes import RecordingExecutor, make_env
+
+JAVA_TEXT = """An error occurred while calling o47.broadcast.
+: java.nio.file.NoSuchFileException: /tmp/blockmgr-1/11
+\tat java.base/sun.nio.fs.UnixException.translateToIOException(UnixException.java:92)
+\tat org.apache.spark.SparkContext.broadcast(SparkContext.scala:1724)
+"""
+
+
+class Master:
+    """Stands for the job master: runs until it is cancelled, or until the test ends it."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.progress = JobProgress()
+        self.execution = SimpleNamespace(status=JobStatus.RUNNING)
+        self.end: Future[None] = Future()
+
+    def run(self) -> None:
+        self.end.result()
+
+    def cancel(self) -> None:
+        self.end.set_exception(JobExecutionError("cancelled"))
+
+
+@pytest.fixture(autouse=True)
+def _no_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(executor, "spark_context", lambda _: SimpleNamespace())
+    monkeypatch.setattr(executor, "_cancel_at_exit", lambda: None)
+    monkeypatch.setattr(executor, "SparkEpochRunner", lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(executor, "JobMaster", Master)
+    yield
+    cancel_running_jobs(timeout_s=10)
+
+
+def submit() -> SparkJob:
+    env = make_env()
+    env.from_collection([1]).print()
+    env.execute("numbers")
+    return SparkExecutor().submit(RecordingExecutor.jobs.pop().job_graph, Configuration())
+
+
+def test_running_jobs_are_known_until_they_are_over(tmp_path):
+    first, second = submit(), submit()
+    assert running_jobs() == [first, second]
+
+    first._master.end.set_result(None)
+    first.result_future().result(timeout=10)
+
+    assert running_jobs() == [second]
+
+
+def test_cancelling_all_waits_until_they_are_over():
+    jobs = [submit(), submit()]
+
+    cancel_running_jobs(timeout_s=10)
+
+    assert running_jobs() == []
+    assert all(job.result_future().done() for job in jobs)
+
+
+def test_a_job_that_cannot_be_cancelled_does_not_keep_the_others_running(monkeypatch):
+    first, second = submit(), submit()
+
+    def fail() -> None:
+        raise Py4JError("Java is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(first._master, "cancel", fail)
+        cancel_running_jobs(timeout_s=0.01)
+
+    second.result_future().exception(timeout=10)
+    assert running_jobs() == [first]
+
+
+def test_watchers_see_jobs_while_they_watch():
+    seen: list[SparkJob] = []
+    with watching(on_job=seen.append, on_epoch=lambda *_: None):
+        job = submit()
+    submit()
+
+    assert seen == [job]
+
+
+def test_it_is_known_whether_anybody_asked_for_the_result():
+    job = submit()
+    job._master.end.set_result(None)
+    assert not job.is_result_asked
+
+    job.result_future().result(timeout=10)
+
+    assert job.is_result_asked
+
+
+def test_the_end_of_a_job_is_told_even_if_its_files_cannot_be_removed(monkeypatch):
+    job = submit()
+
+    def fail(_: str) -> None:
+        raise OSError("the storage is away")
+
+    monkeypatch.setattr(executor, "delete_directory", fail)
+    job._master.end.set_result(None)
+
+    assert job.result_future().result(timeout=10).get_job_id() == job.job_id
+    assert running_jobs() == []
+
+
+def test_what_spark_says_when_it_cannot_take_a_job_is_put_into_words(monkeypatch, tmp_path):
+    def fail(*_: object) -> None:
+        raise Py4JError(JAVA_TEXT)
+
+    monkeypatch.setattr(executor, "SparkEpochRunner", fail)
+
+    with pytest.raises(JobExecutionError, match="/tmp/blockmgr-1/11") as caught:
+        submit()
+
+    assert "java" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+    assert running_jobs() == []

@@ -1,0 +1,127 @@
+"""`make bench-peers`: the same work through PyFlink and PySpark's transformWithStateInPandas, in one run with ours.
+
+PyFlink wants other versions of what Spark wants, so it gets an environment of its own, `.venv-peers`, on first use.
+Prints one JSON object per line, as `make bench` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bench import jobs
+from bench.run import PARALLELISM, emit
+from headrace.spark.session import stop_spark
+
+ROOT = Path(__file__).parent.parent
+PEERS = ROOT / ".venv-peers"
+#: The version whose names headrace follows.
+PYFLINK = "apache-flink==2.3.0"
+#: What its users turn: keep state in the Python process, and let many records share a trip there.
+TUNED = ("python.state.cache-size=100000", "python.fn-execution.bundle.size=100000")
+THREADS = ("python.execution-mode=thread",)
+
+
+def main() -> None:
+    """Run everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=20, help="how long to measure latency")
+    arguments = parser.parse_args()
+    ours = measure_ours()
+    ours_latency = measure_our_latency(arguments.seconds)
+    stop_spark()
+    prepare_pyflink()
+    for name, options, records, goal in (
+        ("PyFlink at its defaults", (), 30_000, ">= 200"),
+        ("PyFlink tuned", TUNED, 300_000, ">= 15"),
+        ("PyFlink in thread mode", THREADS, 100_000, ""),
+    ):
+        rate = pyflink("keyed_count", records, options)["rate"]
+        report("keyed running count, 1,000 keys", ours["keyed"], name, rate, goal)
+    report(
+        "stateless map+filter+map",
+        ours["stateless"],
+        "PyFlink",
+        pyflink("stateless", 600_000, ())["rate"],
+        "",
+    )
+    rate = pyspark("throughput", "--keys", "1000")["rate"]
+    report("keyed running count, 1,000 keys", ours["keyed"], "transformWithStateInPandas", rate, "")
+    rate = pyspark("throughput", "--keys", "1000000", "--rows", "20000")["rate"]
+    report("keyed running count, 1,000,000 keys", ours["many"], "transformWithStateInPandas", rate, "")
+    theirs = statistics.median(pyspark("latency", "--seconds", str(arguments.seconds))["latencies"])
+    emit("event to output at 100 records/s, p50, transformWithStateInPandas", theirs * 1000, "ms")
+    emit(
+        "event to output at 100 records/s, p50",
+        ours_latency * 1000,
+        "ms",
+        ratio=ours_latency / theirs,
+        against="transformWithStateInPandas",
+        goal="<= 0.5",
+    )
+
+
+def report(name: str, ours: float, peer: str, theirs: float, goal: str) -> None:
+    """Print the peer's rate, and ours against it."""
+    emit(f"{name}, {peer}", theirs, "records/s")
+    emit(name, ours, "records/s", ratio=ours / theirs, against=peer, goal=goal)
+
+
+def measure_ours() -> dict[str, float]:
+    """Return our rates; workers are warm when it counts."""
+    jobs.run_keyed_count(50_000, 1_000, PARALLELISM)
+    return {
+        "stateless": jobs.run_stateless(16_000_000, 1_000, PARALLELISM),
+        "keyed": jobs.run_keyed_count(8_000_000, 1_000, PARALLELISM),
+        "many": jobs.run_keyed_count(4_000_000, 1_000_000, PARALLELISM),
+    }
+
+
+def measure_our_latency(seconds: int) -> float:
+    """Return the median time from a record's due time to its output, in seconds."""
+    jobs.LATENCIES.clear()
+    rate = 100
+    source = jobs.PacedSource(rate=rate, count=rate * seconds, keys=100, start=time.time() + 1)
+    jobs.run_paced(source, PARALLELISM, jobs.LatencySink())
+    return statistics.median(jobs.LATENCIES[rate * 4 :])
+
+
+def prepare_pyflink() -> None:
+    """Make PyFlink's environment if it is not there."""
+    if (PEERS / ".ready").exists():
+        return
+    print(f"installing {PYFLINK} into {PEERS.name}, once", file=sys.stderr)
+    subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
+    subprocess.run([str(PEERS / "bin" / "pip"), "install", "-q", PYFLINK, "setuptools<81"], check=True)
+    (PEERS / ".ready").touch()
+
+
+def pyflink(work: str, records: int, options: tuple[str, ...]) -> dict[str, Any]:
+    """Run a program on PyFlink."""
+    environment = {**os.environ, "PATH": f"{PEERS / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    command = [str(PEERS / "bin" / "python"), str(ROOT / "bench" / "peer_pyflink.py"), work]
+    return _last_json([*command, "--records", str(records), *options], environment)
+
+
+def pyspark(work: str, *options: str) -> dict[str, Any]:
+    """Run a program on Structured Streaming."""
+    return _last_json([sys.executable, "-m", "bench.peer_spark", work, *options], dict(os.environ))
+
+
+def _last_json(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+if __name__ == "__main__":
+    main()

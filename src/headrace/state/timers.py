@@ -91,6 +91,8 @@ class TimerTable:
                 if at_time.pop((key, namespace), _ABSENT) is not _ABSENT:
                     self._deleted[Timer(time, key, namespace)] = None
                     yield Timer(time, key, namespace)
+                if self._times and self._times[0] < time:
+                    break  # a call has asked for an earlier moment, which comes first
 
     def take_changes(self, version: int) -> Column:
         changed: dict[bytes, bytes | None] = {}

@@ -1,10 +1,12 @@
 #!/bin/sh
-# Makes a checkout ready to run: a Java for Spark, a virtual environment, and headrace installed in it.
+# Makes a checkout ready to run: a Java for Spark, a database for tests, a virtual environment, and headrace
+# installed in it.
 #
-#   scripts/setup.sh [java] [venv] [packages]      all three steps when none is named
+#   scripts/setup.sh [java] [postgres] [venv] [packages]      all steps when none is named
 #
-# `make setup` calls it. It is quiet about what is already there. It installs system packages (Java, and
-# Debian's python3-venv) only with apt and only as root; everywhere else it says what to type.
+# `make setup` calls it. It is quiet about what is already there. It installs system packages (Java, a
+# PostgreSQL server for tests, and Debian's python3-venv) only with apt and only as root; everywhere else it
+# says what to type. Without PostgreSQL everything works, and the tests that need a server are skipped.
 #
 #   PYTHON               the interpreter to build the environment with; found when empty
 #   VENV                 where the environment goes (.venv)
@@ -134,6 +136,27 @@ ensure_java() {
     fail "Then run make again."
 }
 
+# ---------------------------------------------------------------------------------------- PostgreSQL
+
+# The tests start a server of their own; what they need are its programs.
+have_postgres() {
+    have initdb && have postgres && return
+    for bin in /usr/lib/postgresql/*/bin /opt/homebrew/opt/postgresql*/bin /usr/local/opt/postgresql*/bin; do
+        [ -x "$bin/initdb" ] && return
+    done
+    return 1
+}
+
+ensure_postgres() {
+    have_postgres && return
+    if may_use_apt; then
+        say "Tests of the JDBC sink need a PostgreSQL server; installing it with apt-get ..."
+        apt_install_first_of postgresql && have_postgres && return
+    fi
+    say "There is no PostgreSQL server: tests that need one will be skipped. To have them, install one" \
+        "    (apt, dnf: postgresql-server or postgresql; brew: postgresql@17) and put initdb on PATH."
+}
+
 # -------------------------------------------------------------------------------------------- Python
 
 # $1 runs and is between 3.11 and 3.$2.
@@ -199,12 +222,13 @@ install_packages() {
         fail "pip could not install the packages; its message is above. Run make again to resume."
 }
 
-[ $# -gt 0 ] || set -- java venv packages
+[ $# -gt 0 ] || set -- java postgres venv packages
 for step in "$@"; do
     case $step in
         java) ensure_java ;;
+        postgres) ensure_postgres ;;
         venv) ensure_venv ;;
         packages) install_packages ;;
-        *) fail "unknown step '$step'; there are: java venv packages" ;;
+        *) fail "unknown step '$step'; there are: java postgres venv packages" ;;
     esac
 done

@@ -19,8 +19,13 @@
     │    ├─ CheckpointError             .reason
     │    ├─ StateError                  state could not be read, written or restored
     │    │    └─ StateTypeError         a value is not of the type its state declares
+    │    │         └─ StateMigrationError   state was written under another declaration
     │    ├─ TaskLostError               a worker went away with its task
+    │    ├─ LeadershipError             another process leads the job
     │    └─ JobCancelledError           somebody cancelled the job
+    ├─ JobSubmissionError               a job cannot be taken in: its id is taken, or nobody takes jobs here
+    ├─ UnknownJobError                  there is no job with this id
+    ├─ ClusterError                     a cluster cannot be reached, or refuses: .status
     └─ InvariantViolation               our bug: .story
 
 `domain` says whose turn it is ("user", "external", "internal") and `retryable` whether the same attempt may
@@ -39,6 +44,7 @@ from typing import Any, Literal, Self
 __all__ = [
     "CatalogError",
     "CheckpointError",
+    "ClusterError",
     "ConfigurationError",
     "ConnectorError",
     "Domain",
@@ -49,15 +55,19 @@ __all__ = [
     "JobCancelledError",
     "JobDefinitionError",
     "JobExecutionError",
+    "JobSubmissionError",
     "KeyTypeError",
+    "LeadershipError",
     "SqlError",
     "SqlParseError",
     "SqlValidationError",
     "StateDescriptorError",
     "StateError",
+    "StateMigrationError",
     "StateTypeError",
     "TaskLostError",
     "TypeInferenceError",
+    "UnknownJobError",
     "UnsupportedFeatureError",
     "UserFunctionError",
     "describe_function",
@@ -464,10 +474,24 @@ class StateTypeError(StateError):
     domain = "user"
 
 
+class StateMigrationError(StateTypeError):
+    """State was written as another kind or type than the program declares now. Declare it as it was, or rename it.
+
+    Nothing was changed by the attempt. To convert values, rewrite the savepoint with `headrace.state_processor`.
+    """
+
+
 class TaskLostError(JobExecutionError):
     """A worker, executor or host went away. The epoch runs again; look at the cluster if it repeats."""
 
     domain = "external"
+
+
+class LeadershipError(JobExecutionError):
+    """Another process leads, or may by now. Nothing is written any more here; look at the one that leads."""
+
+    domain = "external"
+    retryable = False
 
 
 class JobCancelledError(JobExecutionError):
@@ -475,6 +499,42 @@ class JobCancelledError(JobExecutionError):
 
     domain = "user"
     retryable = False
+
+
+class JobSubmissionError(HeadraceError):
+    """A job was not taken in: another one has its id, or the cluster takes none. Nothing of it has run."""
+
+    domain = "user"
+
+
+class UnknownJobError(HeadraceError):
+    """There is no job with this id, running or remembered. `headrace list -a` shows those there are."""
+
+    domain = "user"
+
+
+class ClusterError(HeadraceError):
+    """A cluster could not be reached, or has refused a request. Check its address, and the token.
+
+    Args:
+        message: What it said, or why it could not be asked.
+        status: The HTTP status of its answer; None if it has not answered.
+        hint: What to do about it.
+        retryable: Set it to differ from the class for this one error.
+    """
+
+    domain = "external"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        hint: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, retryable=status is None if retryable is None else retryable)
+        self.status = status
 
 
 class InvariantViolation(HeadraceError):

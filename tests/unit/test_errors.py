@@ -35,6 +35,7 @@ _ARGUMENTS = {
     "operator": "sum",
     "subtask": 3,
     "attempt": 1,
+    "status": 404,
     "user_traceback": "Traceback: ...",
     "record": ("a", 1),
     "reason": "TIMED_OUT",

@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from headrace.common.typeinfo import BasicType, BasicTypeInfo, PrimitiveArrayTypeInfo, TypeInformation
 from headrace.errors import StateTypeError, shorten
 
-__all__ = ["Codec", "Decode", "Encode", "value_codec"]
+__all__ = ["Codec", "Decode", "Encode", "named_codec", "value_codec"]
 
 Encode: TypeAlias = Callable[[Any], bytes]
 Decode: TypeAlias = Callable[[bytes], Any]
@@ -50,7 +50,23 @@ def value_codec(type_info: TypeInformation | None) -> Codec:
     return _PICKLED
 
 
+def named_codec(type_name: str | None) -> Codec:
+    """Return the functions of a type that is known by how it prints; None for an undeclared one.
+
+    Example:
+        >>> from headrace.common.typeinfo import Types
+        >>> named_codec("LONG")[1](value_codec(Types.LONG())[0](42))
+        42
+    """
+    if type_name == repr(_BYTES):
+        return _encode_bytes, bytes
+    if type_name is not None and type_name in BasicType.__members__:
+        return _BASIC.get(BasicType[type_name], _PICKLED)
+    return _PICKLED
+
+
 _BYTE: Final = BasicTypeInfo.BYTE_TYPE_INFO()
+_BYTES: Final = PrimitiveArrayTypeInfo(_BYTE)
 _PICKLED: Final[Codec] = (partial(pickle.dumps, protocol=5), pickle.loads)
 
 

@@ -37,6 +37,9 @@ class JobHandle(Protocol):
     def trigger_savepoint(self, savepoint_directory: str | None) -> Future[str]:
         """Ask for a savepoint; the result is its path."""
 
+    def rescale(self, parallelism: int) -> Future[None]:
+        """Ask for another parallelism; done when the job runs with it."""
+
     def accumulators(self) -> dict[str, Any]:
         """Return the current values of accumulators."""
 
@@ -95,6 +98,22 @@ class JobClient:
             The path of the savepoint, when it is there.
         """
         return CompletableFuture(self._handle.trigger_savepoint(savepoint_directory))
+
+    def rescale(self, parallelism: int) -> CompletableFuture[None]:
+        """Run the job with another parallelism from the next epoch on; PyFlink has no such call.
+
+        Operators that can only have one subtask keep it, and none gets more than its max parallelism.
+
+        Args:
+            parallelism: How many subtasks each operator has.
+
+        Returns:
+            Done when the job runs with it.
+
+        Raises:
+            JobDefinitionError: If the job cannot have it.
+        """
+        return CompletableFuture(self._handle.rescale(parallelism))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """Ask for the current values of accumulators."""

@@ -21,7 +21,19 @@ __all__ = ["PAGE", "main", "render"]
 #: The page in a checkout of the repository.
 PAGE: Final = Path(__file__).parents[3] / "docs" / "configuration.md"
 
-_ORDER: Final = ("execution", "epochs", "spark", "state", "checkpointing", "restart", "exchange", "python")
+_ORDER: Final = (
+    "execution",
+    "epochs",
+    "spark",
+    "state",
+    "rocksdb",
+    "checkpointing",
+    "restart",
+    "high_availability",
+    "rest",
+    "exchange",
+    "python",
+)
 
 _HEAD: Final = """\
 # Configuration

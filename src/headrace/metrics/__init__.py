@@ -1,6 +1,7 @@
 """Metrics: numbers that functions and tasks count, under PyFlink's names.
 
-Functions get a `MetricGroup` from their runtime context; its values go into the report of the task.
+Functions get a `MetricGroup` from their runtime context; what each epoch does to them goes into the
+report of the task.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """The kinds of metric a function can register, as in `pyflink.metrics`, and the ones a task gives it.
 
-Tasks keep them in memory and report plain values at the end of an epoch:
+Tasks keep them in memory:
 
     group = InMemoryMetricGroup()           {"seen": 3,
     group.counter("seen").inc(3)      ->     "table.orders.size": {"count": 1, "sum": 7, "min": 7, "max": 7}}
     group.values()
 
-A task lives for one epoch, so its counts start at zero with each; whoever collects the reports adds them up.
+A worker keeps a task for some epochs, and then another worker may have it. So what a metric shows here, `get_count`
+included, is what this worker has seen since it opened the function. Reports tell the epochs apart (`reports.py`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,17 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from headrace.errors import JobDefinitionError
+from headrace.metrics.reports import (
+    CounterReport,
+    DistributionReport,
+    GaugeReport,
+    MeterReport,
+    MetricReport,
+)
 
 __all__ = [
     "Counter",
@@ -110,6 +119,8 @@ class InMemoryCounter(Counter):
 
     def __init__(self) -> None:
         self._count = 0
+        #: The count when the epoch began.
+        self._before = 0
 
     def inc(self, n: int = 1) -> None:
         self._count += n
@@ -121,8 +132,16 @@ class InMemoryCounter(Counter):
         return self._count
 
     def value(self) -> int:
-        """Return what is reported."""
+        """Return what it shows."""
         return self._count
+
+    def begin_epoch(self) -> None:
+        """What comes now belongs to the next report."""
+        self._before = self._count
+
+    def report(self) -> CounterReport:
+        """Return what the epoch added."""
+        return CounterReport(self._count - self._before)
 
 
 class InMemoryMeter(Meter):
@@ -137,6 +156,7 @@ class InMemoryMeter(Meter):
         self._span = time_span_in_seconds
         self._clock = clock
         self._count = 0
+        self._before = 0
         #: (whole second, events in it), oldest first; never more than the span has seconds.
         self._recent: deque[tuple[int, int]] = deque()
 
@@ -157,8 +177,16 @@ class InMemoryMeter(Meter):
         return sum(events for _, events in self._recent) / self._span
 
     def value(self) -> dict[str, float]:
-        """Return what is reported."""
+        """Return what it shows."""
         return {"count": self._count, "rate": self.get_rate()}
+
+    def begin_epoch(self) -> None:
+        """What comes now belongs to the next report."""
+        self._before = self._count
+
+    def report(self) -> MeterReport:
+        """Return what the epoch added, and the rate as it is."""
+        return MeterReport(self._count - self._before, self.get_rate())
 
     def _forget(self, now: int) -> None:
         while self._recent and self._recent[0][0] <= now - self._span:
@@ -168,11 +196,13 @@ class InMemoryMeter(Meter):
 class InMemoryDistribution(Distribution):
     """The number, sum, least and greatest of values."""
 
+    _min: int | None
+    _max: int | None
+
     def __init__(self) -> None:
-        self._count = 0
-        self._sum = 0
-        self._min: int | None = None
-        self._max: int | None = None
+        #: Of the epochs before.
+        self._earlier = DistributionReport()
+        self._start()
 
     def update(self, value: int) -> None:
         self._count += 1
@@ -181,8 +211,23 @@ class InMemoryDistribution(Distribution):
         self._max = value if self._max is None else max(self._max, value)
 
     def value(self) -> dict[str, int | None]:
-        """Return what is reported."""
-        return {"count": self._count, "sum": self._sum, "min": self._min, "max": self._max}
+        """Return what it shows."""
+        return asdict(self._earlier.then(self.report()))
+
+    def begin_epoch(self) -> None:
+        """What comes now belongs to the next report."""
+        self._earlier = self._earlier.then(self.report())
+        self._start()
+
+    def report(self) -> DistributionReport:
+        """Return the distribution of the epoch's values."""
+        return DistributionReport(self._count, self._sum, self._min, self._max)
+
+    def _start(self) -> None:
+        self._count = 0
+        self._sum = 0
+        self._min = None
+        self._max = None
 
 
 class _Gauge(Metric):
@@ -195,6 +240,12 @@ class _Gauge(Metric):
         except Exception:  # noqa: BLE001  # a number to look at must not stop the job
             _LOG.warning("a gauge failed and is reported as None", exc_info=True)
             return None
+
+    def begin_epoch(self) -> None:
+        """It shows what is, whatever the epoch."""
+
+    def report(self) -> GaugeReport:
+        return GaugeReport(self.value())
 
 
 class InMemoryMetricGroup(MetricGroup):
@@ -249,6 +300,21 @@ class InMemoryMetricGroup(MetricGroup):
         for names, group in self._groups.items():
             prefix = ".".join(names)
             found |= {f"{prefix}.{name}": value for name, value in group.values().items()}
+        return found
+
+    def begin_epoch(self) -> None:
+        """What comes now belongs to the next report."""
+        for metric in self._metrics.values():
+            metric.begin_epoch()
+        for group in self._groups.values():
+            group.begin_epoch()
+
+    def reports(self) -> dict[str, MetricReport]:
+        """Return what the epoch has done to the metrics, by the same names as `values`."""
+        found = {name: metric.report() for name, metric in self._metrics.items()}
+        for names, group in self._groups.items():
+            prefix = ".".join(names)
+            found |= {f"{prefix}.{name}": report for name, report in group.reports().items()}
         return found
 
     def _register(self, name: str, kind: type[M], make: Callable[[], M]) -> M:

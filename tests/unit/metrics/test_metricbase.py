@@ -10,6 +10,7 @@ import pytest
 from headrace.errors import JobDefinitionError
 from headrace.metrics import Counter, Distribution, Meter, MetricGroup
 from headrace.metrics.metricbase import InMemoryMetricGroup
+from headrace.metrics.reports import CounterReport, DistributionReport, GaugeReport, MeterReport
 
 
 class ManualClock:
@@ -117,3 +118,57 @@ def test_reported_values_are_plain(group):
     group.meter("b").mark_event()
     group.distribution("c").update(1)
     assert pickle.loads(pickle.dumps(group.values())) == group.values()
+
+
+# -- reports ---------------------------------------------------------------------------------------
+
+
+def test_a_report_has_what_its_epoch_did_and_nothing_of_earlier_ones(group, clock):
+    counter, meter, sizes = group.counter("seen"), group.meter("events", 10), group.distribution("size")
+    open_now = [0]
+    group.add_group("sink").gauge("open", lambda: open_now[0])
+    group.begin_epoch()
+    counter.inc(3)
+    meter.mark_event(20)
+    sizes.update(5)
+    sizes.update(9)
+    open_now[0] = 7
+    assert group.reports() == {
+        "seen": CounterReport(3),
+        "events": MeterReport(20, rate=2.0),
+        "size": DistributionReport(2, 14, 5, 9),
+        "sink.open": GaugeReport(7),
+    }
+    group.begin_epoch()
+    counter.dec()
+    sizes.update(6)
+    assert group.reports() == {
+        "seen": CounterReport(-1),
+        "events": MeterReport(0, rate=2.0),
+        "size": DistributionReport(1, 6, 6, 6),
+        "sink.open": GaugeReport(7),
+    }
+    assert counter.get_count() == 2, "a function still sees all it has counted here"
+    assert group.values()["size"] == {"count": 3, "sum": 20, "min": 5, "max": 9}
+
+
+def test_a_metric_that_is_registered_in_the_middle_of_an_epoch_counts_from_there(group):
+    group.begin_epoch()
+    group.add_group("g").counter("new").inc(4)
+    assert group.reports() == {"g.new": CounterReport(4)}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "both"),
+    [
+        (CounterReport(3), CounterReport(-1), CounterReport(2)),
+        (GaugeReport(3), GaugeReport(None), GaugeReport(None)),
+        (MeterReport(3, 0.5), MeterReport(4, 0.25), MeterReport(7, 0.25)),
+        (DistributionReport(2, 7, 3, 4), DistributionReport(1, 9, 9, 9), DistributionReport(3, 16, 3, 9)),
+        (DistributionReport(), DistributionReport(1, 9, 9, 9), DistributionReport(1, 9, 9, 9)),
+        (DistributionReport(1, 9, 9, 9), DistributionReport(), DistributionReport(1, 9, 9, 9)),
+    ],
+)
+def test_reports_of_consecutive_epochs_add_up(first, second, both):
+    assert first.then(second) == both
+    assert pickle.loads(pickle.dumps(both)) == both

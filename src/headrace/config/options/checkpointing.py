@@ -7,7 +7,7 @@ from enum import Enum
 
 from headrace.config.option import option
 
-__all__ = ["CheckpointingMode", "ExternalizedCheckpointRetention"]
+__all__ = ["CheckpointingMode", "ExternalizedCheckpointRetention", "RecoveryClaimMode"]
 
 
 class CheckpointingMode(Enum):
@@ -28,6 +28,16 @@ class ExternalizedCheckpointRetention(Enum):
     RETAIN_ON_CANCELLATION = 1
     #: It is deleted in any case.
     NO_EXTERNALIZED_CHECKPOINTS = 2
+
+
+class RecoveryClaimMode(Enum):
+    """Whose a savepoint or checkpoint is that a job starts from."""
+
+    #: It stays its owner's: nothing of it is ever deleted. It must stay until the job's first checkpoint is complete,
+    #: for which what is needed of it is copied.
+    NO_CLAIM = 0
+    #: It is the job's: it goes when a later checkpoint takes its place.
+    CLAIM = 1
 
 
 _ALIGNMENT = "barriers are the ends of epochs, so alignment takes no time"
@@ -103,6 +113,27 @@ RECOVERY_IGNORE_UNCLAIMED_STATE = (
     .default(False)
     .describe("Whether a savepoint may hold state of operators that the program no longer has.")
     .deprecates("execution.savepoint.ignore-unclaimed-state")
+)
+RECOVERY_CLAIM_MODE = (
+    option("execution.state-recovery.claim-mode", RecoveryClaimMode)
+    .default(RecoveryClaimMode.NO_CLAIM)
+    .describe(
+        "Whose the savepoint or checkpoint is that the job starts from. With `NO_CLAIM` nothing of it is "
+        "deleted; with `CLAIM` it goes when a later checkpoint takes its place."
+    )
+    .deprecates("execution.savepoint-restore-mode")
+)
+AFTER_TASKS_FINISH = (
+    option("execution.checkpointing.checkpoints-after-tasks-finish", bool)
+    .default(True)
+    .describe("Whether checkpoints are taken when some subtasks have read all their input.")
+    .deprecates("execution.checkpointing.checkpoints-after-tasks-finish.enabled")
+)
+HISTORY_SIZE = (
+    option("web.checkpoints.history", int)
+    .default(10)
+    .describe("How many checkpoints the statistics remember one by one.")
+    .at_least(0)
 )
 INCREMENTAL = (
     option("execution.checkpointing.incremental", bool)

@@ -15,10 +15,13 @@ MAX_RECORDS = (
 )
 TARGET_DURATION = (
     option("headrace.epoch.target-duration", timedelta)
-    .default(timedelta(seconds=2))
+    # With a million keys five seconds get twice the throughput of two: a key that comes again in the same epoch costs
+    # no reading and writing of state.
+    .default(timedelta(seconds=5))
     .describe(
         "How long an epoch should take while there is a backlog; its size is steered towards this. Longer "
-        "epochs cost less per record, shorter ones show results sooner."
+        "epochs cost less per record, shorter ones show results sooner, and checkpoints, which are taken at "
+        "the end of an epoch, more often."
     )
     .at_least(timedelta(milliseconds=1))
 )
@@ -31,7 +34,11 @@ INITIAL_RECORDS = (
 MAX_BYTES = (
     option("headrace.epoch.max-bytes", MemorySize)
     .default(MemorySize.of_mebi_bytes(256))
-    .describe("The most bytes one source subtask reads in an epoch, where the source knows sizes.")
+    .describe(
+        "The most bytes that one subtask sends to others, or receives, in an epoch; what it receives is held in "
+        "memory until it is worked off. Epochs are made smaller to stay below it. The first epoch with larger records "
+        "than before may exceed it."
+    )
     .at_least(MemorySize(1))
 )
 IDLE_POLL_INTERVAL = (

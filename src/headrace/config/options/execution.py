@@ -151,3 +151,8 @@ FORCE_AVRO = (
     .describe("Whether Java objects are serialized with Avro.")
     .without_effect("values are serialized by their declared type, or pickled")
 )
+ATTACHED = (
+    option("execution.attached", bool)
+    .default(True)
+    .describe("Whether a program waits for the end of a job that it has submitted to a session.")
+)

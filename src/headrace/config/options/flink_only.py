@@ -15,7 +15,8 @@ _CLUSTER = "Spark's cluster manager runs the processes; use headrace.spark.maste
 _NETWORK = "records cross Spark's shuffle"
 _JVM = "no Java code of the user's is loaded"
 _PYTHON = "functions run inside the Python worker that holds the task"
-_ROCKSDB = "tuning of Flink's own RocksDB integration"
+_ROCKSDB_METRICS = "RocksDB's own metrics are not shown"
+_ROCKSDB_MERGES = "RocksDB merges its files by itself"
 
 #: Prefix or key -> why it has no effect.
 IGNORED_PREFIXES: Final[dict[str, str]] = {
@@ -50,6 +51,6 @@ IGNORED_PREFIXES: Final[dict[str, str]] = {
     "python.client.executable": _PYTHON,
     "python.metric.enabled": _PYTHON,
     "python.profile.enabled": _PYTHON,
-    "state.backend.rocksdb.": _ROCKSDB,
-    "execution.attached": "`headrace run` waits unless it is told to detach",
+    "state.backend.rocksdb.metrics.": _ROCKSDB_METRICS,
+    "state.backend.rocksdb.manual-compaction.": _ROCKSDB_MERGES,
 }

@@ -13,7 +13,7 @@ BACKEND = (
 )
 LOCAL_DIRECTORY = (
     option("headrace.state.local-dir", str)
-    .no_default("a memory file system for hashmap, Spark's scratch directory for rocksdb")
+    .no_default("a memory file system for hashmap, the temporary directory for rocksdb")
     .describe("Where a host keeps its copy of state. It is rebuilt from checkpoints when it is gone.")
 )
 CACHE_ENTRIES = (

@@ -1,0 +1,77 @@
+"""What one subtask reports of its metrics at the end of an epoch, and how reports add up.
+
+    epoch            1      2      3          in all
+    counter         +3     +2     +4               9     what this epoch added
+    gauge            7      5      6               6     as it is now
+    meter           +3     +2     +4               9     what this epoch added, and the rate as it is now
+    distribution   1-7    2-3    5-9             1-9     of the values of this epoch
+
+A report says nothing of earlier epochs, so whoever adds up the reports of completed epochs counts everything once,
+whichever worker had the subtask, and however often an epoch was tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+__all__ = ["CounterReport", "DistributionReport", "GaugeReport", "MeterReport", "MetricReport"]
+
+
+@dataclass(frozen=True)
+class CounterReport:
+    """How much a counter went up (or down) in an epoch."""
+
+    increment: int
+
+    def then(self, later: Self) -> Self:
+        """Return this and what the next epochs of the same subtask brought."""
+        return type(self)(self.increment + later.increment)
+
+
+@dataclass(frozen=True)
+class GaugeReport:
+    """What a gauge showed at the end of an epoch; None if it failed."""
+
+    value: Any
+
+    def then(self, later: Self) -> Self:
+        """Return the later one."""
+        return later
+
+
+@dataclass(frozen=True)
+class MeterReport:
+    """How many events there were in an epoch, and how many per second lately."""
+
+    increment: int
+    #: Events per second over the meter's span, as the worker has seen them that ran the epoch.
+    rate: float
+
+    def then(self, later: Self) -> Self:
+        """Return the events of both, at the later rate."""
+        return type(self)(self.increment + later.increment, later.rate)
+
+
+@dataclass(frozen=True)
+class DistributionReport:
+    """The number, sum, least and greatest of the values of an epoch."""
+
+    count: int = 0
+    sum: int = 0
+    min: int | None = None
+    max: int | None = None
+
+    def then(self, later: Self) -> Self:
+        """Return the distribution of the values of both."""
+        least = [each for each in (self.min, later.min) if each is not None]
+        greatest = [each for each in (self.max, later.max) if each is not None]
+        return type(self)(
+            self.count + later.count,
+            self.sum + later.sum,
+            min(least, default=None),
+            max(greatest, default=None),
+        )
+
+
+MetricReport = CounterReport | GaugeReport | MeterReport | DistributionReport

@@ -8,19 +8,25 @@ file is cut by key group, so that a subtask of another parallelism reads its par
 
 from __future__ import annotations
 
+import io
 import pickle
 import struct
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import closing
+from typing import Self
 
 from headrace.errors import StateError
-from headrace.state.files import read_file, write_new_file
+from headrace.state.files import new_file, open_file
+from headrace.state.handles import StateFile
 
 _MAGIC = b"HRSTATE1"
 _FOOTER = struct.Struct(">II")
 #: Bytes of a storage key that hold its key group.
 KEY_GROUP_BYTES = 2
-KEY_GROUP_PREFIX = tuple(struct.pack(">H", group) for group in range(1 << 15))
+ALL_GROUPS = range(1 << 15)
+KEY_GROUP_PREFIX = tuple(struct.pack(">H", group) for group in ALL_GROUPS)
 
 
 #: Storage keys and the new value bytes of each (None: removed). No key stands twice.
@@ -33,58 +39,134 @@ StateChange = dict[str, Column]
 
 def column_of(keys: Sequence[bytes], values: Sequence[bytes | None]) -> Column:
     """Cut entries by the key group that their storage keys begin with."""
-    column: Column = {}
+    sections: defaultdict[bytes, Section] = defaultdict(lambda: ([], []))
     for key, value in zip(keys, values, strict=True):
-        group = key[0] << 8 | key[1]
-        section = column.get(group)
-        if section is None:
-            section = column[group] = ([], [])
-        section[0].append(key)
-        section[1].append(value)
-    return column
+        section_keys, section_values = sections[key[:KEY_GROUP_BYTES]]
+        section_keys.append(key)
+        section_values.append(value)
+    return {int.from_bytes(prefix): section for prefix, section in sections.items()}
 
 
 def write_change(path: str, change: StateChange) -> int:
     """Write a change to a new file and return its size in bytes."""
-    parts = [_MAGIC]
-    offset = len(_MAGIC)
+    groups = sorted(set().union(*change.values()))
+    return write_sections(
+        path,
+        (
+            (group, {name: column[group] for name, column in change.items() if group in column})
+            for group in groups
+        ),
+    )
+
+
+def write_sections(path: str, sections: Iterable[tuple[int, dict[str, Section]]]) -> int:
+    """Write a change to a new file, one key group after the other, and return its size in bytes.
+
+    Args:
+        path: Where to write.
+        sections: Key groups, each once, with their touched entries by the name of the state.
+    """
     index: dict[int, tuple[int, int, int]] = {}
-    for group in sorted(set().union(*change.values())):
-        sections = {name: column[group] for name, column in change.items() if group in column}
-        data = pickle.dumps(sections, protocol=5)
-        index[group] = (offset, len(data), zlib.crc32(data))
-        parts.append(data)
-        offset += len(data)
-    encoded_index = pickle.dumps(index, protocol=5)
-    parts += [encoded_index, _FOOTER.pack(len(encoded_index), zlib.crc32(encoded_index))]
-    data = b"".join(parts)
-    write_new_file(path, data)
-    return len(data)
+    with new_file(path) as stream:
+        offset = stream.write(_MAGIC)
+        for group, entries in sections:
+            data = pickle.dumps(entries, protocol=5)
+            index[group] = (offset, len(data), zlib.crc32(data))
+            stream.write(data)
+            offset += len(data)
+            del entries, data  # while the next group is made
+        encoded_index = pickle.dumps(index, protocol=5)
+        stream.write(encoded_index)
+        stream.write(_FOOTER.pack(len(encoded_index), zlib.crc32(encoded_index)))
+    return offset + len(encoded_index) + _FOOTER.size
+
+
+class ChangeReader:
+    """A change file, read one key group at a time: it may be larger than memory. To be closed.
+
+    Args:
+        path: The file.
+        groups: The key groups that count; None for all that are in it.
+    """
+
+    def __init__(self, path: str, groups: range | None = None) -> None:
+        self._path = path
+        self._stream = open_file(path)
+        try:
+            index = self._read_index()
+            self._index = {
+                group: place for group, place in index.items() if groups is None or group in groups
+            }
+        except BaseException:
+            self._stream.close()
+            raise
+
+    @classmethod
+    def of(cls, file: StateFile, groups: range = ALL_GROUPS) -> Self:
+        """Open a file of a chain for the key groups that count in it."""
+        return cls(file.path, file.groups_within(groups))
+
+    @property
+    def groups(self) -> list[int]:
+        """The key groups that the file has something of, in order."""
+        return sorted(self._index)
+
+    def section(self, group: int) -> dict[str, Section]:
+        """Return the touched entries of a key group by the name of the state."""
+        if group not in self._index:
+            return {}
+        offset, length, checksum = self._index[group]
+        self._stream.seek(offset)
+        section = self._stream.read(length)
+        if zlib.crc32(section) != checksum:
+            raise StateError(
+                f"{self._path} is damaged: the checksum of key group {group} does not match", retryable=False
+            )
+        entries: dict[str, Section] = pickle.loads(section)
+        return entries
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _read_index(self) -> dict[int, tuple[int, int, int]]:
+        size = self._stream.seek(0, io.SEEK_END)
+        self._stream.seek(0)
+        if self._stream.read(len(_MAGIC)) != _MAGIC or size < len(_MAGIC) + _FOOTER.size:
+            raise StateError(
+                f"{self._path} is not a state file of this version, or was cut short", retryable=False
+            )
+        self._stream.seek(size - _FOOTER.size)
+        length, checksum = _FOOTER.unpack(self._stream.read(_FOOTER.size))
+        start = size - _FOOTER.size - length
+        self._stream.seek(max(start, 0))
+        encoded = self._stream.read(length)
+        if start < 0 or zlib.crc32(encoded) != checksum:
+            raise StateError(
+                f"{self._path} is damaged: the checksum of its index does not match", retryable=False
+            )
+        index: dict[int, tuple[int, int, int]] = pickle.loads(encoded)
+        return index
 
 
 def read_change(path: str, groups: range | None = None) -> StateChange:
     """Read a change back, all of it or the given key groups only."""
-    data = read_file(path)
-    if data[: len(_MAGIC)] != _MAGIC or len(data) < len(_MAGIC) + _FOOTER.size:
-        raise StateError(f"{path} is not a state file of this version, or was cut short")
-    index_length, index_sum = _FOOTER.unpack(data[-_FOOTER.size :])
-    encoded_index = data[-_FOOTER.size - index_length : -_FOOTER.size]
-    if zlib.crc32(encoded_index) != index_sum:
-        raise StateError(f"{path} is damaged: the checksum of its index does not match")
+    with closing(ChangeReader(path, groups)) as reader:
+        return _read_all(reader)
+
+
+def _read_all(reader: ChangeReader) -> StateChange:
     change: StateChange = {}
-    for group, (offset, length, checksum) in sorted(pickle.loads(encoded_index).items()):
-        if groups is not None and group not in groups:
-            continue
-        section = data[offset : offset + length]
-        if zlib.crc32(section) != checksum:
-            raise StateError(f"{path} is damaged: the checksum of key group {group} does not match")
-        for name, entries in pickle.loads(section).items():
+    for group in reader.groups:
+        for name, entries in reader.section(group).items():
             change.setdefault(name, {})[group] = entries
     return change
 
 
 def merge_changes(changes: Iterable[StateChange], *, keep_removals: bool) -> StateChange:
-    """Lay changes over each other, the later one winning. A base needs no memory of what was removed."""
+    """Lay changes over each other, the later one winning. A base needs no memory of what was removed.
+
+    The entries come in the order of their keys, as stores like to have them.
+    """
     merged: dict[str, dict[bytes, bytes | None]] = {}
     for change in changes:
         for name, column in change.items():
@@ -94,4 +176,9 @@ def merge_changes(changes: Iterable[StateChange], *, keep_removals: bool) -> Sta
     if not keep_removals:
         for name, entries in merged.items():
             merged[name] = {key: value for key, value in entries.items() if value is not None}
-    return {name: column_of(list(entries), list(entries.values())) for name, entries in merged.items()}
+    return {name: _sorted_column(entries) for name, entries in merged.items()}
+
+
+def _sorted_column(entries: dict[bytes, bytes | None]) -> Column:
+    keys = sorted(entries)
+    return column_of(keys, list(map(entries.__getitem__, keys)))

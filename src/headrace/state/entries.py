@@ -26,7 +26,8 @@ _LONE_KEY_LIMIT = 480
 _KEY_LIMIT = 200
 _NAMESPACE_LIMIT = 60
 _MAP_KEY_LIMIT = 200
-_pack_length = struct.Struct(">H").pack
+_length = struct.Struct(">H")
+_pack_length = _length.pack
 _pack_version = struct.Struct(">Q").pack
 _entry_header = struct.Struct(">I")
 
@@ -122,6 +123,13 @@ def map_key(prefix: bytes, key_in_map: Any) -> bytes:
 def with_length(part: bytes) -> bytes:
     """Put the length before a part, so that no part is the beginning of another."""
     return _pack_length(len(part)) + part
+
+
+def part_at(data: bytes, start: int) -> tuple[bytes, int]:
+    """Return the part that `with_length` put at a place, and where it ends."""
+    (length,) = _length.unpack_from(data, start)
+    end = start + _length.size + length
+    return data[start + _length.size : end], end
 
 
 def pack_map_entry(key_in_map: Any, value: bytes) -> bytes:

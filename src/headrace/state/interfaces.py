@@ -238,7 +238,15 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
 
 class OperatorStateStore(ABC):
-    """Where state lives that belongs to an operator and not to a key."""
+    """Where state lives that belongs to a subtask of an operator and not to a key."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return a list whose elements are dealt out evenly among the subtasks when the job comes back."""
+
+    @abstractmethod
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return a list of which every subtask gets all elements of all subtasks when the job comes back."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from headrace.errors import HeadraceError, StateDescriptorError, StateError
@@ -25,8 +25,9 @@ from headrace.state.interfaces import (
     ReducingState,
     ValueState,
 )
+from headrace.state.schema import DeclaredStates, StateSchema, type_text
 from headrace.state.slices import SliceTable
-from headrace.state.store import LocalStore
+from headrace.state.stores.base import LocalStore
 from headrace.state.tables import CurrentKey, EntryTable, ListTable, MapTable, StateTable
 from headrace.state.timers import TimerTable
 from headrace.state.ttl import (
@@ -181,7 +182,14 @@ class KeyedStateScope(KeyedStateStore):
         self._all_tables = tables
         self._prefix = prefix
         self._scheme = scheme
+        self._has_namespace = isinstance(scheme, NamespacedKeys)
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
+        self._entry_tables: list[EntryTable] = []
+
+    def prefetch(self, keys: Collection[Any]) -> None:
+        """Tell which keys the next records have, so that their state can be read together."""
+        for table in self._entry_tables:
+            table.prefetch(keys)
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         return self._state(state_descriptor, EntryTable, KeyedValueState)  # type: ignore[no-any-return]
@@ -207,10 +215,12 @@ class KeyedStateScope(KeyedStateStore):
 
     def entry_table(self, name: str, type_info: Any = None) -> EntryTable:
         """Return the table of an operator's own state, for operators that need more than a user sees."""
+        self._declare(name, StateSchema("value", type_text(type_info), has_namespace=self._has_namespace))
         return self._table(name, EntryTable, type_info)  # type: ignore[no-any-return]
 
     def list_table(self, name: str) -> ListTable:
         """Return the table of an operator's own list state."""
+        self._declare(name, StateSchema("list", has_namespace=self._has_namespace))
         return self._table(name, ListTable, None)  # type: ignore[no-any-return]
 
     def _state(self, descriptor: StateDescriptor, table_type: Any, wrap: Any) -> Any:
@@ -231,15 +241,22 @@ class KeyedStateScope(KeyedStateStore):
         else:
             self._all_tables.expect_no_ttl(self._prefix + descriptor.name)
             table = self._table(descriptor.name, table_type, descriptor.type_info)
+        self._declare(descriptor.name, StateSchema.of(descriptor, has_namespace=self._has_namespace))
         state = wrap(table)
         self._states[descriptor.name] = (descriptor, state)
         return state
 
+    def _declare(self, name: str, schema: StateSchema) -> None:
+        self._all_tables.declared.declare(self._prefix + name, schema)
+
     def _table(self, name: str, table_type: Any, type_info: Any) -> Any:
         full_name = self._prefix + name
-        return self._all_tables.get(
+        table = self._all_tables.get(
             full_name, lambda: table_type(full_name, self.current, self._scheme, type_info)
         )
+        if isinstance(table, EntryTable) and table not in self._entry_tables:
+            self._entry_tables.append(table)
+        return table
 
     def _ttl_table(self, descriptor: StateDescriptor, config: StateTtlConfig, table_type: Any) -> Any:
         name = self._prefix + descriptor.name
@@ -266,6 +283,8 @@ class TableSet:
         #: The clock of state with a time to live.
         self.processing_time = processing_time
         self.by_name: dict[str, StateTable] = {}
+        #: What is declared about them.
+        self.declared = DeclaredStates()
         #: The states of user functions that have no time to live.
         self._lasting: set[str] = set()
 
@@ -291,6 +310,7 @@ class TableSet:
         """Start an epoch."""
         if not is_current:
             refuse_stored_ttl(self._store, self._lasting)
+        self.declared.begin(self._store, is_current=is_current)
         for table in self.by_name.values():
             table.begin(self._store, is_current=is_current)
 
@@ -337,12 +357,14 @@ class KeyedStateBackend(KeyedStateScope):
                 ) from error
             if column:
                 changes[name] = column
+        self._tables.declared.add_to(changes)
         return changes
 
     def settle(self, tip: str) -> None:
         """The changes were written as ``tip``: what is decoded belongs to it if it is committed."""
         for table in self._tables.by_name.values():
             table.settle(self._cache_entries)
+        self._tables.declared.settle()
         self._store.release()
         self._tip = tip
 
@@ -354,14 +376,16 @@ class KeyedStateBackend(KeyedStateScope):
         scheme = NamespacedKeys(self.max_parallelism, encode_namespace)
         return KeyedStateScope(self._tables, prefix, scheme)
 
-    def slices(self, name: str) -> SliceTable:
-        """Return a table of slices, by name."""
+    def slices(self, name: str, *, name_size: int) -> SliceTable:
+        """Return a table of slices, whose names have this many bytes."""
+        self._declare(name, StateSchema("slices", has_namespace=True))
         return self._tables.get(  # type: ignore[return-value]
-            name, lambda: SliceTable(name, self.groups, self.max_parallelism)
+            name, lambda: SliceTable(name, self.groups, self.max_parallelism, name_size=name_size)
         )
 
     def timers(self, name: str, encode_namespace: Callable[[Any], bytes]) -> TimerTable:
         """Return the timers of an operator, by name."""
+        self._declare(name, StateSchema("timers", has_namespace=True))
         return self._tables.get(  # type: ignore[return-value]
             name, lambda: TimerTable(name, self.groups, self.max_parallelism, encode_namespace)
         )

@@ -13,8 +13,8 @@ import hashlib
 import math
 import struct
 import uuid
-from collections.abc import Iterable, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -22,8 +22,8 @@ from itertools import repeat
 from typing import Any
 from zlib import crc32
 
-from headrace.common.types import Row
-from headrace.errors import KeyTypeError
+from headrace.common.types import Row, RowKind
+from headrace.errors import KeyTypeError, StateError
 
 _pack_i64 = struct.Struct(">Q").pack
 _pack_f64 = struct.Struct(">d").pack
@@ -73,6 +73,45 @@ def shorten(encoded: bytes, limit: int) -> bytes:
     if len(encoded) <= limit:
         return encoded
     return b"\xff" + hashlib.blake2b(encoded, digest_size=32).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDigest:
+    """Stands for a key of which only a digest was stored, because it is long. Equal keys have equal digests."""
+
+    digest: bytes
+
+    def __repr__(self) -> str:
+        return f"KeyDigest({self.digest.hex()[:16]}...)"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassKey:
+    """Stands for a key of a class of the user's: an enum's member, or the fields of an object that are compared.
+
+    Keys are stored without the module of their class, so the object itself cannot be had back.
+    """
+
+    class_name: str
+    values: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.class_name}({', '.join(map(repr, self.values))})"
+
+
+def decode_key(encoded: bytes) -> Any:
+    """Return the key that has these bytes, as `encode_key` or `shorten` returned them.
+
+    It is equal to the key that was encoded, but may be of another type that is equal: ``1`` for ``True``, a tuple for a
+    named tuple. Where there is no equal to be had it is a `ClassKey` or a `KeyDigest`.
+
+    >>> decode_key(encode_key(("a", 1.0, None)))
+    ('a', 1, None)
+    """
+    decoder = _DECODERS.get(encoded[:1])
+    if decoder is None:
+        raise StateError(f"bytes {encoded[:20]!r} are no key", retryable=False)
+    return decoder(encoded[1:])
 
 
 def _utf8(text: str) -> bytes:
@@ -258,3 +297,108 @@ def _refusal(key: Any, why: str, hint: str) -> KeyTypeError:
     text = repr(key)
     shown = text if len(text) <= 80 else text[:77] + "..."
     return KeyTypeError(f"key {shown} of type {type(key).__qualname__} {why}", hint=hint)
+
+
+# -- back again ----------------------------------------------------------------------------------------------------
+
+
+def _decode_utf8(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _decode_int(data: bytes) -> int:
+    return int.from_bytes(data, "big") - _SIGN
+
+
+def _decode_long_int(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+def _decode_float(data: bytes) -> float:
+    (value,) = struct.unpack(">d", data)
+    return float(value)
+
+
+def _items(data: bytes) -> list[bytes]:
+    items = []
+    start = 0
+    while start < len(data):
+        end = start + 4 + int.from_bytes(data[start : start + 4], "big")
+        items.append(data[start + 4 : end])
+        start = end
+    return items
+
+
+def _decode_items(data: bytes) -> list[Any]:
+    return list(map(decode_key, _items(data)))
+
+
+def _decode_ratio(data: bytes) -> Decimal | Fraction:
+    """Return a decimal where there is an exact one: more keys are decimals than fractions."""
+    numerator, denominator = _decode_items(data)
+    twos = (denominator & -denominator).bit_length() - 1
+    rest, fives = denominator >> twos, 0
+    while rest % 5 == 0:
+        rest //= 5
+        fives += 1
+    if rest != 1:
+        return Fraction(numerator, denominator)
+    places = max(twos, fives)
+    digits = abs(numerator) * 10**places // denominator
+    return Decimal((numerator < 0, tuple(map(int, str(digits))), -places))
+
+
+def _decode_zoned_time(data: bytes) -> datetime.time:
+    """Return a time of day in UTC; one that lies on another day there, in a zone in which it does not."""
+    moment = datetime.timedelta(microseconds=decode_key(data))
+    minute, day = datetime.timedelta(minutes=1), datetime.timedelta(days=1)
+    offset = datetime.timedelta(0)  # in whole minutes, as Python compares zones
+    if moment < offset:
+        offset = minute * -(moment // minute)
+    elif moment >= day:
+        offset = minute * -((moment - day) // minute + 1)
+    midnight = datetime.datetime(2000, 1, 1, tzinfo=datetime.timezone(offset))
+    return (midnight + moment + offset).timetz()
+
+
+def _decode_row(data: bytes) -> Row:
+    kind, *values = _decode_items(data)
+    row = Row(*values)
+    row.set_row_kind(RowKind[kind])
+    return row
+
+
+def _decode_enum(data: bytes) -> ClassKey:
+    class_name, member = map(_decode_utf8, _items(data))
+    return ClassKey(class_name, (member,))
+
+
+def _decode_object(data: bytes) -> ClassKey:
+    class_name, *values = _items(data)
+    return ClassKey(_decode_utf8(class_name), tuple(map(decode_key, values)))
+
+
+_DECODERS: dict[bytes, Callable[[bytes], Any]] = {
+    STRING_TAG: _decode_utf8,
+    b"i": _decode_int,
+    b"I": _decode_long_int,
+    b"f": _decode_float,
+    b"q": _decode_ratio,
+    b"c": lambda data: complex(*_decode_items(data)),
+    b"b": bytes,
+    b"n": lambda data: None,
+    b"t": lambda data: tuple(_decode_items(data)),
+    b"S": lambda data: frozenset(_decode_items(data)),
+    b"D": lambda data: datetime.date.fromisoformat(data.decode()),
+    b"H": lambda data: datetime.time.fromisoformat(data.decode()),
+    b"h": _decode_zoned_time,
+    b"T": lambda data: datetime.datetime.fromisoformat(data.decode()),
+    b"Z": lambda data: datetime.datetime.fromisoformat(data.decode()),
+    b"L": lambda data: datetime.timedelta(microseconds=decode_key(data)),
+    b"U": lambda data: uuid.UUID(bytes=data),
+    b"R": _decode_row,
+    b"E": _decode_enum,
+    b"C": _decode_object,
+    b"O": _decode_object,
+    b"\xff": KeyDigest,
+}

@@ -1,80 +1,283 @@
-"""State of an operator subtask that belongs to no key: broadcast state, and what operators keep for themselves.
+"""State of an operator subtask that belongs to no key: lists, broadcast state, and what operators keep for themselves.
 
 It is small, so it is kept whole in memory, written whole when it was changed, and travels with the subtask's report.
+What becomes of a part when a job comes back, maybe with another parallelism, is in the first word of its name:
+
+    list/       elements are dealt out anew        union/   every subtask gets the elements of all
+    broadcast/  every subtask has the same         own/     stays with its subtask, or goes with it
+
+Elements are encoded one by one, so that they can be dealt out without being understood.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
-from headrace.state.descriptors import MapStateDescriptor
-from headrace.state.interfaces import BroadcastState, ReadOnlyBroadcastState
+from headrace.errors import StateDescriptorError, StateMigrationError
+from headrace.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from headrace.state.interfaces import BroadcastState, ListState, OperatorStateStore, ReadOnlyBroadcastState
+
+_OWN = "own/"
+_LIST = "list/"
+_UNION = "union/"
+_BROADCAST = "broadcast/"
+#: A part as it is stored: encoded as a whole, or element by element.
+_Encoded = bytes | list[bytes]
 
 
-class OperatorStateBackend:
-    """The operator state of one subtask: named parts, each a picklable value."""
+class _Handle(Protocol):
+    """State that was given out, and may be changed in place without a word to us."""
+
+    def load(self, encoded: Any) -> None:
+        """Take what was stored; None if nothing was."""
+
+    def encoded(self) -> _Encoded | None:
+        """Return what to store; None if there is nothing."""
+
+
+class OperatorStateBackend(OperatorStateStore):
+    """The operator state of one subtask."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, Any] = {}
-        self._broadcasts: dict[str, DictBroadcastState] = {}
+        self._own: dict[str, Any] = {}
+        self._handles: dict[str, _Handle] = {}
+        #: Parts that were restored and that nobody has asked for so far.
+        self._waiting: dict[str, _Encoded] = {}
         self._is_changed = False
-        #: What was restored: values of broadcast state may be changed in place, without a word to us.
-        self._restored: bytes | None = None
+        self._restored: dict[str, _Encoded] = {}
 
     def restore(self, snapshot: bytes | None) -> None:
         """Take the state of an earlier version; handles that were given out stay valid."""
-        parts = pickle.loads(snapshot) if snapshot else {}
-        self._parts = {name: value for name, value in parts.items() if not name.startswith("broadcast/")}
-        for name, state in self._broadcasts.items():
-            state.entries = parts.get(f"broadcast/{name}", {})
-        for name, value in parts.items():
-            if name.startswith("broadcast/"):
-                self._broadcast(name.removeprefix("broadcast/")).entries = value
+        self._restored = _parts_of(snapshot)
+        self._own = {
+            name.removeprefix(_OWN): pickle.loads(part)  # type: ignore[arg-type]
+            for name, part in self._restored.items()
+            if name.startswith(_OWN)
+        }
+        for name, handle in self._handles.items():
+            handle.load(self._restored.get(name))
+        self._waiting = {
+            name: part
+            for name, part in self._restored.items()
+            if not name.startswith(_OWN) and name not in self._handles
+        }
         self._is_changed = False
-        self._restored = snapshot
 
     def snapshot(self) -> bytes | None:
         """Return the whole state; None when it is as it was restored."""
-        if not self._is_changed and not any(state.entries for state in self._broadcasts.values()):
+        if not self._is_changed and not self._handles:
             return None
-        parts = dict(self._parts)
-        parts.update({f"broadcast/{name}": state.entries for name, state in self._broadcasts.items()})
-        encoded = pickle.dumps(parts, protocol=5)
-        return encoded if self._is_changed or encoded != self._restored else None
+        parts = dict(self._waiting)
+        parts.update({_OWN + name: _encode(value) for name, value in self._own.items()})
+        for name, handle in self._handles.items():
+            encoded = handle.encoded()
+            if encoded is not None:
+                parts[name] = encoded
+        return None if parts == self._restored else _encode(parts)
+
+    @property
+    def has_restored(self) -> bool:
+        """Whether there was any state to restore."""
+        return bool(self._restored)
+
+    # -- what operators keep for themselves --------------------------------------------------------------------
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a part."""
-        return self._parts.get(name, default)
+        """Return a part of the subtask's own."""
+        return self._own.get(name, default)
 
     def put(self, name: str, value: Any) -> None:
-        """Set a part; nothing is written if it is what it was."""
-        if name not in self._parts or self._parts[name] != value:
-            self._parts[name] = value
+        """Set a part of the subtask's own; nothing is written if it is what it was."""
+        if name not in self._own or self._own[name] != value:
+            self._own[name] = value
             self._is_changed = True
 
-    def mark_changed(self) -> None:
-        """Note that a state handle was written to."""
-        self._is_changed = True
+    # -- what user functions keep ------------------------------------------------------------------------------
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._list_state(_LIST, state_descriptor)
+
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._list_state(_UNION, state_descriptor)
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """Return the broadcast state under this descriptor."""
-        return self._broadcast(state_descriptor.name)
-
-    def _broadcast(self, name: str) -> DictBroadcastState:
-        state = self._broadcasts.get(name)
+        refuse_ttl(state_descriptor)
+        name = _BROADCAST + state_descriptor.name
+        state = self._handles.get(name)
         if state is None:
-            state = self._broadcasts[name] = DictBroadcastState(self)
+            self._refuse_other_kind(state_descriptor.name, "broadcast state", _LIST, _UNION)
+            state = self._add(name, DictBroadcastState())
+        assert isinstance(state, DictBroadcastState)
         return state
+
+    def _list_state(self, kind: str, descriptor: ListStateDescriptor) -> ListState[Any]:
+        refuse_ttl(descriptor)
+        other = _UNION if kind == _LIST else _LIST
+        if other + descriptor.name in self._handles:
+            raise StateDescriptorError(
+                f"operator state '{descriptor.name}' is declared as a list and as a union list",
+                hint="give each state of a function its own name",
+            )
+        state = self._handles.get(kind + descriptor.name)
+        if state is None:
+            # One that was a union list before the job was changed may be a list now, and the other way round.
+            stored = self._waiting.pop(other + descriptor.name, None)
+            self._refuse_other_kind(descriptor.name, "a list", _BROADCAST)
+            state = self._add(kind + descriptor.name, OperatorListState(), stored)
+        assert isinstance(state, OperatorListState)
+        return state
+
+    def _refuse_other_kind(self, name: str, declared: str, *others: str) -> None:
+        for other in others:
+            if other + name in self._waiting:
+                written = "broadcast state" if other == _BROADCAST else "a list"
+                raise StateMigrationError(
+                    f"operator state '{name}' was written as {written}, and is now declared as {declared}",
+                    hint="declare it as it was; or give it another name, and it starts empty",
+                    retryable=False,
+                )
+
+    def _add(self, name: str, handle: Any, stored: _Encoded | None = None) -> Any:
+        handle.load(self._waiting.pop(name, stored))
+        self._handles[name] = handle
+        return handle
+
+
+def redistribute(
+    snapshots: Sequence[bytes | None], parallelism: int, *, keeps_own: bool = False
+) -> list[bytes | None]:
+    """Return the operator state of each subtask after a restart, out of those before it, by subtask.
+
+    Args:
+        snapshots: What each subtask had.
+        parallelism: How many subtasks there are now.
+        keeps_own: Whether each subtask gets its own parts back; there must be as many as before.
+    """
+    before = [_parts_of(snapshot) for snapshot in snapshots]
+    after: list[dict[str, _Encoded]] = [{} for _ in range(parallelism)]
+    names = sorted({name for parts in before for name in parts})
+    for name in names:
+        held = [parts[name] for parts in before if name in parts]
+        if name.startswith(_BROADCAST):
+            dealt: list[_Encoded] = [held[0]] * parallelism
+        elif name.startswith(_UNION):
+            dealt = [_concatenated(held)] * parallelism
+        elif name.startswith(_LIST):
+            dealt = list(_dealt_out(_concatenated(held), parallelism))
+        else:
+            if keeps_own:
+                for old, new in zip(before, after, strict=True):
+                    if name in old:
+                        new[name] = old[name]
+            continue
+        for parts, part in zip(after, dealt, strict=True):
+            if part:
+                parts[name] = part
+    return [_encode(parts) if parts else None for parts in after]
+
+
+def own_part(snapshot: bytes | None, name: str) -> Any:
+    """Return a part of a subtask's own out of a snapshot, or None."""
+    part = _parts_of(snapshot).get(_OWN + name)
+    return None if part is None else pickle.loads(part)  # type: ignore[arg-type]
+
+
+def with_own_part(snapshot: bytes | None, name: str, value: Any) -> bytes:
+    """Return a snapshot with a part of the subtask's own put into it."""
+    return _encode({**_parts_of(snapshot), _OWN + name: _encode(value)})
+
+
+def elements_of(snapshot: bytes | None) -> Iterator[tuple[str, str, Any]]:
+    """Yield what user functions keep in a snapshot, decoded: kind, name, and the element or the map."""
+    for full_name, part in _parts_of(snapshot).items():
+        kind, _, name = full_name.partition("/")
+        if isinstance(part, list):
+            for element in part:
+                yield kind, name, pickle.loads(element)
+        elif kind != _OWN.rstrip("/"):
+            yield kind, name, pickle.loads(part)
+
+
+def _dealt_out(elements: list[bytes], parallelism: int) -> Iterator[list[bytes]]:
+    """Yield even shares, the first ones getting what is left over."""
+    share, rest = divmod(len(elements), parallelism)
+    start = 0
+    for subtask in range(parallelism):
+        end = start + share + (subtask < rest)
+        yield elements[start:end]
+        start = end
+
+
+def _concatenated(parts: Iterable[_Encoded]) -> list[bytes]:
+    return [element for part in parts for element in part]  # type: ignore[misc]
+
+
+def _parts_of(snapshot: bytes | None) -> dict[str, _Encoded]:
+    return pickle.loads(snapshot) if snapshot else {}
+
+
+def _encode(value: Any) -> bytes:
+    return pickle.dumps(value, protocol=5)
+
+
+def refuse_ttl(descriptor: StateDescriptor) -> None:
+    """Say that state without a key does not end; as in Flink, only keyed state has a time to live."""
+    if descriptor.ttl_config is not None:
+        raise StateDescriptorError(
+            f"state '{descriptor.name}' cannot have a time to live: only keyed state can",
+            hint="leave enable_time_to_live() out, and remove what is old yourself: entries of broadcast state in "
+            "process_broadcast_element()",
+        )
+
+
+class OperatorListState(ListState[Any]):
+    """A list of elements of one subtask."""
+
+    def __init__(self) -> None:
+        self._elements: list[Any] = []
+
+    def load(self, encoded: list[bytes] | None) -> None:
+        """Take what was stored."""
+        self._elements = [pickle.loads(element) for element in encoded or ()]
+
+    def encoded(self) -> list[bytes] | None:
+        """Return what to store."""
+        return [_encode(element) for element in self._elements] or None
+
+    def get(self) -> Iterable[Any]:
+        return list(self._elements)
+
+    def add(self, value: Any) -> None:
+        self._elements.append(value)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        self._elements.extend(values)
+
+    def update(self, values: Iterable[Any]) -> None:
+        self._elements = list(values)
+
+    def clear(self) -> None:
+        self._elements = []
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.get())
 
 
 class DictBroadcastState(BroadcastState[Any, Any]):
     """Broadcast state over a dictionary; every subtask holds the same entries."""
 
-    def __init__(self, backend: OperatorStateBackend) -> None:
-        self._backend = backend
+    def __init__(self) -> None:
         self.entries: dict[Any, Any] = {}
+
+    def load(self, encoded: bytes | None) -> None:
+        """Take what was stored."""
+        self.entries = pickle.loads(encoded) if encoded else {}
+
+    def encoded(self) -> bytes | None:
+        """Return what to store."""
+        return _encode(self.entries) if self.entries else None
 
     def get(self, key: Any) -> Any:
         return self.entries.get(key)
@@ -99,19 +302,15 @@ class DictBroadcastState(BroadcastState[Any, Any]):
 
     def put(self, key: Any, value: Any) -> None:
         self.entries[key] = value
-        self._backend.mark_changed()
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         self.entries.update(dict_value)
-        self._backend.mark_changed()
 
     def remove(self, key: Any) -> None:
         self.entries.pop(key, None)
-        self._backend.mark_changed()
 
     def clear(self) -> None:
         self.entries.clear()
-        self._backend.mark_changed()
 
 
 class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):

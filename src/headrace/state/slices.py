@@ -1,17 +1,22 @@
 """State by slice of time and then by key: all keys of a slice lie together, so a slice can be read and dropped whole.
 
     storage key   group | slice | length, key        value: the key and its encoded accumulator
+                  group | 0xff                       value: the group's mark
 
-A slice is any namespace of bytes. Adding touches single keys; only firing a window reads slices whole.
+A slice is a name of bytes, all of one length. Adding touches single keys; only firing a window reads slices whole.
+
+Every key group that has slices has a mark: how far it has come in time, and how many arrivals were numbered. So all
+that is needed to go on moves with the group, whichever subtask gets it next, with groups from wherever.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from headrace.common.codec import value_codec
-from headrace.state.changes import KEY_GROUP_PREFIX, Column, column_of
+from headrace.state.changes import KEY_GROUP_BYTES, KEY_GROUP_PREFIX, Column, column_of
 from headrace.state.entries import (
     group_prefix,
     pack_map_entry,
@@ -20,9 +25,21 @@ from headrace.state.entries import (
     with_length,
 )
 from headrace.state.keys import encode_key, shorten
-from headrace.state.store import LocalStore
+from headrace.state.stores.base import LocalStore
 
 _KEY_LIMIT = 200
+#: What stands in the place of a slice's name in the entry of a mark; no name begins with it.
+_MARK = b"\xff"
+_mark = struct.Struct(">qQ")
+
+
+class Mark(NamedTuple):
+    """How far a key group has come."""
+
+    #: Windows that end up to here have fired.
+    fired_until: int
+    #: No accumulator of the group has a higher number.
+    arrivals: int
 
 
 class Slice:
@@ -54,9 +71,10 @@ class Slice:
 class SliceTable:
     """The slices of one operator subtask."""
 
-    def __init__(self, name: str, groups: range, max_parallelism: int) -> None:
+    def __init__(self, name: str, groups: range, max_parallelism: int, *, name_size: int) -> None:
         self._name = name
         self._groups = groups
+        self._name_size = name_size
         self._max_parallelism = max_parallelism
         self._encode, self._decode = value_codec(None)
         self._store: LocalStore | None = None
@@ -66,15 +84,42 @@ class SliceTable:
         self._stored_names: set[bytes] = set()
         #: These, and the ones that were opened to add to; not to be changed by others.
         self.names: set[bytes] = set()
+        #: The marks of the key groups that have slices, as the store holds them.
+        self.marks: dict[int, Mark] = {}
+        #: The marks as they will be, once the changes are written down.
+        self._new_marks: dict[int, Mark] = {}
+        #: What this epoch brings the groups to.
+        self._mark = Mark(-(1 << 63), 0)
 
     def begin(self, store: LocalStore, *, is_current: bool) -> None:
         self._store = store
+        self._new_marks = self.marks
         self.settle(0)
+        if not is_current:
+            stored = ((group, store.get(self._name, _mark_key(group))) for group in self._groups)
+            self.marks = {group: Mark(*_mark.unpack(mark)) for group, mark in stored if mark is not None}
+            self._new_marks = self.marks
 
     def restore(self, names: Iterable[bytes]) -> None:
         """Say which slices the store holds."""
         self._stored_names = set(names)
         self.names = set(self._stored_names)
+
+    def find_names(self) -> set[bytes]:
+        """Look up which slices the store holds. It steps from one to the next in every key group: remember them."""
+        assert self._store is not None
+        found = set()
+        for group in self.marks:
+            prefix = KEY_GROUP_PREFIX[group]
+            position = prefix
+            while (name := self._first_name(prefix, position)) is not None:
+                found.add(name)
+                position = prefix + (int.from_bytes(name) + 1).to_bytes(self._name_size)
+        return found
+
+    def mark(self, fired_until: int, arrivals: int) -> None:
+        """Say what the epoch brings the groups to; those that are further stay there."""
+        self._mark = Mark(fired_until, arrivals)
 
     def open(self, name: bytes) -> Slice:
         """Return a slice to read."""
@@ -121,13 +166,58 @@ class SliceTable:
             for key, accumulator in piece.written.items():
                 entry = pack_map_entry(key, self._encode(accumulator))
                 changed[self._storage_key(name, key)] = entry
-        return column_of(list(changed), list(changed.values()))
+        column = column_of(list(changed), list(changed.values()))
+        for group, mark in self._take_marks(column).items():
+            keys, values = column.setdefault(group, ([], []))
+            keys.append(_mark_key(group))
+            values.append(None if mark is None else _mark.pack(*mark))
+        return column
+
+    def _take_marks(self, column: Column) -> dict[int, Mark | None]:
+        """Return the marks that are new or no longer needed."""
+        self._new_marks = dict(self.marks) if self.names else {}
+        if not self.names:
+            return dict.fromkeys(self.marks)
+        fired_until, arrivals = self._mark
+        changed: dict[int, Mark | None] = {}
+        for group in self.marks.keys() | column.keys():
+            before = self.marks.get(group, self._mark)
+            reached = max(before.fired_until, fired_until)
+            # Only a group that was written to can have new numbers.
+            mark = Mark(reached, arrivals if group in column else before.arrivals)
+            if group not in self.marks or mark != before:
+                changed[group] = self._new_marks[group] = mark
+        return changed
 
     def settle(self, cache_entries: int) -> None:
         self._open.clear()
         self._dropped.clear()
+        self.marks = self._new_marks
+
+    def _first_name(self, prefix: bytes, position: bytes) -> bytes | None:
+        """Return the first slice of a group from a position on."""
+        assert self._store is not None
+        start = len(prefix)
+        for storage_key, _ in self._store.scan(self._name, prefix, position):
+            name = storage_key[start : start + self._name_size]
+            return None if name == _MARK else name
+        return None
 
     def _storage_key(self, name: bytes, key: Any) -> bytes:
         encoded = encode_key(key)
         group = group_prefix(encoded, self._max_parallelism)
         return b"".join((group, name, with_length(shorten(encoded, _KEY_LIMIT))))
+
+
+def _mark_key(group: int) -> bytes:
+    return KEY_GROUP_PREFIX[group] + _MARK
+
+
+def slice_entry(storage_key: bytes, value: bytes) -> tuple[bytes, Any, bytes] | None:
+    """Return the name of the slice, the key and the encoded accumulator of an entry; None for a mark."""
+    start = KEY_GROUP_BYTES
+    if storage_key[start:] == _MARK:
+        return None
+    key, accumulator = unpack_map_entry(value)
+    length = len(with_length(shorten(encode_key(key), _KEY_LIMIT)))
+    return storage_key[start:-length], key, accumulator

@@ -10,7 +10,9 @@ not depend on where epochs end, values that can be changed in place are compared
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from heapq import merge
+from operator import itemgetter
 from typing import Any, Protocol
 
 from headrace.common.codec import value_codec
@@ -18,11 +20,14 @@ from headrace.errors import StateError
 from headrace.state import entries
 from headrace.state.changes import Column, column_of
 from headrace.state.entries import KeyScheme
-from headrace.state.isolation import is_all_atoms, is_immutable
+from headrace.state.isolation import ATOMS, is_all_atoms, is_immutable
 from headrace.state.keys import encode_key
-from headrace.state.store import LocalStore
+from headrace.state.stores.base import LocalStore
 
 _ABSENT = object()
+#: The share of a batch's keys that had to be read from the store, from which on they are read together.
+_MISSES_WORTH_PREFETCHING = 0.25
+_first = itemgetter(0)
 
 
 class _NoKey:
@@ -72,6 +77,8 @@ class EntryTable:
         self._encode, self._decode = value_codec(type_info)
         self._store: LocalStore | None = None
         self._fetch: Callable[[bytes], bytes | None] = lambda key: None
+        #: How many keys were read from the store since the last batch of records began.
+        self._misses = 0
         #: Values updated in this epoch; None is a removal.
         self.written: dict[Any, Any] = {}
         #: Values as stored that cannot be changed in place.
@@ -100,10 +107,38 @@ class EntryTable:
         """Set the current key's value; None removes it."""
         self.written[self._current.key] = value
 
+    def prefetch(self, keys: Collection[Any]) -> None:
+        """Read what the records of these keys will ask for, if it is not at hand.
+
+        Together, keys cost less than one by one. Nothing is done while most of what is asked for is at hand anyway.
+        """
+        if self._misses < len(keys) * _MISSES_WORTH_PREFETCHING:
+            self._misses = 0
+            return
+        read, written, borrowed = self._read, self.written, self._borrowed
+        missing = [key for key in set(keys) if key not in written and key not in read and key not in borrowed]
+        self._misses = len(missing)
+        decode = self._decode
+        for key, stored in zip(missing, self._fetch_all(missing), strict=True):
+            if stored is None:
+                read[key] = None
+                continue
+            value = decode(stored)
+            if type(value) in ATOMS or is_immutable(value):
+                read[key] = value
+            else:
+                borrowed[key] = (value, stored)
+
+    def _fetch_all(self, keys: list[Any]) -> list[bytes | None]:
+        if self._store is None:
+            return [None] * len(keys)
+        return self._store.get_many(self._name, self._scheme.storage_keys(keys))
+
     def _load(self, key: Any) -> Any:
         borrowed = self._borrowed.get(key)
         if borrowed is not None:
             return borrowed[0]
+        self._misses += 1
         stored = self._fetch(self._scheme.storage_key(key))
         if stored is None:
             self._read[key] = None
@@ -140,12 +175,13 @@ class EntryTable:
     def values(self) -> Iterator[Any]:
         """Yield every value of the subtask in storage order, changes of this epoch included."""
         stored = self._store.scan(self._name) if self._store is not None else ()
-        merged = {key: self._decode(value) for key, value in stored}
         written_keys = self._scheme.storage_keys(list(self.written))
-        merged.update(zip(written_keys, self.written.values(), strict=True))
-        for key in sorted(merged):
-            if merged[key] is not None:
-                yield merged[key]
+        written = dict(zip(written_keys, self.written.values(), strict=True))
+        # What is stored may be more than memory holds; what this epoch wrote is not.
+        kept = ((key, self._decode(value)) for key, value in stored if key not in written)
+        for _, value in merge(kept, sorted(written.items(), key=_first), key=_first):
+            if value is not None:
+                yield value
 
 
 class ListTable:

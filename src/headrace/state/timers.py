@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from headrace.state.changes import KEY_GROUP_BYTES, KEY_GROUP_PREFIX, Column, column_of
 from headrace.state.entries import group_prefix, with_length
 from headrace.state.keys import encode_key, shorten
-from headrace.state.store import LocalStore
+from headrace.state.stores.base import LocalStore
 
 #: Sign flip: signed times sort as their big-endian bytes do.
 _SIGN = 1 << 63
@@ -71,9 +71,12 @@ class TimerTable:
 
     def next_time(self) -> int | None:
         """Return when the next timer falls due."""
+        return self._earliest(min(self._firsts(self._first_not_deleted), default=None))
+
+    def _earliest(self, stored: int | None) -> int | None:
+        """Return the earlier one: the first in memory, or a stored one."""
         while self._times and not self._waiting.get(self._times[0]):
             self._waiting.pop(heappop(self._times), None)
-        stored = self._next_stored()
         if not self._times:
             return stored
         return self._times[0] if stored is None else min(stored, self._times[0])
@@ -81,7 +84,8 @@ class TimerTable:
     def due(self, until: int) -> Iterator[Timer]:
         """Yield the timers up to a time, in order, also those that are registered meanwhile; each counts as done."""
         while True:
-            time = self.next_time()
+            # A stored timer that was deleted since may be among them: loading finds out.
+            time = self._earliest(self._next_stored())
             if time is None or time > until:
                 return
             self._load(until)
@@ -126,18 +130,30 @@ class TimerTable:
     def _next_stored(self) -> int | None:
         if not self._is_stored_next_known:
             self._is_stored_next_known = True
-            firsts = [self._first_stored(group) for group in self._groups]
-            self._stored_next = min((first for first in firsts if first is not None), default=None)
+            self._stored_next = min(self._firsts(self._first_stored), default=None)
         return self._stored_next
 
-    def _first_stored(self, group: int) -> int | None:
-        """Return the earliest time in a group that is not in memory yet."""
+    def _firsts(self, first_of: Callable[[Iterator[tuple[bytes, bytes]]], int | None]) -> Iterator[int]:
+        """Yield the earliest time of each group that is not in memory yet."""
         if self._store is None or self._loaded_until >= _LAST_TIME:
-            return None
-        prefix = KEY_GROUP_PREFIX[group]
-        start = prefix + _time_bytes.pack(self._loaded_until + 1 + _SIGN)
-        for storage_key, _ in self._store.scan(self._name, prefix, start):
-            return _time_of(storage_key)
+            return
+        start = _time_bytes.pack(self._loaded_until + 1 + _SIGN)
+        for group in self._groups:
+            prefix = KEY_GROUP_PREFIX[group]
+            first = first_of(self._store.scan(self._name, prefix, prefix + start))
+            if first is not None:
+                yield first
+
+    def _first_stored(self, entries: Iterator[tuple[bytes, bytes]]) -> int | None:
+        return next((_time_of(storage_key) for storage_key, _ in entries), None)
+
+    def _first_not_deleted(self, entries: Iterator[tuple[bytes, bytes]]) -> int | None:
+        if not self._deleted:
+            return self._first_stored(entries)
+        for storage_key, value in entries:
+            timer = Timer(_time_of(storage_key), *pickle.loads(value))
+            if timer not in self._deleted:
+                return timer.timestamp
         return None
 
     def _load(self, until: int) -> None:
@@ -188,3 +204,8 @@ _ABSENT = object()
 def _time_of(storage_key: bytes) -> int:
     (flipped,) = _time_bytes.unpack_from(storage_key, KEY_GROUP_BYTES)
     return int(flipped) - _SIGN
+
+
+def timer_of(storage_key: bytes, value: bytes) -> Timer:
+    """Return the timer that an entry stands for."""
+    return Timer(_time_of(storage_key), *pickle.loads(value))

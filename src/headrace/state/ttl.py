@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from headrace.common.codec import Codec, value_codec
-from headrace.errors import InvariantViolation, StateTypeError
+from headrace.errors import InvariantViolation, StateMigrationError
 from headrace.state.changes import KEY_GROUP_BYTES, KEY_GROUP_PREFIX, Column, Section, StateChange, column_of
 from headrace.state.entries import KeyScheme, unpack_map_value
 from headrace.state.keys import shorten
-from headrace.state.store import LocalStore
+from headrace.state.stores.base import LocalStore
 from headrace.state.tables import CurrentKey, EntryTable, ListTable, MapTable, StateTable
 from headrace.state.ttl_config import StateTtlConfig
 
@@ -98,7 +98,7 @@ class TtlEntryTable(EntryTable):
         self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any, sweep: Sweep
     ) -> None:
         super().__init__(name, current, scheme, type_info)
-        self._encode, self._decode = _stamped_codec(type_info)
+        self._encode, self._decode = stamped_codec(value_codec(type_info))
         self._ttl = sweep.ttl
         self._sweep = sweep
 
@@ -142,7 +142,7 @@ class TtlListTable(ListTable):
         self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any, sweep: Sweep
     ) -> None:
         super().__init__(name, current, scheme, type_info)
-        self._encode, self._decode = _chunk_codec(type_info)
+        self._encode, self._decode = chunk_codec(value_codec(type_info))
         self._ttl = sweep.ttl
         self._sweep = sweep
 
@@ -174,7 +174,7 @@ class TtlMapTable(MapTable):
         self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any, sweep: Sweep
     ) -> None:
         super().__init__(name, current, scheme, type_info)
-        self._encode, self._decode = _stamped_codec(type_info)
+        self._encode, self._decode = stamped_codec(value_codec(type_info))
         self._ttl = sweep.ttl
         self._sweep = sweep
 
@@ -439,8 +439,8 @@ def _pruned_section(section: Section, rule: bytes, now: int) -> Section:
     return [key for key, _ in kept], [value for _, value in kept]
 
 
-def _refusal(name: str, why: str) -> StateTypeError:
-    return StateTypeError(
+def _refusal(name: str, why: str) -> StateMigrationError:
+    return StateMigrationError(
         f"state '{name}' {why}",
         hint="what is stored cannot be read that way; give the state another name, and it starts empty",
         retryable=False,
@@ -454,8 +454,9 @@ def _rule_name(name: str) -> bytes:
 # -- how it is stored ----------------------------------------------------------------------------------------------
 
 
-def _stamped_codec(type_info: Any) -> Codec:
-    encode, decode = value_codec(type_info)
+def stamped_codec(codec: Codec) -> Codec:
+    """Return the codec of pairs of a time and a value."""
+    encode, decode = codec
     pack, unpack_from, size = _TIME.pack, _TIME.unpack_from, _TIME.size
 
     def encode_stamped(stamped: Stamped) -> bytes:
@@ -467,9 +468,9 @@ def _stamped_codec(type_info: Any) -> Codec:
     return encode_stamped, decode_stamped
 
 
-def _chunk_codec(type_info: Any) -> Codec:
+def chunk_codec(codec: Codec) -> Codec:
     """Return the codec of chunks, whose elements are encoded one by one, so that one can be left out unread."""
-    encode, decode = value_codec(type_info)
+    encode, decode = codec
 
     def encode_chunk(elements: list[Stamped]) -> bytes:
         parts: list[bytes] = []

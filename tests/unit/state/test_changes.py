@@ -131,3 +131,15 @@ def test_of_merged_changes_the_later_one_wins(many: list[Entries], keep_removals
         }
     merged = merge_changes(map(as_change, many), keep_removals=keep_removals)
     assert as_entries(merged) == {name: found for name, found in expected.items() if found}
+
+
+def test_what_is_merged_is_in_the_order_of_its_keys() -> None:
+    first = {"s": column_of([b"\x00\x01c", b"\x00\x01a"], [b"1", b"2"])}
+    second = {"s": column_of([b"\x00\x01b", b"\x00\x00z"], [b"3", None])}
+    merged = merge_changes([first, second], keep_removals=True)
+    assert merged == {
+        "s": {
+            0: ([b"\x00\x00z"], [None]),
+            1: ([b"\x00\x01a", b"\x00\x01b", b"\x00\x01c"], [b"2", b"3", b"1"]),
+        }
+    }

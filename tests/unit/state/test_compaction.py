@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headrace.state.changes import read_change
 from headrace.state.compaction import compact
 from headrace.state.handles import StateChain, StateFile
-from headrace.state.store import LocalStore
+from headrace.state.stores.lmdb import LmdbStore
 from tests.unit.state.chains import ChainWriter, Written
 
 ALL = range(128)
@@ -31,7 +31,7 @@ histories = st.lists(
 
 def replay(directory: Path, chain: StateChain) -> dict[str, dict[bytes, bytes]]:
     """Build a copy from a chain and read all of it."""
-    with closing(LocalStore(str(directory))) as store:
+    with closing(LmdbStore(str(directory))) as store:
         store.catch_up(chain, ALL)
         return {name: dict(store.scan(name)) for name in ("s", "t")}
 

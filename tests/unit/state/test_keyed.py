@@ -31,7 +31,7 @@ from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
 from headrace.state.keyed import KeyedStateBackend
 from headrace.state.keys import encode_key
-from headrace.state.store import LocalStore
+from headrace.state.stores.lmdb import LmdbStore
 
 
 class Average(AggregateFunction):
@@ -74,7 +74,7 @@ class Subtask:
 
     def open(self) -> None:
         """Start a worker, with the local copy that is there."""
-        store = LocalStore(str(self._directory / f"copy-{self._copies}"))
+        store = LmdbStore(str(self._directory / f"copy-{self._copies}"))
         self.backend = KeyedStateBackend(store, key_group_range(0, 128, 1), 128, self._cache_entries)
         self.value = self.backend.get_state(VALUE)
         self.count = self.backend.get_state(COUNT)
@@ -193,6 +193,10 @@ class KeyedStateMachine(RuleBasedStateMachine):
     def enter(self, key: Any) -> None:
         self.key = key
         self.subtask.key(key)
+
+    @rule(announced=st.lists(keys, min_size=1, max_size=3))
+    def announce_keys(self, announced: list[Any]) -> None:
+        self.subtask.backend.prefetch(announced)
 
     @rule(value=values)
     def update_value(self, value: Any) -> None:
@@ -437,7 +441,7 @@ def test_what_was_read_before_the_barrier_cannot_change_state_after_it(subtask: 
 def test_appending_to_a_list_reads_nothing(subtask: Subtask, monkeypatch: pytest.MonkeyPatch) -> None:
     subtask.list.add(1)
     subtask.end_epoch()
-    monkeypatch.setattr(LocalStore, "scan", lambda *_: pytest.fail("the list was read"))
+    monkeypatch.setattr(LmdbStore, "scan", lambda *_: pytest.fail("the list was read"))
     subtask.list.add(2)
     subtask.list.add_all([3, 4])
     subtask.end_epoch()
@@ -456,7 +460,7 @@ def test_a_list_that_was_only_read_is_merged_into_one_chunk_once(subtask: Subtas
 def test_one_entry_of_a_map_is_read_by_itself(subtask: Subtask, monkeypatch: pytest.MonkeyPatch) -> None:
     subtask.map.put_all({number: str(number) for number in range(100)})
     subtask.end_epoch()
-    monkeypatch.setattr(LocalStore, "scan", lambda *_: pytest.fail("the whole map was read"))
+    monkeypatch.setattr(LmdbStore, "scan", lambda *_: pytest.fail("the whole map was read"))
     assert subtask.map.get(7) == "7"
     assert not subtask.map.contains(100)
     subtask.map.put(7, "seven")
@@ -569,3 +573,33 @@ def test_counts_do_not_depend_on_where_epochs_end(
             if index in cuts:
                 subtask.end_epoch()
         assert results == [records[: index + 1].count(record) for index, record in enumerate(records)]
+
+
+def test_keys_are_read_together_once_many_were_not_at_hand(tmp_path, monkeypatch):
+    subtask = Subtask(tmp_path)
+    for key in "abcd":
+        subtask.key(key)
+        subtask.value.update(key.upper())
+    subtask.end_epoch()
+    subtask.move(keeps_copy=True)
+    fetched: list[bytes] = []
+    reader = LmdbStore.reader
+    monkeypatch.setattr(
+        LmdbStore,
+        "reader",
+        lambda store, table: lambda key: fetched.append(key) or reader(store, table)(key),
+    )
+    subtask.backend.begin_epoch(subtask.chain)
+
+    def read(*keys: str) -> Iterator[Any]:
+        for key in keys:
+            subtask.key(key)
+            yield subtask.value.value()
+
+    assert list(read("a")) == ["A"]
+    assert len(fetched) == 1
+    subtask.backend.prefetch(list("abcd"))
+    assert len(fetched) == 4
+    assert list(read(*"abcd")) == ["A", "B", "C", "D"]
+    assert len(fetched) == 4
+    subtask.close()

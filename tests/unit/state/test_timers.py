@@ -13,7 +13,7 @@ from headrace.state.changes import StateChange, write_change
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
 from headrace.state.keyed import KeyedStateBackend
-from headrace.state.store import LocalStore
+from headrace.state.stores.lmdb import LmdbStore
 from headrace.state.timers import Timer, TimerTable
 
 NAME = "timers"
@@ -36,7 +36,7 @@ class Subtask:
     def open(self) -> None:
         """Begin on a host that has nothing yet."""
         self._copies += 1
-        self.store = LocalStore(
+        self.store = LmdbStore(
             str(self._directory / f"copy-{self._copies}-{self._groups.start}-{self._groups.stop}")
         )
         self.backend = KeyedStateBackend(self.store, self._groups, 128, 1000)

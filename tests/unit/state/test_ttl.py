@@ -33,7 +33,8 @@ from headrace.state.descriptors import (
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.keyed import KeyedStateBackend
 from headrace.state.keys import encode_key
-from headrace.state.store import LocalStore
+from headrace.state.schema import SCHEMAS
+from headrace.state.stores.lmdb import LmdbStore
 from headrace.state.tables import EntryTable, ListTable, MapTable
 from headrace.state.ttl import RULES
 
@@ -115,7 +116,7 @@ class Subtask:
         self.open()
 
     def open(self) -> None:
-        store = LocalStore(str(self._directory / f"copy-{self._copies}"))
+        store = LmdbStore(str(self._directory / f"copy-{self._copies}"))
         self.backend = KeyedStateBackend(
             store, self._groups, MAX_PARALLELISM, self._cache_entries, processing_time=lambda: self.now
         )
@@ -794,14 +795,14 @@ def test_what_an_abandoned_epoch_swept_is_swept_again(start: Start) -> None:
 
 
 def test_a_sweep_waits_until_something_can_have_ended(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    scan = LocalStore.scan
+    scan = LmdbStore.scan
     scans: list[str] = []
 
-    def noted(store: LocalStore, table: str, *args: Any, **more: Any) -> Any:
+    def noted(store: LmdbStore, table: str, *args: Any, **more: Any) -> Any:
         scans.append(table)
         return scan(store, table, *args, **more)
 
-    monkeypatch.setattr(LocalStore, "scan", noted)
+    monkeypatch.setattr(LmdbStore, "scan", noted)
     subtask = start(descriptor("value", config(cleanup="incremental")))
 
     def is_swept_at(now: int) -> bool:
@@ -872,7 +873,7 @@ def test_the_refusal_also_comes_when_the_state_is_asked_for_before_the_epoch(sta
         subtask = start(descriptor("value", before))
         subtask.state.update(1)
         subtask.end_epoch()
-        store = LocalStore(str(subtask._directory / "other"))
+        store = LmdbStore(str(subtask._directory / "other"))
         with closing(
             KeyedStateBackend(store, range(MAX_PARALLELISM), MAX_PARALLELISM, 0, processing_time=lambda: 0)
         ) as backend:
@@ -945,7 +946,7 @@ def test_state_without_a_time_to_live_has_the_plain_tables_and_nothing_else(star
         for state, table_type in zip(subtask.states, plain.values(), strict=True):
             assert type(state._table) is table_type
         subtask.states[0].update(1)
-        assert list(subtask.backend.take_changes(1)) == ["value"]
+        assert list(subtask.backend.take_changes(1)) == ["value", SCHEMAS]
 
 
 def test_a_time_takes_eight_bytes(start: Start) -> None:
@@ -981,6 +982,6 @@ def test_a_state_that_was_only_read_is_not_written_again(start: Start) -> None:
 
 
 def test_a_backend_without_a_clock_refuses_a_time_to_live(tmp_path: Path) -> None:
-    with closing(KeyedStateBackend(LocalStore(str(tmp_path)), range(4), 4, 0)) as backend:
+    with closing(KeyedStateBackend(LmdbStore(str(tmp_path)), range(4), 4, 0)) as backend:
         with pytest.raises(InvariantViolation, match="without a clock"):
             backend.get_state(descriptor("value", config()))  # type: ignore[arg-type]

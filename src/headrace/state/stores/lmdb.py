@@ -9,13 +9,14 @@ the first try.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import lmdb
 
 from headrace.errors import StateError
-from headrace.state.changes import StateChange, read_change
+from headrace.state.changes import ChangeReader, Section
 from headrace.state.handles import StateChain
 
 #: Address space, not memory: the file grows with what is stored. A process has 128 TB of it for all copies it has open.
@@ -25,7 +26,7 @@ _META = b"\x00meta"
 _MAX_TABLES = 256
 
 
-class LocalStore:
+class LmdbStore:
     """Tables of sorted byte keys, at one committed version."""
 
     def __init__(self, directory: str) -> None:
@@ -63,6 +64,10 @@ class LocalStore:
     def get(self, table: str, key: bytes) -> bytes | None:
         """Return the value under a key."""
         return self.reader(table)(key)  # type: ignore[no-any-return]
+
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the values under keys, in the order of the keys."""
+        return list(map(self.reader(table), keys))
 
     def reader(self, table: str) -> Any:
         """Return ``get`` of one table, bound: the fastest way to many keys."""
@@ -106,24 +111,30 @@ class LocalStore:
         with self._env.begin(write=True) as transaction:
             # Another worker may have done it while this one waited for the write lock.
             version = _read_version(transaction, chain.lineage)
-            for file in chain.since(version):
-                if file.is_base and version:
-                    self._clear(transaction)
-                self._put(transaction, read_change(file.path, groups))
+            files = chain.since(version)
+            if version and files and files[0].is_base:
+                self._clear(transaction)
+            for file in files:
+                with closing(ChangeReader.of(file, groups)) as reader:
+                    for group in reader.groups:  # in key order, so that pages are met once
+                        self._put(transaction, reader.section(group))
                 version = file.to_version
             transaction.put(_META, f"{chain.lineage} {version}".encode())
 
-    def _put(self, transaction: lmdb.Transaction, change: StateChange) -> None:
-        for name, column in change.items():
+    def _put(self, transaction: lmdb.Transaction, section: dict[str, Section]) -> None:
+        """Write the entries of a key group, by table."""
+        for name, (keys, values) in section.items():
             table = self._env.open_db(name.encode(), txn=transaction)
-            for _, (keys, values) in sorted(column.items()):  # in key order, so that pages are met once
-                with transaction.cursor(table) as cursor:
-                    pairs: Any = zip(keys, values, strict=True)
-                    if None in values:
-                        for key in [key for key, value in pairs if value is None]:
-                            transaction.delete(key, db=table)
-                        pairs = [pair for pair in zip(keys, values, strict=True) if pair[1] is not None]
+            pairs: Any = zip(keys, values, strict=True)
+            if None in values:
+                for key in [key for key, value in pairs if value is None]:
+                    transaction.delete(key, db=table)
+                pairs = [pair for pair in zip(keys, values, strict=True) if pair[1] is not None]
+            with transaction.cursor(table) as cursor:
+                if cursor.last() and bytes(cursor.key()) >= min(keys):
                     cursor.putmulti(pairs)
+                else:
+                    _append(cursor, sorted(pairs))
 
     def _clear(self, transaction: lmdb.Transaction) -> None:
         for name in _table_names(transaction):
@@ -135,6 +146,15 @@ class LocalStore:
         for name in unknown:
             # In a write transaction of its own: a handle from a reading one ends with it.
             self._tables[name.decode()] = self._env.open_db(name, create=False)
+
+
+def _append(cursor: lmdb.Cursor, pairs: list[Any]) -> None:
+    """Write entries behind all that are there, in the order of their keys: pages are filled one by one, and wholly."""
+    _, added = cursor.putmulti(pairs, append=True)
+    if added != len(pairs):  # LMDB passes over what is out of order, without a word
+        raise StateError(
+            "a state file has an entry twice, or its key groups are not in order", retryable=False
+        )
 
 
 def _table_names(transaction: lmdb.Transaction) -> list[bytes]:

@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
+from headrace.common.time import Time
 from headrace.datastream.functions import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
     RuntimeContext,
 )
-from headrace.errors import StateError, UserFunctionError
+from headrace.errors import StateDescriptorError, StateError, UserFunctionError
 from headrace.operators.co import BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from headrace.state.descriptors import MapStateDescriptor, ValueStateDescriptor
+from headrace.state.descriptors import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from headrace.testing.harness import OperatorHarness, rescale
 
 RULES = MapStateDescriptor("rules", None, None)
@@ -177,3 +178,22 @@ def test_there_is_no_keyed_state_on_the_broadcast_side() -> None:
         harness.process(("a", 5))
         with pytest.raises(StateError, match="no current key"):
             harness.process_second(1)
+
+
+def test_a_descriptor_with_a_time_to_live_is_refused_where_the_state_is_asked_for() -> None:
+    ending = MapStateDescriptor("rules", None, None)
+    ending.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+
+    class Asks(Apply):
+        def process_broadcast_element(
+            self, value: Any, ctx: BroadcastProcessFunction.Context
+        ) -> Iterator[Any]:
+            ctx.get_broadcast_state(ending).put("factor", value)
+            return iter(())
+
+    with (
+        OperatorHarness(BroadcastProcessOperator(Asks(), (RULES,))) as harness,
+        pytest.raises(StateDescriptorError, match="only keyed state can") as caught,
+    ):
+        harness.process_second(2)
+    assert "process_broadcast_element" in (caught.value.hint or "")

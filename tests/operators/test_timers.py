@@ -106,6 +106,40 @@ def test_a_processing_time_timer_fires_when_the_clock_reaches_it_and_its_results
         assert harness.next_processing_time is None
 
 
+class GoesBack(KeyedProcessFunction):
+    """A timer at 20 asks for one at 5, which is long due."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        obey(ctx.timer_service(), value[1])
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        yield ctx.get_current_key(), timestamp
+        if timestamp == 20 and ctx.get_current_key() == "a":
+            obey(ctx.timer_service(), [("register", ctx.time_domain(), 5)])
+
+
+@pytest.mark.parametrize("domain", list(TimeDomain))
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_timer_that_is_registered_for_an_earlier_moment_while_others_fire_comes_next(
+    domain: TimeDomain, is_stored: bool
+) -> None:
+    """As from Flink's queue: whatever is due first, also among those of one moment."""
+    with OperatorHarness(KeyedProcessOperator(GoesBack(), first)) as harness:
+        for key, time in [("a", 10), ("a", 20), ("b", 20), ("c", 20), ("a", 30)]:
+            harness.process((key, [("register", domain, time)]))
+            if is_stored:
+                harness.end_epoch()
+        if domain is EVENT:
+            harness.process_watermark(40)
+        else:
+            harness.set_processing_time(40)
+        fired = harness.output
+        assert fired[fired.index(("a", 20)) + 1] == ("a", 5)
+        fired.remove(("a", 5))
+        assert [time for _, time in fired] == [10, 20, 20, 20, 30]
+        assert sorted(key for key, _ in fired[1:4]) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("domain", list(TimeDomain))
 def test_a_timer_fires_once_however_often_it_was_registered(domain: TimeDomain) -> None:
     with OperatorHarness(obedient()) as harness:

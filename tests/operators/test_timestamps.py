@@ -105,6 +105,33 @@ def test_a_generator_of_the_users_emits_when_it_likes() -> None:
         assert harness.watermarks == [8]
 
 
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_watermark_that_a_record_carries_travels_right_behind_it(batch_size: int, moves: bool) -> None:
+    strategy = WatermarkStrategy.for_generator(AtMarkers).with_timestamp_assigner(ByField())
+    marked = [{"at": time, "is marker": is_marker} for time, is_marker in enumerate((0, 1, 1, 0, 1, 0))]
+    found: list[Any] = []
+    with OperatorHarness(TimestampsOperator(strategy)) as harness:
+        harness._recorder.emit = lambda batch: found.extend(batch.timestamps)  # type: ignore[method-assign]
+        harness._recorder.emit_event = found.append  # type: ignore[method-assign]
+        for start in range(0, 6, batch_size):
+            harness.process_batch(marked[start : start + batch_size])
+            if moves:
+                harness.move()
+    assert found == [0, 1, Watermark(1), 2, Watermark(2), 3, 4, Watermark(4), 5]
+
+
+def test_a_generator_that_takes_whole_batches_is_asked_once_per_batch() -> None:
+    class Highest(AtMarkers):
+        def on_batch(self, values: Any, timestamps: Any, output: Any) -> None:
+            output.emit_watermark(max(timestamps))
+
+    strategy = WatermarkStrategy.for_generator(Highest).with_timestamp_assigner(ByField())
+    with OperatorHarness(TimestampsOperator(strategy)) as harness:
+        harness.process_batch(at(3, 9, 5))
+        assert (harness.watermarks, len(harness._recorder.batches)) == ([9], 1)
+
+
 def test_an_error_of_the_assigner_is_the_functions_error() -> None:
     declaration = TimestampsOperator(IN_ORDER.with_timestamp_assigner(ByField()))
     with OperatorHarness(declaration, name="Time") as harness, pytest.raises(UserFunctionError) as caught:
@@ -220,7 +247,7 @@ def test_a_punctuated_generator_sees_records_without_a_timestamp() -> None:
 
     with OperatorHarness(TimestampsOperator(WatermarkStrategy.for_generator(ByCount))) as harness:
         harness.process_batch([3, 9, 5])
-        assert harness.watermarks == [9]
+        assert harness.watermarks == [3, 9]
 
 
 def test_alignment_is_refused_where_there_is_no_source_to_hold_back() -> None:

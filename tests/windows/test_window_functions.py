@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,9 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace.datastream import OutputTag
-from headrace.datastream.functions import AggregateFunction, ProcessWindowFunction, WindowFunction
+from headrace.datastream._window_functions import CoGroupWindow, JoinPairs, WindowCall
+from headrace.datastream.functions import (
+    AggregateFunction,
+    JoinFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import JobDefinitionError, JobExecutionError, StateDescriptorError, UserFunctionError
+from headrace.operators.functions import with_own_function
 from headrace.operators.window.declaration import WindowComputation, WindowOperator
 from headrace.operators.window.late import LATE_DROPPED
 from headrace.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -31,7 +39,12 @@ from headrace.windowing.assigners import (
 )
 from headrace.windowing.evictors import CountEvictor, Evictor
 from headrace.windowing.trigger import Trigger, TriggerResult
-from headrace.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
+from headrace.windowing.triggers import (
+    CountTrigger,
+    EventTimeTrigger,
+    ProcessingTimeoutTrigger,
+    PurgingTrigger,
+)
 from headrace.windowing.windows import GlobalWindow, TimeWindow, Window
 from tests.windows import model
 from tests.windows.scripts import (
@@ -745,9 +758,6 @@ def test_windows_follow_their_key_to_another_parallelism(before: int, after: int
     assert sorted(found) == sorted(f"{name}1{name}2" for name in names for _ in range(copies))
 
 
-@pytest.mark.xfail(
-    reason="which slices there are is operator state, and that is not redistributed so far", strict=True
-)
 def test_shared_slices_follow_their_key_to_another_parallelism() -> None:
     declaration = declare(None, SlidingEventTimeWindows(20, 10), kind="reduce", incremental=concatenate)
     with OperatorHarness(declaration) as harness:
@@ -766,3 +776,176 @@ def test_shared_slices_follow_their_key_to_another_parallelism() -> None:
 def test_global_windows_are_equal_wherever_they_come_from() -> None:
     assert GlobalWindow.get() == GlobalWindow()
     assert run_harness(Program(model.Global(), model.Count(1), is_event_time=False), []).output == {}
+
+
+# ------------------------------------------------------------------------------------------ timeouts
+
+
+def timeout_of(nested: Any, **settings: Any) -> WindowOperator:
+    return declare(Joined(), GlobalWindows(), ProcessingTimeoutTrigger(nested, 100, **settings))
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_timeout_fires_once_and_starts_again_with_the_next_record(moves: bool) -> None:
+    with OperatorHarness(timeout_of(CountTrigger(3))) as harness:
+        for at, record in [(0, "a1"), (60, "a2"), (99, "")]:
+            harness.set_processing_time(at)
+            if record:
+                harness.process(record)
+            if moves:
+                harness.move()
+        assert harness.output == []
+        harness.set_processing_time(100)
+        harness.set_processing_time(500)
+        assert harness.output == ["a1a2"], "from the first record on, and not again by itself"
+        harness.process("a3")
+        harness.set_processing_time(600)
+        assert harness.output == ["a1a2", "a1a2a3"], "the count began anew, the contents stay"
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_each_record_may_put_the_timeout_off(moves: bool) -> None:
+    with OperatorHarness(timeout_of(CountTrigger(5), reset_timer_on_new_record=True)) as harness:
+        for at in (0, 60, 120, 180):
+            harness.set_processing_time(at)
+            harness.process(f"a{at}")
+            assert harness.next_processing_time == at + 100, "one timer, the latest"
+            if moves:
+                harness.move()
+        harness.set_processing_time(279)
+        assert harness.output == []
+        harness.set_processing_time(280)
+        assert harness.output == ["a0a60a120a180"]
+        assert harness.next_processing_time is None
+
+
+def test_the_other_trigger_stops_the_timeout_and_decides_whether_to_purge() -> None:
+    with OperatorHarness(timeout_of(PurgingTrigger(CountTrigger(2)))) as harness:
+        harness.process_batch(["a1", "a2"])
+        assert (harness.output, harness.next_processing_time) == (["a1a2"], None)
+        harness.process("a3")
+        harness.set_processing_time(100)
+        harness.process("a4")
+        harness.set_processing_time(200)
+        # A count that is asked about the clock says "go on", which purging leaves as it is.
+        assert harness.output == ["a1a2", "a3", "a3a4"]
+
+
+def test_a_timeout_that_does_not_clear_leaves_the_count_and_is_not_started_again() -> None:
+    with OperatorHarness(timeout_of(CountTrigger(3), should_clear_on_timeout=False)) as harness:
+        harness.process("a1")
+        harness.set_processing_time(100)
+        harness.process("a2")
+        harness.set_processing_time(900)
+        assert harness.output == ["a1"]
+        harness.process("a3")
+        assert harness.output == ["a1", "a1a2a3"], "the third record"
+
+
+@pytest.mark.parametrize("clears", [True, False])
+def test_in_windows_of_event_time_the_end_of_the_window_fires_too(clears: bool) -> None:
+    """Flink's trigger fires with every timer of the window; the one that cleans up is such a timer."""
+    trigger = ProcessingTimeoutTrigger(CountTrigger(9), 100, should_clear_on_timeout=clears)
+    with OperatorHarness(declare(Joined(), trigger=trigger)) as harness:
+        harness.process("a1", timestamp=3)
+        harness.set_processing_time(100)
+        assert harness.output == ["a1"]
+        harness.process("a2", timestamp=4)
+        harness.process_watermark(9)
+        assert harness.output == ["a1", "a1a2"]
+        harness.set_processing_time(1000)
+        assert harness.output == ["a1", "a1a2"], "nothing is left to fire"
+        assert harness.snapshot().keyed == {}
+
+
+def test_a_timeout_around_the_end_of_a_window_fires_early_and_at_the_end() -> None:
+    with OperatorHarness(
+        declare(Joined(), trigger=ProcessingTimeoutTrigger(EventTimeTrigger(), 100))
+    ) as harness:
+        harness.process("a1", timestamp=3)
+        harness.set_processing_time(100)
+        harness.process("a2", timestamp=4)
+        harness.process_watermark(9)
+        assert harness.output_with_timestamps == [("a1", 9), ("a1a2", 9)]
+
+
+# ------------------------------------------------------------------------------------------ fields
+
+
+class CountsCalls(AggregateFunction):
+    """Numbers its records, in a field: that does not last."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.seen: list[Any] = []
+
+    def create_accumulator(self) -> Any:
+        return ()
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        self.calls += 1
+        self.seen.append(value)
+        return (*accumulator, (self.calls, len(self.seen)))
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a + acc_b
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator
+
+
+@both_operators
+def test_fields_of_an_incremental_function_are_those_of_the_epoch(shares_slices: bool) -> None:
+    declaration = declare(None, kind="aggregate", incremental=CountsCalls())
+    declaration = declaration if shares_slices else general(declaration)
+    with OperatorHarness(declaration, name="Tips") as harness:
+        harness.process_batch(["a1", "a2"], [1, 2])
+        harness.end_epoch()
+        harness.process("a3", timestamp=3)
+        harness.finish()
+        assert harness.output == [((1, 1), (2, 2), (1, 1))]
+        assert [warning[: warning.index(";")] for warning in harness.warnings] == [
+            "operator 'Tips': CountsCalls changed its own field calls",
+            "operator 'Tips': CountsCalls changed its own field seen",
+        ]
+
+
+def test_fields_of_a_function_within_another_are_those_of_the_epoch() -> None:
+    """A join function stands in a function of pairs, and that in a function of windows."""
+
+    class NumbersPairs(JoinFunction[Any, Any, Any]):
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def join(self, first: Any, second: Any) -> Any:
+            self.calls += 1
+            return first, second, self.calls
+
+    around = CoGroupWindow(JoinPairs(NumbersPairs()))
+    with OperatorHarness(declare(around, key_selector=lambda record: 0)) as harness:
+        for time in (1, 11):
+            harness.process_batch([(0, "l"), (1, "r"), (1, "s")], [time] * 3)
+            harness.process_watermark(time + 9)
+            harness.end_epoch()
+        assert harness.output == [("l", "r", 1), ("l", "s", 2)] * 2
+        assert any("NumbersPairs changed its own field calls" in warning for warning in harness.warnings)
+
+
+def test_operators_that_were_given_one_function_do_not_share_its_fields() -> None:
+    incremental, within = CountsCalls(), CountsCalls()
+    declaration = declare(WindowCall(within), kind="aggregate", incremental=incremental)
+    own = with_own_function(declaration)
+    assert own.computation.incremental is not incremental
+    assert own.computation.window_function.function is not within
+    assert own.assigner == declaration.assigner
+
+
+def test_a_function_that_only_the_pickler_can_copy_still_has_fields_of_its_own() -> None:
+    incremental = CountsCalls()
+    incremental.module = math  # type: ignore[attr-defined]
+    within = CountsCalls()
+    within.module = math  # type: ignore[attr-defined]
+    own = with_own_function(declare(WindowCall(within), kind="aggregate", incremental=incremental))
+    own.computation.incremental.calls = 5
+    own.computation.window_function.function.calls = 5
+    assert (incremental.calls, within.calls) == (0, 0)

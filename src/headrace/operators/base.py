@@ -40,6 +40,9 @@ class EpochPlace:
     epoch: int
     #: Unique: what a failed try has staged is never mistaken for this one's.
     attempt_id: str
+    job_id: str = ""
+    #: Where sinks stage what is too large for the report; empty if there is no such place.
+    staging_dir: str = ""
 
 
 class Operator:

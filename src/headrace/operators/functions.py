@@ -6,7 +6,8 @@ import copy
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import fields, is_dataclass, replace
 from itertools import repeat
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any, Protocol
@@ -14,9 +15,17 @@ from typing import Any, Protocol
 from headrace.elements import Batch
 from headrace.errors import HeadraceError, UserFunctionError
 from headrace.operators.base import EpochPlace, KeyOf, Operator, Output
+from headrace.operators.checkpointed import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from headrace.operators.context import OperatorContext, RuntimeContext
 from headrace.operators.fields import FunctionFields
 from headrace.state.isolation import ATOMS, is_all_atoms, is_immutable, isolated
+
+#: Operator state that says that a function has taken a snapshot, be it of nothing.
+_HAS_SNAPSHOT = "has-snapshot"
 
 
 def is_rich(function: Any) -> bool:
@@ -34,19 +43,36 @@ def key_getter(selector: Any) -> KeyOf:
     return method_of(selector, "get_key")  # type: ignore[no-any-return]
 
 
+def layers(function: Any) -> Iterator[Any]:
+    """Yield a function and, if it stands around another one (`wraps`), that one, and so on."""
+    yield function
+    while getattr(function, "wraps", False):
+        function = function.function
+        yield function
+
+
 def with_own_function(declaration: Any) -> Any:
     """Give an operator a function of its own, as if it had been unpickled for it alone.
 
     A worker has one object for all operators and subtasks that were given it; none must see another's fields.
+    Declarations whose functions are elsewhere say where, in `function_fields`.
     """
-    function = getattr(declaration, "function", None)
-    if function is None:
-        return declaration
+    names = getattr(declaration, "function_fields", ("function",))
+    given = {name: getattr(declaration, name, None) for name in names}
+    own = {name: _own(value) for name, value in given.items() if value is not None}
+    return replace(declaration, **own) if own else declaration
+
+
+def _own(value: Any) -> Any:
     try:
-        own = copy.deepcopy(function)
+        return copy.deepcopy(value)
     except Exception:  # noqa: BLE001 - it holds what only the job's pickler can copy, such as a module
-        own = copy.copy(function)
-    return replace(declaration, function=own)
+        own = copy.copy(value)
+    if is_dataclass(value) and not isinstance(value, type):  # several functions that belong together
+        return replace(own, **{each.name: _own(getattr(value, each.name)) for each in fields(value)})
+    if getattr(value, "wraps", False):
+        own.function = _own(value.function)
+    return own
 
 
 def may_keep_results(function: Any) -> bool:
@@ -89,49 +115,80 @@ def _names(code: CodeType) -> set[str]:
 
 
 class FunctionOperator(Operator):
-    """An operator around one user function."""
+    """An operator around one user function.
 
-    def __init__(self, function: Any) -> None:
+    Args:
+        function: What the operator is for; None if there is none of the user's.
+        others: More functions of the user's that share its life.
+    """
+
+    def __init__(self, function: Any, *others: Any) -> None:
         self.function = function
-        self._is_rich = is_rich(function)
-        #: The function's own fields as `open` left them.
-        self._fields: FunctionFields | None = None
+        self._rich = [each for each in (function, *others) if is_rich(each)]
+        #: Functions, those within others included, each with its own fields as `open` left them.
+        self._fields: list[tuple[Any, FunctionFields]] = []
 
     def open(self, context: OperatorContext) -> None:
         self.context = context
-        if self._is_rich:
-            self._fields = FunctionFields(self.function)
+        inner = (each for function in self._rich for each in layers(function) if is_rich(each))
+        self._fields = [(each, FunctionFields(each)) for each in inner]
+        for function in self._rich:
             try:
-                self.function.open(RuntimeContext(context))
+                function.open(RuntimeContext(context))
             except Exception as error:
                 raise self.located(error, None, "open()") from error
-            self._fields.opened()
+        for _, own_fields in self._fields:
+            own_fields.opened()
 
     def begin_epoch(self, place: EpochPlace) -> None:
-        if self._fields is not None:
-            self._fields.reset()
+        for _, own_fields in self._fields:
+            own_fields.reset()
+        if isinstance(self.function, CheckpointedFunction):
+            self._epoch = place.epoch
+            context = FunctionInitializationContext(self.context, is_restored=self._has_snapshot())
+            try:
+                self.function.initialize_state(context)
+            except Exception as error:
+                raise self.located(error, None, "initialize_state()") from error
 
     def end_epoch(self) -> Sequence[Any]:
-        if self._fields is not None:
-            who = f"operator '{self.context.place.operator_name}': {type(self.function).__name__}"
-            for name in self._fields.changed():
+        if isinstance(self.function, CheckpointedFunction):
+            try:
+                self.function.snapshot_state(FunctionSnapshotContext(self._epoch))
+            except Exception as error:
+                raise self.located(error, None, "snapshot_state()") from error
+            self.context.operator_state.put(_HAS_SNAPSHOT, True)
+        for function, own_fields in self._fields:
+            if isinstance(function, CheckpointedFunction):
+                continue  # its fields are its own business: it puts them into state
+            who = f"operator '{self.context.place.operator_name}': {type(function).__name__}"
+            for name in own_fields.changed():
                 self.context.warn(
                     f"{who} changed its own field {name}; fields do not last from one epoch to the next, "
                     "keep it in state"
                 )
-            for name in self._fields.filled():
+            for name in own_fields.filled():
                 self.context.warn(
                     f"{who} put something into its field {name}, which only this worker has; that is good for a "
                     "cache, keep everything else in state"
                 )
         return ()
 
+    def _has_snapshot(self) -> bool:
+        return (
+            bool(self.context.operator_state.get(_HAS_SNAPSHOT)) or self.context.operator_state.has_restored
+        )
+
     def close(self) -> None:
-        if self._is_rich:
-            try:
-                self.function.close()
-            except Exception as error:
-                raise self.located(error, None, "close()") from error
+        with ExitStack() as closing:  # each of them, whatever the others do
+            for function in reversed(self._rich):
+                closing.callback(self._close, function)
+
+    def _close(self, function: Any) -> None:
+        try:
+            function.close()
+        except Exception as error:
+            raise self.located(error, None, "close()") from error
 
     def failed(self, error: Exception, rest: Iterator[Any], values: Sequence[Any]) -> HeadraceError:
         """Return the error to raise: located, with the record at which iteration over ``values`` stopped.

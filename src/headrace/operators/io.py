@@ -22,6 +22,7 @@ from headrace.errors import HeadraceError, UserFunctionError
 from headrace.operators.base import EpochPlace, Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.timestamps import WatermarkTracker, make_tracker
+from headrace.state.descriptors import ListStateDescriptor
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,9 @@ def _blaming(context: OperatorContext) -> Iterator[None]:
 class SourceTask(Operator):
     """Reads the slices of its subtask. Each split has its own watermark; the lowest of them is the subtask's."""
 
-    _WATERMARKS = "watermarks"
+    _TIME = "time"
+    #: The time of each split. A union, because splits move to other subtasks when the parallelism changes.
+    _SPLIT_TIMES = ListStateDescriptor("split-times", None)
 
     def __init__(self, source: Source, strategy: WatermarkStrategy | None) -> None:
         self._source = source
@@ -103,17 +106,16 @@ class SourceTask(Operator):
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
+        self._split_times = context.operator_state.get_union_list_state(self._SPLIT_TIMES)
         with _blaming(context):
             self._reader = self._source.create_reader()
 
     def begin_epoch(self, place: EpochPlace) -> None:
         self.progress = {}
         self.records = 0
-        self._watermark, self.is_idle, stored = self._context.operator_state.get(
-            self._WATERMARKS, (None, False, {})
-        )
+        self._watermark, self.is_idle = self._context.operator_state.get(self._TIME, (None, False))
         self._trackers = {}
-        for split_id, state in stored.items():
+        for split_id, state in self._split_times:
             self._tracker(split_id).restore(state)
 
     def run(
@@ -127,6 +129,8 @@ class SourceTask(Operator):
         assert self._reader is not None
         self._idle_splits = idle_splits
         self._has_splits = bool(open_splits)
+        # After a restart it got the times of all splits, also of those that others read now.
+        self._trackers = {name: tracker for name, tracker in self._trackers.items() if name in open_splits}
         if self._source.concurrent_splits != 1:
             # Splits read side by side all hold the watermark, also those without a record so far.
             for split_id in open_splits:
@@ -145,19 +149,28 @@ class SourceTask(Operator):
         for raw in self._batches(reader, piece):
             self.records += len(raw)
             self._idle_splits -= {split_id}
-            with _blaming(self._context):
-                batch = tracker.stamp(raw)
-            if self.is_idle:
+            for batch in self._stamped(tracker, raw):
+                if self.is_idle:
+                    self._tell_status()
+                if batch:
+                    self.output.emit(batch)
+                self._advance(self._lowest())
                 self._tell_status()
-            if batch:
-                self.output.emit(batch)
-            self._advance(self._lowest())
-            self._tell_status()
             yield
         if self.progress[split_id].is_finished:
             del self._trackers[split_id]
             if self._trackers:
                 self._advance(self._lowest())
+
+    def _stamped(self, tracker: WatermarkTracker, raw: Batch) -> Iterator[Batch]:
+        """Give records time. What fails in here is the strategy's, not the functions' behind it."""
+        pieces = tracker.stamp(raw)
+        while True:
+            with _blaming(self._context):
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
 
     def _batches(self, reader: SourceReader, piece: Slice) -> Iterator[Batch]:
         """Read a slice. What fails in here is the connector's, not the functions' behind it."""
@@ -171,8 +184,10 @@ class SourceTask(Operator):
 
     def end_epoch(self) -> Sequence[Any]:
         if self._strategy is not None or self._watermark is not None:
-            stored = {split_id: tracker.snapshot() for split_id, tracker in self._trackers.items()}
-            self._context.operator_state.put(self._WATERMARKS, (self._watermark, self.is_idle, stored))
+            self._context.operator_state.put(self._TIME, (self._watermark, self.is_idle))
+            self._split_times.update(
+                [(split_id, tracker.snapshot()) for split_id, tracker in self._trackers.items()]
+            )
         return ()
 
     def close(self) -> None:
@@ -245,6 +260,9 @@ class SinkTask(Operator):
                         parallelism=self._context.place.parallelism,
                         epoch=self._place.epoch,
                         attempt_id=self._place.attempt_id,
+                        job_id=self._place.job_id,
+                        sink_id=self._context.place.operator_id,
+                        staging_dir=self._place.staging_dir,
                     )
                 )
             self._writer.write_batch(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 from headrace.elements import Batch
@@ -94,9 +95,20 @@ class KeyedOperator(FunctionOperator):
         self._key_of = key_getter(key_selector)
 
     def open(self, context: OperatorContext) -> None:
-        self._current = context.require_keyed_state().current
+        self._state = context.require_keyed_state()
+        self._current = self._state.current
         super().open(context)
         self._emission = Emission(self.output, object_reuse=context.object_reuse)
+
+    def keys_of(self, batch: Batch) -> list[Any]:
+        """Return the keys of a batch's records; their state may be read together now."""
+        rest = iter(batch.values)
+        try:
+            keys = list(map(self._key_of, rest))
+            self._state.prefetch(keys)
+        except Exception as error:
+            raise self.failed(error, rest, batch.values) from error
+        return keys
 
 
 class KeyedProcessor(KeyedOperator, TimedOperator):
@@ -108,17 +120,17 @@ class KeyedProcessor(KeyedOperator, TimedOperator):
         super().open(context)
 
     def process(self, batch: Batch) -> None:
+        keys = self.keys_of(batch)
         rest = iter(batch.values)
         call = method_of(self.function, "process_element")
-        current, key_of, context = self._current, self._key_of, self._process_context
+        current, context = self._current, self._process_context
         emission = self._emission
         emission.start(batch)
         append, add, add_other = emission.values.append, emission.add, emission.add_other
         try:
             if batch.timestamps is None:
                 context.now_at = None
-                for value in rest:
-                    current.key = key_of(value)
+                for value, current.key in zip(rest, keys, strict=True):
                     results = call(value, context)
                     if results is None:
                         continue
@@ -130,8 +142,7 @@ class KeyedProcessor(KeyedOperator, TimedOperator):
                         else:
                             add_other(result)
             else:
-                for value, timestamp in zip(rest, batch.timestamps, strict=True):
-                    current.key = key_of(value)
+                for value, current.key, timestamp in zip(rest, keys, batch.timestamps, strict=True):
                     context.now_at = timestamp
                     results = call(value, context)
                     if results is not None:
@@ -149,13 +160,13 @@ class KeyedCaller(KeyedOperator):
         self._call = call
 
     def process(self, batch: Batch) -> None:
+        keys = self.keys_of(batch)
         rest = iter(batch.values)
-        call, current, key_of, emission = self._call, self._current, self._key_of, self._emission
+        call, current, emission = self._call, self._current, self._emission
         emission.start(batch)
         timestamps = iter(batch.timestamps) if batch.timestamps is not None else None
         try:
-            for value in rest:
-                current.key = key_of(value)
+            for value, current.key in zip(rest, keys, strict=True):
                 results = call(value)
                 timestamp = next(timestamps) if timestamps is not None else None
                 if results is not None:
@@ -177,15 +188,15 @@ class Reducer(KeyedOperator):
         self._table = context.require_keyed_state().entry_table(REDUCE_STATE)
 
     def process(self, batch: Batch) -> None:
+        keys = self.keys_of(batch)
         rest = iter(batch.values)
         reduce = method_of(self.function, "reduce")
-        current, key_of, table, emission = self._current, self._key_of, self._table, self._emission
+        current, table, emission = self._current, self._table, self._emission
         emits = not self._emits_final_only
         emission.start(batch)
         timestamps = iter(batch.timestamps) if batch.timestamps is not None else None
         try:
-            for value in rest:
-                current.key = key_of(value)
+            for value, current.key in zip(rest, keys, strict=True):
                 reduced = table.get()
                 reduced = value if reduced is None else reduce(reduced, value)
                 table.put(reduced)
@@ -198,6 +209,6 @@ class Reducer(KeyedOperator):
     def finish(self) -> None:
         if not self._emits_final_only:
             return
-        values = list(self._table.values())
-        for start in range(0, len(values), _FINAL_BATCH):
-            self.output.emit(Batch(values[start : start + _FINAL_BATCH]))
+        values = self._table.values()
+        while batch := list(islice(values, _FINAL_BATCH)):
+            self.output.emit(Batch(batch))

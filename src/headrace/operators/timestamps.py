@@ -1,10 +1,18 @@
-"""Giving records time: timestamps out of the records, watermarks out of the timestamps."""
+"""Giving records time: timestamps out of the records, watermarks out of the timestamps.
+
+A generator is asked once per batch, unless it emits while it looks at a record; then the batch is cut behind that
+record, and the watermark stands there in the stream, as in Flink.
+
+    records        3  5  5! 7  9! 4          ! emits its time
+    out            3  5  5 W5 7  9 W9 4
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from operator import length_hint
 from typing import Any, ClassVar, Protocol, cast
 
 from headrace.common.watermark_strategy import WatermarkGenerator, WatermarkStrategy
@@ -26,8 +34,8 @@ class WatermarkTracker(Protocol):
     #: Whether the generator has said that nothing is to be expected for now.
     is_idle: bool
 
-    def stamp(self, batch: Batch) -> Batch:
-        """Return the batch with timestamps, and advance the watermark."""
+    def stamp(self, batch: Batch) -> Iterator[Batch]:
+        """Yield the batch with timestamps, cut where time moves; behind each piece, which may be empty, look at it."""
 
     def snapshot(self) -> Any:
         """Return what must survive the epoch."""
@@ -42,8 +50,8 @@ class NoTime:
     watermark: int | None = None
     is_idle = False
 
-    def stamp(self, batch: Batch) -> Batch:
-        return batch
+    def stamp(self, batch: Batch) -> Iterator[Batch]:
+        yield batch
 
     def snapshot(self) -> Any:
         return None
@@ -53,18 +61,23 @@ class NoTime:
 
 
 class GeneratedTime:
-    """Assigns timestamps and asks a watermark generator, once per batch.
+    """Assigns timestamps and asks a watermark generator.
 
-    Where a batch ends is planned, so a re-run sees the same watermarks.
+    What a generator says of a record takes effect right behind that record. What it says periodically takes effect
+    behind the batch; where a batch ends is planned, so a re-run sees the same watermarks.
     """
 
     def __init__(self, strategy: WatermarkStrategy) -> None:
         self._assigner = strategy.timestamp_assigner
         self._generator: WatermarkGenerator = strategy.build()
+        #: Whether it can only emit periodically, or says itself what many records at once mean.
+        self._takes_batches = type(self._generator).on_batch is not WatermarkGenerator.on_batch
         self.watermark: int | None = None
         self.is_idle = False
+        #: Whether the generator has moved time, or the status, since the last piece.
+        self._is_moved = False
 
-    def stamp(self, batch: Batch) -> Batch:
+    def stamp(self, batch: Batch) -> Iterator[Batch]:
         timestamps = self._timestamps(batch)
         if timestamps is None:
             known = [NO_TIMESTAMP] * len(batch)
@@ -72,9 +85,21 @@ class GeneratedTime:
             known = [NO_TIMESTAMP if timestamp is None else timestamp for timestamp in timestamps]
         else:
             known = cast("list[int]", timestamps)
-        self._generator.on_batch(batch.values, known, self)
+        start = 0
+        if self._takes_batches:
+            self._generator.on_batch(batch.values, known, self)
+        else:
+            on_event, rest = self._generator.on_event, iter(batch.values)
+            self._is_moved = False
+            for value, timestamp in zip(rest, known, strict=True):
+                on_event(value, timestamp, self)
+                if self._is_moved:
+                    end = len(batch) - length_hint(rest)
+                    yield _part(batch.values, timestamps, start, end)
+                    self._is_moved = False
+                    start = end
         self._generator.on_periodic_emit(self)
-        return Batch(batch.values, timestamps)
+        yield _part(batch.values, timestamps, start, len(batch))
 
     def _timestamps(self, batch: Batch) -> list[int | None] | None:
         if self._assigner is None:
@@ -89,17 +114,23 @@ class GeneratedTime:
 
     def emit_watermark(self, timestamp: int) -> None:
         """Take a watermark; one that goes back is ignored."""
-        self.is_idle = False
+        self._set_idle(is_idle=False)
         if timestamp > MIN_WATERMARK and (self.watermark is None or timestamp > self.watermark):
             self.watermark = timestamp
+            self._is_moved = True
 
     def mark_idle(self) -> None:
         """Leave the split out until it has something to say."""
-        self.is_idle = True
+        self._set_idle(is_idle=True)
 
     def mark_active(self) -> None:
         """Count the split again."""
-        self.is_idle = False
+        self._set_idle(is_idle=False)
+
+    def _set_idle(self, *, is_idle: bool) -> None:
+        if is_idle != self.is_idle:
+            self.is_idle = is_idle
+            self._is_moved = True
 
     def snapshot(self) -> Any:
         return self.watermark, self.is_idle, self._generator.snapshot()
@@ -107,6 +138,12 @@ class GeneratedTime:
     def restore(self, state: Any) -> None:
         self.watermark, self.is_idle, generator_state = state
         self._generator.restore(generator_state)
+
+
+def _part(values: list[Any], timestamps: list[int | None] | None, start: int, end: int) -> Batch:
+    if start == 0 and end == len(values):
+        return Batch(values, timestamps)
+    return Batch(values[start:end], None if timestamps is None else timestamps[start:end])
 
 
 def make_tracker(strategy: WatermarkStrategy | None) -> WatermarkTracker:
@@ -161,16 +198,24 @@ class Timestamper(FunctionOperator):
         self._active_ms = self.context.processing_time()
         self._tell_status(is_idle=False)
         before = self._tracker.watermark
+        pieces = self._tracker.stamp(batch)
+        while (piece := self._next(pieces)) is not None:
+            if piece:
+                self._tell_status(is_idle=False)
+                self.output.emit(piece)
+            watermark = self._tracker.watermark
+            if watermark is not None and watermark != before:
+                self._tell_status(is_idle=False)
+                self.output.emit_event(Watermark(watermark))
+                before = watermark
+            if self._tracker.is_idle:
+                self._tell_status(is_idle=True)
+
+    def _next(self, pieces: Iterator[Batch]) -> Batch | None:
         try:
-            stamped = self._tracker.stamp(batch)
+            return next(pieces, None)
         except Exception as error:
             raise self.located(error, None) from error
-        self.output.emit(stamped)
-        watermark = self._tracker.watermark
-        if watermark is not None and watermark != before:
-            self.output.emit_event(Watermark(watermark))
-        if self._tracker.is_idle:
-            self._tell_status(is_idle=True)
 
     def process_watermark(self, timestamp: int) -> None:
         # Only the end of time passes: the stream has watermarks of its own from here on.

@@ -452,6 +452,11 @@ _TIMEOUT = ValueStateDescriptor("timeout", Types.LONG())
 class ProcessingTimeoutTrigger(Trigger[Any, Any]):
     """Fires when another trigger fires, or when the clock has gone on for some time (Flink's, not in PyFlink).
 
+    As in Flink's class of this name, every timer of the window fires: that of the timeout, any that the other trigger
+    has set, whatever it says to it, and the one at which the window ends. What was in the window is purged only if the
+    other trigger says so. A timeout that did not clear is not started again by the records that follow, unless
+    each of them resets it.
+
     Args:
         nested_trigger: The other one.
         timeout_ms: How long, from the first record.

@@ -222,9 +222,9 @@ def by_value(strategy: WatermarkStrategy) -> WatermarkStrategy:
             [1, 2, "W-3", 20, 5, "W15", 7, 30, "W25"],
         ),
         (by_value(WatermarkStrategy.for_generator(EveryThird)), [1, 2, 20, 5, "W20", 7, 30]),
-        (by_value(WatermarkStrategy.for_generator(AtTens)), [1, 2, 20, 5, "W20", 7, 30, "W30"]),
+        (by_value(WatermarkStrategy.for_generator(AtTens)), [1, 2, 20, "W20", 5, 7, 30, "W30"]),
         # Records without a timestamp reach the generator, too.
-        (WatermarkStrategy.for_generator(AtTens), [1, 2, 20, 5, "W20", 7, 30, "W30"]),
+        (WatermarkStrategy.for_generator(AtTens), [1, 2, 20, "W20", 5, 7, 30, "W30"]),
         (WatermarkStrategy.for_monotonous_timestamps(), [1, 2, 20, 5, 7, 30]),
     ],
     ids=["none", "none-timed", "monotonous", "bounded", "periodic", "punctuated", "untimed", "no-times"],
@@ -360,3 +360,32 @@ def test_a_generator_may_say_that_its_split_is_idle(moves: bool) -> None:
     assert recorded.run(("b", 1, 3)) == [9, "W9", 0, "idle"]
     recorded.end_epoch()
     assert recorded.run(("a", 2, 3)) == ["active", 7]
+
+
+class AtTensWithPauses(AtTens):
+    """After a nine, nothing is to be expected until the next ten."""
+
+    def on_event(self, value: Any, timestamp: int, output: Any) -> None:
+        super().on_event(value, timestamp, output)
+        if value % 10 == 9:
+            output.mark_idle()
+
+
+@pytest.mark.parametrize("batch_records", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize("cut", [None, 1, 4, 6])
+def test_a_watermark_that_follows_from_a_record_stands_right_behind_it(
+    batch_records: int, cut: int | None
+) -> None:
+    numbers = [10, 3, 20, 40, 5, 30, 41, 49, 50, 60, 8]
+    source = SplitsSource({"a": [*numbers, 99]}, batch_records=batch_records)
+    recorded = Recorded(source, by_value(WatermarkStrategy.for_generator(AtTensWithPauses)))
+    found = list(recorded.run(("a", 0, cut or 11)))
+    if cut is not None:
+        recorded.end_epoch()
+        recorded.start()
+        found += recorded.run(("a", cut, 11))
+    # 30 comes when time is at 40 already.
+    assert found == [
+        *[10, "W10", 3, 20, "W20", 40, "W40", 5, 30, 41, 49, "idle"],
+        *["active", 50, "W50", 60, "W60", 8],
+    ]

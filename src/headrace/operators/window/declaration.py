@@ -19,6 +19,8 @@ class WindowOperator(WindowSpec):
 
     inputs: ClassVar[int] = 1
     is_keyed: ClassVar[bool] = True
+    #: What may hold fields of the user's.
+    function_fields: ClassVar[tuple[str, ...]] = ("computation", "assigner", "trigger", "evictor")
 
     def build(self) -> Operator:
         if can_share_slices(self):

@@ -16,7 +16,7 @@ from typing import Any
 from headrace.elements import MAX_WATERMARK, Batch, Watermark
 from headrace.errors import JobExecutionError
 from headrace.operators.context import OperatorContext, RuntimeContext
-from headrace.operators.functions import Emission, FunctionOperator, is_rich, key_getter
+from headrace.operators.functions import Emission, FunctionOperator, key_getter
 from headrace.operators.timers import OperatorTimers
 from headrace.operators.window.contents import BufferedContents, make_contents
 from headrace.operators.window.encoding import window_bytes
@@ -51,7 +51,8 @@ class WindowProcessor(FunctionOperator):
     """Runs any combination of assigner, trigger, evictor and window function."""
 
     def __init__(self, declaration: WindowSpec) -> None:
-        super().__init__(declaration.computation.window_function)
+        computation = declaration.computation
+        super().__init__(computation.window_function, computation.incremental)
         self._declaration = declaration
         self._assigner = declaration.assigner
         self._is_event_time = declaration.assigner.is_event_time()
@@ -65,9 +66,6 @@ class WindowProcessor(FunctionOperator):
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         computation = self._declaration.computation
-        self._incremental = computation.incremental
-        if is_rich(self._incremental):
-            self._incremental.open(RuntimeContext(context))
         backend = context.require_keyed_state()
         self._current = backend.current
         self._scope = backend.namespaced("_window/", window_bytes)
@@ -95,11 +93,6 @@ class WindowProcessor(FunctionOperator):
         self._call = make_call(computation)
         self._emission = Emission(self.output, object_reuse=context.object_reuse)
         self._late = LateRecords(self._declaration.late_tag_id, self.output, context)
-
-    def close(self) -> None:
-        super().close()
-        if is_rich(self._incremental):
-            self._incremental.close()
 
     # -- input -------------------------------------------------------------------------------------------------
 

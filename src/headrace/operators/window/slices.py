@@ -12,6 +12,9 @@ window is made of few pieces.
 Slices are put together in the order of time, not of arrival. Where a reduction keeps something of the first record, as
 ``sum`` does, that is still the one that came first: reduced values carry the number of their first record. A function
 for which the order of all records matters sees them slice by slice.
+
+What has fired is known from the watermark. After a change of parallelism a subtask may have key groups that were
+further than others; theirs is in the groups' marks, and until the watermark has caught up they are told apart.
 """
 
 from __future__ import annotations
@@ -24,14 +27,16 @@ from typing import Any
 
 from headrace.elements import MIN_WATERMARK, Batch, Watermark
 from headrace.operators.base import EpochPlace
-from headrace.operators.context import OperatorContext, RuntimeContext
-from headrace.operators.functions import Emission, FunctionOperator, is_rich, key_getter, method_of
+from headrace.operators.context import OperatorContext
+from headrace.operators.functions import Emission, FunctionOperator, key_getter, method_of
 from headrace.operators.window.encoding import window_bytes
 from headrace.operators.window.functions import WindowContext, make_call
 from headrace.operators.window.late import LateRecords
 from headrace.operators.window.running import RunningWindow
 from headrace.operators.window.spec import WindowSpec
 from headrace.state.isolation import isolated
+from headrace.state.key_groups import key_group_of
+from headrace.state.keys import hash_key
 from headrace.state.slices import Slice
 from headrace.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from headrace.windowing.checks import no_timestamp
@@ -76,7 +81,8 @@ class SlicedWindowProcessor(FunctionOperator):
     """Runs windows over shared slices."""
 
     def __init__(self, declaration: WindowSpec) -> None:
-        super().__init__(declaration.computation.window_function)
+        computation = declaration.computation
+        super().__init__(computation.window_function, computation.incremental)
         self._declaration = declaration
         assigner: Any = declaration.assigner
         self._size: int = assigner.size_ms
@@ -84,7 +90,6 @@ class SlicedWindowProcessor(FunctionOperator):
         self._offset: int = assigner.offset_ms
         self._step = math.gcd(self._size, self._slide)
         self._key_of = key_getter(declaration.key_selector)
-        computation = declaration.computation
         self._incremental = computation.incremental
         self._is_reduce = computation.kind == "reduce"
         #: Whether reduced values are pairs of an arrival number and the value.
@@ -100,11 +105,11 @@ class SlicedWindowProcessor(FunctionOperator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        if is_rich(self._incremental):
-            self._incremental.open(RuntimeContext(context))
         backend = context.require_keyed_state()
         self._current = backend.current
-        self._slices = backend.slices("_slices")
+        self._slices = backend.slices("_slices", name_size=_name.size)
+        self._groups = backend.groups
+        self._max_parallelism = backend.max_parallelism
         self._user_scope = backend.namespaced("_window_state/", window_bytes)
         self._window_context = WindowContext(
             processing_time=context.processing_time,
@@ -120,24 +125,36 @@ class SlicedWindowProcessor(FunctionOperator):
 
     def begin_epoch(self, place: EpochPlace) -> None:
         super().begin_epoch(place)
-        names, self._fired_until, self._arrivals = self.context.operator_state.get(
-            _STATE, ((), MIN_WATERMARK, 0)
-        )
-        self._slices.restore(names)
+        marks = self._slices.marks
+        #: Windows up to here have fired, but for what `_ahead` says.
+        self._fired_until = self.context.watermark()
+        #: Key groups for which more has fired, from a time when another subtask had them; until where.
+        self._ahead = {
+            group: mark.fired_until for group, mark in marks.items() if mark.fired_until > self._fired_until
+        }
+        self._arrivals = max((mark.arrivals for mark in marks.values()), default=0)
+        self._restore_names()
         #: Where the slices start, in order; blocks left out.
-        self._starts = sorted(start for level, start in map(_unpack_name, names) if level == 0)
+        self._starts = sorted(
+            start for level, start in map(unpack_slice_name, self._slices.names) if level == 0
+        )
         self._running.forget()
 
-    def end_epoch(self) -> Sequence[Any]:
-        self.context.operator_state.put(
-            _STATE, (sorted(self._slices.names), self._fired_until, self._arrivals)
-        )
-        return super().end_epoch()
+    def _restore_names(self) -> None:
+        """Say which slices there are, as they were remembered for these very key groups, or as they are found."""
+        groups, names = self.context.operator_state.get(_STATE, (None, ()))
+        if groups == self._groups or not self._slices.marks:
+            self._slices.restore(names if groups == self._groups else ())
+            return
+        self._slices.restore(self._slices.find_names())
+        for name in list(self._slices.names):
+            if unpack_slice_name(name)[0]:
+                self._slices.drop(name)  # a block that some groups have and others do not
 
-    def close(self) -> None:
-        super().close()
-        if is_rich(self._incremental):
-            self._incremental.close()
+    def end_epoch(self) -> Sequence[Any]:
+        self.context.operator_state.put(_STATE, (self._groups, sorted(self._slices.names)))
+        self._slices.mark(max(self._last_end() - 1, MIN_WATERMARK), self._arrivals)
+        return super().end_epoch()
 
     # -- input -------------------------------------------------------------------------------------------------
 
@@ -156,7 +173,10 @@ class SlicedWindowProcessor(FunctionOperator):
         add = method_of(self._incremental, "reduce") if is_reduce else self._incremental.add
         first_open = self._first_open_slice()
         opened: dict[int, Slice] = {}
-        for value, timestamp in zip(values, timestamps, strict=True):
+        records: Iterable[tuple[Any, int | None]] = zip(values, timestamps, strict=True)
+        if self._ahead:
+            records = self._without_late_for_group(records)
+        for value, timestamp in records:
             if timestamp is None:
                 raise no_timestamp(value)
             start = timestamp - (timestamp - offset) % step
@@ -197,10 +217,26 @@ class SlicedWindowProcessor(FunctionOperator):
             insort(self._starts, start)
         return self._slices.open_to_add(name)
 
-    def _first_open_slice(self) -> int:
+    def _first_open_slice(self, watermark: int | None = None) -> int:
         """Return the first slice that lies in a window the watermark has not passed."""
-        lower: int = self.context.watermark() + 1 - self._size
+        lower: int = (self.context.watermark() if watermark is None else watermark) + 1 - self._size
         return lower - (lower - self._offset) % self._slide + self._slide
+
+    def _without_late_for_group(
+        self, records: Iterable[tuple[Any, int | None]]
+    ) -> Iterator[tuple[Any, int | None]]:
+        """Leave out records for whose key group all their windows have fired, though the watermark is not there yet."""
+        first_open = {group: self._first_open_slice(until) for group, until in self._ahead.items()}
+        for value, timestamp in records:
+            if timestamp is not None:
+                lower = first_open.get(self._group_of(self._key_of(value)))
+                if lower is not None and timestamp < lower:
+                    self._late.take(value, timestamp)
+                    continue
+            yield value, timestamp
+
+    def _group_of(self, key: Any) -> int:
+        return key_group_of(hash_key(key), self._max_parallelism)
 
     # -- firing ------------------------------------------------------------------------------------------------
 
@@ -214,6 +250,8 @@ class SlicedWindowProcessor(FunctionOperator):
             self._fired_until = end - 1
             self._expire(end - self._size + self._slide)
         self._fired_until = max(self._fired_until, timestamp)
+        if self._ahead:
+            self._ahead = {group: until for group, until in self._ahead.items() if until > self._fired_until}
         self._emission.flush()
         self.output.emit_event(Watermark(timestamp))
 
@@ -222,8 +260,16 @@ class SlicedWindowProcessor(FunctionOperator):
         lower: int = max(start + self._step, self._fired_until + 2)
         return lower + (self._offset + self._size - lower) % self._slide
 
+    def _last_end(self) -> int:
+        """Return the end of the last window that has fired, or would have."""
+        upper: int = self._fired_until + 1
+        return upper - (upper - self._offset - self._size) % self._slide
+
     def _fire(self, window: TimeWindow) -> None:
+        fired = {group for group, until in self._ahead.items() if window.max_timestamp() <= until}
         for key, accumulator in self._running.window(window).items():
+            if fired and self._group_of(key) in fired:
+                continue
             if self._is_numbered:
                 self._emit(key, window, accumulator[1])
             elif self._is_reduce:
@@ -289,7 +335,7 @@ class SlicedWindowProcessor(FunctionOperator):
         del self._starts[:count]
         if not self._starts or (first_needed - self._offset) % (self._step * _RADIX) < self._slide:
             for name in list(self._slices.names):
-                if _unpack_name(name)[1] < first_needed:
+                if unpack_slice_name(name)[1] < first_needed:
                     self._slices.drop(name)
 
 
@@ -317,6 +363,7 @@ def _pack_name(level: int, start: int) -> bytes:
     return _name.pack(level, start + _SIGN)
 
 
-def _unpack_name(name: bytes) -> tuple[int, int]:
+def unpack_slice_name(name: bytes) -> tuple[int, int]:
+    """Return the level and the start of a slice; on a level above 0 it is a block of several."""
     level, start = _name.unpack(name)
     return level, start - _SIGN

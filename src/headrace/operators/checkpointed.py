@@ -1,0 +1,74 @@
+"""Functions with state that belongs to their subtask and not to a key.
+
+Every epoch begins for such a function as a restart does: `initialize_state`, with what it left behind. It ends with
+`snapshot_state`. So its fields may hold what it likes in between, whichever worker has the subtask next.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from headrace.operators.context import OperatorContext
+from headrace.state.interfaces import KeyedStateStore, OperatorStateStore
+
+
+class FunctionInitializationContext:
+    """What `initialize_state` receives."""
+
+    def __init__(self, context: OperatorContext, *, is_restored: bool) -> None:
+        self._context = context
+        self._is_restored = is_restored
+
+    def is_restored(self) -> bool:
+        """Whether there is state from before: of an earlier epoch, or of the checkpoint the job came back from."""
+        return self._is_restored
+
+    def get_operator_state_store(self) -> OperatorStateStore:
+        """Return where state of the subtask is found."""
+        return self._context.operator_state
+
+    def get_keyed_state_store(self) -> KeyedStateStore:
+        """Return where state of keys is found; only on keyed streams."""
+        return self._context.require_keyed_state()
+
+
+class FunctionSnapshotContext:
+    """What `snapshot_state` receives."""
+
+    def __init__(self, checkpoint_id: int) -> None:
+        self._checkpoint_id = checkpoint_id
+
+    def get_checkpoint_id(self) -> int:
+        """Return a number that rises from one snapshot to the next: that of the epoch."""
+        return self._checkpoint_id
+
+
+class CheckpointedFunction(ABC):
+    """To be mixed into a function that keeps state of its subtask.
+
+    Example:
+        >>> from headrace.datastream.functions import ProcessFunction
+        >>> from headrace.datastream.state import ListStateDescriptor
+        >>> class Batching(ProcessFunction, CheckpointedFunction):
+        ...     def initialize_state(self, context):
+        ...         store = context.get_operator_state_store()
+        ...         self.rest = store.get_list_state(ListStateDescriptor("rest", None))
+        ...         self.records = list(self.rest.get())
+        ...
+        ...     def snapshot_state(self, context):
+        ...         self.rest.update(self.records)
+        ...
+        ...     def process_element(self, value, ctx):
+        ...         self.records.append(value)
+        ...         if len(self.records) == 100:
+        ...             yield self.records
+        ...             self.records = []
+    """
+
+    @abstractmethod
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        """Get the state. Called after `open`, and at the beginning of every epoch."""
+
+    @abstractmethod
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        """Put what must last into state. Called at the end of every epoch."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,8 +23,10 @@ from headrace.connectors.base import (
     WriterContext,
 )
 from headrace.connectors.collect import CollectSink, open_collector
-from headrace.connectors.file import BucketAssigner, FileSink
+from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.connectors.function_source import FunctionSink
+from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+from headrace.connectors.jdbc._connections import dispose_engines
 from headrace.connectors.print import PrintSink
 from headrace.testing.contracts import ContractViolation, check_sink
 
@@ -33,7 +37,7 @@ def lines_below(folder: Path) -> list[str]:
     return [
         line
         for path in folder.rglob("*")
-        if path.is_file() and path.parent.name != ".staging"
+        if path.is_file() and ".staging" not in path.parts
         for line in path.read_text().splitlines()
     ]
 
@@ -41,9 +45,18 @@ def lines_below(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     "assigner", [BucketAssigner.base_path_bucket_assigner(), BucketAssigner.date_time_bucket_assigner()]
 )
-def test_the_file_sink_keeps_the_contract(tmp_path, assigner):
+@pytest.mark.parametrize(
+    "policy",
+    [
+        RollingPolicy.default_rolling_policy(),
+        RollingPolicy.default_rolling_policy(part_size=6),
+        RollingPolicy.on_checkpoint_rolling_policy(),
+    ],
+)
+def test_the_file_sink_keeps_the_contract(tmp_path, assigner, policy):
     encoder = Encoder.simple_string_encoder()
-    sink = FileSink.for_row_format(str(tmp_path), encoder).with_bucket_assigner(assigner).build()
+    builder = FileSink.for_row_format(str(tmp_path), encoder).with_bucket_assigner(assigner)
+    sink = builder.with_rolling_policy(policy).build()
 
     check_sink(sink, EPOCHS, published=lambda: lines_below(tmp_path))
 
@@ -158,3 +171,54 @@ def test_a_faultless_sink_passes():
 def test_the_check_finds_faults(fault, message):
     with pytest.raises(ContractViolation, match=message):
         check_sink(Faulty(fault), EPOCHS, published=lambda: list(PUBLISHED))
+
+
+# --- databases ------------------------------------------------------------------------------------
+
+
+def test_the_jdbc_sink_keeps_the_contract_on_sqlite(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "db")) as database:
+        database.execute("CREATE TABLE words (word TEXT)")
+        connection = JdbcConnectionOptions(f"jdbc:sqlite:{tmp_path / 'db'}")
+        check_sink(
+            JdbcSink.exactly_once_sink("INSERT INTO words VALUES (?)", None, connection),
+            EPOCHS,
+            published=lambda: [word for (word,) in database.execute("SELECT word FROM words")],
+        )
+    dispose_engines()
+
+
+def test_the_jdbc_sink_keeps_the_contract_on_postgresql(postgres):
+    postgres.execute("CREATE TABLE contract (word TEXT)")
+    check_sink(
+        JdbcSink.exactly_once_sink("INSERT INTO contract VALUES (?)", None, postgres.options()),
+        EPOCHS,
+        published=lambda: [word for (word,) in postgres.execute("SELECT word FROM contract")],
+    )
+
+
+def test_the_jdbc_sink_that_upserts_writes_at_least_once_on_postgresql(postgres):
+    postgres.execute("CREATE TABLE upserted (word TEXT PRIMARY KEY)")
+    check_sink(
+        JdbcSink.upsert_sink("upserted", ["word"], ["word"], None, postgres.options()),
+        EPOCHS,
+        published=lambda: [word for (word,) in postgres.execute("SELECT word FROM upserted")],
+        guarantee=DeliveryGuarantee.AT_LEAST_ONCE,
+    )
+
+
+def test_the_jdbc_sink_keeps_the_contract_on_mariadb(mariadb):
+    mariadb.execute("CREATE TABLE contract (word VARCHAR(40))")
+    mariadb.execute("CREATE TABLE upserted (word VARCHAR(40) PRIMARY KEY, size INTEGER)")
+    check_sink(
+        JdbcSink.exactly_once_sink("INSERT INTO contract VALUES (?)", None, mariadb.options()),
+        EPOCHS,
+        published=lambda: [word for (word,) in mariadb.execute("SELECT word FROM contract")],
+    )
+    sink = JdbcSink.upsert_sink("upserted", ["word", "size"], ["word"], None, mariadb.options())
+    check_sink(
+        sink,
+        [[("a", 1), ("b", 2)], [("c", 3)]],
+        published=lambda: mariadb.execute("SELECT word, size FROM upserted"),
+        guarantee=DeliveryGuarantee.AT_LEAST_ONCE,
+    )

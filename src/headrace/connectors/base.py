@@ -2,7 +2,7 @@
 
     driver                                  worker
     Source --create_enumerator--> SplitEnumerator.plan() -> Slice ---> SourceReader.read(slice) -> records
-    Sink   <-committables-- Committer.commit()            <--- SinkWriter.write(...), prepare_commit()
+    Sink   --create_committer--> Committer.commit() <--committables--- SinkWriter.write(...), prepare_commit()
 
 A *split* is a part of the input that is read in order (a file range, a partition). A *slice* is what one
 epoch reads of a split; it is planned and written down before it is read, so an epoch that runs again reads
@@ -11,6 +11,7 @@ the same records.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -146,6 +147,12 @@ class WriterContext:
     parallelism: int
     epoch: int
     attempt_id: str
+    job_id: str = ""
+    #: The operator's id: the same in every start of the program, with ``uid()`` in every version of it.
+    sink_id: str = ""
+    #: A directory that every worker and the driver reach and that lasts as long as checkpoints do, as a path
+    #: or URI. Sinks stage there what is too large for the report. Empty: there is none.
+    staging_dir: str = ""
 
 
 class SinkWriter(ABC):
@@ -184,12 +191,75 @@ class Committable:
     payload: Any
 
 
+@dataclass(frozen=True)
+class CommitterContext:
+    """Whose committer it is, and what it may rely on."""
+
+    job_id: str = ""
+    #: The operator's id, as in `WriterContext`. Unlike the job's it survives a restart from a savepoint.
+    sink_id: str = ""
+    #: Where writers staged large output, as in `WriterContext`.
+    staging_dir: str = ""
+    #: Whether ``snapshot`` is called before every ``commit``. False: every epoch is committed at once, and
+    #: nothing is ever restored.
+    is_checkpointed: bool = False
+
+
 class Committer(ABC):
-    """The driver's half of a sink: publishes what writers staged. Must be harmless when called twice."""
+    """The driver's half of a sink: publishes what writers staged. Must be harmless when called twice.
+
+    With checkpointing, at every checkpoint:
+
+        snapshot() -> the metadata file is written: from here the checkpoint is complete -> commit(committables)
+
+    where the committables are those of all epochs since the last checkpoint, and may be none. After a failure
+    a new committer, maybe in a new process, is asked to do it again:
+
+        restore(snapshot) -> commit(the same committables) -> discard_after(epoch) -> epochs go on
+
+    Whatever the first one had done by then, the outcome must be as if nothing had happened. A committer that
+    publishes all it is given needs `commit` only; the other hooks are for those that hold something back
+    (files that are not full yet) or leave something behind (staged files).
+    """
 
     @abstractmethod
     def commit(self, committables: Sequence[Committable]) -> None:
-        """Publish in the order given (by epoch, then subtask)."""
+        """Publish in the order given (by epoch, then subtask).
+
+        If it raises, it is called again with the same committables, on this object or on a restored one.
+        """
+
+    def snapshot(self) -> bytes | None:
+        """Return what, with the committables not committed yet, defines all this committer knows.
+
+        Called when a checkpoint is about to be completed, before the ``commit`` of its committables. It may
+        turn out not to be completed; then ``snapshot`` comes again later without a ``commit`` between them.
+        """
+        return None
+
+    def restore(self, state: bytes) -> None:
+        """Go on from a snapshot. Called on a new committer, before anything else, unless it was None."""
+
+    def discard_after(self, epoch: int) -> None:
+        """Remove what is staged and will never be committed: all of later epochs, and of failed attempts.
+
+        Called after a recovery, behind the ``commit`` that repeats the checkpoint's and before the next epoch
+        runs. ``epoch`` is the last one that the checkpoint covers.
+        """
+
+    def finish(self) -> None:
+        """Publish what is held back: the input has ended, or the job stops and is drained.
+
+        Called behind the last ``commit``. It may be called again, after a ``restore`` from the last
+        checkpoint; and a job may go on from that checkpoint with more input.
+        """
+
+    def next_commit_ms(self) -> int | None:
+        """Return when ``commit`` is wanted even if there is nothing new, in ms since 1970; None: not at all.
+
+        Only jobs without checkpointing ask: with it, every checkpoint commits.
+        """
+        return None
 
     def close(self) -> None:
         """Let go of connections."""
@@ -202,6 +272,18 @@ class Sink(ABC):
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Make the worker's half."""
 
-    def create_committer(self) -> Committer | None:
-        """Make the driver's half; None when writers publish by themselves."""
+    def create_committer(self, context: CommitterContext | None = None) -> Committer | None:
+        """Make the driver's half; None when writers publish by themselves.
+
+        The engine always gives a context; a sink that needs none may leave the parameter out.
+        """
         return None
+
+
+def committer_of(sink: Sink, context: CommitterContext) -> Committer | None:
+    """Make a sink's committer, whether or not its ``create_committer`` takes the context."""
+    try:
+        inspect.signature(sink.create_committer).bind(context)
+    except TypeError:
+        return sink.create_committer()
+    return sink.create_committer(context)

@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from headrace.connectors.base import Committable, Committer, Sink, SinkWriter, WriterContext
+from headrace.connectors.base import (
+    Committable,
+    Committer,
+    CommitterContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from headrace.elements import Batch
 from headrace.errors import InvariantViolation
 
@@ -159,7 +166,7 @@ class CollectSink(Sink):
         """Make the worker's half."""
         return _CollectWriter()
 
-    def create_committer(self) -> Committer:
+    def create_committer(self, context: CommitterContext | None = None) -> Committer:
         """Make the driver's half."""
         return _CollectCommitter(self.collect_id)
 

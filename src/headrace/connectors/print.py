@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.connectors.base import Committable, Committer, Sink, SinkWriter, WriterContext
+from headrace.connectors.base import (
+    Committable,
+    Committer,
+    CommitterContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from headrace.elements import Batch
 
 
@@ -41,7 +48,7 @@ class PrintSink(Sink):
         """Make the worker's half."""
         return _PrintWriter(_prefix(self.identifier or "", context))
 
-    def create_committer(self) -> Committer:
+    def create_committer(self, context: CommitterContext | None = None) -> Committer:
         """Make the driver's half."""
         return _PrintCommitter(self.to_stderr)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.common.serialization import Encoder
-from headrace.connectors.base import Committable, WriterContext
+from headrace.connectors.base import Committable, CommitterContext, WriterContext
 from headrace.connectors.file import (
     BucketAssigner,
     FileCompactor,
@@ -17,6 +22,7 @@ from headrace.connectors.file import (
     OutputFileConfig,
     RollingPolicy,
     StreamingFileSink,
+    _storage,
 )
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, JobDefinitionError, UnsupportedFeatureError, UserFunctionError
@@ -29,8 +35,21 @@ def builder(base: Path) -> FileSink.RowFormatBuilder:
     return FileSink.for_row_format(str(base), Encoder.simple_string_encoder()).with_bucket_assigner(plain)
 
 
-def stage(sink: FileSink, values: list[Any], *, subtask: int = 0, epoch: int = 1) -> list[Committable]:
-    writer = sink.create_writer(WriterContext(subtask, 2, epoch, "attempt-7"))
+def rolling(base: Path) -> FileSink:
+    """A sink that publishes all it is given with every commit."""
+    return builder(base).with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
+
+
+def stage(
+    sink: FileSink,
+    values: list[Any],
+    *,
+    subtask: int = 0,
+    epoch: int = 1,
+    at: float = NOON,
+    context: tuple[str, str] = ("", ""),
+) -> list[Committable]:
+    writer = sink.create_writer(WriterContext(subtask, 2, epoch, "attempt-7", *context), clock=lambda: at)
     writer.write_batch(Batch(values))
     payloads = writer.prepare_commit()
     writer.close()
@@ -38,16 +57,20 @@ def stage(sink: FileSink, values: list[Any], *, subtask: int = 0, epoch: int = 1
 
 
 def visible(base: Path) -> dict[str, str]:
+    """Visible files by name, without the unique id at its end."""
     paths = (path.relative_to(base) for path in base.rglob("*") if path.is_file())
-    return {str(path): (base / path).read_text() for path in paths if not str(path).startswith(".")}
+    found = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
+    contents = {re.sub(r"-[0-9a-f]{12}", "", str(path)): (base / path).read_text() for path in found}
+    assert len(contents) == len(found)
+    return contents
 
 
 def staged(base: Path) -> list[Path]:
-    return list((base / ".staging").glob("*"))
+    return [path for path in (base / ".staging").rglob("*") if path.is_file()]
 
 
 def test_files_appear_with_the_commit_named_by_subtask_and_epoch(tmp_path):
-    sink = builder(tmp_path / "out").build()
+    sink = rolling(tmp_path / "out")
 
     committables = stage(sink, ["a", "b"], subtask=1, epoch=12)
     assert visible(tmp_path / "out") == {}
@@ -61,7 +84,9 @@ def test_prefix_and_suffix_are_part_of_the_name(tmp_path):
     config = OutputFileConfig.builder().with_part_prefix("clicks").with_part_suffix(".txt").build()
     sink = builder(tmp_path).with_output_file_config(config).build()
 
-    sink.create_committer().commit(stage(sink, ["a"]))
+    committer = sink.create_committer()
+    committer.commit(stage(sink, ["a"]))
+    committer.finish()
 
     assert list(visible(tmp_path)) == ["clicks-0-1.txt"]
     assert (config.get_part_prefix(), config.get_part_suffix()) == ("clicks", ".txt")
@@ -75,7 +100,7 @@ def test_an_epoch_without_records_leaves_nothing_behind(tmp_path):
 
 
 def test_a_second_commit_does_no_harm(tmp_path):
-    sink = builder(tmp_path).build()
+    sink = rolling(tmp_path)
     committables = stage(sink, ["a"]) + stage(sink, ["b"], subtask=1)
     sink.create_committer().commit(committables[:1])
 
@@ -85,10 +110,22 @@ def test_a_second_commit_does_no_harm(tmp_path):
     assert visible(tmp_path) == {"part-0-1": "a\n", "part-1-1": "b\n"}
 
 
-def test_output_that_is_lost_is_an_error(tmp_path):
-    sink = builder(tmp_path).build()
+def test_finished_files_may_be_taken_away_at_any_time(tmp_path):
+    sink = rolling(tmp_path)
     committables = stage(sink, ["a"])
-    staged(tmp_path)[0].unlink()
+    sink.create_committer().commit(committables)
+    for path in tmp_path.glob("part-*"):
+        path.unlink()
+
+    sink.create_committer().commit(committables)
+
+    assert visible(tmp_path) == {}
+
+
+def test_output_that_is_lost_is_an_error(tmp_path):
+    sink = rolling(tmp_path)
+    committables = stage(sink, ["a"])
+    shutil.rmtree(tmp_path / ".staging")
 
     with pytest.raises(ConnectorError, match=r"output of a completed checkpoint is lost.*part-0-1") as caught:
         sink.create_committer().commit(committables)
@@ -97,20 +134,16 @@ def test_output_that_is_lost_is_an_error(tmp_path):
 
 def test_files_of_an_earlier_run_are_kept(tmp_path):
     for line in ("first", "second", "third"):
-        sink = builder(tmp_path).build()
+        sink = rolling(tmp_path)
         committables = stage(sink, [line])
         for _ in range(2):
             sink.create_committer().commit(committables)
 
-    assert visible(tmp_path) == {"part-0-1": "first\n", "part-0-1-1": "second\n", "part-0-1-2": "third\n"}
-
-
-def test_two_sinks_of_a_task_may_share_a_directory(tmp_path):
-    committables = [*stage(builder(tmp_path).build(), ["a"]), *stage(builder(tmp_path).build(), ["b"])]
-
-    builder(tmp_path).build().create_committer().commit(committables)
-
-    assert sorted(visible(tmp_path).values()) == ["a\n", "b\n"]
+    assert sorted(path.read_text() for path in tmp_path.glob("part-0-1-*")) == [
+        "first\n",
+        "second\n",
+        "third\n",
+    ]
 
 
 def test_an_aborted_attempt_leaves_nothing_staged(tmp_path):
@@ -122,17 +155,74 @@ def test_an_aborted_attempt_leaves_nothing_staged(tmp_path):
     assert staged(tmp_path) == []
 
 
-def test_closing_the_committer_removes_the_staging_directory_if_it_is_empty(tmp_path):
+def test_closing_publishes_what_is_open_and_cleans_up_if_nobody_will_come_back(tmp_path):
     sink = builder(tmp_path).build()
     committer = sink.create_committer()
     committer.commit(stage(sink, ["a"]))
-    pending = stage(sink, ["b"], epoch=2)
+    stage(sink, ["vanished"], epoch=2)
 
     committer.close()
-    assert (tmp_path / ".staging").exists()
-    committer.commit(pending)
-    committer.close()
+
+    assert visible(tmp_path) == {"part-0-1": "a\n"}
     assert not (tmp_path / ".staging").exists()
+
+
+def test_closing_a_checkpointed_job_leaves_what_is_open_to_the_next(tmp_path):
+    sink = builder(tmp_path).build()
+    context = CommitterContext(is_checkpointed=True)
+    committer = sink.create_committer(context, clock=lambda: NOON)
+    state = committer.snapshot()
+    first = stage(sink, ["a"])
+    committer.commit(first)
+    committer.close()
+    assert visible(tmp_path) == {}
+
+    again = sink.create_committer(context, clock=lambda: NOON)
+    again.restore(state)
+    again.commit(first)
+    again.commit(stage(sink, ["b"], epoch=2))
+    again.finish()
+
+    assert visible(tmp_path) == {"part-0-1": "a\nb\n"}
+
+
+def test_a_drained_job_may_go_on_as_another_one(tmp_path):
+    sink = builder(tmp_path).build()
+    old = sink.create_committer(CommitterContext("old", "op", is_checkpointed=True), clock=lambda: NOON)
+    state = old.snapshot()
+    first = stage(sink, ["a"], context=("old", "op"))
+    old.commit(first)
+    old.finish()
+    old.close()
+
+    new = sink.create_committer(CommitterContext("new", "op", is_checkpointed=True), clock=lambda: NOON)
+    new.restore(state)
+    new.commit(first)
+    new.discard_after(1)
+    new.snapshot()
+    new.commit(stage(sink, ["b"], epoch=2, context=("new", "op")))
+    new.finish()
+
+    assert visible(tmp_path) == {"part-0-1": "a\n", "part-0-2": "b\n"}
+
+
+def test_what_is_open_survives_a_restart_under_another_job_id(tmp_path):
+    sink = builder(tmp_path).build()
+    old = sink.create_committer(CommitterContext("old", "op", is_checkpointed=True), clock=lambda: NOON)
+    state = old.snapshot()
+    first = stage(sink, ["a"], context=("old", "op"))
+    old.commit(first)
+
+    new = sink.create_committer(CommitterContext("new", "op", is_checkpointed=True), clock=lambda: NOON)
+    new.restore(state)
+    new.commit(first)
+    new.discard_after(1)
+    new.snapshot()
+    new.commit(stage(sink, ["b"], epoch=2, context=("new", "op")))
+    new.finish()
+
+    assert visible(tmp_path) == {"part-0-1": "a\nb\n"}
+    assert staged(tmp_path) == []
 
 
 def test_what_the_encoder_refuses_is_the_users_error_with_the_record(tmp_path):
@@ -152,8 +242,181 @@ def test_a_directory_that_cannot_be_written_is_an_error_that_names_it(tmp_path):
     (tmp_path / "out").rmdir()
     (tmp_path / "out").write_text("now a file")
 
-    with pytest.raises(ConnectorError, match=f"cannot write below {tmp_path / 'out'}"):
+    with pytest.raises(ConnectorError, match=f"cannot write {tmp_path / 'out'}/.staging/"):
         stage(sink, ["a"])
+
+
+def test_a_full_disk_while_staging_names_the_file_and_leaves_nothing(tmp_path, monkeypatch):
+    sink = builder(tmp_path).build()
+    writer = sink.create_writer(WriterContext(0, 1, 1, "a"))
+    writer.write("x", None)
+    monkeypatch.setattr(os, "fsync", disk_full)
+
+    with pytest.raises(ConnectorError, match=rf"cannot write {tmp_path}/.staging/.*No space left"):
+        writer.prepare_commit()
+    writer.abort()
+
+    assert staged(tmp_path) == []
+
+
+def test_a_full_disk_while_publishing_loses_nothing(tmp_path, monkeypatch):
+    sink = rolling(tmp_path)
+    committables = [*stage(sink, ["a"]), *stage(sink, ["b"], epoch=2)]
+    committer = sink.create_committer()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", disk_full)
+        with pytest.raises(ConnectorError, match=r"cannot write .*\.tmp: .*No space left") as caught:
+            committer.commit(committables)
+    assert caught.value.retryable
+    assert visible(tmp_path) == {}
+    assert len(staged(tmp_path)) == 2
+
+    committer.commit(committables)
+
+    assert visible(tmp_path) == {"part-0-1": "a\nb\n"}
+
+
+def disk_full(descriptor: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+# --- rolling --------------------------------------------------------------------------------------
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def run(base: Path, policy: RollingPolicy, epochs: list[tuple[float, str]]) -> list[str]:
+    """Write a line an epoch, at so many seconds after noon, a checkpoint each; return visible contents."""
+    sink = builder(base).with_rolling_policy(policy).build()
+    clock = Clock()
+    committer = sink.create_committer(CommitterContext(is_checkpointed=True), clock=clock)
+    for number, (seconds, line) in enumerate(epochs, start=1):
+        clock.now = NOON + seconds
+        committables = stage(sink, [line] if line else [], epoch=number, at=clock.now)
+        committer.snapshot()
+        committer.commit(committables)
+    return list(dict(sorted(visible(base).items())).values())
+
+
+def test_a_file_holds_epochs_until_it_is_large_enough(tmp_path):
+    policy = RollingPolicy.default_rolling_policy(part_size=6)
+
+    assert run(tmp_path, policy, [(0, "a"), (0, "b")]) == []
+    assert run(tmp_path, policy, [(0, "c"), (0, "d"), (0, "e"), (0, "f")]) == ["c\nd\ne\n"]
+
+
+def test_a_file_is_published_when_it_is_old_enough(tmp_path):
+    policy = RollingPolicy.default_rolling_policy(rollover_interval=10_000)
+
+    contents = run(tmp_path, policy, [(0, "a"), (9, "b"), (10, "c"), (12, ""), (20, "")])
+
+    assert contents == ["a\nb\n", "c\n"]
+
+
+def test_a_file_is_published_when_nothing_comes_for_long(tmp_path):
+    policy = RollingPolicy.default_rolling_policy(inactivity_interval=5_000)
+
+    assert run(tmp_path, policy, [(0, "a"), (4, "b"), (8, ""), (9, "")]) == ["a\nb\n"]
+
+
+def test_with_every_checkpoint_means_one_file_a_checkpoint_and_not_an_epoch(tmp_path):
+    sink = rolling(tmp_path)
+    committables = [each for epoch in (1, 2, 3) for each in stage(sink, [f"line {epoch}"], epoch=epoch)]
+
+    sink.create_committer().commit(committables)
+
+    assert visible(tmp_path) == {"part-0-1": "line 1\nline 2\nline 3\n"}
+
+
+def test_a_large_epoch_fills_several_files_none_of_which_is_copied(tmp_path, monkeypatch):
+    sink = builder(tmp_path).with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=4)).build()
+    writer = sink.create_writer(WriterContext(0, 1, 1, "a"))
+    for value in "abcdefg":
+        writer.write(value, None)
+    committables = [Committable(0, 1, payload) for payload in writer.prepare_commit()]
+    monkeypatch.setattr(_storage, "concatenate", None)
+
+    sink.create_committer().commit(committables)
+
+    contents = [path.read_text() for path in tmp_path.glob("part-0-1-*")]
+    assert sorted(contents) == ["a\nb\n", "c\nd\n", "e\nf\n"]
+
+
+def test_a_file_that_is_open_for_thousands_of_epochs_is_a_few_files(tmp_path):
+    sink = builder(tmp_path).build()
+    committer = sink.create_committer(CommitterContext(is_checkpointed=True))
+    most = 0
+    for epoch in range(1, 2101):
+        committables = stage(sink, [str(epoch)], epoch=epoch, at=time.time())
+        committer.snapshot()
+        committer.commit(committables)
+        if epoch % 100 == 0:
+            most = max(most, len(staged(tmp_path)))
+    committer.finish()
+
+    assert most < 200
+    assert list(visible(tmp_path).values()) == ["".join(f"{epoch}\n" for epoch in range(1, 2101))]
+    assert staged(tmp_path) == []
+
+
+def test_without_checkpoints_a_commit_is_asked_for_when_a_file_gets_old(tmp_path):
+    policy = RollingPolicy.default_rolling_policy(inactivity_interval=5_000)
+    sink = builder(tmp_path).with_rolling_policy(policy).with_bucket_check_interval(1_000).build()
+    clock = Clock()
+    committer = sink.create_committer(clock=clock)
+    assert committer.next_commit_ms() is None
+
+    committer.commit(stage(sink, ["a"]))
+    assert committer.next_commit_ms() == NOON * 1000 + 5_000
+    clock.now += 5
+    committer.commit(())
+
+    assert visible(tmp_path) == {"part-0-1": "a\n"}
+    assert committer.next_commit_ms() is None
+
+
+def test_a_repeated_commit_goes_by_the_clock_of_the_snapshot(tmp_path):
+    policy = RollingPolicy.default_rolling_policy(inactivity_interval=5_000)
+    sink = builder(tmp_path).with_rolling_policy(policy).build()
+    context, clock = CommitterContext(is_checkpointed=True), Clock()
+    state = sink.create_committer(context, clock=clock).snapshot()
+    committables = stage(sink, ["a"])
+    clock.now += 3600
+
+    committer = sink.create_committer(context, clock=clock)
+    committer.restore(state)
+    committer.commit(committables)
+    assert visible(tmp_path) == {}
+
+    committer.snapshot()
+    committer.commit(())
+    assert visible(tmp_path) == {"part-0-1": "a\n"}
+
+
+def test_policies_that_would_never_or_always_roll_are_refused(tmp_path):
+    with pytest.raises(JobDefinitionError, match="rollover_interval must be positive; got 0"):
+        RollingPolicy.default_rolling_policy(rollover_interval=0)
+    with pytest.raises(JobDefinitionError, match="expected a RollingPolicy"):
+        builder(tmp_path).with_rolling_policy("daily")  # type: ignore[arg-type]
+    with pytest.raises(JobDefinitionError, match="positive number of ms"):
+        builder(tmp_path).with_bucket_check_interval(0)
+
+
+def test_other_file_systems_are_reached_by_their_uri(tmp_path):
+    sink = rolling(f"file://{tmp_path}")  # type: ignore[arg-type]
+    assert sink.base.root
+    committables = [*stage(sink, ["a"]), *stage(sink, ["b"], epoch=2)]
+    for _ in range(2):
+        sink.create_committer().commit(committables)
+
+    assert visible(tmp_path) == {"part-0-1": "a\nb\n"}
+    assert staged(tmp_path) == []
 
 
 # --- buckets --------------------------------------------------------------------------------------
@@ -168,7 +431,9 @@ def test_by_default_there_is_a_directory_an_hour(tmp_path):
     for value in ("a", "b", "c"):
         writer.write(value, None)
     payloads = writer.prepare_commit()
-    sink.create_committer().commit([Committable(0, 3, payload) for payload in payloads])
+    committer = sink.create_committer()
+    committer.commit([Committable(0, 3, payload) for payload in payloads])
+    committer.finish()
 
     next_hour = sink.bucket_assigner.bucket_at(NOON + 3600)
     assert visible(tmp_path) == {f"{hour}/part-0-3": "a\nb\n", f"{next_hour}/part-0-3": "c\n"}
@@ -202,17 +467,9 @@ def test_patterns_and_zones_that_are_not_known_are_refused():
 # --- settings -------------------------------------------------------------------------------------
 
 
-def test_settings_that_ask_for_what_happens_anyway_are_taken(tmp_path):
-    for policy in (RollingPolicy.default_rolling_policy(), RollingPolicy.on_checkpoint_rolling_policy()):
-        builder(tmp_path).with_rolling_policy(policy).with_bucket_check_interval(
-            1000
-        ).disable_compact().build()
-
-
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda base: RollingPolicy.default_rolling_policy(part_size=1024),
         lambda base: builder(base).enable_compact(None, None),
         lambda base: FileCompactStrategy.builder(),
         lambda base: FileCompactor.concat_file_compactor(),

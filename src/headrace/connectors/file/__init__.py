@@ -1,7 +1,8 @@
 """Text files as source and sink, on every file system that `pyarrow.fs` reaches.
 
     source:  _paths (what is there)  ->  source (splits, planning)  ->  _lines (bytes to lines)
-    sink:    sink (stage, rename into place)  with  _buckets (directories), _policies (names, rolling)
+    sink:    sink (declaration)  ->  _writer (stages segments)  ->  _committer (publishes parts)
+             with _buckets (directories), _policies (names, rolling), _parts (what is full), _storage (files)
 
 The names here are PyFlink's, of `pyflink.datastream.connectors.file_system`.
 """

@@ -1,15 +1,15 @@
 """How the files of a sink are named, when they are closed, and what would put small ones together.
 
-In headrace every epoch's output is a file of its own, so the only rolling policy is the one that rolls with
-the checkpoints. What asks for more is refused where it is declared.
+A rolling policy is asked by the committer, and its answer depends on its arguments alone: see `_parts`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from headrace.errors import UnsupportedFeatureError
+from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 
 _PART_SIZE = 128 << 20
 _ROLLOVER_MS = 60_000
@@ -62,9 +62,23 @@ class OutputFileConfig:
             return OutputFileConfig(self._prefix, self._suffix)
 
 
-@dataclass(frozen=True)
-class RollingPolicy:
-    """When a part file is closed and the next one begun."""
+class RollingPolicy(ABC):
+    """When a part file is closed and the next one begun. Files are published with checkpoints only."""
+
+    #: Whether a checkpoint closes every file.
+    rolls_on_checkpoint: bool = False
+
+    @abstractmethod
+    def is_full(self, size: int) -> bool:
+        """Whether a file of so many bytes is large enough."""
+
+    @abstractmethod
+    def is_over(self, created_ms: int, written_ms: int, now_ms: int) -> bool:
+        """Whether a file is old enough, by when its first and its last record were written."""
+
+    def next_roll_ms(self, created_ms: int, written_ms: int) -> int | None:
+        """Return when such a file will be old enough; None if never."""
+        return None
 
     @staticmethod
     def default_rolling_policy(
@@ -72,21 +86,21 @@ class RollingPolicy:
         rollover_interval: int = _ROLLOVER_MS,
         inactivity_interval: int = _ROLLOVER_MS,
     ) -> DefaultRollingPolicy:
-        """Roll by size and age. Only the defaults are taken: the end of an epoch closes the files anyway.
+        """Roll by size and age.
+
+        Args:
+            part_size: Bytes with which a file is large enough.
+            rollover_interval: How long a file may be open, in ms.
+            inactivity_interval: How long a file may be open without a new record, in ms.
 
         Raises:
-            UnsupportedFeatureError: A value is not the default.
+            JobDefinitionError: A value is not positive.
         """
-        if (part_size, rollover_interval, inactivity_interval) != (_PART_SIZE, _ROLLOVER_MS, _ROLLOVER_MS):
-            raise UnsupportedFeatureError.not_yet(
-                "RollingPolicy.default_rolling_policy with its own sizes and intervals",
-                "leave the values out: every epoch's output is a file of its own",
-            )
-        return DefaultRollingPolicy()
+        return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
-        """Roll with every checkpoint, which is what headrace does."""
+        """Roll with every checkpoint; without checkpointing, with every epoch."""
         return OnCheckpointRollingPolicy()
 
 
@@ -94,10 +108,43 @@ class RollingPolicy:
 class DefaultRollingPolicy(RollingPolicy):
     """Roll by size and age."""
 
+    part_size: int = _PART_SIZE
+    rollover_interval: int = _ROLLOVER_MS
+    inactivity_interval: int = _ROLLOVER_MS
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value <= 0:
+                raise JobDefinitionError(
+                    f"RollingPolicy.default_rolling_policy: {name} must be positive; got {value}"
+                )
+
+    def is_full(self, size: int) -> bool:
+        """Whether a file of so many bytes is large enough."""
+        return size >= self.part_size
+
+    def is_over(self, created_ms: int, written_ms: int, now_ms: int) -> bool:
+        """Whether a file is old enough."""
+        return now_ms >= self.next_roll_ms(created_ms, written_ms)
+
+    def next_roll_ms(self, created_ms: int, written_ms: int) -> int:
+        """Return when such a file will be old enough."""
+        return min(created_ms + self.rollover_interval, written_ms + self.inactivity_interval)
+
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
     """Roll with every checkpoint."""
+
+    rolls_on_checkpoint = True
+
+    def is_full(self, size: int) -> bool:
+        """Never: a file is as large as a checkpoint's output."""
+        return False
+
+    def is_over(self, created_ms: int, written_ms: int, now_ms: int) -> bool:
+        """Never: no file is older than a checkpoint."""
+        return False
 
 
 class _MissingBuilderError(UnsupportedFeatureError, AttributeError):
@@ -115,9 +162,7 @@ class MissingBuilder:
 
 
 def _refuse_compaction() -> NoReturn:
-    raise UnsupportedFeatureError.not_yet(
-        "compaction in FileSink", "make epochs longer, or put small files together in a job of its own"
-    )
+    raise UnsupportedFeatureError.not_yet("compaction in FileSink", "give a RollingPolicy with larger parts")
 
 
 class FileCompactStrategy:

@@ -1,0 +1,206 @@
+"""The driver's half of `FileSink`: puts segments together and gives full parts their names.
+
+Publishing a part takes these steps. After a crash between any two of them, the same commit in a new process
+goes on from what it finds:
+
+    1  segments -> <first>.part.tmp, renamed to <first>.part     nothing is deleted yet
+    2  the segments are deleted                                  <first>.part is the only copy
+    3  <first>.part is renamed to the final name                 readers see it
+
+    <first>.part is there                  go on with 2
+    all segments are there                 begin with 1
+    neither                                it is published, though somebody may have taken it away since
+
+A part of one segment needs no copy: its segment is renamed to the final name. Readers may take finished files
+away at any time, for whether a part is published is told by what is staged and not by what is visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headrace.connectors.base import Committable, Committer, CommitterContext
+from headrace.connectors.file import _storage
+from headrace.connectors.file._parts import OpenParts, Part, aged, mergeable, merged, roll
+from headrace.connectors.file._paths import Location
+from headrace.connectors.file._policies import OutputFileConfig, RollingPolicy
+from headrace.connectors.file._writer import STAGING, staging_name
+from headrace.errors import ConnectorError
+
+#: Commits after which leftovers of failed attempts are looked for.
+_SWEEP_COMMITS = 256
+_MOST_LEVELS = 8
+
+
+class FileCommitter(Committer):
+    """Publishes part files."""
+
+    def __init__(
+        self,
+        base: Location,
+        config: OutputFileConfig,
+        rolling_policy: RollingPolicy,
+        *,
+        context: CommitterContext,
+        check_interval_ms: int,
+        can_append: bool,
+        clock: Callable[[], float],
+    ) -> None:
+        self._base = base
+        self._config = config
+        self._policy = rolling_policy
+        self._context = context
+        self._check_interval_ms = check_interval_ms
+        self._can_append = can_append
+        self._clock = clock
+        self._staging = base.child(STAGING)
+        self._own_name = staging_name(context.job_id, context.sink_id)
+        self._state = OpenParts()
+        #: Segments of the last commit: should it be repeated, they are not added again.
+        self._committed: frozenset[str] = frozenset()
+        #: Nothing has been committed yet: what should be open may have been published by another committer.
+        self._is_recovering = True
+        self._commits = 0
+        self._checked_ms = 0
+
+    # -- hooks -------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        self._state = OpenParts(self._state.parts, self._now_ms())
+        return self._state.encode()
+
+    def restore(self, state: bytes) -> None:
+        self._state = OpenParts.decode(state)
+
+    def commit(self, committables: Sequence[Committable]) -> None:
+        segments = [each.payload for each in committables if each.payload.path not in self._committed]
+        if committables and not segments:
+            return
+        now_ms = self._state.as_of_ms if self._state.as_of_ms is not None else self._now_ms()
+        plan = roll(self._state.parts, segments, self._policy, now_ms, can_append=self._can_append)
+        for part in plan.full:
+            self._publish(part)
+        still_open = dict(plan.still_open)
+        if self._is_recovering:
+            still_open = {key: part for key, part in still_open.items() if not self._is_finished(part)}
+        # All of the above must be done before any file is put together: a repeated commit starts from the
+        # segments that the snapshot and the committables name.
+        self._state = OpenParts({key: self._tidy(part) for key, part in still_open.items()})
+        self._is_recovering = False
+        if committables:
+            self._committed = frozenset(each.payload.path for each in committables)
+            self._commits += 1
+            if self._commits % _SWEEP_COMMITS == 0:
+                self._sweep(up_to_epoch=committables[-1].epoch)
+        self._checked_ms = self._now_ms()
+
+    def discard_after(self, epoch: int) -> None:
+        self._sweep(up_to_epoch=None)
+
+    def finish(self) -> None:
+        if self._is_recovering:
+            self.commit(())
+        parts = dict(self._state.parts)
+        while parts:
+            key, part = next(iter(parts.items()))
+            self._publish(part)
+            del parts[key]
+            self._state = OpenParts(dict(parts))
+
+    def next_commit_ms(self) -> int | None:
+        times = [self._policy.next_roll_ms(p.created_ms, p.written_ms) for p in self._state.parts.values()]
+        due = min((time for time in times if time is not None), default=None)
+        return None if due is None else max(due, self._checked_ms + self._check_interval_ms)
+
+    def close(self) -> None:
+        if not self._context.is_checkpointed:
+            # Every epoch is committed at once and nobody will come back for what is still open.
+            self.finish()
+            self._sweep(up_to_epoch=None)
+            _storage.remove_if_empty(self._staging.child(self._own_name))
+            _storage.remove_if_empty(self._staging)
+
+    # -- publishing --------------------------------------------------------------------------------------------
+
+    def _publish(self, part: Part) -> None:
+        """Make a part visible, from whatever an earlier try has left of it."""
+        ready = self._staging.child(part.ready_path)
+        target = self._target(part)
+        places = [self._staging.child(segment.path) for segment in part.segments]
+        leftovers = [self._staging.child(path) for segment in part.segments for path in segment.sources]
+        if not _storage.exists(ready):
+            if not all(map(_storage.exists, places)):
+                self._check_not_lost(part, target)
+                for place in (*places, *leftovers):
+                    _storage.delete(place)
+                return
+            if len(places) == 1 and not leftovers:
+                _storage.rename(places[0], target)
+                return
+            if len(places) == 1:
+                _storage.rename(places[0], ready)
+            else:
+                _storage.concatenate(places, ready)
+        for place in (*places, *leftovers):
+            _storage.delete(place)
+        _storage.rename(ready, target)
+
+    def _target(self, part: Part) -> Location:
+        first, config = part.first, self._config
+        name = f"{config.part_prefix}-{first.subtask}-{first.epoch}-{first.token}{config.part_suffix}"
+        return self._base.child(*filter(None, (first.bucket, name)))
+
+    def _is_finished(self, part: Part) -> bool:
+        """Whether a part that should be open has been published by `finish`, or by a later checkpoint."""
+        is_whole = all(_storage.exists(self._staging.child(segment.path)) for segment in part.segments)
+        if is_whole and not _storage.exists(self._staging.child(part.ready_path)):
+            return False
+        self._publish(part)
+        return True
+
+    def _check_not_lost(self, part: Part, target: Location) -> None:
+        """Segments are gone. Unless they were published, somebody has meddled."""
+        if _storage.exists(target):
+            return
+        directory = self._staging.child(part.first.path.partition("/")[0])
+        if not _storage.exists(directory):
+            raise ConnectorError(
+                f"FileSink: output of a completed checkpoint is lost: {directory} is gone, and {target} is "
+                "not there",
+                hint=f"nothing but the job may delete files in {STAGING}; restore from an older checkpoint or "
+                "savepoint to write the output again",
+                retryable=False,
+            )
+        stem = part.first.stem
+        later = [self._staging.child(f"{stem}.{level}") for level in range(1, _MOST_LEVELS)]
+        if part.first.level == 0 and any(map(_storage.exists, later)):
+            raise ConnectorError(
+                f"FileSink: the checkpoint is too old: its files below {directory} have been put together "
+                "with later ones since",
+                hint="restore from a newer checkpoint or a savepoint",
+                retryable=False,
+            )
+
+    # -- what stays open ---------------------------------------------------------------------------------------
+
+    def _tidy(self, part: Part) -> Part:
+        """Put small segments together, and drop what older ones were put together from."""
+        part, old = aged(part)
+        for path in old:
+            _storage.delete(self._staging.child(path))
+        while small := mergeable(part):
+            big = merged(small)
+            place = self._staging.child(big.path)
+            # Also if it is there: it may be of epochs that were run again since.
+            _storage.concatenate([self._staging.child(segment.path) for segment in small], place)
+            part = Part((*part.segments[: -len(small)], big))
+        return part
+
+    def _sweep(self, *, up_to_epoch: int | None) -> None:
+        """Delete what is staged and belongs to no open part."""
+        own = f"{self._own_name}/"
+        needed = {path.removeprefix(own) for path in self._state.paths() if path.startswith(own)}
+        _storage.sweep(self._staging.child(self._own_name), needed, up_to_epoch)
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)

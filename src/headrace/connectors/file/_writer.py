@@ -1,0 +1,127 @@
+"""The worker's half of `FileSink`: one epoch's records of one subtask, in a staged file a bucket."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from headrace.connectors.base import SinkWriter, WriterContext
+from headrace.connectors.file import _storage
+from headrace.connectors.file._buckets import BucketAssigner
+from headrace.connectors.file._formats import RowFormat
+from headrace.connectors.file._parts import Segment
+from headrace.connectors.file._paths import Location
+from headrace.connectors.file._policies import RollingPolicy
+from headrace.elements import Batch
+from headrace.errors import ConnectorError
+
+STAGING = ".staging"
+_TOKEN_DIGITS = 12
+
+
+def staging_name(job_id: str, sink_id: str) -> str:
+    """Return the directory, below `.staging`, of one sink in one job. Jobs may share a base path."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", f"{job_id or 'job'}-{sink_id or 'sink'}")
+
+
+@dataclass
+class _OpenSegment:
+    name: str
+    place: Location
+    stream: Any
+    opened_ms: int
+    written_ms: int = 0
+    size: int = 0
+
+
+class FileWriter(SinkWriter):
+    """Stages one epoch's records of one subtask."""
+
+    def __init__(
+        self,
+        base: Location,
+        format: RowFormat,
+        bucket_assigner: BucketAssigner,
+        rolling_policy: RollingPolicy,
+        *,
+        context: WriterContext,
+        clock: Callable[[], float],
+    ) -> None:
+        self._base = base
+        self._format = format
+        self._bucket_at = bucket_assigner.bucket_at
+        self._policy = rolling_policy
+        self._context = context
+        self._clock = clock
+        self._open: dict[str, _OpenSegment] = {}
+        #: Complete, in the order in which they were completed.
+        self._segments: list[Segment] = []
+        self._places: list[Location] = []
+
+    def write(self, value: Any, timestamp: int | None) -> None:
+        self._write([value])
+
+    def write_batch(self, batch: Batch) -> None:
+        if batch.values:
+            self._write(batch.values)
+
+    def _write(self, values: Sequence[Any]) -> None:
+        data = self._format.encode(values)
+        now = self._clock()
+        bucket = self._bucket_at(now).strip("/")
+        segment = self._open.get(bucket) or self._begin(bucket, int(now * 1000))
+        with _storage.blaming(segment.place, "write"):
+            segment.stream.write(data)
+        segment.size += len(data)
+        segment.written_ms = int(now * 1000)
+        if self._policy.is_full(segment.size):
+            # An epoch may be large: it fills as many files as it takes.
+            self._end(bucket)
+
+    def _begin(self, bucket: str, now_ms: int) -> _OpenSegment:
+        here = self._context
+        # The token makes the name unique among attempts, and later that of the finished file among runs.
+        token = uuid4().hex[:_TOKEN_DIGITS]
+        name = f"{staging_name(here.job_id, here.sink_id)}/{here.epoch}-{here.subtask}-{token}"
+        place = self._base.child(STAGING, name)
+        self._places.append(place)
+        segment = _OpenSegment(name, place, _storage.open_output(place), now_ms)
+        self._open[bucket] = segment
+        return segment
+
+    def _end(self, bucket: str) -> None:
+        done = self._open[bucket]
+        _storage.finish_output(done.place, done.stream)
+        del self._open[bucket]
+        self._segments.append(
+            Segment(
+                path=done.name,
+                bucket=bucket,
+                subtask=self._context.subtask,
+                epoch=self._context.epoch,
+                size=done.size,
+                opened_ms=done.opened_ms,
+                written_ms=done.written_ms,
+            )
+        )
+
+    def prepare_commit(self) -> Sequence[Segment]:
+        for bucket in list(self._open):
+            self._end(bucket)
+        return self._segments
+
+    def abort(self) -> None:
+        with suppress(ConnectorError):  # the disk may be full
+            self.close()
+        for place in self._places:
+            _storage.delete(place)
+
+    def close(self) -> None:
+        while self._open:
+            _, segment = self._open.popitem()
+            with _storage.blaming(segment.place, "write"):
+                segment.stream.close()

@@ -1,0 +1,176 @@
+"""`jdbc:` URLs, and SQLAlchemy's, as one thing; and how to speak of them without the password."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
+
+from headrace.errors import JobDefinitionError
+
+#: The driver that is used where the URL names none, by SQLAlchemy's name of the database.
+_DRIVERS = {
+    "postgresql": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mariadb+pymysql",
+    "sqlite": "sqlite",
+}
+_INSTALL = {"psycopg": "psycopg[binary]", "pymysql": "PyMySQL"}
+#: Properties of JDBC drivers that mean something to the Python driver, under its name for them.
+_PROPERTIES = {
+    "postgresql": {
+        "sslmode": "sslmode",
+        "sslrootcert": "sslrootcert",
+        "sslcert": "sslcert",
+        "sslkey": "sslkey",
+        "connectTimeout": "connect_timeout",
+        "ApplicationName": "application_name",
+        "options": "options",
+    },
+    "mysql": {"characterEncoding": "charset", "connectTimeout": "connect_timeout"},
+    "sqlite": {},
+}
+#: ... and such as change nothing here: how Java sends batches and sees time zones.
+_IGNORED = {
+    *("reWriteBatchedInserts", "rewriteBatchedStatements", "useUnicode", "serverTimezone", "autoReconnect"),
+    *("useSSL", "allowPublicKeyRetrieval", "zeroDateTimeBehavior", "prepareThreshold", "stringtype"),
+}
+_CHARSETS = {"utf-8": "utf8mb4", "utf8": "utf8mb4"}
+
+
+@dataclass(frozen=True)
+class DatabaseUrl:
+    """A URL for SQLAlchemy."""
+
+    #: With user and password.
+    text: str = field(repr=False)
+    #: With `***` in place of the password.
+    shown: str
+    #: What must not be seen, in all spellings.
+    secrets: tuple[str, ...] = field(repr=False)
+    #: `postgresql`, `mysql`, `mariadb`, `sqlite` or another of SQLAlchemy's.
+    dialect: str
+
+    @classmethod
+    def parse(cls, text: str, user: str | None, password: str | None) -> DatabaseUrl:
+        """Understand a URL.
+
+        Raises:
+            JobDefinitionError: It is none, or of a database that is not known.
+        """
+        if text.startswith("jdbc:"):
+            name, _, rest = text.removeprefix("jdbc:").partition(":")
+            if name == "sqlite":
+                return cls._sqlite(rest)
+            if name not in _DRIVERS or not rest.startswith("//"):
+                raise JobDefinitionError(
+                    f"JdbcConnectionOptions: cannot use a URL that begins with jdbc:{_word(name)}:",
+                    hint="known are jdbc:postgresql://, jdbc:mysql://, jdbc:mariadb:// and jdbc:sqlite:; for "
+                    "other databases give SQLAlchemy's URL",
+                )
+            return cls._from_jdbc(name, f"{name}:{rest}", user, password)
+        return cls._from_sqlalchemy(text, user, password)
+
+    @classmethod
+    def _sqlite(cls, path: str) -> DatabaseUrl:
+        path, mark, query = path.removeprefix("file:").partition("?")
+        if path in {"", ":memory:"}:
+            raise JobDefinitionError(
+                "JdbcConnectionOptions: a database in memory belongs to one process, and a job has several",
+                hint="give a file, for instance jdbc:sqlite:/data/shop.db",
+            )
+        text = f"sqlite:///{os.path.abspath(path)}{mark}{query}"
+        return cls(text, text, (), "sqlite")
+
+    @classmethod
+    def _from_jdbc(cls, name: str, text: str, user: str | None, password: str | None) -> DatabaseUrl:
+        uri = urlsplit(text)
+        known = _PROPERTIES["mysql" if name == "mariadb" else name]
+        query = []
+        for key, value in parse_qsl(uri.query, keep_blank_values=True):
+            if key == "user":
+                user = user or value
+            elif key == "password":
+                password = password or value
+            elif key == "currentSchema" and name == "postgresql":
+                query.append(("options", f"-csearch_path={value}"))
+            elif key in known:
+                spelled = _CHARSETS.get(value.lower(), value) if key == "characterEncoding" else value
+                query.append((known[key], spelled))
+            elif key not in _IGNORED:
+                raise JobDefinitionError(
+                    f"JdbcConnectionOptions: the property {_word(key)!r} of the URL is not known here",
+                    hint=f"known are user, password, {', '.join(sorted(known))}; for others give SQLAlchemy's URL",
+                )
+        host = uri.netloc.rpartition("@")[2]
+        user = user or (unquote(uri.username) if uri.username else None)
+        password = password or (unquote(uri.password) if uri.password else None)
+        return cls._build(_DRIVERS[name], user, password, host, uri.path, query)
+
+    @classmethod
+    def _from_sqlalchemy(cls, text: str, user: str | None, password: str | None) -> DatabaseUrl:
+        scheme, mark, rest = text.partition("://")
+        if not mark or not scheme.replace("+", "").replace("_", "").isalnum():
+            raise JobDefinitionError(
+                "JdbcConnectionOptions: the URL is neither one of JDBC nor one of SQLAlchemy",
+                hint="for instance jdbc:postgresql://host/db or postgresql+psycopg://host/db",
+            )
+        if scheme.partition("+")[0] == "sqlite":
+            return cls._sqlite(rest.removeprefix("/"))
+        uri = urlsplit(f"db://{rest}")
+        host = uri.netloc.rpartition("@")[2]
+        user = user or (unquote(uri.username) if uri.username else None)
+        password = password or (unquote(uri.password) if uri.password else None)
+        query = parse_qsl(uri.query, keep_blank_values=True)
+        return cls._build(_DRIVERS.get(scheme, scheme), user, password, host, uri.path, query)
+
+    @classmethod
+    def _build(
+        cls,
+        scheme: str,
+        user: str | None,
+        password: str | None,
+        host: str,
+        path: str,
+        query: list[tuple[str, str]],
+    ) -> DatabaseUrl:
+        try:
+            urlsplit(f"//{host}").port  # noqa: B018 - raises
+        except ValueError:
+            # Not chained: what stands in the place of a port may be a piece of a password.
+            raise JobDefinitionError(
+                "JdbcConnectionOptions: what follows the host in the URL is no port",
+                hint="write host or host:port; give user and password with with_user_name and with_password, or "
+                "escape what is special in them (@ is %40, / is %2F)",
+            ) from None
+        tail = host + path
+        if query:
+            tail += "?" + "&".join(f"{key}={quote_plus(value)}" for key, value in query)
+        name = quote(user, safe="") if user else ""
+        secret = quote(password, safe="") if password else ""
+        given = f"{name}:{secret}@" if secret else f"{name}@" if name else ""
+        shown = f"{name}:***@" if secret else given
+        spellings = (password, secret, quote_plus(password)) if password else ()
+        return cls(
+            text=f"{scheme}://{given}{tail}",
+            shown=f"{scheme}://{shown}{tail}",
+            secrets=tuple(dict.fromkeys(filter(None, spellings))),
+            dialect=scheme.partition("+")[0],
+        )
+
+    def scrub(self, text: str) -> str:
+        """Return a text in which the password does not appear."""
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+    @property
+    def driver_package(self) -> str:
+        """What to install for this database."""
+        driver = self.text.partition("://")[0].partition("+")[2]
+        return _INSTALL.get(driver, driver or "its driver")
+
+
+def _word(text: str) -> str:
+    """Return a text for a message if it can be no secret: a mistyped URL may have a password anywhere."""
+    return text if text.isidentifier() and len(text) <= 40 else "..."

@@ -1,0 +1,288 @@
+"""`WriteAheadSink`: records wait in staged files until their checkpoint is complete, then you publish them.
+
+    worker   WriteAheadSink.convert(record) ... -> in the report, or in a staged file if it is large
+    driver   Publisher.publish(StagedRecords)   -> records and marker in one transaction -> the file is deleted
+
+For systems that can write records and a marker in one transaction: databases, tables with snapshots. What
+can prepare a transaction in one process and commit it in another wants `TwoPhaseCommitSink`.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from headrace.connectors.base import (
+    Committable,
+    Committer,
+    CommitterContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
+from headrace.connectors.file import _storage
+from headrace.connectors.file._paths import Location, locate
+from headrace.connectors.file._writer import staging_name
+from headrace.elements import Batch
+from headrace.errors import ConnectorError, UserFunctionError
+
+#: Records of an epoch that take more than this are staged in a file and do not travel with the report.
+_INLINE_BYTES = 64 << 10
+#: Commits after which leftovers of failed attempts are looked for.
+_SWEEP_COMMITS = 256
+
+
+@dataclass(frozen=True)
+class StagedRecords:
+    """What one subtask wrote in one epoch. Iterating reads it; only do so if the marker is not there yet."""
+
+    #: Unique, and the same whenever these records are published: keep it with them.
+    marker: str
+    subtask: int
+    epoch: int
+    count: int
+    #: The records, if they are few ...
+    inline: bytes | None
+    #: ... or the file they are in.
+    place: Location | None
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self.batches():
+            yield from batch
+
+    def batches(self) -> Iterator[list[Any]]:
+        """Yield the records in lists, in order.
+
+        Raises:
+            ConnectorError: The staged file is gone, or cannot be read.
+        """
+        if self.place is None:
+            yield from _read_batches(io.BytesIO(self.inline or b""))
+            return
+        with _storage.blaming(self.place, "read"):
+            if not _storage.exists(self.place):
+                raise ConnectorError(
+                    f"output of a completed checkpoint is lost: {self.place} is gone, and its marker "
+                    f"{self.marker} is not there",
+                    hint="nothing but the job may delete staged files; restore from an older checkpoint or "
+                    "savepoint to write the output again",
+                    retryable=False,
+                )
+            with self.place.file_system.open_input_stream(self.place.path) as stream:
+                yield from _read_batches(stream)
+
+
+def _read_batches(stream: Any) -> Iterator[list[Any]]:
+    while size := stream.read(8):
+        yield pickle.loads(stream.read(int.from_bytes(size, "big")))
+
+
+class Publisher(ABC):
+    """The driver's half of a write-ahead sink: has the connection, writes records and markers."""
+
+    @abstractmethod
+    def publish(self, records: StagedRecords) -> None:
+        """Write the records and their marker in one transaction; do nothing if the marker is there."""
+
+    def publish_all(self, staged: Sequence[StagedRecords]) -> None:
+        """Publish all of a checkpoint. Override it to put several into one transaction."""
+        for records in staged:
+            self.publish(records)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+
+class WriteAheadSink(Sink):
+    """A sink that publishes from the driver, with markers. Subclass it as a frozen dataclass.
+
+    Records are visible with the checkpoint that covers them, each exactly once: after a failure they are
+    published again, and `Publisher.publish` sees by the marker that it has been done.
+
+    Example:
+        This one writes to SQLite.
+
+        >>> import sqlite3, tempfile
+        >>> class WordsPublisher(Publisher):
+        ...     def __init__(self, path):
+        ...         self.database = sqlite3.connect(path)
+        ...         self.database.execute("CREATE TABLE IF NOT EXISTS words (word TEXT)")
+        ...         self.database.execute("CREATE TABLE IF NOT EXISTS markers (marker TEXT PRIMARY KEY)")
+        ...     def publish(self, records):
+        ...         with self.database:
+        ...             known = "SELECT 1 FROM markers WHERE marker = ?"
+        ...             if self.database.execute(known, (records.marker,)).fetchone() is None:
+        ...                 self.database.execute("INSERT INTO markers VALUES (?)", (records.marker,))
+        ...                 self.database.executemany("INSERT INTO words VALUES (?)", records)
+        ...     def close(self):
+        ...         self.database.close()
+        >>> @dataclass(frozen=True)
+        ... class WordsSink(WriteAheadSink):
+        ...     path: str
+        ...     def convert(self, value):
+        ...         return (str(value),)
+        ...     def create_publisher(self, context):
+        ...         return WordsPublisher(self.path)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sink = WordsSink(f"{folder}/words.db")
+        ...     writer = sink.create_writer(WriterContext(subtask=0, parallelism=1, epoch=7, attempt_id="a"))
+        ...     writer.write("to", None)
+        ...     staged = [Committable(0, 7, payload) for payload in writer.prepare_commit()]
+        ...     committer = sink.create_committer()
+        ...     committer.commit(staged)
+        ...     committer.commit(staged)
+        ...     print(committer._publisher.database.execute("SELECT * FROM words").fetchall())
+        ...     committer.close()
+        [('to',)]
+    """
+
+    @abstractmethod
+    def create_publisher(self, context: CommitterContext) -> Publisher:
+        """Make the driver's half. Called once in the life of a driver."""
+
+    def convert(self, value: Any) -> Any:
+        """Turn a record into what the publisher writes. Called in the workers, so do what is dear here."""
+        return value
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """Make the worker's half."""
+        return _Writer(self, context)
+
+    def create_committer(self, context: CommitterContext | None = None) -> Committer:
+        """Make the driver's half."""
+        context = context or CommitterContext()
+        return _Committer(self.create_publisher(context), context)
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """The committable. The file is named relative to the staging directory of the job it was written in."""
+
+    marker: str
+    count: int
+    inline: bytes | None
+    place: Location | None
+
+
+class _Writer(SinkWriter):
+    def __init__(self, sink: WriteAheadSink, context: WriterContext) -> None:
+        self._convert = sink.convert
+        self._context = context
+        self._marker = uuid4().hex
+        self._count = 0
+        #: What is written goes here until it is large.
+        self._buffer = io.BytesIO()
+        self._place: Location | None = None
+        self._stream: Any = None
+
+    def write(self, value: Any, timestamp: int | None) -> None:
+        self.write_batch(Batch([value]))
+
+    def write_batch(self, batch: Batch) -> None:
+        if not batch.values:
+            return
+        value = None
+        try:
+            rows = []
+            for value in batch.values:
+                rows.append(self._convert(value))
+        except UserFunctionError:
+            raise
+        except Exception as error:
+            raise UserFunctionError.from_exception(error, record=value) from error
+        data = pickle.dumps(rows, protocol=5)
+        self._count += len(rows)
+        self._put(len(data).to_bytes(8, "big") + data)
+
+    def _put(self, data: bytes) -> None:
+        if self._stream is None:
+            self._buffer.write(data)
+            if self._buffer.tell() <= _INLINE_BYTES or not self._context.staging_dir:
+                return
+            self._place = self._new_place()
+            self._stream = _storage.open_output(self._place)
+            data = self._buffer.getvalue()
+            self._buffer = io.BytesIO()
+        assert self._place is not None
+        with _storage.blaming(self._place, "write"):
+            self._stream.write(data)
+
+    def _new_place(self) -> Location:
+        here = self._context
+        directory = locate(here.staging_dir, who="sink").child(staging_name(here.job_id, here.sink_id))
+        return directory.child(f"{here.epoch}-{here.subtask}-{self._marker}")
+
+    def prepare_commit(self) -> Sequence[_Staged]:
+        if not self._count:
+            return ()
+        if self._stream is None:
+            return [_Staged(self._marker, self._count, self._buffer.getvalue(), None)]
+        assert self._place is not None
+        _storage.finish_output(self._place, self._stream)
+        self._stream = None
+        return [_Staged(self._marker, self._count, None, self._place)]
+
+    def abort(self) -> None:
+        with suppress(ConnectorError):  # the disk may be full
+            self.close()
+        if self._place is not None:
+            _storage.delete(self._place)
+
+    def close(self) -> None:
+        if self._stream is not None:
+            stream, self._stream = self._stream, None
+            assert self._place is not None
+            with _storage.blaming(self._place, "write"):
+                stream.close()
+
+
+class _Committer(Committer):
+    def __init__(self, publisher: Publisher, context: CommitterContext) -> None:
+        self._publisher = publisher
+        self._is_checkpointed = context.is_checkpointed
+        self._commits = 0
+        self._directory = (
+            locate(context.staging_dir, who="sink").child(staging_name(context.job_id, context.sink_id))
+            if context.staging_dir
+            else None
+        )
+
+    def commit(self, committables: Sequence[Committable]) -> None:
+        staged = [
+            StagedRecords(
+                marker=each.payload.marker,
+                subtask=each.subtask,
+                epoch=each.epoch,
+                count=each.payload.count,
+                inline=each.payload.inline,
+                place=each.payload.place,
+            )
+            for each in committables
+        ]
+        if not staged:
+            return
+        self._publisher.publish_all(staged)
+        # Only now: until the markers are there, these are the only copy.
+        for records in staged:
+            if records.place is not None:
+                _storage.delete(records.place)
+        self._commits += 1
+        if self._directory is not None and self._commits % _SWEEP_COMMITS == 0:
+            _storage.sweep(self._directory, frozenset(), staged[-1].epoch)
+
+    def discard_after(self, epoch: int) -> None:
+        if self._directory is not None:
+            # All of the checkpoint has been published: nothing that is there will be.
+            _storage.sweep(self._directory, frozenset())
+
+    def close(self) -> None:
+        self._publisher.close()
+        if self._directory is not None and not self._is_checkpointed:
+            _storage.sweep(self._directory, frozenset())
+            _storage.remove_if_empty(self._directory)

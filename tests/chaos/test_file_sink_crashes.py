@@ -1,0 +1,170 @@
+"""FileSink: whatever is killed, and wherever, every line is in the finished files once."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.common.serialization import Encoder
+from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy, _committer, _parts, _storage
+from headrace.errors import ConnectorError
+from tests.chaos.sink_faults import Crash, Fuse, crash_everywhere, new_committer, run_driver, write_epoch
+
+pytestmark = pytest.mark.chaos
+
+
+def sink_of(base: Path, policy: RollingPolicy) -> FileSink:
+    builder = FileSink.for_row_format(str(base), Encoder.simple_string_encoder())
+    plain = BucketAssigner.base_path_bucket_assigner()
+    return builder.with_bucket_assigner(plain).with_rolling_policy(policy).build()
+
+
+def lines(base: Path) -> list[str]:
+    return [line for path in base.glob("part-*") for line in path.read_text().splitlines()]
+
+
+# --- killed processes -----------------------------------------------------------------------------
+
+
+def hook_system_calls(fuse: Fuse) -> None:
+    for name in ("replace", "unlink", "fsync", "makedirs", "rmdir"):
+        fuse.wrap(os, name)
+    for name in ("append", "open_output"):
+        fuse.wrap(_storage, name)
+
+
+def kill_at_every_step(root: Path) -> int:
+    """Three checkpoints; the process is killed in the commit of the second, and in the finish behind it."""
+    _parts.MERGE_FACTOR = 2
+    _parts.mergeable.__defaults__ = (2,)
+    policy = RollingPolicy.default_rolling_policy(part_size=40)
+
+    def prepare(steps: int) -> dict[str, Any]:
+        base = root / str(steps)
+        sink = sink_of(base, policy)
+        committer = new_committer(sink)
+        first = [c for n in (1, 2, 3) for c in write_epoch(sink, n, [[f"a{n}"], [f"first {n}"]])]
+        committer.snapshot()
+        committer.commit(first)
+        state = committer.snapshot()
+        second = write_epoch(sink, 4, [["a4"], ["fills the file of this subtask"], ["x" * 50]])
+        second += write_epoch(sink, 5, [["a5"], ["begins another"]])
+        write_epoch(sink, 6, [["never committed"], ["nor this"]])
+        return {"base": base, "sink": sink, "state": state, "second": second, "committer": committer}
+
+    def commit(prepared: dict[str, Any]) -> None:
+        prepared["committer"].commit(prepared["second"])
+        prepared["committer"].finish()
+
+    def recover(prepared: dict[str, Any]) -> None:
+        committer = new_committer(prepared["sink"])
+        committer.restore(prepared["state"])
+        committer.commit(prepared["second"])
+        committer.discard_after(5)
+        # The job goes on from there: a file that `finish` has published is not the one that grows.
+        state = committer.snapshot()
+        committer.commit(write_epoch(prepared["sink"], 6, [["after"], ["after, too"]]))
+        assert state
+        committer.finish()
+
+    def check(prepared: dict[str, Any]) -> None:
+        expected = ["a1", "a2", "a3", "a4", "a5", "first 1", "first 2", "first 3", "begins another", "x" * 50]
+        expected += ["fills the file of this subtask", "after", "after, too"]
+        assert Counter(lines(prepared["base"])) == Counter(expected)
+        staged = [path for path in (prepared["base"] / ".staging").rglob("*") if path.is_file()]
+        assert staged == [], staged
+
+    return crash_everywhere(prepare, commit, recover, check, hook_system_calls)
+
+
+def test_a_process_killed_before_any_system_call_of_a_commit_does_no_harm(tmp_path):
+    # In a process of its own, without threads, which forks those that are killed.
+    program = f"from {__name__} import *; print('steps', kill_at_every_step(Path({str(tmp_path)!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) > 20
+
+
+# --- random faults --------------------------------------------------------------------------------
+
+
+class Faults:
+    """Makes steps of the driver and of its file operations fail, from a seed."""
+
+    def __init__(self, rng: random.Random, rate: float) -> None:
+        self.rng = rng
+        self.rate = rate
+        self.is_dead = False
+
+    def burn(self, name: str) -> None:
+        if self.is_dead:
+            raise Crash(name)
+        if self.rng.random() < self.rate:
+            if self.rng.random() < 0.3:
+                raise OSError(28, f"no space left (injected before {name})")
+            self.is_dead = True
+            raise Crash(name)
+
+    def maybe_crash(self, name: str) -> None:
+        try:
+            self.burn(name)
+        except OSError as error:
+            raise ConnectorError(str(error)) from error
+
+    def restart(self) -> None:
+        self.is_dead = False
+
+
+@pytest.fixture
+def small_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_parts.mergeable, "__defaults__", (3,))
+    monkeypatch.setattr(_committer, "_SWEEP_COMMITS", 5)
+
+
+POLICIES = [
+    RollingPolicy.on_checkpoint_rolling_policy(),
+    RollingPolicy.default_rolling_policy(part_size=200),
+    RollingPolicy.default_rolling_policy(part_size=1500),
+    RollingPolicy.default_rolling_policy(rollover_interval=3),
+]
+
+
+# A driver that is gone does not close its files.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("small_merges")
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("damage_rate", [0.0, 0.3])
+def test_random_faults_between_all_steps(tmp_path, seed, damage_rate):
+    rng = random.Random(seed)
+    faults = Faults(rng, rng.choice([0.005, 0.02, 0.05]))
+    sink = sink_of(tmp_path, POLICIES[seed % len(POLICIES)])
+    records = [f"record {number}" for number in range(rng.choice([50, 300]))]
+    undo = [Fuse(faults.burn).wrap(os, name) for name in ("replace", "unlink", "fsync", "makedirs")]
+    undo.append(Fuse(faults.burn).wrap(_storage, "append"))
+    try:
+        crashes = run_driver(sink, records, rng, faults.maybe_crash, faults.restart, damage_rate=damage_rate)
+    finally:
+        for each in undo:
+            each()
+
+    found = Counter(lines(tmp_path))
+    if damage_rate:
+        # What was published after the checkpoint that is gone comes again; nothing is lost.
+        assert found >= Counter(records), f"after {crashes} crashes"
+    else:
+        assert found == Counter(records), f"after {crashes} crashes"

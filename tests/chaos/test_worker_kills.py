@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,18 @@ class Tally(KeyedProcessFunction):
 
 
 @pytest.mark.parametrize(
-    "seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 23))]
+    ("seed", "backend"),
+    [
+        (1, "hashmap"),
+        (2, "rocksdb"),
+        *(
+            pytest.param(seed, backend, marks=pytest.mark.slow)
+            for seed, backend in zip(range(3, 23), cycle(["hashmap", "rocksdb"]), strict=False)
+        ),
+    ],
 )
 def test_results_are_exactly_right_wherever_workers_die(
-    env: EnvironmentFactory, tmp_path: Path, seed: int
+    env: EnvironmentFactory, tmp_path: Path, seed: int, backend: str
 ) -> None:
     chance = random.Random(seed)
     victims = chance.sample(range(RECORDS), KILLS)
@@ -76,7 +85,11 @@ def test_results_are_exactly_right_wherever_workers_die(
     environment = env(
         2,
         max_records=RECORDS // EPOCHS,
-        options={"headrace.state.compaction.max-changes": 3, "headrace.exchange.buffer-records": 3},
+        options={
+            "state.backend.type": backend,
+            "headrace.state.compaction.max-changes": 3,
+            "headrace.exchange.buffer-records": 3,
+        },
     )
     numbers = environment.from_collection(list(range(RECORDS))).map(before).set_parallelism(1)
     tallied = numbers.key_by(lambda n: n % KEYS).process(Tally()).map(beside)

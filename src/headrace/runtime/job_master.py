@@ -1,98 +1,95 @@
-"""JobMaster: runs one job, epoch after epoch.
+"""JobMaster: takes one job from its start to its end, through failures, restarts and changes of parallelism.
 
-    plan slices -> write them down -> run the epoch (one Spark job) -> take over state and positions
-         ^                                                              -> write it down -> commit sinks --+
-         +-------------------------------------------------------------------------------------------------+
+    start -> run -> FINISHED            a run is a row of epochs: see `JobRun`
+      ^       |
+      |       +-- fails -> restart strategy: wait, then a new run from the last completed checkpoint; or FAILED
+      +-------+-- rescaled -> a new run with other parallelism, from where the last one stands
 
-It owns the job's execution graph, source coordinators and state handles. What runs an epoch is behind `EpochRunner`,
-so the same master drives Spark and the test kit.
+It owns the job's execution graph, decides which run there is, and has what it staged published. What runs an epoch is
+behind `EpochRunner`, so the same master drives Spark and the test kit.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 from uuid import uuid4
 
 from headrace.common.job_status import JobStatus
-from headrace.connectors.base import Committable, Committer
-from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
+from headrace.connectors.base import Committer
 from headrace.errors import (
+    ConfigurationError,
     HeadraceError,
+    InvariantViolation,
     JobCancelledError,
+    JobDefinitionError,
     JobExecutionError,
-    TaskLostError,
+    LeadershipError,
+    StateMigrationError,
+    UnsupportedFeatureError,
     UserFunctionError,
 )
 from headrace.graph.execution_graph import ExecutionState, build_execution_graph
 from headrace.graph.job_graph import JobGraph, OperatorNode
-from headrace.operators.io import SinkOperator, SourceOperator
-from headrace.runtime.epoch_log import EpochLog
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+from headrace.graph.rescaling import with_parallelism
+from headrace.runtime.adaptive_scheduler import AdaptiveScheduler, AdaptiveSettings
+from headrace.runtime.back_pressure import TimeShares, time_shares, work_time
+from headrace.runtime.checkpoint.settings import CheckpointSettings
+from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
+from headrace.runtime.checkpointing import Checkpointing
+from headrace.runtime.failure_history import FailureHistory
+from headrace.runtime.job_run import EpochRunner, EpochSummary, JobRun, RunSettings
+from headrace.runtime.messages import SubtaskId
 from headrace.runtime.pacing import EpochPacer, PacingSettings
-from headrace.runtime.source_coordinator import SourceCoordinator
-from headrace.runtime.state_registry import Compaction, StateRegistry
-from headrace.runtime.watermark_alignment import WatermarkAlignment
-from headrace.state.files import delete_files, join_path
+from headrace.runtime.restart import NoRestart, RestartStrategy
+from headrace.runtime.restore import RestoreReport, StartingPoint, starting_point
+from headrace.runtime.sink_coordinator import SinkCoordinator
 
 _log = logging.getLogger(__name__)
 
 #: An idle job asks its sources after one, two, ... at most this many poll intervals.
 _MOST_PATIENCE = 5
 _LEAST_DELAY_S = 0.001
+#: How long to wait between looks at a snapshot that is being written, s.
+_WRITING_POLL_S = 0.01
+#: What a restart cannot mend.
+_FATAL = (
+    ConfigurationError,
+    JobDefinitionError,
+    UnsupportedFeatureError,
+    InvariantViolation,
+    LeadershipError,
+    StateMigrationError,
+)
 
-
-class EpochRunner(Protocol):
-    """Runs epochs somewhere: on Spark, or in this process for tests."""
-
-    def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
-        """Run every subtask once and return their reports.
-
-        Raises:
-            TaskLostError: When a worker or host went away; the epoch may be run again.
-            JobExecutionError: When the job cannot go on.
-        """
-
-    def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
-        """Merge state files in the background and return their sizes."""
-
-    def cancel(self) -> None:
-        """Interrupt the running epoch; safe to call from another thread, and when none runs."""
-
-    def close(self) -> None:
-        """Let go of what was set up for the job."""
+T = TypeVar("T")
+#: Makes what runs the epochs of a job under a lineage.
+MakeRunner = Callable[[JobGraph, str], EpochRunner]
 
 
 @dataclass(frozen=True)
 class JobMasterSettings:
     """The options the master itself reads."""
 
-    #: Names this run: state of different runs never mixes.
-    lineage: str
-    state_dir: str
+    #: Where the job keeps state and checkpoints, each job below its own id.
+    directory: str
     pacing: PacingSettings
     idle_poll_s: float = 0.01
     epoch_retries: int = 3
     max_changes: int = 16
-
-
-@dataclass(frozen=True)
-class EpochSummary:
-    """What a watcher sees of a completed epoch."""
-
-    epoch: int
-    #: Records that sources read.
-    records: int
-    duration_s: float
-    #: The lowest watermark of all subtasks; None when the job has no event time.
-    watermark: int | None
-    reports: Sequence[SubtaskReport] = field(repr=False)
+    checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
+    restart: RestartStrategy = field(default_factory=NoRestart)
+    #: Set if the parallelism follows the slots.
+    adaptive: AdaptiveSettings | None = None
+    #: Failures that are remembered.
+    failure_history_size: int = 16
 
 
 @dataclass
@@ -102,48 +99,113 @@ class JobProgress:
     epochs: int = 0
     records: int = 0
     watermark: int | None = None
+    #: How often the job was started again after a failure.
+    restarts: int = 0
+    #: How often its parallelism was changed.
+    rescales: int = 0
+
+
+@dataclass(frozen=True)
+class _Rescaling:
+    """Somebody wants another parallelism."""
+
+    parallelism: Mapping[str, int]
+    future: Future[None] = field(default_factory=Future)
+
+    def refuse(self, error: BaseException) -> None:
+        """Say why it is not done, unless nobody wants to know any more."""
+        if self.future.running() or self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
 
 
 class JobMaster:
-    """Drives one job from its first epoch to its end."""
+    """Drives one job from its first epoch to its end.
+
+    Args:
+        job: The job.
+        make_runner: Makes what runs epochs; called for every run.
+        settings: The options.
+        on_epoch: Called after every epoch.
+        now_ms: The clock.
+        ensure_leader: Raises if another master has taken the job over.
+        leader: The fencing token of this master: higher than that of all before it; 0 without high availability.
+        timer: Measures how long things take, in seconds.
+        slots: Says how many subtasks can run side by side; asked only for adaptive jobs.
+    """
 
     def __init__(
         self,
         job: JobGraph,
-        runner: EpochRunner,
+        make_runner: MakeRunner,
         settings: JobMasterSettings,
         *,
         on_epoch: Callable[[EpochSummary], None] | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        ensure_leader: Callable[[], None] = lambda: None,
+        leader: int = 0,
+        timer: Callable[[], float] = time.perf_counter,
+        slots: Callable[[], int] = lambda: 1,
     ) -> None:
+        self._slots = slots
+        self._adaptive: AdaptiveScheduler | None = None
+        if settings.adaptive is not None:
+            self._adaptive = AdaptiveScheduler(settings.adaptive, job)
+            job = with_parallelism(job, self._adaptive.at_start(slots(), now_ms()))
         self.job = job
         self.progress = JobProgress()
-        self._runner = runner
+        #: What of a savepoint found its operator; None for a job that started empty.
+        self.restore_report: RestoreReport | None = None
+        #: Why the job failed, also where it started again.
+        self.failures = FailureHistory(settings.failure_history_size)
+        self._make_runner = make_runner
         self._settings = settings
         self._on_epoch = on_epoch
         self._now_ms = now_ms
+        self._ensure_leader = ensure_leader
+        self._timer = timer
+        #: Where the time starts that the next epoch's subtasks are asked about.
+        self._shares_since = timer()
+        #: How long output was published since then, by the operator id of the sink.
+        self._publishing_s: dict[str, float] = {}
         self.execution = build_execution_graph(job, now_ms())
-        self._coordinators = dict(self._make_coordinators())
-        self._sinks = {
-            node.operator_id: node
-            for vertex in job.vertices
-            for node in vertex.operators
-            if isinstance(node.declaration, SinkOperator)
-        }
-        self._alignment = WatermarkAlignment(job)
-        self._committers = dict(self._make_committers())
-        self._state = StateRegistry(settings.lineage, settings.max_changes)
-        self._log = EpochLog(join_path(settings.state_dir, "epochs"))
+        self._directory = CheckpointDirectory(settings.directory, job.job_id, leader)
         self._pacer = EpochPacer(settings.pacing)
-        self._ended: set[SubtaskId] = set()
-        #: When each subtask next wants to be woken by the clock.
-        self._timers: dict[SubtaskId, int] = {}
-        self._epoch = 0
-        self._compaction: tuple[Sequence[Compaction], Future[list[int]]] | None = None
+        self._restart = settings.restart.build()
+        self._random = random.Random(job.job_id)
         self._cancelled = threading.Event()
+        #: Why the job is another's now.
+        self._stepped_down: LeadershipError | None = None
+        #: Set when somebody asks for something while the master may be asleep.
+        self._wake = threading.Event()
+        self._rescaling: _Rescaling | None = None
+        self._is_drained = False
+        #: Whether the run and the sinks at hand have been let go of.
+        self._is_closed = False
         #: Guards the job's status: `cancel` comes from another thread.
         self._status_lock = threading.Lock()
         self._shown_warnings: set[str] = set()
+        if settings.checkpoints.is_enabled:
+            self._directory.ensure_writable()
+        self._checkpointing = Checkpointing(
+            job.name, self._directory, settings.checkpoints, ensure_leader=ensure_leader, now_ms=now_ms
+        )
+        self._start = self._checkpointing.find_start()
+        self._sinks, self._run = self._begin_run(self._start)
+
+    @property
+    def settings(self) -> JobMasterSettings:
+        """The options the master was given."""
+        return self._settings
+
+    @property
+    def checkpoints(self) -> Checkpointing:
+        """The job's checkpoints."""
+        return self._checkpointing
+
+    @property
+    def restored_from(self) -> str | None:
+        """The directory of the checkpoint or savepoint that the job started from."""
+        return None if self._start is None else self._start.path
 
     # -- life --------------------------------------------------------------------------------------------------
 
@@ -154,42 +216,130 @@ class JobMaster:
             JobCancelledError: After `cancel`.
             HeadraceError: The reason the job failed.
         """
-        self._enter(JobStatus.RUNNING)
+        status = JobStatus.FAILED
         try:
-            self._deploy()
-            idle_polls = 0
-            while len(self._ended) < self._subtask_count():
-                self._check_not_cancelled()
-                plan = self._plan_epoch()
-                if plan is None:
-                    idle_polls += 1
-                    self._cancelled.wait(self._idle_delay(idle_polls))
-                else:
-                    idle_polls = 0
-                    self._run_epoch(plan)
-            with self._status_lock:
-                self._check_not_cancelled()
-                self.execution.set_job_status(JobStatus.FINISHED, self._now_ms())
+            while not self._run_once():
+                pass
+            status = JobStatus.FINISHED
         except JobCancelledError:
+            status = JobStatus.CANCELED
             self._end_all(ExecutionState.CANCELED)
             self._enter(JobStatus.CANCELLING, JobStatus.CANCELED)
+            raise
+        except LeadershipError:
+            status = JobStatus.SUSPENDED
+            self._end_all(ExecutionState.CANCELED)
+            self._enter(JobStatus.SUSPENDED)
             raise
         except BaseException as error:
             self._end_all(ExecutionState.FAILED, error)
             self._enter(JobStatus.FAILING, JobStatus.FAILED, cause=error)
             raise
         finally:
-            self._close()
+            self._close(status)
 
-    def cancel(self) -> None:
-        """Ask the job to stop; returns at once."""
+    def _run_once(self) -> bool:
+        """Run until the job is over, and return True; or until it has failed and is to start again."""
+        try:
+            self._enter(JobStatus.RUNNING)
+            self._deploy()
+            self._checkpointing.running(self._run)
+            self._run_epochs()
+        except JobCancelledError:
+            raise
+        except Exception as error:
+            self._check_not_cancelled()
+            self.failures.add(error, self._now_ms())
+            delay_ms = self._delay_before_restart(error)
+            if delay_ms is None:
+                raise
+            self._restart_after(delay_ms, error)
+            return False
+        return True
+
+    def _run_epochs(self) -> None:
+        idle_polls = 0
+        is_stopped = self._checkpointing.has_ended
+        if is_stopped:
+            _log.info("job '%s' is over already: it is tidied up, and not run again", self.job.name)
+        while not (is_stopped or self._run.has_ended):
+            self._wake.clear()  # first: whoever asks for something from here on is heard before the next sleep
+            self._check_not_cancelled()
+            self._ensure_leader()
+            self._follow_requests()
+            started = self._timer()
+            published_s = 0.0
+            summary = None
+            plan = self._run.plan()
+            if plan is None:
+                idle_polls += 1
+                self._sinks.commit_in_time(self._now_ms())
+            else:
+                idle_polls = 0
+                summary = self._run.run(plan, self._check_not_cancelled)
+                published_s += self._finish_epoch(summary)
+            is_stopped = self._checkpointing.after_epoch(
+                self._run, self._sinks, is_drained=self._is_drained and self._run.has_ended
+            )
+            published_s += self._note_publications()
+            if summary is not None:
+                self._pacer.observe(
+                    duration_s=self._timer() - started - published_s,
+                    work_s=work_time(self.job, summary.reports),
+                    most_records=summary.most_records,
+                    most_bytes=summary.most_bytes,
+                )
+            if plan is None and not is_stopped:
+                self._wake.wait(self._idle_delay(idle_polls))
+        if not is_stopped:
+            self._checkpointing.final(self._run, self._sinks)
+        self._ensure_leader()
+        if self._run.has_ended:
+            self._sinks.finish()
+        self._checkpointing.mark_ended()
+        self._finish()
+
+    def _finish_epoch(self, summary: EpochSummary) -> float:
+        """Do what follows an epoch, and return for how many seconds its output was published."""
+        self._pacer.read(summary.epoch, summary.most_records)
+        self._sinks.add(summary.epoch, summary.reports)
+        published_s = self._note_publications()
+        for report in summary.reports:
+            if report.has_ended:
+                self._mark_finished(*report.subtask)
+        self._checkpointing.retire(self._run.tidy_state())
+        self._observe(replace(summary, shares=self._take_shares(summary)))
+        return published_s
+
+    def _note_publications(self) -> float:
+        """Learn from what was published, and return how long that took."""
+        total_s = 0.0
+        for publication in self._sinks.take_publications():
+            duration_s = sum(publication.duration_s.values())
+            self._pacer.published(publication.epochs, duration_s)
+            for operator_id, seconds in publication.duration_s.items():
+                self._publishing_s[operator_id] = self._publishing_s.get(operator_id, 0.0) + seconds
+            total_s += duration_s
+        return total_s
+
+    def _take_shares(self, summary: EpochSummary) -> dict[SubtaskId, TimeShares]:
+        """Return how subtasks spent the time since they were last asked."""
+        now = self._timer()
+        shares = time_shares(self.job, summary.reports, now - self._shares_since, self._publishing_s)
+        self._shares_since, self._publishing_s = now, {}
+        return shares
+
+    def _finish(self) -> None:
+        """All subtasks are done, or the job was stopped with a savepoint."""
         with self._status_lock:
-            if self._cancelled.is_set():
-                return
-            self._cancelled.set()
-            if self.execution.status == JobStatus.RUNNING:
-                self.execution.set_job_status(JobStatus.CANCELLING, self._now_ms())
-        self._runner.cancel()
+            self._check_not_cancelled()
+            for vertex_id, vertex in self.execution.subtasks():
+                self._mark_finished(vertex_id, vertex.subtask_index)
+            self.execution.set_job_status(JobStatus.FINISHED, self._now_ms())
+
+    def _mark_finished(self, vertex_id: str, subtask: int) -> None:
+        if not self.execution.subtask(vertex_id, subtask).current.state.is_terminal:
+            self.execution.transition(vertex_id, subtask, ExecutionState.FINISHED, self._now_ms())
 
     def _enter(self, *statuses: JobStatus, cause: BaseException | None = None) -> None:
         """Go through statuses, past one that `cancel` has entered already."""
@@ -199,162 +349,219 @@ class JobMaster:
                     self.execution.set_job_status(status, self._now_ms(), cause)
 
     def _check_not_cancelled(self) -> None:
+        if self._stepped_down is not None:
+            raise self._stepped_down
         if self._cancelled.is_set():
             raise JobCancelledError(f"job '{self.job.name}' was cancelled", job=self.job.name)
 
-    # -- an epoch ----------------------------------------------------------------------------------------------
+    # -- requests, from any thread -----------------------------------------------------------------------------
 
-    def _plan_epoch(self) -> EpochPlan | None:
-        source_plans = {}
-        for vertex_id, coordinator in self._coordinators.items():
-            with self._blaming(self.job.vertex(vertex_id).head):
-                source_plans[vertex_id] = coordinator.plan(
-                    self._pacer.max_records, self._now_ms(), self._alignment.paused(vertex_id)
-                )
-        if all(plans is None for plans in source_plans.values()) and not self._is_timer_due():
-            return None
-        self._epoch += 1
-        subtasks = {}
-        for vertex in self.job.vertices:
-            source_of = self._coordinators.get(vertex.vertex_id)
-            plans = {} if source_of is None else source_of.standing
-            for index in range(vertex.parallelism):
-                subtask = SubtaskId(vertex.vertex_id, index)
-                source = plans.get(index)
-                subtasks[subtask] = SubtaskPlan(
-                    slices=source.slices if source else (),
-                    max_records=self._pacer.max_records,
-                    open_splits=source.open_splits if source else frozenset(),
-                    may_get_more_splits=source.may_get_more_splits if source else True,
-                    idle_splits=source.idle_splits if source else frozenset(),
-                    has_ended=subtask in self._ended,
-                    keyed=self._state.keyed(subtask),
-                    operator_state=self._state.operator(subtask),
-                )
-        return EpochPlan(self.job.job_id, self._epoch, 0, self._settings.state_dir, subtasks)
+    def cancel(self) -> None:
+        """Ask the job to stop; returns at once."""
+        with self._status_lock:
+            if self._cancelled.is_set():
+                return
+            self._cancelled.set()
+            if self.execution.status in (JobStatus.RUNNING, JobStatus.RESTARTING):
+                self.execution.set_job_status(JobStatus.CANCELLING, self._now_ms())
+        self._wake.set()
+        self._run.runner.cancel()
 
-    def _is_timer_due(self) -> bool:
-        return bool(self._timers) and min(self._timers.values()) <= self._now_ms()
+    def step_down(self, error: LeadershipError) -> None:
+        """Stop, because another process may lead the job by now; returns at once."""
+        self._stepped_down = error
+        self._wake.set()
+        self._run.runner.cancel()
 
-    def _run_epoch(self, plan: EpochPlan) -> None:
-        started = time.perf_counter()
-        reports = self._attempt_epoch(plan)
-        # From here the epoch has happened: first it is written down, then sinks publish.
-        self._log.complete(plan.epoch, reports)
-        self._take_over(reports)
-        self._commit(plan.epoch, reports)
-        self._tidy_state()
-        self._observe(plan, reports, time.perf_counter() - started)
+    def trigger_checkpoint(self) -> Future[int]:
+        """Ask for a checkpoint; the result is its number."""
+        return self._woken(self._checkpointing.coordinator.trigger_checkpoint(self._now_ms()))
 
-    def _attempt_epoch(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
-        """Run the epoch; when a worker or host is lost, run it again as a whole, with the same slices."""
-        for attempt in range(self._settings.epoch_retries + 1):
-            current = EpochPlan(plan.job_id, plan.epoch, attempt, plan.state_dir, plan.subtasks)
-            self._log.plan(current)
+    def trigger_savepoint(self, target: str | None) -> Future[str]:
+        """Ask for a savepoint; the result is its path."""
+        return self._woken(self._checkpointing.coordinator.trigger_savepoint(self._now_ms(), target))
+
+    def stop_with_savepoint(self, target: str | None, *, drain: bool) -> Future[str]:
+        """Ask for a savepoint after which the job ends; the result is its path.
+
+        Args:
+            target: Where it goes; if None, where the options say.
+            drain: Whether event time runs to its end first, so that all windows and timers fire.
+        """
+        coordinator = self._checkpointing.coordinator
+        return self._woken(coordinator.stop_with_savepoint(self._now_ms(), target, drain=drain))
+
+    def rescale(self, parallelism: Mapping[str, int]) -> Future[None]:
+        """Ask for another parallelism of some vertices, by vertex id; it changes between two epochs.
+
+        Raises:
+            JobDefinitionError: If the job cannot have it.
+        """
+        with_parallelism(self.job, parallelism)  # refused now rather than later
+        request = _Rescaling(dict(parallelism))
+        if self.execution.status.is_terminal_state():
+            request.future.set_exception(JobExecutionError(f"job '{self.job.name}' has ended"))
+            return request.future
+        with self._status_lock:
+            replaced, self._rescaling = self._rescaling, request
+        if replaced is not None:
+            replaced.refuse(
+                JobExecutionError(f"job '{self.job.name}' was asked for another parallelism since")
+            )
+        return self._woken(request.future)
+
+    def _woken(self, future: Future[T]) -> Future[T]:
+        self._wake.set()
+        return future
+
+    def _follow_requests(self) -> None:
+        stop = self._checkpointing.coordinator.stop_requested
+        if stop is not None and stop.drain and not self._is_drained:
+            self._is_drained = True
+            self._run.drain()
+        with self._status_lock:
+            request, self._rescaling = self._rescaling, None
+        if request is not None and request.future.set_running_or_notify_cancel():
             try:
-                reports = self._runner.run(current)
-                check_consistent(reports)
-                return reports
-            except HeadraceError as error:
-                self._check_not_cancelled()
-                if not isinstance(error, TaskLostError) or attempt == self._settings.epoch_retries:
-                    raise
-                _log.warning("epoch %d is run again (try %d): %s", plan.epoch, attempt + 2, error.message)
-        raise AssertionError("the last try returns or raises")
+                self._rescale(request.parallelism)
+            except BaseException as error:
+                request.refuse(error)
+                raise
+            request.future.set_result(None)
+        if self._adaptive is not None and request is None:
+            self._follow_slots(self._adaptive)
 
-    def _take_over(self, reports: Sequence[SubtaskReport]) -> None:
-        for report in reports:
-            self._state.advance(report)
-            if report.next_timer_ms is not None:
-                self._timers[report.subtask] = report.next_timer_ms
-            else:
-                self._timers.pop(report.subtask, None)
-            coordinator = self._coordinators.get(report.subtask.vertex_id)
-            if coordinator is not None:
-                coordinator.advance(
-                    report.subtask.subtask,
-                    report.progress,
-                    has_ended=report.has_ended,
-                    now_ms=self._now_ms(),
-                )
-                self._alignment.observe(report)
-            if report.has_ended and report.subtask not in self._ended:
-                self._ended.add(report.subtask)
-                self.execution.transition(*report.subtask, ExecutionState.FINISHED, self._now_ms())
+    def _follow_slots(self, scheduler: AdaptiveScheduler) -> None:
+        if not scheduler.is_time_to_look(self._now_ms()):
+            return
+        present = {vertex.vertex_id: vertex.parallelism for vertex in self.job.vertices}
+        wanted = scheduler.decide(self._slots(), present, self._now_ms())
+        if wanted is not None:
+            _log.info(
+                "job '%s' follows the slots there are: parallelism %s", self.job.name, max(wanted.values())
+            )
+            self._rescale(wanted)
 
-    def _commit(self, epoch: int, reports: Sequence[SubtaskReport]) -> None:
-        for operator_id, committer in self._committers.items():
-            committables = [
-                Committable(report.subtask.subtask, epoch, payload)
-                for report in sorted(reports, key=lambda report: report.subtask)
-                for payload in report.committables.get(operator_id, ())
-            ]
-            if committables:
-                with self._blaming(self._sinks[operator_id]):
-                    committer.commit(committables)
+    # -- runs --------------------------------------------------------------------------------------------------
 
-    def _observe(self, plan: EpochPlan, reports: Sequence[SubtaskReport], duration_s: float) -> None:
-        sources = [report for report in reports if report.subtask.vertex_id in self._coordinators]
-        records = sum(report.records_in for report in sources)
-        self._pacer.observe(
-            duration_s=duration_s,
-            most_records=max((report.records_in for report in sources), default=0),
-            most_bytes=max((report.bytes_out for report in sources), default=0),
+    def _begin_run(self, stored: StoredCheckpoint | None) -> tuple[SinkCoordinator, JobRun]:
+        """Make a run from a checkpoint on; what it covers is published, in case that was not done before."""
+        lineage = uuid4().hex[:12]
+        start = StartingPoint()
+        if stored is not None:
+            ignores = self._settings.checkpoints.ignore_unclaimed_state
+            start, self.restore_report = starting_point(
+                self.job, stored.metadata, lineage, allow_non_restored=ignores
+            )
+            for line in self.restore_report.lines():
+                _log.info("job '%s' from %s: %s", self.job.name, stored.path, line)
+        sinks = SinkCoordinator(
+            self.job,
+            self._directory.path,
+            is_checkpointed=self._settings.checkpoints.publishes_with_checkpoints,
+            blaming=self._blaming,
+            timer=self._timer,
         )
-        self.progress.epochs = plan.epoch
-        self.progress.records += records
-        self.progress.watermark = lowest_watermark(reports)
-        for warning in (text for report in reports for text in report.warnings):
+        try:
+            if stored is not None:
+                self._ensure_leader()
+                sinks.restore(start.sinks, stored.metadata.epoch)
+            return sinks, self._make_run(lineage, start)
+        except BaseException:
+            _close_all(sinks.closers())
+            raise
+
+    def _make_run(self, lineage: str, start: StartingPoint) -> JobRun:
+        settings = RunSettings(
+            lineage,
+            self._directory.path,
+            epoch_retries=self._settings.epoch_retries,
+            max_changes=self._settings.max_changes,
+        )
+        runner = self._make_runner(self.job, lineage)
+        try:
+            return JobRun(
+                self.job,
+                runner,
+                settings,
+                self._pacer,
+                start,
+                blaming=self._blaming,
+                now_ms=self._now_ms,
+                timer=self._timer,
+            )
+        except BaseException:
+            runner.close()
+            raise
+
+    def _delay_before_restart(self, error: Exception) -> int | None:
+        if isinstance(error, _FATAL):
+            return None
+        return self._restart.on_failure(self._now_ms(), self._random)
+
+    def _restart_after(self, delay_ms: int, error: Exception) -> None:
+        """Give the run up and begin another from the last checkpoint; that may fail as well, and is tried again."""
+        self._end_all(ExecutionState.FAILED, error)
+        self._enter(JobStatus.RESTARTING, cause=error)
+        self._checkpointing.job_failed(error)
+        self._close_run()
+        while True:
+            message = (
+                error.message if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
+            )
+            _log.warning("job '%s' starts again in %d ms: %s", self.job.name, delay_ms, message)
+            if self._cancelled.wait(delay_ms / 1000):
+                self._check_not_cancelled()
+            try:
+                stored = self._checkpointing.find_restart(self._start, error)
+                self._sinks, self._run = self._begin_run(stored)
+                break
+            except Exception as again:
+                delay = self._delay_before_restart(again)
+                if delay is None:
+                    raise
+                delay_ms, error = delay, again
+        self._is_drained = False
+        self._is_closed = False
+        self.progress.restarts += 1
+        for vertex_id, vertex in self.execution.subtasks():
+            self.execution.new_attempt(vertex_id, vertex.subtask_index, self._now_ms())
+
+    def _rescale(self, parallelism: Mapping[str, int]) -> None:
+        """Go on with another parallelism, from where the last run stands."""
+        job = with_parallelism(self.job, parallelism)
+        here = self._run.snapshot(
+            self._sinks, kind="checkpoint", checkpoint_id=0, timestamp_ms=self._now_ms()
+        )
+        lineage = uuid4().hex[:12]
+        start, _ = starting_point(job, here, lineage)
+        execution = build_execution_graph(job, self._now_ms())
+        execution.set_job_status(JobStatus.RUNNING, self._now_ms())
+        # For the job this is no new start.
+        execution.status_timestamps = dict(self.execution.status_timestamps)
+        self.progress.rescales += 1
+        self._run.close()
+        # If the run cannot be made, the job starts again from a checkpoint, in its new shape.
+        with self._status_lock:
+            self._check_not_cancelled()
+            self.job = job
+            self.execution = execution
+        self._run = self._make_run(lineage, start)
+        self._deploy()
+        self._checkpointing.delete_orphans(self._run)
+
+    # -- watching ----------------------------------------------------------------------------------------------
+
+    def _observe(self, summary: EpochSummary) -> None:
+        self.progress.epochs += 1
+        self.progress.records += summary.records
+        self.progress.watermark = summary.watermark
+        for warning in (text for report in summary.reports for text in report.warnings):
             if warning not in self._shown_warnings:
                 self._shown_warnings.add(warning)
                 _log.warning("%s", warning)
         if self._on_epoch is not None:
-            self._on_epoch(EpochSummary(plan.epoch, records, duration_s, self.progress.watermark, reports))
-
-    # -- state files -------------------------------------------------------------------------------------------
-
-    def _tidy_state(self) -> None:
-        """Start compactions that are due, take over one that is done, delete what nothing names any more."""
-        if self._compaction is not None and self._compaction[1].done():
-            work, future = self._compaction
-            self._compaction = None
-            error = future.exception()
-            if error is not None:
-                _log.warning("state compaction failed and will be tried again: %s", error)
-            for index, item in enumerate(work):
-                if error is None:
-                    self._state.compacted(item, future.result()[index], self._epoch + 1)
-                else:
-                    self._state.abandoned(item)
-        if self._compaction is None:
-            due = self._state.due_compactions(self._new_state_files())
-            if due:
-                self._compaction = (due, self._runner.compact(due))
-        delete_files(self._state.take_garbage(self._epoch))
-
-    def _new_state_files(self) -> Iterator[str]:
-        while True:
-            yield join_path(self._settings.state_dir, f"{uuid4().hex}.merged")
-
-    # -- bookkeeping -------------------------------------------------------------------------------------------
-
-    def _make_coordinators(self) -> Iterator[tuple[str, SourceCoordinator]]:
-        for vertex in self.job.vertices:
-            declaration = vertex.head.declaration
-            if isinstance(declaration, SourceOperator):
-                with self._blaming(vertex.head):
-                    coordinator = SourceCoordinator(
-                        declaration.source, vertex.parallelism, declaration.idleness_ms
-                    )
-                yield vertex.vertex_id, coordinator
-
-    def _make_committers(self) -> Iterator[tuple[str, Committer]]:
-        for operator_id, node in self._sinks.items():
-            assert isinstance(node.declaration, SinkOperator)
-            with self._blaming(node):
-                committer = node.declaration.sink.create_committer()
-            if committer is not None:
-                yield operator_id, committer
+            self._on_epoch(summary)
 
     @contextmanager
     def _blaming(self, node: OperatorNode) -> Iterator[None]:
@@ -366,21 +573,22 @@ class JobMaster:
         except Exception as error:
             raise UserFunctionError.from_exception(error, job=self.job.name, operator=node.name) from error
 
-    def _subtask_count(self) -> int:
-        return sum(vertex.parallelism for vertex in self.job.vertices)
-
     def _idle_delay(self, polls: int) -> float:
         """Return how long to wait for input: a source may know, otherwise ever longer while nothing comes."""
         usual = self._settings.idle_poll_s * min(polls, _MOST_PATIENCE)
-        waiting = [source.retry_delay() for source in self._coordinators.values() if not source.has_ended]
+        waiting = [source.retry_delay() for source in self._run.sources if not source.has_ended]
         delays = [usual if delay is None else delay for delay in waiting]
-        times = [*self._timers.values(), *self._idle_times()]
+        times = self._run.wake_times()
+        times += [t for t in (self._sinks.next_commit_ms(), self._next_checkpoint_ms()) if t is not None]
         delays += [(time - self._now_ms()) / 1000 for time in times]
+        if self._checkpointing.is_waiting():
+            delays.append(_WRITING_POLL_S)
         return max(_LEAST_DELAY_S, min(delays, default=usual))
 
-    def _idle_times(self) -> list[int]:
-        times = (source.next_idle_ms() for source in self._coordinators.values() if not source.has_ended)
-        return [time for time in times if time is not None]
+    def _next_checkpoint_ms(self) -> int | None:
+        return self._checkpointing.coordinator.next_due_ms()
+
+    # -- the states of subtasks --------------------------------------------------------------------------------
 
     def _deploy(self) -> None:
         for state in (
@@ -391,6 +599,8 @@ class JobMaster:
         ):
             for vertex_id, vertex in self.execution.subtasks():
                 self.execution.transition(vertex_id, vertex.subtask_index, state, self._now_ms())
+        for subtask in self._run.ended:
+            self._mark_finished(*subtask)
 
     def _end_all(self, state: ExecutionState, cause: BaseException | None = None) -> None:
         for vertex_id, vertex in self.execution.subtasks():
@@ -402,43 +612,46 @@ class JobMaster:
                 )
             self.execution.transition(vertex_id, vertex.subtask_index, state, self._now_ms(), cause)
 
-    def _close(self) -> None:
-        closers: list[Any] = [*self._coordinators.values(), *self._committers.values(), self._runner]
-        for closer in closers:
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    def _close_run(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._run.close()
+            _close_all(self._sinks.closers())
+
+    def _close(self, status: JobStatus) -> None:
+        self._close_run()
+        with self._status_lock:
+            request, self._rescaling = self._rescaling, None
+        if request is not None:
+            request.refuse(JobExecutionError(f"job '{self.job.name}' has ended"))
+        self._checkpointing.close(status, taken_over=not self._is_ours())
+        self.remove_files()
+
+    def remove_files(self) -> None:
+        """Remove the job's files, except those of checkpoints that stay; none if the job is another's now."""
+        if not self._checkpointing.keeps_files and self._is_ours():
             try:
-                closer.close()
-            except Exception:  # noqa: BLE001 - the others must still be closed
-                _log.exception("closing %s failed", type(closer).__name__)
+                self._directory.delete_all()
+            except OSError as error:
+                _log.warning("files of job '%s' could not be deleted: %s", self.job.name, error)
+
+    def _is_ours(self) -> bool:
+        """Whether nobody else leads the job, or may."""
+        if self.execution.status is JobStatus.SUSPENDED:
+            return False
+        try:
+            self._ensure_leader()
+        except LeadershipError:
+            return False
+        return True
 
 
-def check_consistent(reports: Sequence[SubtaskReport]) -> None:
-    """Make sure that every consumer read what the reporting attempt of its producer wrote.
-
-    After losing an executor Spark may compute part of a stage again while others have consumed its first output; with
-    functions that are not deterministic the two would not fit. Then the epoch is run again.
-    """
-    reported = {report.subtask: report.attempt_id for report in reports}
-    for report in reports:
-        for producer, attempt_id in report.consumed.items():
-            if reported.get(producer) != attempt_id:
-                raise TaskLostError(
-                    f"a part of the epoch was computed twice: subtask {report.subtask.subtask} read another "
-                    f"attempt of its input than the one that was kept"
-                )
-
-
-def lowest_watermark(reports: Sequence[SubtaskReport]) -> int | None:
-    """Return how far event time has come in the job; None without event time."""
-    watermarks = [report.watermark for report in reports if not report.has_ended]
-    known = [watermark for watermark in watermarks if watermark is not None and watermark > MIN_WATERMARK]
-    if not known or len(known) < len(watermarks):
-        return None
-    lowest = min(known)
-    return None if lowest == MAX_WATERMARK else lowest
-
-
-def describe_failure(error: BaseException) -> JobExecutionError | HeadraceError:
-    """Return an error of ours for whatever ended a job."""
-    return (
-        error if isinstance(error, HeadraceError) else JobExecutionError(f"{type(error).__name__}: {error}")
-    )
+def _close_all(closers: list[Committer]) -> None:
+    """Close every one, whatever the others do."""
+    for closer in closers:
+        try:
+            closer.close()
+        except Exception:  # noqa: BLE001 - the others must still be closed
+            _log.exception("closing %s failed", type(closer).__name__)

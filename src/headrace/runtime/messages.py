@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headrace.connectors.base import Slice, SplitProgress
+from headrace.metrics.reports import MetricReport
+from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
 
 
@@ -45,9 +47,19 @@ class EpochPlan:
     epoch: int
     #: How often the epoch as a whole was tried before.
     attempt: int
-    #: Where change files go; every host can write and read there.
+    #: The job's directory; every host can write and read there.
     state_dir: str
     subtasks: Mapping[SubtaskId, SubtaskPlan]
+
+
+def state_files_dir(state_dir: str) -> str:
+    """Return where state files go; checkpoints name them."""
+    return join_path(state_dir, "shared")
+
+
+def sink_staging_dir(state_dir: str) -> str:
+    """Return where sinks stage what is too large for a report: beside the state files."""
+    return join_path(state_dir, "sinks")
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,9 @@ class SubtaskReport:
     next_timer_ms: int | None = None
     records_in: int = 0
     records_out: int = 0
+    #: Bytes of the buffers that came from other subtasks, which are held in memory until they are worked off ...
+    bytes_in: int = 0
+    #: ... and of those that were sent.
     bytes_out: int = 0
     #: Time spent working, without waiting for input, in nanoseconds.
     busy_ns: int = 0
@@ -86,5 +101,5 @@ class SubtaskReport:
     pid: int = 0
     spark_attempt: int = 0
     warnings: tuple[str, ...] = ()
-    #: Values of the metrics that user functions registered, by operator id.
-    user_metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: What the epoch did to the metrics of user functions and operators, by operator id and name of the metric.
+    user_metrics: Mapping[str, Mapping[str, MetricReport]] = field(default_factory=dict)

@@ -1,16 +1,23 @@
 """How large an epoch is: as large as keeps it near its target duration while there is a backlog.
 
-Without a backlog an epoch takes what is there and is as short as that makes it.
+Without a backlog an epoch takes what is there and is as short as that makes it. So this is also the flow control of a
+job: whatever is slow in it, an operator, a sink or the publishing of its output, makes epochs longer, and the sources
+read less in the next. The epoch under way when something becomes slow runs to its end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-#: Bounds of one correction, so that one odd epoch does not throw the pace far off.
+#: Bounds of one correction. Too small an epoch is made up for soon and costs little, too large a one takes long.
 _MOST_GROWTH = 16.0
-_MOST_SHRINKAGE = 0.25
+_MOST_SHRINKAGE = 1 / 256
+#: The part of the target that is for work, however long the rest of an epoch takes.
+_LEAST_WORK = 0.5
+_SHORTEST_S = 1e-3
+_REMEMBERED_EPOCHS = 1_000
 
 
 @dataclass(frozen=True)
@@ -21,7 +28,7 @@ class PacingSettings:
     initial_records: int
     #: A fixed bound on what one source subtask reads per epoch; None leaves it to the pacer.
     max_records: int | None
-    #: Bytes that one subtask may send per epoch.
+    #: Bytes that one subtask may send or receive per epoch.
     max_bytes: int
 
 
@@ -31,6 +38,7 @@ class EpochPacer:
     def __init__(self, settings: PacingSettings) -> None:
         self._settings = settings
         self._records = float(settings.initial_records)
+        self._publishing = _PublishingCost()
 
     @property
     def max_records(self) -> int:
@@ -38,11 +46,66 @@ class EpochPacer:
         bound = max(1, int(self._records))
         return bound if self._settings.max_records is None else min(bound, self._settings.max_records)
 
-    def observe(self, *, duration_s: float, most_records: int, most_bytes: int) -> None:
-        """Learn from an epoch: how long it took, and what its busiest source subtask read and sent."""
-        if most_records < self.max_records:
-            return  # no backlog: the epoch says nothing about how much would fit
-        wanted = self._settings.target_duration.total_seconds() / max(duration_s, 1e-3)
+    def read(self, epoch: int, records: int) -> None:
+        """An epoch is complete; its busiest source subtask read so many records."""
+        self._publishing.read(epoch, records)
+
+    def published(self, epochs: Iterable[int], duration_s: float) -> None:
+        """Learn how long it took to publish the output of epochs; with checkpoints that comes later, for several."""
+        self._publishing.published(epochs, duration_s)
+
+    def observe(self, *, duration_s: float, work_s: float, most_records: int, most_bytes: int) -> None:
+        """Learn from an epoch.
+
+        Args:
+            duration_s: How long it took, with all that the driver did for it except publishing.
+            work_s: The part of it in which subtasks were at work. The rest is taken not to depend on the records.
+            most_records: What its busiest source subtask read.
+            most_bytes: The most that any subtask sent or received.
+        """
+        if not most_records:
+            return
+        target_s = self._settings.target_duration.total_seconds()
+        fixed_s = max(0.0, duration_s - work_s)
+        # If starting an epoch takes longer than the target allows, smaller epochs would only get less done.
+        budget_s = max(target_s - fixed_s, target_s * _LEAST_WORK)
+        variable_s = min(work_s, duration_s) + self._publishing.expected_s(most_records)
+        wanted = budget_s / max(variable_s, _SHORTEST_S)
         if most_bytes:
             wanted = min(wanted, self._settings.max_bytes / most_bytes)
+        if most_records < self.max_records and wanted >= 1:
+            return  # no backlog: the epoch does not say how much would fit, only that this did
         self._records = max(1.0, most_records * min(_MOST_GROWTH, max(_MOST_SHRINKAGE, wanted)))
+
+
+class _PublishingCost:
+    """What publishing costs per record that a source subtask reads.
+
+    It is charged to every epoch in proportion. Charged to the epoch in which it happened, a checkpoint now and then
+    would make that epoch look slow and the others fast.
+    """
+
+    def __init__(self) -> None:
+        #: Records by epoch, of those that are not published.
+        self._unpublished: dict[int, int] = {}
+        self._per_record_s = 0.0
+
+    def read(self, epoch: int, records: int) -> None:
+        self._unpublished[epoch] = records
+        if (
+            len(self._unpublished) > _REMEMBERED_EPOCHS
+        ):  # nothing of this job is ever published, or very seldom
+            del self._unpublished[next(iter(self._unpublished))]
+
+    def published(self, epochs: Iterable[int], duration_s: float) -> None:
+        last = max(epochs, default=0)
+        # Epochs without output go with those after them; those of a run that failed were read again.
+        covered = [number for number in self._unpublished if number <= last]
+        records = sum(self._unpublished.pop(number) for number in covered)
+        if records:
+            now = duration_s / records
+            # A cost that rises counts at once; one that falls may be a lucky moment.
+            self._per_record_s = max(now, (self._per_record_s + now) / 2)
+
+    def expected_s(self, records: int) -> float:
+        return self._per_record_s * records

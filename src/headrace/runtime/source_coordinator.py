@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,39 @@ class SourceTaskPlan:
     idle_splits: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """What a coordinator knows, as a checkpoint keeps it."""
+
+    unassigned: tuple[SourceSplit, ...]
+    #: Subtask, split, position, whether anything of it was read.
+    open: tuple[tuple[int, SourceSplit, Any, bool], ...]
+    finished: tuple[SourceSplit, ...]
+    parallelism: int
+
+
+@dataclass(frozen=True)
+class SplitPosition:
+    """How far one split was read."""
+
+    split: SourceSplit
+    #: Where reading goes on; None for a split that was not begun, or was read to its end.
+    position: Any
+    #: Who reads it; None if nobody does now.
+    subtask: int | None
+    is_finished: bool = False
+
+
+def positions_in(snapshot: bytes) -> list[SplitPosition]:
+    """Return what a coordinator's snapshot says of each split."""
+    stored: _Stored = pickle.loads(snapshot)
+    return [
+        *(SplitPosition(split, position, subtask) for subtask, split, position, _ in stored.open),
+        *(SplitPosition(split, None, None) for split in stored.unassigned),
+        *(SplitPosition(split, None, None, is_finished=True) for split in stored.finished),
+    ]
+
+
 class SourceCoordinator:
     """Plans the slices of one source vertex, epoch by epoch."""
 
@@ -43,7 +77,13 @@ class SourceCoordinator:
         self._enumerator: SplitEnumerator = source.create_enumerator(parallelism)
         self._concurrent = source.concurrent_splits
         self._parallelism = parallelism
+        #: Whether the source ends where it is.
+        self._is_drained = False
         self._unassigned: deque[SourceSplit] = deque()
+        #: Splits that were read to their end; a source that comes back must not find them again.
+        self._finished: list[SourceSplit] = []
+        #: The names of splits that were found before the job came back.
+        self._known: frozenset[str] = frozenset()
         self._open: list[dict[str, OpenSplit]] = [{} for _ in range(parallelism)]
         self._ended: set[int] = set()
         self._idleness_ms = idleness_ms
@@ -52,6 +92,10 @@ class SourceCoordinator:
         #: The last plan, also one without anything to do: others may have reason for an epoch.
         self.standing: dict[int, SourceTaskPlan] = {}
 
+    def drain(self) -> None:
+        """Have the source end where it is: all that is planned from now on is its end."""
+        self._is_drained = True
+
     def plan(
         self, max_records: int, now_ms: int, paused: frozenset[int] = frozenset()
     ) -> dict[int, SourceTaskPlan] | None:
@@ -59,7 +103,15 @@ class SourceCoordinator:
 
         Paused subtasks run ahead of the sources they are aligned with: they read nothing for now.
         """
-        self._unassigned.extend(self._enumerator.discover())
+        if self._is_drained:
+            self.standing = {
+                subtask: SourceTaskPlan((), frozenset(), may_get_more_splits=False)
+                for subtask in range(self._parallelism)
+                if subtask not in self._ended
+            }
+            return self.standing or None
+        found = self._enumerator.discover()
+        self._unassigned.extend(split for split in found if split.split_id not in self._known)
         self._assign(now_ms)
         self._keep_awake(paused, now_ms)
         may_get_more = bool(self._unassigned) or not self._enumerator.is_complete
@@ -87,7 +139,7 @@ class SourceCoordinator:
         """Take over how far a subtask came in a completed epoch."""
         for split_id, reached in progress.items():
             if reached.is_finished:
-                del self._open[subtask][split_id]
+                self._finished.append(self._open[subtask].pop(split_id).split)
             else:
                 entry = self._open[subtask][split_id]
                 if entry.position != reached.position:
@@ -97,6 +149,40 @@ class SourceCoordinator:
         self._give_back(subtask)
         if has_ended:
             self._ended.add(subtask)
+
+    def snapshot(self) -> bytes:
+        """Return which splits there are, who reads them, and how far."""
+        stored = _Stored(
+            tuple(self._unassigned),
+            tuple(
+                (subtask, entry.split, entry.position, entry.is_started)
+                for subtask, splits in enumerate(self._open)
+                for entry in splits.values()
+            ),
+            tuple(self._finished),
+            self._parallelism,
+        )
+        return pickle.dumps(stored, protocol=5)
+
+    def restore(self, snapshot: bytes, ended: Iterable[int], now_ms: int) -> None:
+        """Go on from a snapshot; with another parallelism, splits are dealt out anew, with their positions.
+
+        Args:
+            snapshot: What another coordinator of the source knew.
+            ended: The subtasks that have read everything.
+            now_ms: The time.
+        """
+        stored: _Stored = pickle.loads(snapshot)
+        is_same = stored.parallelism == self._parallelism
+        splits = [*stored.unassigned, *(split for _, split, _, _ in stored.open), *stored.finished]
+        self._enumerator.restore(splits)
+        self._known = frozenset(split.split_id for split in splits)
+        self._unassigned.extend(stored.unassigned)
+        self._finished = list(stored.finished)
+        self._ended = set(ended)
+        for index, (subtask, split, position, is_started) in enumerate(stored.open):
+            reader = subtask if is_same else index % self._parallelism
+            self._open[reader][split.split_id] = OpenSplit(split, position, now_ms, is_started)
 
     @property
     def has_ended(self) -> bool:

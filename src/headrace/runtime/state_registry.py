@@ -6,7 +6,7 @@ files nothing names any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from headrace.runtime.messages import SubtaskId, SubtaskReport
@@ -32,11 +32,17 @@ class Compaction:
 class StateRegistry:
     """Handles of all state at the last completed epoch."""
 
-    def __init__(self, lineage: str, max_changes: int) -> None:
+    def __init__(
+        self,
+        lineage: str,
+        max_changes: int,
+        keyed: Mapping[SubtaskId, Mapping[str, StateChain]] | None = None,
+        operator_state: Mapping[SubtaskId, Mapping[str, bytes]] | None = None,
+    ) -> None:
         self._lineage = lineage
         self._max_changes = max_changes
-        self._keyed: dict[SubtaskId, dict[str, StateChain]] = {}
-        self._operator: dict[SubtaskId, dict[str, bytes]] = {}
+        self._keyed = {subtask: dict(chains) for subtask, chains in (keyed or {}).items()}
+        self._operator = {subtask: dict(parts) for subtask, parts in (operator_state or {}).items()}
         self._compacting: set[tuple[SubtaskId, str]] = set()
         #: Files that were replaced, with the first epoch whose plan no longer names them.
         self._replaced: list[tuple[int, str]] = []
@@ -64,6 +70,13 @@ class StateRegistry:
             f.size for chains in self._keyed.values() for chain in chains.values() for f in chain.files
         )
         return keyed + sum(len(part) for parts in self._operator.values() for part in parts.values())
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Put copies in the place of files; they hold the same."""
+        for chains in self._keyed.values():
+            for operator_id, chain in chains.items():
+                if any(file.path in names for file in chain.files):
+                    chains[operator_id] = chain.renamed(names)
 
     # -- compaction --------------------------------------------------------------------------------------------
 
@@ -103,6 +116,16 @@ class StateRegistry:
 
     def take_garbage(self, completed_epoch: int) -> list[str]:
         """Return the files that no plan and no reader needs once an epoch is complete."""
-        garbage = [path for epoch, path in self._replaced if epoch <= completed_epoch]
+        if not self._replaced:
+            return []
+        # After a rescale several chains name the same file.
+        live = self.live_files()
+        replaced = {path for epoch, path in self._replaced if epoch <= completed_epoch}
         self._replaced = [(epoch, path) for epoch, path in self._replaced if epoch > completed_epoch]
-        return garbage
+        return sorted(replaced - live)
+
+    def live_files(self) -> frozenset[str]:
+        """Return the files that chains name now."""
+        return frozenset(
+            file.path for chains in self._keyed.values() for chain in chains.values() for file in chain.files
+        )

@@ -18,6 +18,8 @@ from typing import Any
 from headrace.connectors.base import (
     Boundedness,
     Committable,
+    Committer,
+    CommitterContext,
     DeliveryGuarantee,
     Sink,
     SinkWriter,
@@ -26,6 +28,7 @@ from headrace.connectors.base import (
     SourceSplit,
     SplitProgress,
     WriterContext,
+    committer_of,
 )
 from headrace.elements import Batch
 
@@ -48,6 +51,17 @@ def _require_same(
     found: Iterable[Any], expected: Sequence[Any], where: str, *, allow_surplus: bool = False
 ) -> None:
     """Compare without regard to order; records need not hash or sort."""
+    missing, surplus = _differences(found, expected)
+    _require(not missing, f"{where}: missing: {missing[:5]!r}")
+    _require(allow_surplus or not surplus, f"{where}: there but not expected: {surplus[:5]!r}")
+
+
+def _require_no_more(found: Iterable[Any], expected: Sequence[Any], where: str) -> None:
+    _, surplus = _differences(found, expected)
+    _require(not surplus, f"{where}: there but not expected: {surplus[:5]!r}")
+
+
+def _differences(found: Iterable[Any], expected: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     missing = list(expected)
     surplus = []
     for record in found:
@@ -55,8 +69,7 @@ def _require_same(
             missing.remove(record)
         except ValueError:
             surplus.append(record)
-    _require(not missing, f"{where}: missing: {missing[:5]!r}")
-    _require(allow_surplus or not surplus, f"{where}: there but not expected: {surplus[:5]!r}")
+    return missing, surplus
 
 
 # --- sources --------------------------------------------------------------------------------------
@@ -212,7 +225,9 @@ def check_sink(
     """Write epochs of records with failures on the way; each record must be published once.
 
     Every epoch is written by two subtasks, each in three attempts: one is aborted, one vanishes, one
-    succeeds. What succeeded is committed, then committed again. An epoch without records comes last.
+    succeeds. What succeeded is committed, committed again, and committed by a restored committer, as after
+    the crash of a driver. An epoch without records comes last, then the end of the input. What a sink holds
+    back (files that are not full yet) must be there by then.
 
     Args:
         sink: The sink. What it writes to must be empty.
@@ -225,33 +240,58 @@ def check_sink(
         ContractViolation: The sink does something else; the message says what.
     """
     sink = pickle.loads(pickle.dumps(sink))
-    committer = sink.create_committer()
+    committer = committer_of(sink, _COMMITTER)
     is_exact = guarantee is DeliveryGuarantee.EXACTLY_ONCE
     _require(committer is not None or not is_exact, "a sink that delivers exactly once needs a committer")
     so_far: list[Any] = []
     for number, records in enumerate([*epochs, []], start=1):
         committables = list(_write_epoch(sink, number, records))
         if is_exact:
-            _require_same(published(), so_far, f"epoch {number}, before the commit")
+            _require_no_more(published(), so_far, f"epoch {number}, before the commit")
         so_far += records
+        snapshot = None if committer is None else committer.snapshot()
         for name in ("committed", "committed again", "committed by a new committer"):
             if committer is not None:
                 if name.endswith("new committer"):
                     if not is_marked:
                         break
-                    committer.close()
-                    committer = sink.create_committer() or committer
+                    committer = _recover(sink, snapshot)
                 committer.commit(committables)
-            _require_same(published(), so_far, f"epoch {number}, {name}", allow_surplus=not is_exact)
+                if name.endswith("new committer"):
+                    committer.discard_after(number)
+            where = f"epoch {number}, {name}"
+            if committer is not None and snapshot is not None:
+                _require_no_more(published(), so_far, where)
+            else:
+                _require_same(published(), so_far, where, allow_surplus=not is_exact)
     if committer is not None:
+        committer.finish()
+        _require_same(published(), so_far, "at the end of the input", allow_surplus=not is_exact)
+        if is_marked:
+            committer = _recover(sink, snapshot)
+            committer.commit(committables)
+            committer.finish()
         committer.close()
+    _require_same(published(), so_far, "finished again", allow_surplus=not is_exact)
+
+
+_COMMITTER = CommitterContext(job_id="contract", sink_id="sink", is_checkpointed=True)
+
+
+def _recover(sink: Sink, snapshot: bytes | None) -> Committer:
+    """Make the committer of a new driver; the old one is simply gone."""
+    committer = committer_of(sink, _COMMITTER)
+    assert committer is not None
+    if snapshot is not None:
+        committer.restore(snapshot)
+    return committer
 
 
 def _write_epoch(sink: Sink, epoch: int, records: Sequence[Any]) -> Iterator[Committable]:
     for subtask in range(2):
         own = list(records[subtask::2])
         for attempt in ("aborted", "vanished", "succeeded"):
-            context = WriterContext(subtask, 2, epoch, f"{epoch}-{subtask}-{attempt}")
+            context = WriterContext(subtask, 2, epoch, f"{epoch}-{subtask}-{attempt}", "contract", "sink")
             writer = sink.create_writer(context)
             _write(writer, own)
             if attempt == "aborted":

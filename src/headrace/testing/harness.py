@@ -13,7 +13,6 @@ a job: look at it with `harness.operator.function`.
 from __future__ import annotations
 
 import copy
-import pickle
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,14 +31,14 @@ from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_of, key_group_range
 from headrace.state.keyed import KeyedStateBackend
 from headrace.state.keys import hash_key
-from headrace.state.store import LocalStore
+from headrace.state.operator_state import redistribute
+from headrace.state.schema import SCHEMAS
+from headrace.state.stores.lmdb import LmdbStore
 
 __all__ = ["OperatorHarness", "Snapshot", "rescale"]
 
 _OPERATOR_ID = "operator"
 _LINEAGE = "harness"
-#: How broadcast state is called among the parts of operator state.
-_BROADCAST = "broadcast/"
 _CACHE_ENTRIES = 1_000_000
 
 
@@ -229,7 +228,7 @@ class OperatorHarness:
             self._directory, f"copy-{self._copies}", f"{place.subtask}-of-{place.parallelism}"
         )
         return KeyedStateBackend(
-            LocalStore(directory),
+            LmdbStore(directory),
             self.key_groups,
             place.max_parallelism,
             self._cache_entries,
@@ -437,7 +436,9 @@ class OperatorHarness:
         """End the epoch and return all state as of this barrier."""
         epoch = self.epoch
         self.end_epoch()
-        whole = merge_changes((read_change(file.path) for file in self._chain.files), keep_removals=False)
+        # What was restored is a file of all key groups; what others do with theirs since is not known here.
+        changes = (read_change(file.path, self.key_groups) for file in self._chain.files)
+        whole = merge_changes(changes, keep_removals=False)
         keyed: dict[int, dict[str, tuple[tuple[bytes, bytes], ...]]] = {}
         for name, column in whole.items():
             for group, (keys, values) in column.items():
@@ -445,6 +446,8 @@ class OperatorHarness:
                     (key, value) for key, value in zip(keys, values, strict=True) if value is not None
                 )
                 keyed.setdefault(group, {})[name] = tuple(entries)
+        # What was declared about states is nothing by itself.
+        keyed = {group: states for group, states in keyed.items() if states.keys() != {SCHEMAS}}
         return Snapshot(
             self._place.max_parallelism, keyed, self._operator_state, self._watermarks_at_barrier, epoch
         )
@@ -540,11 +543,6 @@ def _as_change(snapshots: Iterable[Snapshot]) -> StateChange:
 
 
 def _operator_state(snapshots: Sequence[Snapshot], place: TaskPlace) -> bytes | None:
-    if len(snapshots) == place.parallelism:
-        return snapshots[place.subtask].operator_state
-    stored = snapshots[0].operator_state if snapshots else None
-    if stored is None:
-        return None
-    parts = pickle.loads(stored)
-    shared = {name: value for name, value in parts.items() if name.startswith(_BROADCAST)}
-    return pickle.dumps(shared, protocol=5) if shared else None
+    stored = [snapshot.operator_state for snapshot in snapshots]
+    is_same = len(stored) == place.parallelism
+    return redistribute(stored, place.parallelism, keeps_own=is_same)[place.subtask]

@@ -24,29 +24,30 @@ from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from headrace.common.job_execution_result import JobExecutionResult
 from headrace.common.job_id import JobID
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
-from headrace.config.options import epochs, exchange, spark, state
+from headrace.config.options import checkpointing, exchange, spark, state
 from headrace.errors import (
     HeadraceError,
     InvariantViolation,
     JobExecutionError,
     TaskLostError,
-    UnsupportedFeatureError,
 )
 from headrace.graph.job_graph import JobGraph
-from headrace.runtime.job_master import EpochSummary, JobMaster, JobMasterSettings, JobProgress
+from headrace.graph.rescaling import uniform_parallelism
+from headrace.runtime.job_master import JobMaster, JobProgress
+from headrace.runtime.job_run import EpochSummary
+from headrace.runtime.job_settings import job_master_settings
 from headrace.runtime.layout import Layout
 from headrace.runtime.messages import EpochPlan, SubtaskReport
-from headrace.runtime.pacing import PacingSettings
 from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import JobCode, LevelRunner, read_report
 from headrace.runtime.task.settings import TaskSettings
 from headrace.state.compaction import compact
+from headrace.state.stores.settings import store_settings
 
 __all__ = ["Fault", "Faults", "MiniCluster", "MiniExecutor", "MiniJob", "TaskAttempt", "random_faults"]
 
@@ -319,6 +320,8 @@ class MiniJob:
         configuration: Sizes of epochs and buffers, retries, compaction.
         on_epoch: Called after every epoch, in the job's thread.
         now_ms: The job master's clock; the machine's if None.
+        timer: Measures how long epochs and publishing take, in seconds; the machine's if None.
+        slots: Says how many slots there are, for the adaptive scheduler.
         cluster_settings: Those of `MiniCluster`.
     """
 
@@ -329,9 +332,12 @@ class MiniJob:
         *,
         on_epoch: Callable[[EpochSummary], None] | None = None,
         now_ms: Callable[[], int] | None = None,
+        timer: Callable[[], float] | None = None,
+        slots: Callable[[], int] = lambda: 1,
         **cluster_settings: Any,
     ) -> None:
-        configuration = configuration or Configuration()
+        self._slots = slots
+        self.configuration = configuration = configuration or Configuration()
         self._graph = job_graph
         self._result: Future[JobExecutionResult] = Future()
         self._directory = tempfile.mkdtemp(prefix="headrace-mini-")
@@ -339,8 +345,9 @@ class MiniJob:
         self.epochs: list[EpochSummary] = []
         self._on_epoch = on_epoch
         self._now_ms = now_ms or _machine_ms
+        self._timer = timer or time.perf_counter
         try:
-            self.cluster, self.master = self._set_up(configuration, cluster_settings)
+            self.master = self._set_up(configuration, cluster_settings)
         except BaseException:
             shutil.rmtree(self._directory, ignore_errors=True)
             raise
@@ -348,35 +355,32 @@ class MiniJob:
         self._thread = threading.Thread(target=self._run, name=f"mini-job-{job_graph.name}", daemon=True)
         self._thread.start()
 
-    def _set_up(
-        self, configuration: Configuration, cluster_settings: dict[str, Any]
-    ) -> tuple[MiniCluster, JobMaster]:
-        code = JobCode(
-            self._graph,
-            lineage=uuid4().hex[:12],
-            settings=TaskSettings(
-                scratch_name="scratch",
-                buffer_records=configuration.get(exchange.BUFFER_RECORDS),
-                state_cache_entries=configuration.get(state.CACHE_ENTRIES),
-            ),
-        )
+    def _set_up(self, configuration: Configuration, cluster_settings: dict[str, Any]) -> JobMaster:
         cluster_settings.setdefault("task_retries", configuration.get(spark.TASK_RETRIES))
-        cluster = MiniCluster(code, f"{self._directory}/hosts", **cluster_settings)
-        settings = JobMasterSettings(
-            lineage=code.lineage,
-            state_dir=f"{self._directory}/state",
-            pacing=PacingSettings(
-                target_duration=configuration.get(epochs.TARGET_DURATION),
-                initial_records=configuration.get(epochs.INITIAL_RECORDS),
-                max_records=configuration.get(epochs.MAX_RECORDS),
-                max_bytes=configuration.get(epochs.MAX_BYTES).get_bytes(),
-            ),
-            idle_poll_s=configuration.get(epochs.IDLE_POLL_INTERVAL).total_seconds(),
-            epoch_retries=configuration.get(epochs.RETRIES),
-            max_changes=configuration.get(state.COMPACTION_MAX_CHANGES),
+        task_settings = TaskSettings(
+            scratch_name="scratch",
+            buffer_records=configuration.get(exchange.BUFFER_RECORDS),
+            state_cache_entries=configuration.get(state.CACHE_ENTRIES),
+            store=store_settings(configuration),
         )
-        master = JobMaster(self._graph, cluster, settings, on_epoch=self._note_epoch, now_ms=self._now_ms)
-        return cluster, master
+
+        def make_cluster(job: JobGraph, lineage: str) -> MiniCluster:
+            code = JobCode(job, lineage, task_settings)
+            #: The one that runs the job now; a job that is restarted or rescaled gets another.
+            self.cluster = MiniCluster(code, f"{self._directory}/hosts-{lineage}", **cluster_settings)
+            return self.cluster
+
+        directory = configuration.get(checkpointing.DIRECTORY) or f"{self._directory}/state"
+        settings = job_master_settings(configuration, directory)
+        return JobMaster(
+            self._graph,
+            make_cluster,
+            settings,
+            on_epoch=self._note_epoch,
+            now_ms=self._now_ms,
+            timer=self._timer,
+            slots=self._slots,
+        )
 
     @property
     def job_id(self) -> JobID:
@@ -402,12 +406,16 @@ class MiniJob:
     def stop_with_savepoint(
         self, *, advance_to_end_of_event_time: bool, savepoint_directory: str | None
     ) -> Future[str]:
-        """Savepoints are not there yet."""
-        raise UnsupportedFeatureError.not_yet("stop_with_savepoint()", "cancel the job")
+        """Take a savepoint and end the job."""
+        return self.master.stop_with_savepoint(savepoint_directory, drain=advance_to_end_of_event_time)
 
     def trigger_savepoint(self, savepoint_directory: str | None) -> Future[str]:
-        """Savepoints are not there yet."""
-        raise UnsupportedFeatureError.not_yet("trigger_savepoint()")
+        """Take a savepoint; the job goes on."""
+        return self.master.trigger_savepoint(savepoint_directory)
+
+    def rescale(self, parallelism: int) -> Future[None]:
+        """Go on with another parallelism, between two epochs."""
+        return self.master.rescale(uniform_parallelism(self._graph, parallelism))
 
     def accumulators(self) -> dict[str, Any]:
         """Return nothing: Python functions cannot register accumulators."""

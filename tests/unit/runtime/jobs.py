@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Any
 from uuid import uuid4
 
 from headrace.common.configuration import Configuration as ProgramConfiguration
 from headrace.config import Configuration
+from headrace.connectors.base import Sink
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.graph.job_graph import JobGraph, build_job_graph
 from headrace.testing.mini_cluster import MiniJob
@@ -65,12 +67,13 @@ def start(
     parallelism: int = 1,
     max_records: int = 1000,
     options: dict[str, Any] | None = None,
+    sink: Sink | None = None,
     **job_settings: Any,
 ) -> Run:
-    """Start a program whose last stream is published into a list."""
+    """Start a program whose last stream is published into a list, or goes to a sink of the test's own."""
     env = make_env(parallelism, {"headrace.epoch.max-records": max_records, **(options or {})})
     name = uuid4().hex
-    program(env).sink_to(ListSink(name))
+    program(env).sink_to(sink or ListSink(name))
     results = published.setdefault(name, Published())
     Executor.settings = job_settings
     env.execute_async("test")
@@ -82,3 +85,25 @@ def run(program: Program, **settings: Any) -> Run:
     started = start(program, **settings)
     started.job.wait()
     return started
+
+
+def start_watched(program: Program, watch: Callable[[MiniJob], None], **settings: Any) -> Run:
+    """Start a program; the function is called after every epoch, in the job's thread.
+
+    However slow the machine is, a checkpoint that was begun after an epoch is written by the end of the next.
+    """
+    started: Future[Run] = Future()
+
+    def after_epoch(_: object) -> None:
+        job = started.result(10).job
+        wait_for_checkpoints(job)
+        watch(job)
+
+    run = start(program, on_epoch=after_epoch, **settings)
+    started.set_result(run)
+    return run
+
+
+def wait_for_checkpoints(job: MiniJob) -> None:
+    """Wait until all checkpoints that were begun are written; the job takes note of them after its epoch."""
+    wait([writing.future for writing in job.master.checkpoints._writing.values()], timeout=10)

@@ -12,26 +12,26 @@ def plan(epoch: int, attempt: int = 0) -> EpochPlan:
 
 
 def names(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir())
+    return sorted(path.name for path in directory.glob("epochs-run/*"))
 
 
 def test_what_an_epoch_reads_and_leaves_is_written_down(tmp_path: Path) -> None:
-    log = EpochLog(str(tmp_path))
+    log = EpochLog(str(tmp_path), "run")
     log.plan(plan(1))
     log.complete(1, [SubtaskReport(SubtaskId("a", 0), attempt_id="x")])
-    stored = [pickle.loads((tmp_path / name).read_bytes()) for name in names(tmp_path)]
+    stored = [pickle.loads((tmp_path / "epochs-run" / name).read_bytes()) for name in names(tmp_path)]
     assert stored == [plan(1), (SubtaskReport(SubtaskId("a", 0), attempt_id="x"),)]
 
 
 def test_every_try_at_an_epoch_has_its_own_entry(tmp_path: Path) -> None:
-    log = EpochLog(str(tmp_path))
+    log = EpochLog(str(tmp_path), "run")
     log.plan(plan(1))
     log.plan(plan(1, attempt=1))
     assert names(tmp_path) == ["0000000001-0.plan", "0000000001-1.plan"]
 
 
 def test_the_log_does_not_grow(tmp_path: Path) -> None:
-    log = EpochLog(str(tmp_path))
+    log = EpochLog(str(tmp_path), "run")
     for epoch in range(1, 30):
         log.plan(plan(epoch))
         log.complete(epoch, [])
@@ -40,9 +40,23 @@ def test_the_log_does_not_grow(tmp_path: Path) -> None:
 
 
 def test_the_last_completed_epoch_stays_until_the_next_one_is_complete(tmp_path: Path) -> None:
-    log = EpochLog(str(tmp_path))
+    log = EpochLog(str(tmp_path), "run")
     log.plan(plan(1))
     log.complete(1, [])
     log.plan(plan(2))
     log.plan(plan(2, attempt=1))
     assert "0000000001.done" in names(tmp_path)
+
+
+def test_a_later_run_knows_which_numbers_are_taken_and_drops_the_log_of_the_earlier(tmp_path: Path) -> None:
+    first = EpochLog(str(tmp_path), "first")
+    assert first.highest_epoch() == 0
+    first.plan(plan(7))
+    first.complete(7, [])
+    first.plan(plan(8))
+    second = EpochLog(str(tmp_path), "run")
+    assert second.highest_epoch() == 8
+    second.plan(plan(9))
+    assert (tmp_path / "epochs-first").exists()
+    second.complete(9, [])
+    assert [path.name for path in tmp_path.iterdir()] == ["epochs-run"]

@@ -12,13 +12,14 @@ import pytest
 
 from headrace.common.job_status import JobStatus
 from headrace.common.typeinfo import Types
-from headrace.connectors.base import Committable, Committer, Sink
+from headrace.connectors.base import Committable, Committer, CommitterContext, Sink
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.datastream.functions import MapFunction
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import ConnectorError, JobCancelledError, TaskLostError, UserFunctionError
 from headrace.graph.execution_graph import ExecutionState
-from headrace.runtime.job_master import check_consistent, lowest_watermark
+from headrace.graph.operator_ids import hash_of_uid
+from headrace.runtime.job_run import check_consistent, lowest_watermark
 from headrace.runtime.messages import SubtaskId, SubtaskReport
 from headrace.state.compaction import compact
 from headrace.state.descriptors import ValueStateDescriptor
@@ -131,7 +132,7 @@ def test_an_epoch_is_written_down_before_it_is_published(
 
     class Looking(Committer):
         def commit(self, committables: Sequence[Committable]) -> None:
-            [log] = tmp_path.glob("*/state/epochs")
+            [log] = tmp_path.rglob("epochs-*")
             seen.append((committables[0].epoch, sorted(path.name for path in log.glob("*.done"))))
 
     class LookingSink(ListSink):
@@ -145,6 +146,67 @@ def test_an_epoch_is_written_down_before_it_is_published(
 
     run(program, max_records=2)
     assert seen == [(1, ["0000000001.done"]), (2, ["0000000002.done"])]
+
+
+def test_committers_know_whose_they_are_and_are_told_the_end() -> None:
+    story: list[Any] = []
+
+    class Telling(Committer):
+        def commit(self, committables: Sequence[Committable]) -> None:
+            story.append("commit")
+
+        def finish(self) -> None:
+            story.append("finish")
+
+        def close(self) -> None:
+            story.append("close")
+
+    class TellingSink(ListSink):
+        def create_committer(self, context: CommitterContext) -> Committer:  # type: ignore[override]
+            story.append(context)
+            return Telling()
+
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        numbers = env.from_collection(range(4))
+        numbers.sink_to(TellingSink("telling")).uid("orders")
+        return numbers
+
+    run(program, max_records=2)
+    assert story[1:] == ["commit", "commit", "finish", "close"]
+    assert len(story[0].job_id) == 32
+    assert story[0].sink_id == hash_of_uid("orders")
+    assert story[0].staging_dir.endswith("/sinks")
+    assert not story[0].is_checkpointed
+
+
+def test_an_idle_job_publishes_by_the_clock(tmp_path: Path) -> None:
+    """Files get old enough while nothing comes."""
+    has_published = threading.Event()
+
+    class Patient(Committer):
+        def __init__(self) -> None:
+            self.holds = False
+
+        def commit(self, committables: Sequence[Committable]) -> None:
+            if not committables:
+                has_published.set()
+            self.holds = bool(committables)
+
+        def next_commit_ms(self) -> int | None:
+            return 1 if self.holds else None
+
+    class PatientSink(ListSink):
+        def create_committer(self) -> Committer:
+            return Patient()
+
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        words = endless(env, tmp_path)
+        words.sink_to(PatientSink("patient"))
+        return words
+
+    started = start(program)
+    assert has_published.wait(10)
+    started.job.cancel().result(10)
 
 
 def test_a_sink_that_cannot_publish_fails_the_job() -> None:

@@ -10,7 +10,7 @@ from headrace.common.configuration import Configuration as ProgramConfiguration
 from headrace.common.job_status import JobStatus
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.datastream.functions import MapFunction
-from headrace.errors import JobExecutionError, UnsupportedFeatureError
+from headrace.errors import JobExecutionError
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan
 from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import JobCode
@@ -52,14 +52,6 @@ def test_an_executor_keeps_the_jobs_it_was_given() -> None:
     assert str(result.get_job_id()) == graph.job_id
     assert job.status() is JobStatus.FINISHED
     assert job.accumulators() == {}
-
-
-def test_savepoints_are_refused_as_they_are_on_spark() -> None:
-    job = run(counting).job
-    with pytest.raises(UnsupportedFeatureError):
-        job.trigger_savepoint(None)
-    with pytest.raises(UnsupportedFeatureError):
-        job.stop_with_savepoint(advance_to_end_of_event_time=False, savepoint_directory=None)
 
 
 def test_the_same_seed_goes_the_same_way() -> None:

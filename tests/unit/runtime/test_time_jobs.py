@@ -10,12 +10,20 @@ from typing import Any
 
 import pytest
 
-from headrace.common.time import Duration
+from headrace.common.time import Duration, Time
 from headrace.common.watermark_strategy import WatermarkGenerator, WatermarkStrategy
 from headrace.datastream import DataStream, OutputTag, StreamExecutionEnvironment
 from headrace.datastream.functions import KeyedProcessFunction, ProcessFunction
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
+from headrace.metrics.reports import CounterReport, DistributionReport
+from headrace.operators.window.late import LATE_DROPPED
 from headrace.runtime.messages import SubtaskId
+from headrace.state.descriptors import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
 from headrace.testing.mini_cluster import random_faults
 from headrace.testing.sources import ScriptedSource, Stop, Timestamped
 from headrace.windowing.assigners import TumblingProcessingTimeWindows
@@ -228,6 +236,44 @@ class Marks(WatermarkGenerator):
         pass
 
 
+@pytest.mark.parametrize("batch_records", [1, 3, 1000])
+@pytest.mark.parametrize("window_parallelism", [1, 3])
+@pytest.mark.parametrize("is_shared", [False, True], ids=["general", "slices"])
+@pytest.mark.parametrize("is_in_the_middle", [False, True], ids=["source", "middle"])
+def test_what_is_late_for_watermarks_of_records_depends_on_nothing_but_the_stream(
+    batch_records: int, window_parallelism: int, is_shared: bool, is_in_the_middle: bool, max_records: int
+) -> None:
+    """The watermark is where Flink has it: right behind the record that carries it."""
+    [stream_of] = events(seed=5, splits=1, disorder=90).values()
+    program = Program(model.Tumbling(15), model.EventTime())
+    expected = program.make_model()
+    for *record, at in stream_of:
+        expected.record(record[0], tuple(record), at)
+        if record[2] == 0:
+            expected.watermark(at - DISORDER)
+    expected.finish()
+    strategy = timed(WatermarkStrategy.for_generator(Marks))
+
+    def flow(env: StreamExecutionEnvironment) -> DataStream:
+        source = SplitsSource({"s": stream_of}, batch_records=batch_records)
+        if is_in_the_middle:
+            stream = env.from_source(source, NO_TIME, "events").assign_timestamps_and_watermarks(strategy)
+        else:
+            stream = env.from_source(source, strategy, "events")
+        windows = windowed(stream, program).side_output_late_data(LATE)
+        results = windows.reduce(concatenate, Process()) if is_shared else windows.process(Process())
+        results.set_parallelism(window_parallelism)
+        late = results.get_side_output(LATE).map(lambda event: (event[0], "late", event[1]))
+        return results.union(late)
+
+    result = run(flow, max_records=max_records, seed=max_records)
+    on_time = [each for each in result.output if each[1] != "late"]
+    late = [each[2] for each in result.output if each[1] == "late"]
+    assert by_key(on_time) == by_key([value for results in expected.output.values() for value, _ in results])
+    assert sorted(late) == sorted(record[1] for record, _ in expected.late)
+    assert expected.late, "or this shows nothing"
+
+
 class Highest(WatermarkGenerator):
     """Periodic, as a user would write it."""
 
@@ -352,7 +398,7 @@ def wait_for(started: Run, output: list[Any]) -> None:
 
 def wait_for_polls(started: Run, polls: int = 5) -> None:
     """Let the job look for input a few times: it has had its chance to do what it should not."""
-    seen = started.job.master._coordinators
+    seen = started.job.master._run._coordinators
     [coordinator] = list(seen.values())[:1]
     asked = [0]
     plan = coordinator.plan
@@ -513,7 +559,7 @@ def test_a_timer_epoch_does_not_wake_an_idle_source(clock: Clock, tmp_path: Path
     )
     wait_until(lambda: started.job.progress.records == 2, started)
     clock.now += 20_000
-    wait_until(lambda: started.job.progress.epochs == 2, started)
+    wait_until(lambda: started.job.progress.epochs >= 2, started)
     busy.resume()
     wait_until(lambda: started.job.progress.records == 3, started)
     clock.now = 1_060_001
@@ -562,9 +608,143 @@ def test_a_job_knows_when_it_is_next_woken(clock: Clock, tmp_path: Path) -> None
         now_ms=clock,
     )
     wait_until(lambda: started.job.progress.records == 2, started)
-    wait_until(lambda: len(started.job.master._timers) > 0, started)
-    timers = started.job.master._timers
+    wait_until(lambda: len(started.job.master._run._timers) > 0, started)
+    timers = started.job.master._run._timers
     assert all(isinstance(subtask, SubtaskId) for subtask in timers)
     assert set(timers.values()) == {1_060_001}, "a moment is waited out"
     source.resume()
     started.job.wait()
+
+
+# ------------------------------------------------------------------------------------ time to live
+
+
+class Shared:
+    """A clock that the function sets: workers have copies of the function, and this class in common."""
+
+    clock: Clock
+
+
+class Forgets(KeyedProcessFunction):
+    """Counts visits in three kinds of state that all end 100 ms after they were written.
+
+    A record is (key, how far the clock goes on after it).
+    """
+
+    def open(self, runtime_context: Any) -> None:
+        ttl = StateTtlConfig.new_builder(Time.milliseconds(100)).build()
+        descriptors = (
+            ValueStateDescriptor("count", None),
+            ListStateDescriptor("steps", None),
+            MapStateDescriptor("by-step", None, None),
+        )
+        for descriptor in descriptors:
+            descriptor.enable_time_to_live(ttl)
+        self.count = runtime_context.get_state(descriptors[0])
+        self.steps = runtime_context.get_list_state(descriptors[1])
+        self.by_step = runtime_context.get_map_state(descriptors[2])
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        key, step = value
+        self.count.update((self.count.value() or 0) + 1)
+        self.steps.add(step)
+        self.by_step.put(step, (self.by_step.get(step) or 0) + 1)
+        yield key, self.count.value(), list(self.steps.get()), dict(self.by_step.items())
+        Shared.clock.now += step
+
+
+def forgetting(visits: list[tuple[str, int]]) -> list[Any]:
+    """What `Forgets` says, by the rule: what was written 100 ms ago is gone."""
+    now = 0
+    counts: dict[str, tuple[int, int]] = {}
+    steps: dict[str, list[tuple[int, int]]] = {}
+    by_step: dict[tuple[str, int], tuple[int, int]] = {}
+    found = []
+    for key, step in visits:
+        at, count = counts.get(key, (-1000, 0))
+        counts[key] = now, 1 + (count if at + 100 > now else 0)
+        steps[key] = [each for each in steps.get(key, []) if each[0] + 100 > now] + [(now, step)]
+        at, times = by_step.get((key, step), (-1000, 0))
+        by_step[key, step] = now, 1 + (times if at + 100 > now else 0)
+        alive = {s: n for (k, s), (at, n) in by_step.items() if k == key and at + 100 > now}
+        found.append((key, counts[key][1], [each for _, each in steps[key]], alive))
+        now += step
+    return found
+
+
+@pytest.mark.parametrize("per_epoch", [1000, 7, 1], ids=["1-epoch", "9-epochs", "60-epochs"])
+def test_state_ends_at_the_same_moment_wherever_epochs_end(clock: Clock, per_epoch: int) -> None:
+    chance = random.Random(3)
+    visits = [(chance.choice("abc"), chance.choice([0, 10, 35, 60, 99, 100])) for _ in range(60)]
+    Shared.clock = clock
+
+    def flow(env: StreamExecutionEnvironment) -> DataStream:
+        stream = env.from_source(SplitsSource({"s": visits}, batch_records=1), NO_TIME, "visits")
+        return stream.key_by(lambda visit: visit[0]).process(Forgets())
+
+    # The clock is read per buffer: here that is once per record.
+    options = {"headrace.exchange.buffer-records": 1, "headrace.state.compaction.max-changes": 3}
+    result = run(flow, max_records=per_epoch, options=options, workers=2)
+    assert len(result.job.epochs) >= 60 // per_epoch
+    assert result.output == forgetting(visits)
+    assert any(count > 2 for _, count, _, _ in result.output), "or this shows nothing"
+
+
+# ----------------------------------------------------------------------------------------- metrics
+
+
+class Counted(KeyedProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        group = runtime_context.get_metrics_group().add_group("own")
+        self.seen = group.counter("seen")
+        self.values = group.distribution("values")
+
+    def process_element(self, value: Event, ctx: Any) -> None:
+        self.seen.inc()
+        self.values.update(value[2])
+
+
+def totals_of(epochs: list[Any]) -> dict[str, Any]:
+    """Add up what completed epochs report, as whoever shows metrics does."""
+    totals: dict[str, Any] = {}
+    for report in (report for epoch in epochs for report in epoch.reports):
+        for metrics in report.user_metrics.values():
+            for name, value in metrics.items():
+                totals[name] = totals[name].then(value) if name in totals else value
+    return totals
+
+
+def test_what_epochs_report_of_metrics_adds_up_however_often_they_were_tried(
+    parallelism: int, max_records: int
+) -> None:
+    splits = events(seed=6)
+
+    def flow(env: StreamExecutionEnvironment) -> DataStream:
+        stream = env.from_source(SplitsSource(splits, concurrent=None), BOUNDED, "events")
+        return stream.key_by(lambda event: event[0]).process(Counted())
+
+    result = anyhow(flow, parallelism=parallelism, max_records=max_records)
+    values = [event[2] for split in splits.values() for event in split]
+    totals = totals_of(result.job.epochs)
+    assert totals["own.seen"] == CounterReport(len(values))
+    assert totals["own.values"] == DistributionReport(len(values), sum(values), min(values), max(values))
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["general", "slices"])
+def test_late_records_that_are_dropped_are_counted_once(is_shared: bool, max_records: int) -> None:
+    """The same job with a side output says which records those are."""
+    [stream_of] = events(seed=5, splits=1, disorder=70).values()
+    program = Program(model.Tumbling(15), model.EventTime())
+
+    def flow(env: StreamExecutionEnvironment, *, with_tag: bool) -> DataStream:
+        in_order = timed(WatermarkStrategy.for_monotonous_timestamps())
+        stream = env.from_source(SplitsSource({"s": stream_of}, concurrent=None), in_order, "events")
+        windows = windowed(stream, program)
+        windows = windows.side_output_late_data(LATE) if with_tag else windows
+        results = windows.reduce(concatenate, Process()) if is_shared else windows.process(Process())
+        return results.get_side_output(LATE) if with_tag else results
+
+    late = anyhow(lambda env: flow(env, with_tag=True), parallelism=1, max_records=max_records).output
+    dropped = anyhow(lambda env: flow(env, with_tag=False), parallelism=1, max_records=max_records)
+    assert late, "or this shows nothing"
+    assert totals_of(dropped.job.epochs)[LATE_DROPPED] == CounterReport(len(late))

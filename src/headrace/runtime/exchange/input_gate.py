@@ -64,11 +64,12 @@ class InputGate:
     def restore(self, snapshot: dict[str, Any] | None) -> None:
         """Go back to where the gate stood when an epoch ended."""
         stored = snapshot or {}
-        for channel, state in self._states.items():
-            state.watermark, state.is_active, state.has_ended = stored.get(
-                f"{channel[0]}/{channel[1]}", (MIN_WATERMARK, True, False)
-            )
         self.watermark = stored.get("watermark", MIN_WATERMARK)
+        for channel, state in self._states.items():
+            # A channel that is not named is one that was not there before a restart.
+            state.watermark, state.is_active, state.has_ended = stored.get(
+                f"{channel[0]}/{channel[1]}", (self.watermark, True, False)
+            )
         self._is_idle = stored.get("idle", False)
 
     def snapshot(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import logging
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.exchange.buffers import REPORT_EDGE, Header, pack, payload_of, read_header
@@ -19,6 +20,8 @@ from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.stream_task import StreamTask
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 #: Tasks a worker keeps between epochs. More subtasks than this per worker are opened anew each time.
 _KEPT_TASKS = 64
@@ -69,7 +72,7 @@ class LevelRunner:
             gc.set_threshold(_GC_THRESHOLD)
             try:
                 task.begin(plan, spark_attempt, send)
-                for _ in task.process(own):
+                for _ in task.process(_handed_over(own)):
                     if outbox:
                         yield from outbox
                         outbox.clear()
@@ -111,6 +114,12 @@ class LevelRunner:
         while len(self._kept) > _KEPT_TASKS:
             oldest = next(iter(self._kept))
             _close(self._kept.pop(oldest))
+
+
+def _handed_over(buffers: list[T]) -> Iterator[T]:
+    """Yield what is in a list, in no order, and take it out: an epoch's input is in memory once, and less and less."""
+    while buffers:
+        yield buffers.pop()
 
 
 def _close(task: StreamTask) -> None:

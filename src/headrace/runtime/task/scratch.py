@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import zlib
 
 from headrace.runtime.task.settings import TaskSettings
 
@@ -13,18 +14,35 @@ _MEMORY_FILESYSTEM = "/dev/shm"  # noqa: S108 - a mount point; the directory bel
 _LEAST_FREE = 512 << 20
 
 
-def scratch_directory(settings: TaskSettings) -> str:
-    """Return this run's directory on the host, in memory where there is room."""
-    parent = settings.scratch_parent or _default_parent(settings.scratch_name)
-    return os.path.join(parent, settings.scratch_name)
+def copy_directory(settings: TaskSettings, *names: str) -> str:
+    """Return where the host has a copy of state; every worker finds the same place.
+
+    Args:
+        settings: The run's.
+        names: What the copy is of, such as operator and subtask.
+    """
+    copy = os.path.join(*names)
+    directories = scratch_directories(settings)
+    return os.path.join(directories[zlib.crc32(copy.encode()) % len(directories)], copy)
+
+
+def scratch_directories(settings: TaskSettings) -> list[str]:
+    """Return this run's directories on the host: those that are configured, or in memory or on disk as the store is."""
+    parents = (settings.scratch_parent,) if settings.scratch_parent else settings.store.directories
+    if not parents:
+        name = settings.scratch_name
+        parents = (_memory_parent(name) if settings.store.prefers_memory else tempfile.gettempdir(),)
+    return [os.path.join(parent, settings.scratch_name) for parent in parents]
 
 
 def remove_scratch(settings: TaskSettings) -> None:
-    """Remove this run's directory from the host."""
-    shutil.rmtree(scratch_directory(settings), ignore_errors=True)
+    """Remove this run's directories from the host."""
+    for directory in scratch_directories(settings):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
-def _default_parent(name: str) -> str:
+def _memory_parent(name: str) -> str:
+    """Return the memory file system where there is room on it, else the disk."""
     if os.path.isdir(os.path.join(_MEMORY_FILESYSTEM, name)):
         return _MEMORY_FILESYSTEM  # another worker chose it when there was still room
     if os.access(_MEMORY_FILESYSTEM, os.W_OK):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from headrace.state.stores.settings import StoreSettings
 
 
 @dataclass(frozen=True)
@@ -11,7 +13,8 @@ class TaskSettings:
 
     #: Name of the directory, under the host's scratch space, for local state copies of this run.
     scratch_name: str
-    #: Where the host's scratch space is; None lets the worker choose.
+    #: Where the host's scratch space is, whatever the store would choose; for workers that only seem to be hosts.
     scratch_parent: str | None = None
+    store: StoreSettings = field(default_factory=StoreSettings)
     buffer_records: int = 1_000
     state_cache_entries: int = 1_000_000

@@ -16,9 +16,10 @@ from contextlib import ExitStack
 from typing import Any
 from uuid import uuid4
 
-from headrace.elements import MIN_WATERMARK, EndOfInput, StreamStatus, Watermark
+from headrace.elements import EndOfInput, StreamStatus, Watermark
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.metrics.metricbase import InMemoryMetricGroup
+from headrace.metrics.reports import MetricReport
 from headrace.operators.base import EpochPlace
 from headrace.operators.context import OperatorContext, TaskPlace
 from headrace.operators.io import SourceTask
@@ -26,22 +27,25 @@ from headrace.runtime.exchange.buffers import Header
 from headrace.runtime.exchange.input_gate import InputBatch, InputGate, InputIdle
 from headrace.runtime.exchange.result_partition import ResultPartition, SendBuffer
 from headrace.runtime.layout import Layout, consumers_of, producers_of
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+from headrace.runtime.messages import (
+    EpochPlan,
+    SubtaskId,
+    SubtaskPlan,
+    SubtaskReport,
+    sink_staging_dir,
+    state_files_dir,
+)
 from headrace.runtime.task.chain import ChainLink, build_chain
-from headrace.runtime.task.scratch import scratch_directory
+from headrace.runtime.task.scratch import copy_directory
 from headrace.runtime.task.settings import TaskSettings
+from headrace.runtime.task.time_parts import GATE, NO_TIME, TIME
 from headrace.state.changes import write_change
 from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
 from headrace.state.keyed import KeyedStateBackend
-from headrace.state.store import LocalStore
+from headrace.state.stores.factory import make_store
 
-#: Operator state of the head under which the gate keeps its watermarks.
-_GATE = "gate"
-#: ... and under which every operator of the chain keeps the watermarks it has seen and sent.
-_CHAIN = "chain"
-_NO_TIME = (MIN_WATERMARK, None)
 #: An attempt is named by this many hex digits, which fit a buffer's header.
 _ATTEMPT_DIGITS = 16
 
@@ -77,9 +81,16 @@ class StreamTask:
         self._consumed: dict[SubtaskId, str] = {}
         self._spark_attempt = spark_attempt
         self._records_in = 0
+        self._bytes_in = 0
         self._is_ended_now = False
-        place = EpochPlace(epoch=plan.epoch, attempt_id=self._attempt_id)
+        place = EpochPlace(
+            epoch=plan.epoch,
+            attempt_id=self._attempt_id,
+            job_id=plan.job_id,
+            staging_dir=sink_staging_dir(plan.state_dir),
+        )
         for link in self._links:
+            self._context(link).metrics.begin_epoch()  # before open(), which may count as well
             self._restore(link)
             link.output.set_partitions(self._make_partitions(link, plan.epoch, send))
         self._restore_time()
@@ -128,6 +139,7 @@ class StreamTask:
             next_timer_ms=next_timer_ms,
             records_in=head.records if isinstance(head, SourceTask) else self._records_in,
             records_out=sum(link.output.records_out for link in self._links),
+            bytes_in=self._bytes_in,
             bytes_out=sum(link.output.bytes_out for link in self._links),
             busy_ns=time.perf_counter_ns() - self._started,
             started_ms=self._started_ms,
@@ -198,6 +210,7 @@ class StreamTask:
         for header, buffer in buffers:
             producer = SubtaskId(vertex_of_edge[header.edge_id], header.producer)
             self._consumed[producer] = f"{header.attempt:0{_ATTEMPT_DIGITS}x}"
+            self._bytes_in += len(buffer)
             yield header, buffer
 
     def _end(self) -> None:
@@ -268,15 +281,15 @@ class StreamTask:
         )
 
     def _make_keyed_state(self, place: TaskPlace) -> KeyedStateBackend:
-        directory = os.path.join(
-            scratch_directory(self._settings),
+        directory = copy_directory(
+            self._settings,
             self._lineage,
             place.operator_id,
             f"{place.subtask}-of-{place.parallelism}",
         )
         groups = key_group_range(place.subtask, place.max_parallelism, place.parallelism)
         return KeyedStateBackend(
-            LocalStore(directory),
+            make_store(self._settings.store, directory),
             groups,
             place.max_parallelism,
             self._settings.state_cache_entries,
@@ -302,17 +315,17 @@ class StreamTask:
 
     def _restore_time(self) -> None:
         """Put every operator where its input stood when the last epoch ended, whoever ran that."""
-        self._gate.restore(self._head_state.get(_GATE))
-        stored = self._head_state.get(_CHAIN) or [_NO_TIME] * len(self._links)
-        for link, (seen, sent) in zip(self._links, stored, strict=True):
-            link.watermark, link.output.watermark = seen, sent
+        self._gate.restore(self._head_state.get(GATE))
+        for link in self._links:
+            link.watermark, link.output.watermark = self._context(link).operator_state.get(TIME, NO_TIME)
 
     def _store_time(self) -> None:
         if not self._vertex.is_source:
-            self._head_state.put(_GATE, self._gate.snapshot())
-        watermarks = [(link.watermark, link.output.watermark) for link in self._links]
-        if watermarks != [_NO_TIME] * len(watermarks):
-            self._head_state.put(_CHAIN, watermarks)
+            self._head_state.put(GATE, self._gate.snapshot())
+        for link in self._links:
+            time_reached = (link.watermark, link.output.watermark)
+            if time_reached != NO_TIME:
+                self._context(link).operator_state.put(TIME, time_reached)
 
     def _chain_of(self, link: ChainLink) -> StateChain:
         return self._own_plan.keyed.get(link.node.operator_id) or StateChain(self._lineage)
@@ -329,7 +342,7 @@ class StreamTask:
             tip = chain.tip
             if change:
                 name = f"{link.node.operator_id}-{self._subtask.subtask}-{version}-{self._attempt_id}.change"
-                tip = join_path(self._plan.state_dir, name)
+                tip = join_path(state_files_dir(self._plan.state_dir), name)
                 size = write_change(tip, change)
                 written[link.node.operator_id] = StateFile(tip, chain.version, version, size)
             keyed.settle(tip)
@@ -351,9 +364,9 @@ class StreamTask:
         times = (link.operator.next_processing_time() for link in self._links)
         return min((time + 1 for time in times if time is not None), default=None)
 
-    def _user_metrics(self) -> dict[str, Any]:
-        values = {link.node.operator_id: self._context(link).metrics.values() for link in self._links}
-        return {operator_id: metrics for operator_id, metrics in values.items() if metrics}
+    def _user_metrics(self) -> dict[str, dict[str, MetricReport]]:
+        reports = {link.node.operator_id: self._context(link).metrics.reports() for link in self._links}
+        return {operator_id: metrics for operator_id, metrics in reports.items() if metrics}
 
 
 _HOST = socket.gethostname()

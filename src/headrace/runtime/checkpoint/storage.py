@@ -1,0 +1,533 @@
+"""Where checkpoints and savepoints are kept.
+
+    <dir>/<job id>/shared/...            state files, written by tasks, named by any number of checkpoints
+    <dir>/<job id>/chk-<n>/_metadata     checkpoint n: complete as soon as this file is there
+    <dir>/<job id>/fence-<token>         the checkpoints of former leaders that count: those it found
+    <dir>/<job id>/_ended                the job is over; whoever finds it has nothing to do but to tidy up
+    <target>/savepoint-<job id's first 6>-<random>/
+        _metadata                        a savepoint stands alone: the files it names are copies beside it
+        ...
+
+Metadata is written last, whole, and never replaced. So a directory without it is a checkpoint that was not completed,
+and two masters that think they both lead a job cannot overwrite each other's.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from uuid import uuid4
+
+import msgspec
+
+from headrace.errors import CheckpointError, HeadraceError, StateError
+from headrace.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from headrace.runtime.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
+from headrace.runtime.messages import state_files_dir
+from headrace.state.changes import ChangeReader
+from headrace.state.files import (
+    absolute_path,
+    copy_file,
+    delete_directory,
+    delete_files,
+    file_sizes,
+    join_path,
+    list_directory,
+    publish_file,
+    read_file,
+    sync_files,
+)
+
+_log = logging.getLogger(__name__)
+
+METADATA_FILE = "_metadata"
+_ENDED_FILE = "_ended"
+_CHECKPOINT_NAME = re.compile(r"chk-([0-9]+)")
+_FENCE_NAME = re.compile(r"fence-([0-9]{20})")
+_SNAPSHOT_NAME = re.compile(r"chk-[0-9]+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
+#: Files of a savepoint that are copied at a time: on object stores most of the time is waiting.
+_COPIES = 8
+#: How many of the missing files a message names.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class StoredCheckpoint:
+    """A completed checkpoint or savepoint, and its directory."""
+
+    path: str
+    metadata: CheckpointMetadata
+
+    @property
+    def metadata_path(self) -> str:
+        return join_path(self.path, METADATA_FILE)
+
+
+class _Fence(msgspec.Struct, frozen=True):
+    """What a leader found when it began to lead."""
+
+    leader: int
+    checkpoints: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A checkpoint that cannot be used."""
+
+    path: str
+    reason: str
+    #: Whether it was completed once: then its output may have been published.
+    was_complete: bool = True
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What there is to go on from."""
+
+    #: The newest checkpoint that is whole; None if there is none.
+    checkpoint: StoredCheckpoint | None
+    #: Newer ones that are not, newest first.
+    skipped: tuple[Skipped, ...] = ()
+
+
+class CheckpointDirectory:
+    """The checkpoints of one job below a configured directory.
+
+    Args:
+        directory: The configured one.
+        job_id: The job.
+        leader: The fencing token of who writes here, 0 without high availability.
+    """
+
+    def __init__(self, directory: str, job_id: str, leader: int = 0) -> None:
+        self._leader = leader
+        self.path = join_path(absolute_path(directory), job_id)
+        self._configured = directory
+        #: Local files known to outlive a loss of power.
+        self._synced: frozenset[str] = frozenset()
+
+    @property
+    def shared_directory(self) -> str:
+        """Where state files go."""
+        return state_files_dir(self.path)
+
+    def checkpoint_directory(self, checkpoint_id: int) -> str:
+        """Where a checkpoint goes."""
+        return join_path(self.path, f"chk-{checkpoint_id}")
+
+    def ensure_writable(self) -> None:
+        """Write and delete a file, so that a job that could never complete a checkpoint does not start.
+
+        Raises:
+            CheckpointError: If that fails; it names the directory and what to do.
+        """
+        probe = join_path(self.shared_directory, f"probe-{uuid4().hex}")
+        try:
+            publish_file(probe, b"headrace")
+            delete_files([probe])
+        # pyarrow raises its own kinds for URIs it cannot make sense of.
+        except (OSError, ValueError, NotImplementedError) as error:
+            raise CheckpointError(
+                f"the checkpoint directory {self._configured} cannot be written: {error}",
+                reason=CheckpointFailureReason.IO_EXCEPTION.name,
+                hint="set execution.checkpointing.dir to a place that the driver and every executor can write: "
+                "a shared directory, or a URI such as s3://bucket/path. Check that it exists, has room, and "
+                "that credentials are set",
+                retryable=False,
+            ) from error
+
+    # -- leadership --------------------------------------------------------------------------------------------
+
+    def take_over(self) -> None:
+        """Write down which checkpoints there are: from now on, none of a former leader comes to count.
+
+        One that was stopped while it wrote a checkpoint may complete it when it wakes. By then others have gone on
+        from the one before, and what that checkpoint names may be gone.
+        """
+        if not self._leader:
+            return
+        found = []
+        for number, path in self.list_checkpoints():
+            try:
+                leader = load_checkpoint(path).metadata.leader
+            except StateError as error:
+                if not is_damage(error):
+                    raise
+                continue
+            if self._counts(number, leader):
+                found.append(number)
+        older = [name for name in list_directory(self.path) if _FENCE_NAME.fullmatch(name)]
+        known = _Fence(self._leader, tuple(found))
+        with suppress(FileExistsError):  # this leader's own, of an earlier job
+            publish_file(join_path(self.path, f"fence-{self._leader:020d}"), msgspec.msgpack.encode(known))
+        delete_files([join_path(self.path, name) for name in older if name < f"fence-{self._leader:020d}"])
+
+    def _counts(self, checkpoint_id: int, leader: int) -> bool:
+        """Whether a checkpoint was written by who leads now, or was there when this one began to."""
+        fences = [name for name in list_directory(self.path) if _FENCE_NAME.fullmatch(name)]
+        if not fences:
+            return True
+        fence = msgspec.msgpack.decode(read_file(join_path(self.path, fences[-1])), type=_Fence)
+        return leader >= fence.leader or checkpoint_id in fence.checkpoints
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def write(self, metadata: CheckpointMetadata) -> StoredCheckpoint:
+        """Complete a checkpoint: from its return on, it is there for good.
+
+        Raises:
+            CheckpointError: If it could not be written, or another one has its number.
+        """
+        metadata = msgspec.structs.replace(metadata, leader=self._leader)
+        path = self.checkpoint_directory(metadata.checkpoint_id)
+        files = frozenset(file.path for file in metadata.files())
+        try:
+            # 1. What it names is safe ...
+            sync_files(files - self._synced)
+            # 2. ... before it names it.
+            publish_file(join_path(path, METADATA_FILE), encode_metadata(metadata, path))
+        except FileExistsError as error:
+            raise CheckpointError(
+                f"checkpoint {metadata.checkpoint_id} of job {metadata.job_id} is there already: {path}",
+                reason=CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE.name,
+                hint="another process runs a job with the same id and directory: end one of them, or give each "
+                "its own execution.checkpointing.dir",
+                retryable=False,
+            ) from error
+        except (OSError, HeadraceError) as error:
+            self._withdraw(StoredCheckpoint(path, metadata))
+            raise _not_written(f"checkpoint {metadata.checkpoint_id}", path, error) from error
+        self._synced = files
+        return StoredCheckpoint(path, metadata)
+
+    def _withdraw(self, stored: StoredCheckpoint) -> None:
+        """Delete a checkpoint that was said to have failed and is there all the same: nobody holds on to its files.
+
+        Another leader's is left alone.
+        """
+        with suppress(OSError, StateError):
+            if read_file(stored.metadata_path) == encode_metadata(stored.metadata, stored.path):
+                discard([stored], ())
+
+    def delete(self, checkpoint_id: int) -> None:
+        """Delete a checkpoint, not the shared files it names; one that is gone already is fine."""
+        path = self.checkpoint_directory(checkpoint_id)
+        # First what makes it a checkpoint: one that is half deleted must not look whole.
+        delete_files([join_path(path, METADATA_FILE)])
+        delete_directory(path)
+
+    def delete_all(self) -> None:
+        """Delete everything of the job: checkpoints and state files, and last the word that it is over."""
+        for checkpoint_id, _ in self.list_checkpoints():
+            self.delete(checkpoint_id)
+        for name in list_directory(self.path):
+            if name != _ENDED_FILE:
+                _delete_either(join_path(self.path, name))
+        delete_directory(self.path)
+
+    # -- the end of the job ------------------------------------------------------------------------------------
+
+    def mark_ended(self, savepoint: str | None) -> None:
+        """Write down that the job is over, and with which savepoint it was stopped.
+
+        From here on nobody runs it again, also if its driver is lost before it has deleted the checkpoints.
+        """
+        with suppress(FileExistsError):
+            publish_file(join_path(self.path, _ENDED_FILE), (savepoint or "").encode())
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the job is over."""
+        return _ENDED_FILE in list_directory(self.path)
+
+    def final_savepoint(self) -> str | None:
+        """Return the savepoint that a job which is over was stopped with, if any."""
+        return read_file(join_path(self.path, _ENDED_FILE)).decode() or None
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def list_checkpoints(self) -> list[tuple[int, str]]:
+        """Return number and directory of all checkpoints, also of incomplete ones, newest first."""
+        numbers = [int(m[1]) for name in list_directory(self.path) if (m := _CHECKPOINT_NAME.fullmatch(name))]
+        return [(number, self.checkpoint_directory(number)) for number in sorted(numbers, reverse=True)]
+
+    def highest_id(self) -> int:
+        """Return the highest number a checkpoint ever tried to have here, 0 if none: go on above it."""
+        return max((number for number, _ in self.list_checkpoints()), default=0)
+
+    def latest_valid(self, *, thorough: bool = False) -> Recovery:
+        """Find the newest checkpoint that is whole, with all files it names; say aloud which ones are not.
+
+        Args:
+            thorough: Whether to read all files, and not only to see that they are there in their size.
+
+        Raises:
+            StateError: If storage does not answer, or the newest is in a format of a later headrace: going back
+                further than needed is not for this function to decide.
+        """
+        skipped: list[Skipped] = []
+        for number, path in self.list_checkpoints():
+            try:
+                stored = load_checkpoint(path)
+                if not self._counts(number, stored.metadata.leader):
+                    _log.warning("checkpoint %d is of a driver that no longer led, and is left out", number)
+                    skipped.append(Skipped(path, "its driver no longer led", was_complete=False))
+                    continue
+                check_files(stored)
+                if thorough:
+                    read_files(stored)
+            except StateError as error:
+                if not is_damage(error):
+                    raise
+                was_complete = METADATA_FILE in list_directory(path)
+                if was_complete:
+                    _log.error("checkpoint %d is left out of recovery: %s", number, error.message)
+                else:
+                    _log.warning("checkpoint %d was not completed, and is left out of recovery", number)
+                skipped.append(Skipped(path, error.message, was_complete))
+                continue
+            damaged = [each.path for each in skipped if each.was_complete]
+            if damaged:
+                _log.error(
+                    "recovery goes back to checkpoint %d (epoch %d), past %d that cannot be used: %s; what sinks "
+                    "published after it comes again",
+                    number,
+                    stored.metadata.epoch,
+                    len(damaged),
+                    ", ".join(damaged),
+                )
+            return Recovery(stored, tuple(skipped))
+        return Recovery(None, tuple(skipped))
+
+    def valid(self) -> list[StoredCheckpoint]:
+        """Return all checkpoints that are whole, newest first; the others are passed over in silence."""
+        found = []
+        for _, path in self.list_checkpoints():
+            try:
+                stored = load_checkpoint(path)
+                check_files(stored)
+            except StateError as error:
+                if not is_damage(error):
+                    raise
+                continue
+            if self._counts(stored.metadata.checkpoint_id, stored.metadata.leader):
+                found.append(stored)
+        return found
+
+    def orphans(self, named: Iterable[str]) -> list[str]:
+        """Return the shared files that are not among those named: left by epochs that a recovery undid."""
+        kept = {absolute_path(path) for path in named}
+        paths = [join_path(self.shared_directory, name) for name in list_directory(self.shared_directory)]
+        return [path for path in paths if path not in kept]
+
+
+def find_snapshots(directory: str) -> list[str]:
+    """Return the directories of checkpoints and savepoints, also of incomplete ones, in a directory or one below it.
+
+    Those of one job come in order, checkpoints by their number.
+    """
+    home = absolute_path(directory)
+    here = [name for name in list_directory(home) if _SNAPSHOT_NAME.fullmatch(name)]
+    if not here:
+        below = [
+            join_path(home, job, name) for job in list_directory(home) for name in _snapshots_in(home, job)
+        ]
+        return sorted(below, key=_snapshot_order)
+    return sorted((join_path(home, name) for name in here), key=_snapshot_order)
+
+
+def _snapshots_in(home: str, job: str) -> list[str]:
+    try:
+        names = list_directory(join_path(home, job))
+    except NotADirectoryError:
+        return []
+    return [name for name in names if _CHECKPOINT_NAME.fullmatch(name)]
+
+
+def _snapshot_order(path: str) -> tuple[str, int, str]:
+    parent, _, name = path.rpartition("/")
+    match = _CHECKPOINT_NAME.fullmatch(name)
+    return parent, int(match[1]) if match else 0, name
+
+
+def load_checkpoint(path: str) -> StoredCheckpoint:
+    """Read a checkpoint or savepoint from its directory or its metadata file, given as a path or URI.
+
+    Raises:
+        StateError: If there is none, or it cannot be used; it says why.
+    """
+    directory = absolute_path(path)
+    if directory.endswith("/" + METADATA_FILE):
+        directory = directory.removesuffix("/" + METADATA_FILE)
+    file = join_path(directory, METADATA_FILE)
+    try:
+        data = read_file(file)
+    except StateError as error:
+        raise _missing(path, directory) from error
+    except (OSError, ValueError) as error:
+        raise StateError(f"{file} cannot be read: {error}") from error
+    return StoredCheckpoint(directory, decode_metadata(data, directory, path=file))
+
+
+def copy_all(copies: Mapping[str, str], sizes: Mapping[str, int]) -> None:
+    """Copy state files, several at a time, and see that they are whole.
+
+    Args:
+        copies: Files, and what their copies are called.
+        sizes: How large each of the files is.
+
+    Raises:
+        OSError: If one cannot be read or written; StateError if a copy is not as large as its file should be.
+    """
+    with ThreadPoolExecutor(_COPIES, thread_name_prefix="state-copies") as pool:
+        list(pool.map(copy_file, copies.keys(), copies.values()))
+    _check_sizes({copy: sizes[path] for path, copy in copies.items()}, "what was copied")
+
+
+def check_files(stored: StoredCheckpoint) -> None:
+    """Make sure that the files a checkpoint names are there, each with its size.
+
+    Raises:
+        StateError: If not; it names the first of them.
+    """
+    _check_sizes({file.path: file.size for file in stored.metadata.files()}, stored.path)
+
+
+def _check_sizes(expected: Mapping[str, int], whose: str) -> None:
+    problems = []
+    try:
+        sizes = file_sizes(expected)
+    except (OSError, ValueError) as error:
+        raise StateError(f"files of {whose} cannot be looked at: {error}") from error
+    for path, size in sizes.items():
+        if size is None:
+            problems.append(f"{path} is missing")
+        elif size != expected[path]:
+            problems.append(f"{path} has {size} bytes instead of {expected[path]}")
+    if problems:
+        more = f", and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
+        raise StateError(
+            f"{whose} names files that are not as it left them: {', '.join(problems[:_NAMED])}{more}",
+            hint="start from another checkpoint or savepoint",
+            retryable=False,
+        )
+
+
+def read_files(stored: StoredCheckpoint) -> None:
+    """Read the files that a checkpoint names, so that their checksums are looked at.
+
+    Raises:
+        StateError: If one is damaged.
+    """
+    for path in dict.fromkeys(file.path for file in stored.metadata.files()):
+        try:
+            with closing(ChangeReader(path)) as reader:
+                for group in reader.groups:
+                    reader.section(group)
+        except (OSError, ValueError) as error:
+            raise StateError(f"{path} cannot be read: {error}") from error
+
+
+def discard(checkpoints: Iterable[StoredCheckpoint], files: Iterable[str]) -> None:
+    """Delete checkpoints and files that nothing names any more; a failure is said, and leaves the rest to a later time.
+
+    A directory with files that something else still names stays until they go, too.
+    """
+    checkpoints = tuple(checkpoints)
+    try:
+        delete_files([stored.metadata_path for stored in checkpoints])
+        delete_files(list(files))
+        for stored in checkpoints:
+            if not list_directory(stored.path):
+                delete_directory(stored.path)
+    except OSError as error:
+        _log.warning("files of checkpoints that are no longer needed could not be deleted: %s", error)
+
+
+def write_savepoint(metadata: CheckpointMetadata, target: str) -> StoredCheckpoint:
+    """Write a savepoint below a directory: copies of all state files, then metadata that names them.
+
+    Raises:
+        CheckpointError: If it could not be written; nothing is left of it then.
+    """
+    name = f"savepoint-{metadata.job_id[:6]}-{uuid4().hex[:12]}"
+    path = join_path(absolute_path(target), name)
+    copies: dict[str, str] = {}
+    for index, file in enumerate(dict.fromkeys(each.path for each in metadata.files())):
+        copies[file] = join_path(path, f"{index:06d}-{file.rpartition('/')[2]}")
+    savepoint = msgspec.structs.replace(metadata.with_paths(copies.__getitem__), kind="savepoint")
+    stored = StoredCheckpoint(path, savepoint)
+    try:
+        copy_all(copies, {file.path: file.size for file in metadata.files()})
+        sync_files(copies.values())
+        publish_file(stored.metadata_path, encode_metadata(savepoint, path))
+    except (OSError, ValueError, HeadraceError) as error:
+        _discard(path)
+        raise _not_written("the savepoint", path, error) from error
+    return stored
+
+
+def delete_savepoint(path: str) -> None:
+    """Delete a savepoint and all that is in its directory.
+
+    Raises:
+        StateError: If there is none: nothing but a savepoint is ever deleted.
+    """
+    stored = load_checkpoint(path)
+    if not stored.metadata.is_savepoint:
+        raise StateError(
+            f"{stored.path} is a checkpoint, whose files others may share; only savepoints are disposed of",
+            hint="delete the job's whole directory when no job needs its checkpoints any more",
+        )
+    delete_files([stored.metadata_path])
+    delete_directory(stored.path)
+
+
+def _delete_either(path: str) -> None:
+    """Delete a file, or a directory with all that is in it."""
+    try:
+        delete_files([path])
+    except OSError:  # a directory
+        delete_directory(path)
+
+
+def _discard(path: str) -> None:
+    try:
+        delete_directory(path)
+    except OSError as error:
+        _log.warning("%s is incomplete and could not be deleted: %s", path, error)
+
+
+def _not_written(what: str, path: str, error: Exception) -> CheckpointError:
+    text = error.message if isinstance(error, HeadraceError) else str(error)
+    return CheckpointError(
+        f"{what} could not be written to {path}: {text}",
+        reason=CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE.name,
+        hint="see that the place exists, can be written and has room",
+    )
+
+
+def _missing(path: str, directory: str) -> StateError:
+    numbers = [
+        int(match[1]) for name in list_directory(directory) if (match := _CHECKPOINT_NAME.fullmatch(name))
+    ]
+    if numbers:
+        hint = f"this is a job's directory; its newest checkpoint is {join_path(directory, f'chk-{max(numbers)}')}"
+    elif list_directory(directory):
+        hint = "a checkpoint or savepoint that was not completed has none; take an earlier one"
+    else:
+        hint = "check the path; it must be on storage that this host can reach"
+    return StateError(
+        f"there is no checkpoint or savepoint at {path}: no {METADATA_FILE} is there",
+        hint=hint,
+        retryable=False,
+    )
+
+
+def is_damage(error: StateError) -> bool:
+    """Whether an error says that a checkpoint is not whole, not that it cannot be read now or by this headrace."""
+    return not error.retryable and error.domain != "user"

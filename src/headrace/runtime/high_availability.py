@@ -1,0 +1,356 @@
+"""Leadership: at most one driver at a time writes what counts, proven by a lease and a fencing token.
+
+    <storageDir>/<cluster id>/leader/
+        token-<n>       created once and for all by who became leader number n; the highest number leads
+        renewal-<n>     changed by leader n again and again; when it stands still for a lease, n has expired
+        released-<n>    leader n has stepped down
+
+    leader      renew          renew          (stopped)                       goes on: lease over, higher token
+    ------------|--------------|==================|~~~~~~~~~~~~~~~~~~~~~~~~~~~~|-- ensure_leader() raises
+    candidate   . sees change  . sees change   ... a whole lease without ...  | token n+1: leads
+                                             ^ leader's own end, a margin earlier
+
+Nobody compares clocks: a candidate watches the renewal stand still on its own clock, which it starts when it sees a
+change, so later than the leader started its own. A leader counts from before it writes, takes off a margin for clocks
+that run differently, and must finish a renewal before the last one runs out. What remains is a leader that is stopped
+between `ensure_leader` and the write itself; so what matters is written under new names that carry the token
+(`JobStore`, checkpoints), where a late write can replace nothing.
+
+The directory must be on a file system that creates a file only if it is new (local, NFS). On NFS, attributes may be
+cached for no longer than the margin: mount with `actimeo` below it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self
+from uuid import uuid4
+
+import msgspec
+
+from headrace.config.configuration import Configuration
+from headrace.config.options import high_availability as options
+from headrace.errors import ConfigurationError, LeadershipError
+from headrace.state.files import absolute_path, is_local, join_path, list_directory, sync_files
+
+_log = logging.getLogger(__name__)
+
+_TOKEN = re.compile(r"token-([0-9]{20})")
+#: The part of a lease that is not used: for clocks that run differently, and for caches.
+_MARGIN = 0.2
+#: Renewals per lease.
+_RENEWALS = 4
+#: A candidate looks so often per lease.
+_LOOKS = 10
+
+
+@dataclass(frozen=True)
+class HighAvailabilitySettings:
+    """The options of leadership."""
+
+    directory: str
+    cluster_id: str
+    lease_ms: int
+
+    @classmethod
+    def from_configuration(cls, configuration: Configuration) -> Self | None:
+        """Return the settings; None if a job ends with its driver.
+
+        Raises:
+            ConfigurationError: If there is no directory, or one on which leases cannot be kept.
+        """
+        if configuration.get(options.TYPE) == "NONE":
+            return None
+        directory = configuration.get(options.STORAGE_DIRECTORY)
+        if not directory:
+            raise ConfigurationError(
+                f"{options.TYPE.key} is filesystem, and there is no {options.STORAGE_DIRECTORY.key}",
+                hint=f"set {options.STORAGE_DIRECTORY.key} to a directory that every driver has mounted",
+            )
+        if not is_local(directory):
+            raise ConfigurationError(
+                f"{options.STORAGE_DIRECTORY.key}: expected a mounted directory; got {directory}",
+                hint="a lease needs a file system that creates a file only if it is new; checkpoints may stay "
+                "on the object store",
+            )
+        cluster_id = configuration.get(options.CLUSTER_ID).strip("/")
+        if not cluster_id or "/" in cluster_id or cluster_id in {".", ".."}:
+            raise ConfigurationError(
+                f"{options.CLUSTER_ID.key}: expected one name; got {configuration.get(options.CLUSTER_ID)!r}"
+            )
+        lease = configuration.get(options.LEASE_DURATION)
+        return cls(absolute_path(directory), cluster_id, lease // timedelta(milliseconds=1))
+
+    @property
+    def leader_directory(self) -> str:
+        return join_path(self.directory, self.cluster_id, "leader")
+
+    @property
+    def jobs_directory(self) -> str:
+        return join_path(self.directory, self.cluster_id, "jobs")
+
+
+class LeaseHolder(msgspec.Struct, frozen=True):
+    """What a token file says about who made it."""
+
+    name: str
+    host: str
+    pid: int
+    lease_ms: int
+
+
+def boot_clock() -> float:
+    """Seconds that only go forward, also while the machine sleeps where the system can tell."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+class LeaderLease:
+    """One process's way to leadership, and its proof of it.
+
+    Methods may be called from several threads.
+
+    Args:
+        settings: Where, for whom and how long.
+        name: Shown to others, such as the job's name.
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(
+        self, settings: HighAvailabilitySettings, *, name: str = "", clock: Callable[[], float] = boot_clock
+    ) -> None:
+        self._settings = settings
+        self._directory = settings.leader_directory
+        self._name = name
+        self._clock = clock
+        self._lease_s = settings.lease_ms / 1000
+        self._lock = threading.RLock()
+        #: The fencing token while this process leads, or thinks so; rises with every leader.
+        self._token: int | None = None
+        self._valid_until = 0.0
+        #: Said while there is no token.
+        self._why_not = "this process does not lead: it has not acquired the lease"
+        self._hint: str | None = None
+        #: What was last seen of another leader, and since when it stands still.
+        self._seen: tuple[int, bytes] | None = None
+        self._seen_since = 0.0
+
+    @property
+    def token(self) -> int:
+        """The fencing token: higher than that of every leader before.
+
+        Raises:
+            LeadershipError: If this process does not lead.
+        """
+        if self._token is None:
+            raise LeadershipError(self._why_not, hint=self._hint)
+        return self._token
+
+    @property
+    def renewal_interval_s(self) -> float:
+        """How often the lease is to be renewed: so often that some renewals may fail."""
+        return self._lease_s / _RENEWALS
+
+    # -- becoming leader ---------------------------------------------------------------------------------------
+
+    def try_acquire(self) -> bool:
+        """Become leader if nobody leads; call it again and again, since a lost leader shows by standing still."""
+        with self._lock:
+            if self._token is not None:
+                return True
+            highest = self._highest_token()
+            if highest and not self._is_free(highest):
+                return False
+            started = self._clock()
+            token = highest + 1
+            holder = LeaseHolder(self._name, socket.gethostname(), os.getpid(), self._settings.lease_ms)
+            try:
+                _create_new(self._file("token", token), msgspec.json.encode(holder))
+            except FileExistsError:
+                return False  # another was faster
+            if self._highest_token() != token:
+                return False  # others have come and gone meanwhile, and took this token's file with them
+            self._token = token
+            self._valid_until = started + self._lease_s * (1 - _MARGIN)
+            self._forget_before(token)
+            return True
+
+    def acquire(self, timeout_s: float, *, sleep: Callable[[float], object] = time.sleep) -> int:
+        """Wait until this process leads; return the token.
+
+        Raises:
+            LeadershipError: If another still leads after the time; it says who, and what to do.
+        """
+        deadline = self._clock() + timeout_s
+        while not self.try_acquire():
+            if self._clock() >= deadline:
+                raise self._occupied()
+            sleep(self._lease_s / _LOOKS)
+        return self.token
+
+    def _is_free(self, token: int) -> bool:
+        """Whether a leader has stepped down, or was not heard of for a whole lease of its own."""
+        if os.path.exists(self._file("released", token)):
+            return True
+        try:
+            with open(self._file("renewal", token), "rb") as stream:
+                seen = (token, stream.read())
+        except FileNotFoundError:
+            seen = (token, b"")
+        now = self._clock()
+        if seen != self._seen:
+            self._seen, self._seen_since = seen, now
+            return False
+        holder = self._holder(token)
+        lease_s = self._lease_s if holder is None else max(self._lease_s, holder.lease_ms / 1000)
+        return now - self._seen_since >= lease_s
+
+    def _occupied(self) -> LeadershipError:
+        token = self._highest_token()
+        holder = self._holder(token)
+        who = "another process" if holder is None else f"process {holder.pid} on {holder.host}"
+        what = f" ('{holder.name}')" if holder is not None and holder.name else ""
+        return LeadershipError(
+            f"{who}{what} leads '{self._settings.cluster_id}' in {self._settings.directory}",
+            hint="wait for it to end, end it, or give this one another high-availability.cluster-id: two live jobs "
+            "must not share one",
+        )
+
+    # -- staying leader ----------------------------------------------------------------------------------------
+
+    def renew(self) -> None:
+        """Lead for another lease.
+
+        Raises:
+            LeadershipError: If the lease has run out, or another leads: for good.
+            OSError: If storage failed; it may be tried again while the lease lasts.
+        """
+        with self._lock:
+            self.ensure_leader()
+            started = self._clock()
+            path = self._file("renewal", self.token)
+            partial = f"{path}.{uuid4().hex[:8]}.part"
+            with open(partial, "wb") as stream:
+                stream.write(uuid4().bytes)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(partial, path)
+            # The new lease counts only if it was visible before anybody could think the old one over.
+            self.ensure_leader()
+            self._valid_until = started + self._lease_s * (1 - _MARGIN)
+
+    def ensure_leader(self) -> None:
+        """Make sure that this process leads; to be called before every write that matters.
+
+        Raises:
+            LeadershipError: If its lease has run out or a higher token exists. It never leads again with this one.
+        """
+        with self._lock:
+            token = self.token
+            highest = self._highest_token()
+            # The time is looked at last: looking at a slow file system takes some.
+            if highest > token:
+                raise self._lose(f"another process leads since, with token {highest}")
+            if highest < token:
+                raise self._lose("the directory of leases was emptied")
+            if self._clock() >= self._valid_until:
+                raise self._lose("the lease ran out before it was renewed")
+
+    def _lose(self, why: str) -> LeadershipError:
+        self._why_not = (
+            f"this process no longer leads '{self._settings.cluster_id}' (token {self._token}): {why}"
+        )
+        self._hint = (
+            "it was stopped or slow for longer than headrace.high-availability.lease-duration; the job goes on "
+            "with whoever leads now"
+        )
+        self._token = None
+        return LeadershipError(self._why_not, hint=self._hint)
+
+    def release(self) -> None:
+        """Step down, so that another need not wait for the lease to run out; without leadership, do nothing."""
+        with self._lock:
+            if self._token is None:
+                return
+            token, self._token = self._token, None
+            self._why_not, self._hint = "this process does not lead: it has released the lease", None
+            with suppress(FileExistsError):
+                _create_new(self._file("released", token), b"")
+
+    # -- files -------------------------------------------------------------------------------------------------
+
+    def _file(self, kind: str, token: int) -> str:
+        return join_path(self._directory, f"{kind}-{token:020d}")
+
+    def _highest_token(self) -> int:
+        found = (_TOKEN.fullmatch(name) for name in list_directory(self._directory))
+        return max((int(match[1]) for match in found if match), default=0)
+
+    def _holder(self, token: int) -> LeaseHolder | None:
+        try:
+            with open(self._file("token", token), "rb") as stream:
+                return msgspec.json.decode(stream.read(), type=LeaseHolder)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def _forget_before(self, token: int) -> None:
+        """Delete what former leaders left. The highest token stays, so numbers never come again."""
+        for name in list_directory(self._directory):
+            number = re.search(r"-([0-9]{20})", name)
+            if number is not None and int(number[1]) < token:
+                with suppress(OSError):
+                    os.remove(join_path(self._directory, name))
+
+
+def _create_new(path: str, data: bytes) -> None:
+    """Create a file, or raise FileExistsError: on local file systems and NFS only one of many can succeed."""
+    directory = os.path.dirname(path)
+    os.makedirs(directory, exist_ok=True)
+    with open(path, "xb") as stream:
+        stream.write(data)
+    sync_files([path])
+
+
+class LeaseKeeper:
+    """Renews a lease in the background, and says when it is lost.
+
+    Args:
+        lease: An acquired lease.
+        on_lost: Called once, from the background, with the reason.
+    """
+
+    def __init__(self, lease: LeaderLease, on_lost: Callable[[LeadershipError], object]) -> None:
+        self._lease = lease
+        self._on_lost = on_lost
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="lease-keeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the renewals; the lease itself is released by whoever acquired it."""
+        self._stopped.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _keep(self) -> None:
+        while not self._stopped.wait(self._lease.renewal_interval_s):
+            try:
+                self._lease.renew()
+            except LeadershipError as error:
+                if not self._stopped.is_set():
+                    _log.error("%s", error)
+                    self._on_lost(error)
+                return
+            except OSError as error:
+                _log.warning("the lease could not be renewed, and will be tried again: %s", error)

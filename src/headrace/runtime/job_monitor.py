@@ -1,0 +1,245 @@
+"""JobMonitor: adds up what the epochs of one job report, for whoever watches the job.
+
+What a subtask does with its time, in one epoch of three levels:
+
+    level 0   |== busy ==|.................. waits for those behind it ..........|
+    level 1   |- waits -- |======= busy =======|.................................|
+    level 2   |-- waits for those before it ---- |============= busy ============|
+              epoch begins                                              epoch ends    next epoch
+
+Waiting for those before it is idle time. Waiting for those behind it is back pressure if there was more to do: if the
+next epoch began at once. If the job then waited for input, nobody was held up, and it is idle time, too. So the time
+after its work is settled when the next epoch is seen.
+
+Reports come from the job's thread; views are values, and may be taken from any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from headrace.graph.job_graph import JobGraph
+from headrace.metrics.reports import MetricReport
+from headrace.runtime.job_run import EpochSummary
+from headrace.runtime.messages import SubtaskId, SubtaskReport
+
+#: Epochs that are remembered.
+EPOCHS_KEPT = 120
+#: Rates and ratios are those of the last so many milliseconds.
+RATE_WINDOW_MS = 10_000
+#: The next epoch began at once if it began within this time.
+_AT_ONCE_MS = 20
+
+
+@dataclass(frozen=True)
+class SubtaskView:
+    """What a subtask has done in its present parallelism; times are milliseconds."""
+
+    records_in: int = 0
+    records_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    busy_ms: float = 0.0
+    idle_ms: float = 0.0
+    backpressured_ms: float = 0.0
+    watermark: int | None = None
+    host: str = ""
+    pid: int = 0
+    #: Of user functions and operators, by operator id and name.
+    user_metrics: Mapping[tuple[str, str], MetricReport] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Share:
+    """One subtask's part of one epoch."""
+
+    records_in: int
+    records_out: int
+    bytes_in: int
+    bytes_out: int
+    busy_ms: float
+    #: Until its work began, and after it was done.
+    before_ms: float
+    after_ms: float
+
+
+@dataclass(frozen=True)
+class EpochView:
+    """One epoch on the time line; times are milliseconds since the Unix epoch."""
+
+    epoch: int
+    started_ms: int
+    ended_ms: int
+    records: int
+    watermark: int | None
+    #: From when to when the subtasks of each level worked, in the order of levels.
+    levels: tuple[tuple[int, int], ...]
+    shares: Mapping[SubtaskId, Share] = field(repr=False)
+    #: Whether the next one began at once; None while there is no next one.
+    is_followed: bool | None = None
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a subtask did lately, per second; parts of its time are from 0 to 1."""
+
+    records_in: float = 0.0
+    records_out: float = 0.0
+    bytes_in: float = 0.0
+    bytes_out: float = 0.0
+    busy: float = 0.0
+    idle: float = 1.0
+    backpressured: float = 0.0
+
+
+class JobMonitor:
+    """Watches one job.
+
+    Args:
+        started_ms: When the job was taken in.
+        now_ms: The clock.
+    """
+
+    def __init__(self, started_ms: int, now_ms: Callable[[], int]) -> None:
+        self.started_ms = started_ms
+        self._now_ms = now_ms
+        self._lock = threading.Lock()
+        self._subtasks: dict[SubtaskId, SubtaskView] = {}
+        self._epochs: deque[EpochView] = deque(maxlen=EPOCHS_KEPT)
+
+    # -- from the job's thread ---------------------------------------------------------------------------------
+
+    def observe(self, job: JobGraph, summary: EpochSummary) -> None:
+        """Take in an epoch that has just been completed."""
+        ended_ms = self._now_ms()
+        started_ms = ended_ms - round(summary.duration_s * 1000)
+        shares = {report.subtask: _share(report, started_ms, ended_ms) for report in summary.reports}
+        epoch = EpochView(
+            summary.epoch,
+            started_ms,
+            ended_ms,
+            summary.records,
+            summary.watermark,
+            _levels(job, summary.reports),
+            shares,
+        )
+        with self._lock:
+            self._settle_last(started_ms)
+            self._epochs.append(epoch)
+            known = {report.subtask for report in summary.reports}
+            self._subtasks = {subtask: view for subtask, view in self._subtasks.items() if subtask in known}
+            for report in summary.reports:
+                before = self._subtasks.get(report.subtask, SubtaskView())
+                self._subtasks[report.subtask] = _added(before, report, shares[report.subtask])
+
+    def _settle_last(self, next_started_ms: int) -> None:
+        """Say of the last epoch whether its subtasks were held up, now that the next one is known."""
+        if not self._epochs:
+            return
+        last = self._epochs[-1]
+        gap_ms = max(0, next_started_ms - last.ended_ms)
+        is_followed = gap_ms <= _AT_ONCE_MS
+        self._epochs[-1] = replace(last, is_followed=is_followed)
+        for subtask, share in last.shares.items():
+            view = self._subtasks.get(subtask)
+            if view is None:
+                continue
+            held_up = share.after_ms if is_followed else 0.0
+            self._subtasks[subtask] = replace(
+                view,
+                idle_ms=view.idle_ms + share.after_ms - held_up + gap_ms,
+                backpressured_ms=view.backpressured_ms + held_up,
+            )
+
+    # -- from any thread ---------------------------------------------------------------------------------------
+
+    def subtasks(self) -> dict[SubtaskId, SubtaskView]:
+        """Return the totals of each subtask that has reported."""
+        with self._lock:
+            return dict(self._subtasks)
+
+    def epochs(self) -> tuple[EpochView, ...]:
+        """Return the last epochs, oldest first."""
+        with self._lock:
+            return tuple(self._epochs)
+
+    def rates(self) -> dict[SubtaskId, Rates]:
+        """Return what each subtask does lately."""
+        now_ms = self._now_ms()
+        since_ms = now_ms - RATE_WINDOW_MS
+        recent = [epoch for epoch in self.epochs() if epoch.ended_ms > since_ms]
+        if not recent:
+            return {subtask: Rates() for subtask in self.subtasks()}
+        span_ms = max(1, now_ms - max(since_ms, recent[0].started_ms))
+        return {subtask: _rates(subtask, recent, span_ms) for subtask in self.subtasks()}
+
+
+def _share(report: SubtaskReport, started_ms: int, ended_ms: int) -> Share:
+    # A worker's clock may differ from the driver's: nothing happens outside the epoch.
+    begun = min(max(report.started_ms or started_ms, started_ms), ended_ms)
+    done = min(max(report.ended_ms or ended_ms, begun), ended_ms)
+    return Share(
+        report.records_in,
+        report.records_out,
+        report.bytes_in,
+        report.bytes_out,
+        min(report.busy_ns / 1e6, float(ended_ms - started_ms)),
+        float(begun - started_ms),
+        float(ended_ms - done),
+    )
+
+
+def _added(before: SubtaskView, report: SubtaskReport, share: Share) -> SubtaskView:
+    metrics: dict[tuple[str, str], Any] = dict(before.user_metrics)
+    for operator_id, reports in report.user_metrics.items():
+        for name, later in reports.items():
+            earlier = metrics.get((operator_id, name))
+            # A metric of another kind under the same name starts afresh.
+            same = earlier is not None and type(earlier) is type(later)
+            metrics[operator_id, name] = cast("Any", earlier).then(later) if same else later
+    return replace(
+        before,
+        records_in=before.records_in + report.records_in,
+        records_out=before.records_out + report.records_out,
+        bytes_in=before.bytes_in + report.bytes_in,
+        bytes_out=before.bytes_out + report.bytes_out,
+        busy_ms=before.busy_ms + share.busy_ms,
+        idle_ms=before.idle_ms + share.before_ms,
+        watermark=before.watermark if report.watermark is None else report.watermark,
+        host=report.host,
+        pid=report.pid,
+        user_metrics=metrics,
+    )
+
+
+def _levels(job: JobGraph, reports: Any) -> tuple[tuple[int, int], ...]:
+    times: dict[str, list[SubtaskReport]] = {}
+    for report in reports:
+        times.setdefault(report.subtask.vertex_id, []).append(report)
+    levels = []
+    for level in job.levels():
+        of_level = [report for vertex in level for report in times.get(vertex.vertex_id, ())]
+        if of_level:
+            levels.append((min(r.started_ms for r in of_level), max(r.ended_ms for r in of_level)))
+    return tuple(levels)
+
+
+def _rates(subtask: SubtaskId, epochs: list[EpochView], span_ms: int) -> Rates:
+    shares = [(epoch, epoch.shares[subtask]) for epoch in epochs if subtask in epoch.shares]
+    seconds = span_ms / 1000
+    busy = min(1.0, sum(share.busy_ms for _, share in shares) / span_ms)
+    held_up = sum(share.after_ms for epoch, share in shares if epoch.is_followed)
+    backpressured = min(1.0 - busy, held_up / span_ms)
+    return Rates(
+        sum(share.records_in for _, share in shares) / seconds,
+        sum(share.records_out for _, share in shares) / seconds,
+        sum(share.bytes_in for _, share in shares) / seconds,
+        sum(share.bytes_out for _, share in shares) / seconds,
+        busy,
+        max(0.0, 1.0 - busy - backpressured),
+        backpressured,
+    )

@@ -1,0 +1,31 @@
+"""From options to what a `JobMaster` is told."""
+
+from __future__ import annotations
+
+from headrace.config.configuration import Configuration
+from headrace.config.options import epochs, rest, state
+from headrace.runtime import restart
+from headrace.runtime.adaptive_scheduler import AdaptiveSettings
+from headrace.runtime.checkpoint.settings import CheckpointSettings
+from headrace.runtime.job_master import JobMasterSettings
+from headrace.runtime.pacing import PacingSettings
+
+
+def job_master_settings(configuration: Configuration, directory: str) -> JobMasterSettings:
+    """Return the settings of a job that keeps state and checkpoints below a directory."""
+    return JobMasterSettings(
+        directory=directory,
+        pacing=PacingSettings(
+            target_duration=configuration.get(epochs.TARGET_DURATION),
+            initial_records=configuration.get(epochs.INITIAL_RECORDS),
+            max_records=configuration.get(epochs.MAX_RECORDS),
+            max_bytes=configuration.get(epochs.MAX_BYTES).get_bytes(),
+        ),
+        idle_poll_s=configuration.get(epochs.IDLE_POLL_INTERVAL).total_seconds(),
+        epoch_retries=configuration.get(epochs.RETRIES),
+        max_changes=configuration.get(state.COMPACTION_MAX_CHANGES),
+        checkpoints=CheckpointSettings.from_configuration(configuration),
+        restart=restart.from_configuration(configuration),
+        adaptive=AdaptiveSettings.from_configuration(configuration),
+        failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),
+    )

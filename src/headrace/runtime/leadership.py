@@ -1,0 +1,94 @@
+"""Leadership of one process over one job: the lease it holds, and what follows when it is lost.
+
+A program that is started again under the same `high-availability.cluster-id` gives its job the same id, so it finds the
+job's checkpoints and goes on from the last one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from headrace.config.configuration import Configuration
+from headrace.config.options import checkpointing
+from headrace.errors import ConfigurationError, LeadershipError
+from headrace.graph.job_graph import JobGraph
+from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease, LeaseKeeper
+from headrace.runtime.job_store import JobStore
+
+#: A lease that was left behind by a lost driver is waited for: so many times its length, and some seconds.
+_PATIENCE = 2
+_MORE_PATIENCE_S = 5.0
+
+
+class Leadership:
+    """Held by a process for as long as it runs a job; `release` it when the job is over."""
+
+    def __init__(self, settings: HighAvailabilitySettings, name: str) -> None:
+        self._settings = settings
+        self._lease = LeaderLease(settings, name=name)
+        #: Every job of the process has one.
+        self._on_lost: list[Callable[[LeadershipError], object]] = []
+        self._lost: LeadershipError | None = None
+        self._lock = threading.Lock()
+        self._lease.acquire(settings.lease_ms / 1000 * _PATIENCE + _MORE_PATIENCE_S)
+        self._keeper = LeaseKeeper(self._lease, self._lose)
+        self._keeper.start()
+
+    @classmethod
+    def of(cls, configuration: Configuration, name: str) -> Leadership | None:
+        """Lead, if the configuration asks for it; waits until a lost driver's lease has run out.
+
+        Raises:
+            LeadershipError: If another process leads.
+            ConfigurationError: If a new leader could find no checkpoints.
+        """
+        settings = HighAvailabilitySettings.from_configuration(configuration)
+        if settings is None:
+            return None
+        if not configuration.get(checkpointing.DIRECTORY):
+            raise ConfigurationError(
+                "high availability needs checkpoints that outlive the driver",
+                hint=f"set {checkpointing.DIRECTORY.key} to a directory that every driver can read",
+            )
+        return cls(settings, name)
+
+    def with_lasting_id(self, job: JobGraph) -> JobGraph:
+        """Return the job under the id that it has in every process of this cluster id."""
+        digest = hashlib.md5(self._settings.cluster_id.encode(), usedforsecurity=False)
+        return replace(job, job_id=digest.hexdigest())
+
+    @property
+    def token(self) -> int:
+        """The fencing token: higher than that of every leader before."""
+        return self._lease.token
+
+    def job_store(self) -> JobStore:
+        """Return where the jobs of this cluster id are kept for whoever leads next."""
+        return JobStore(self._settings.jobs_directory, self._lease)
+
+    def ensure(self) -> None:
+        """Raise if this process does not lead any more; to be called before every write that matters."""
+        self._lease.ensure_leader()
+
+    def when_lost(self, action: Callable[[LeadershipError], object]) -> None:
+        """Have a function called when leadership is lost; at once if it is."""
+        with self._lock:
+            self._on_lost.append(action)
+            lost = self._lost
+        if lost is not None:
+            action(lost)
+
+    def release(self) -> None:
+        """Step down, so that nobody waits for the lease to run out."""
+        self._keeper.stop()
+        self._lease.release()
+
+    def _lose(self, error: LeadershipError) -> None:
+        with self._lock:
+            self._lost = error
+            actions = list(self._on_lost)
+        for action in actions:
+            action(error)

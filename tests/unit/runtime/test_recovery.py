@@ -1,0 +1,334 @@
+"""Whole jobs that stop, fail, come back and change their parallelism: results are those of an undisturbed run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.common.job_status import JobStatus
+from headrace.common.time import Time
+from headrace.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from headrace.connectors.sequence import NumberSequenceSource
+from headrace.datastream import DataStream, StreamExecutionEnvironment
+from headrace.datastream.functions import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeContext,
+)
+from headrace.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from headrace.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from headrace.errors import CheckpointError, StateError, UserFunctionError
+from headrace.graph.rescaling import uniform_parallelism
+from headrace.testing.mini_cluster import MiniJob, random_faults
+from tests.unit.runtime.fakes import MarkedSink, marked
+from tests.unit.runtime.jobs import Run, run, start, start_watched
+
+NUMBERS = 120
+EVERY_EPOCH = {"execution.checkpointing.interval": "1 ms"}
+RESTARTS = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "0 ms"}
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", None))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value % 7, count
+
+
+def numbers(env: StreamExecutionEnvironment) -> DataStream:
+    source = NumberSequenceSource(0, NUMBERS - 1)
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+
+
+def counting(env: StreamExecutionEnvironment) -> DataStream:
+    return numbers(env).key_by(lambda n: n % 7).process(Count()).uid("count")
+
+
+COUNTED = sorted((n % 7, n // 7 + 1) for n in range(NUMBERS))
+
+
+class Stamp(TimestampAssigner):
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return value * 100
+
+
+def windows(env: StreamExecutionEnvironment, assigner: Any) -> DataStream:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    stamped = numbers(env).set_parallelism(1).assign_timestamps_and_watermarks(strategy).uid("stamped")
+    return stamped.key_by(lambda n: n % 5).window(assigner).reduce(lambda a, b: a + b).uid("sums")
+
+
+def tumbling(env: StreamExecutionEnvironment) -> DataStream:
+    return windows(env, TumblingEventTimeWindows.of(Time.seconds(3)))
+
+
+def sliding(env: StreamExecutionEnvironment) -> DataStream:
+    return windows(env, SlidingEventTimeWindows.of(Time.seconds(3), Time.seconds(1)))
+
+
+class Batching(ProcessFunction, CheckpointedFunction):
+    """Holds records back until it has three of them."""
+
+    def __init__(self, *, is_union: bool = False) -> None:
+        self.is_union = is_union
+        self.held: list[Any] = []
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        store = context.get_operator_state_store()
+        self.state = store.get_list_state(ListStateDescriptor("held", None))
+        if context.is_restored():
+            for record in self.state.get():
+                self.held.append(record)
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        self.state.update(self.held)
+
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[Any]:
+        self.held.append(value)
+        if len(self.held) >= 3:
+            yield from self.held
+            self.held.clear()
+
+
+def batching(env: StreamExecutionEnvironment) -> DataStream:
+    return numbers(env).rebalance().process(Batching()).uid("batching")
+
+
+PROGRAMS = {"counting": counting, "tumbling": tumbling, "sliding": sliding, "batching": batching}
+
+
+def stop_in_the_middle(
+    program: Any, target: Path, *, parallelism: int, sink: str, start_from: str | None = None
+) -> str:
+    """Run two epochs, stop with a savepoint, and return where it is."""
+    options = {**EVERY_EPOCH, **({"execution.state-recovery.path": start_from} if start_from else {})}
+    asked: list[Any] = []
+
+    def stop(job: MiniJob) -> None:
+        if not asked and job.progress.epochs == 2:
+            asked.append(job.master.stop_with_savepoint(str(target), drain=False))
+
+    start_watched(
+        program, stop, parallelism=parallelism, max_records=4, options=options, sink=MarkedSink(sink)
+    ).job.wait()
+    return asked[0].result(10)
+
+
+def output_of(sink: str) -> list[Any]:
+    return [record for batch in marked[sink].values() for record in batch]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("steps", [(2, 2, 2), (1, 3, 2, 4), (4, 1, 3), (2, 4, 1, 3)], ids=str)
+def test_a_job_that_stops_and_comes_back_with_any_parallelism_gives_the_same(
+    name: str, steps: tuple[int, ...], tmp_path: Path
+) -> None:
+    program = PROGRAMS[name]
+    expected = sorted(run(program, parallelism=1).output)
+    sink = str(tmp_path)
+    savepoint = None
+    for parallelism in steps[:-1]:
+        savepoint = stop_in_the_middle(
+            program, tmp_path, parallelism=parallelism, sink=sink, start_from=savepoint
+        )
+    options = {"execution.state-recovery.path": savepoint}
+    run(program, parallelism=steps[-1], options=options, sink=MarkedSink(sink))
+    output = output_of(sink)
+    if name != "batching":
+        assert sorted(output) == expected
+    else:
+        # Which records are held back at the end depends on who has them.
+        assert len(set(output)) == len(output)
+        assert NUMBERS - len(output) <= 2 * steps[-1]
+        assert set(output) <= set(range(NUMBERS))
+
+
+@pytest.mark.parametrize("name", ["counting", "tumbling", "sliding"])
+def test_a_job_that_is_rescaled_between_epochs_gives_the_same(name: str) -> None:
+    program = PROGRAMS[name]
+    expected = sorted(run(program, parallelism=1).output)
+    steps = iter([4, 1, 3])
+
+    def rescale(job: MiniJob) -> None:
+        parallelism = next(steps, None)
+        if parallelism is not None:
+            job.master.rescale(uniform_parallelism(job.master.job, parallelism))
+
+    started = start_watched(program, rescale, parallelism=2, max_records=5)
+    started.job.wait()
+    assert sorted(started.output) == expected
+    assert next(steps, None) is None
+
+
+class Failing(KeyedProcessFunction):
+    """Fails at a record, in its first attempts."""
+
+    def __init__(self, marker: Path, times: int) -> None:
+        self.marker = marker
+        self.times = times
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", None))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        if value == 80:
+            tried = len(list(self.marker.iterdir()))
+            if tried < self.times:
+                (self.marker / str(tried)).touch()
+                raise ValueError("not yet")
+        yield value % 7, count
+
+
+@pytest.mark.parametrize(
+    "interval", [EVERY_EPOCH, {"execution.checkpointing.interval": "1 h"}], ids=["often", "never"]
+)
+def test_a_job_that_fails_goes_back_to_its_last_checkpoint(tmp_path: Path, interval: dict[str, str]) -> None:
+    attempts = 4 + 3  # Spark would try each task four times
+
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        return numbers(env).key_by(lambda n: n % 7).process(Failing(tmp_path, attempts))
+
+    options = {**interval, **RESTARTS, "restart-strategy.fixed-delay.attempts": 3}
+    sink = MarkedSink(str(tmp_path))
+    finished = run(program, parallelism=2, max_records=10, options=options, sink=sink)
+
+    assert sorted(output_of(sink.name)) == COUNTED
+    assert finished.job.progress.restarts == 1
+    assert finished.job.status() is JobStatus.FINISHED
+
+
+def test_a_job_is_given_up_when_the_strategy_says_so(tmp_path: Path) -> None:
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        return numbers(env).key_by(lambda n: n % 7).process(Failing(tmp_path, 1000))
+
+    options = {**EVERY_EPOCH, **RESTARTS, "restart-strategy.fixed-delay.attempts": 2}
+    started = start(program, max_records=10, options=options, sink=MarkedSink(str(tmp_path)))
+    with pytest.raises(UserFunctionError, match="not yet"):
+        started.job.wait()
+    assert started.job.progress.restarts == 2
+    assert started.job.status() is JobStatus.FAILED
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_faults_of_all_kinds_beside_checkpoints(seed: int, tmp_path: Path) -> None:
+    options = {**EVERY_EPOCH, **RESTARTS, "restart-strategy.fixed-delay.attempts": 100}
+    run(
+        counting,
+        parallelism=2,
+        max_records=6,
+        options=options,
+        faults=random_faults(seed, 0.15),
+        seed=seed,
+        sink=MarkedSink(str(tmp_path)),
+    )
+    assert sorted(output_of(str(tmp_path))) == COUNTED
+
+
+def test_output_waits_for_the_checkpoint_that_covers_it() -> None:
+    seen: list[int] = []
+    results: list[Run] = []
+    options = {"execution.checkpointing.interval": "1 h"}
+    started = start_watched(
+        counting,
+        lambda _: seen.append(sum(len(run.output) for run in results)),
+        max_records=10,
+        options=options,
+    )
+    results.append(started)
+    started.job.wait()
+    assert set(seen) == {0}
+    assert sorted(started.output) == COUNTED
+
+
+def test_retained_checkpoints_stay_and_can_be_started_from(tmp_path: Path) -> None:
+    options = {
+        **EVERY_EPOCH,
+        "execution.checkpointing.dir": str(tmp_path),
+        "execution.checkpointing.num-retained": 2,
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    }
+    sink = MarkedSink(str(tmp_path))
+    started = start_watched(
+        counting,
+        lambda job: job.cancel() if job.progress.epochs == 6 else None,
+        parallelism=2,
+        max_records=5,
+        options=options,
+        sink=sink,
+    )
+    with pytest.raises(Exception, match="cancelled"):
+        started.job.wait()
+    [directory] = tmp_path.iterdir()
+    checkpoints = sorted(directory.glob("chk-*"), key=lambda path: int(path.name[4:]))
+    assert 1 <= len(checkpoints) <= 2
+
+    run(counting, parallelism=3, options={"execution.state-recovery.path": str(checkpoints[-1])}, sink=sink)
+    assert sorted(output_of(sink.name)) == COUNTED
+
+
+def test_a_finished_job_leaves_no_checkpoint(tmp_path: Path) -> None:
+    run(counting, max_records=10, options={**EVERY_EPOCH, "execution.checkpointing.dir": str(tmp_path)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_state_that_would_be_lost_is_refused_unless_that_is_wanted(tmp_path: Path) -> None:
+    savepoint = stop_in_the_middle(counting, tmp_path, parallelism=1, sink=str(tmp_path))
+
+    def other(env: StreamExecutionEnvironment) -> DataStream:
+        return numbers(env).key_by(lambda n: n % 7).process(Count()).uid("renamed")
+
+    with pytest.raises(StateError, match=r"uid count.*") as caught:
+        start(other, options={"execution.state-recovery.path": savepoint})
+    assert "--allow-non-restored-state" in (caught.value.hint or "")
+    options = {
+        "execution.state-recovery.path": savepoint,
+        "execution.state-recovery.ignore-unclaimed-state": "true",
+    }
+    finished = run(other, options=options)
+    assert len(finished.output) == NUMBERS - len(output_of(str(tmp_path)))
+    assert finished.job.master.restore_report is not None
+    assert "left behind" in finished.job.master.restore_report.lines()[-1]
+
+
+def test_another_max_parallelism_is_refused(tmp_path: Path) -> None:
+    savepoint = stop_in_the_middle(counting, tmp_path, parallelism=1, sink=str(tmp_path))
+
+    def other(env: StreamExecutionEnvironment) -> DataStream:
+        env.set_max_parallelism(64)
+        return counting(env)
+
+    with pytest.raises(StateError, match="max parallelism 128, the job 64"):
+        start(other, options={"execution.state-recovery.path": savepoint})
+
+
+def test_a_checkpoint_directory_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    options = {**EVERY_EPOCH, "execution.checkpointing.dir": str(tmp_path / "file" / "below")}
+    with pytest.raises(CheckpointError, match="cannot be written"):
+        start(counting, options=options)
+
+
+def test_draining_fires_everything_before_the_savepoint(tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    def stop(job: MiniJob) -> None:
+        if not asked:
+            asked.append(job.master.stop_with_savepoint(str(tmp_path), drain=True))
+
+    started = start_watched(tumbling, stop, max_records=10, options=EVERY_EPOCH)
+    started.job.wait()
+    assert asked[0].result(10).startswith(str(tmp_path))
+    read = started.job.progress.records
+    assert 0 < read < NUMBERS
+    assert sum(started.output) == sum(range(read))

@@ -156,7 +156,8 @@ def test_a_program_written_for_pyflink_runs_unchanged(cli: Cli):
     )
     assert {line.split("> ")[0] for line in lines} == {"count:1", "count:2"}
     # The standard error holds what we say about the job, and no greetings from Java.
-    started, *meanwhile, finished = result.stderr.splitlines()
+    rest, started, *meanwhile, finished = result.stderr.splitlines()
+    assert rest.startswith("REST at http://localhost:")
     assert started == "RUNNING job 'word count'"
     assert all(line.startswith("RUNNING 'word count' ") for line in meanwhile)  # on a slow machine
     assert finished.startswith("FINISHED job 'word count': 3 records in 1 epoch, ")
@@ -350,3 +351,106 @@ def test_info_shows_the_plan_and_runs_nothing(cli: Cli):
         ("count", 3),
         ("Sink: Print to Std. Out", 3),
     ]
+
+
+SAVEPOINTS = """
+    import sys
+
+    from headrace.common import Types, WatermarkStrategy
+    from headrace.connectors.datagen import DataGeneratorSource
+    from headrace.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+    from headrace.datastream.state import ValueStateDescriptor
+
+    # the uid of the counting operator, and the type of its state
+    uid, kind = sys.argv[1:]
+
+
+    class Count(KeyedProcessFunction):
+        def open(self, runtime_context):
+            declared = Types.LONG() if kind == "long" else Types.STRING()
+            self.count = runtime_context.get_state(ValueStateDescriptor("count", declared))
+
+        def process_element(self, value, ctx):
+            count = (self.count.value() or 0) + 1
+            self.count.update(count)
+            yield value, count
+
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(2)
+    source = DataGeneratorSource(lambda n: n % 4, count=None, rate_per_second=2000)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    counts = numbers.key_by(lambda n: n).process(Count()).name("counting").uid(uid)
+    counts.filter(lambda pair: pair[1] % 100 == 0).print()
+    env.execute("savepoints")
+"""
+
+
+def stopped_with_savepoint(cli: Cli, *arguments: str | Path) -> tuple[str, dict[int, list[int]]]:
+    """Run the program for a moment, stop it by a signal; return the savepoint, and what it printed of each key."""
+    process = cli.start("run", *arguments)
+    wait_until(lambda: cli.stdout.read_text().count("\n") > 8, "the job counts", 60)
+    process.send_signal(signal.SIGUSR2)
+    assert process.wait(60) == 0, cli.stderr.read_text()
+    printed: dict[int, list[int]] = {}
+    for key, count in re.findall(r"> \((\d), (\d+)\)", cli.stdout.read_text()):
+        printed.setdefault(int(key), []).append(int(count))
+    [savepoint] = re.findall(r"savepoint: (\S+)", cli.stderr.read_text())
+    return savepoint, printed
+
+
+@pytest.mark.timeout(240)
+def test_a_job_is_stopped_with_a_savepoint_and_comes_back_from_it(cli: Cli):
+    path = cli.program(SAVEPOINTS)
+    target = cli.folder / "savepoints"
+    configured = (*MASTER, "-D", f"execution.checkpointing.savepoint-dir={target}")
+
+    # 1. A signal stops the job with a savepoint.
+    savepoint, printed = stopped_with_savepoint(cli, *configured, path, "counting", "long")
+    assert "FINISHED job 'savepoints'" in cli.stderr.read_text()
+
+    # 2. It can be looked into.
+    listed = json.loads(cli.run("checkpoints", "list", target, "--json").stdout)
+    assert [(each["path"], each["valid"]) for each in listed] == [(savepoint, True)]
+    rows = cli.run("savepoint", "inspect", savepoint, "--operator", "counting", "--json").stdout.splitlines()
+    counts = {json.loads(row)["key"]: json.loads(row)["value"] for row in rows}
+    assert {key: numbers[-1] for key, numbers in printed.items()} == {
+        key: count // 100 * 100 for key, count in counts.items()
+    }
+
+    # 3. What does not fit is refused, with what to do.
+    for source, uid, kind, message in (
+        (str(target / "nowhere"), "counting", "long", "there is no checkpoint or savepoint at"),
+        (savepoint, "other", "long", "--allow-non-restored-state"),
+        (
+            savepoint,
+            "counting",
+            "string",
+            "was written as value of LONG, and is now declared as value of STRING",
+        ),
+    ):
+        failed = cli.run("run", *MASTER, "-s", source, path, uid, kind)
+        assert failed.returncode != 0
+        assert message in failed.stderr
+        assert "Traceback" not in failed.stderr
+
+    # 4. The job goes on from it, and says what it found; nothing is lost and nothing counted twice.
+    _, printed = stopped_with_savepoint(
+        cli, *configured, "-s", savepoint, "--claim-mode", "NO_CLAIM", path, "counting", "long"
+    )
+    said = cli.stderr.read_text()
+    assert f"RESTORED job 'savepoints' from {savepoint}" in said
+    assert re.search(r"  restored: .*counting", said)
+    for key, numbers in printed.items():
+        first = counts[key] // 100 * 100 + 100
+        assert numbers == list(range(first, first + 100 * len(numbers), 100))
+
+    # 5. State may be left behind, if that is wanted.
+    stopped_with_savepoint(cli, *configured, "-s", savepoint, "-n", path, "other", "long")
+    said = cli.stderr.read_text()
+    assert "  left behind: 'counting' (uid counting)" in said
+    assert re.search(r"  start empty: .*counting", said)
+
+    # 6. And it goes when nobody wants it any more.
+    assert cli.run("savepoint", "dispose", savepoint).returncode == 0
+    assert not Path(savepoint).exists()

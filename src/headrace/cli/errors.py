@@ -15,6 +15,7 @@ from headrace.errors import (
     ConfigurationError,
     HeadraceError,
     JobDefinitionError,
+    LeadershipError,
     SqlError,
     UnsupportedFeatureError,
     UserFunctionError,
@@ -38,12 +39,16 @@ class ExitCode(IntEnum):
     FAILED = 1
     #: Usage, configuration or the job's definition is wrong; nothing has run.
     REFUSED = 2
+    #: Another process leads the job: it was there first, or has taken over; it goes on there.
+    NOT_LEADING = 3
     #: 128 and the number of the signal, as shells do.
     INTERRUPTED = 130
 
 
 def exit_code_of(error: BaseException) -> ExitCode:
     """Say which exit code an error means."""
+    if isinstance(error, LeadershipError):
+        return ExitCode.NOT_LEADING
     return ExitCode.REFUSED if isinstance(error, _REFUSALS) else ExitCode.FAILED
 
 

@@ -32,6 +32,11 @@ class Interrupts:
         return self._first is not None
 
     @property
+    def is_for_process(self) -> bool:
+        """Whether it is the process that is to end, as when its machine is: SIGTERM or SIGHUP, not Ctrl-C."""
+        return self._first in (signal.SIGTERM, signal.SIGHUP)
+
+    @property
     def exit_code(self) -> int:
         """The exit code of an interrupted program: 128 and the number of the signal."""
         return ExitCode.INTERRUPTED if self._first is None else 128 + self._first

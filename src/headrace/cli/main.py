@@ -7,9 +7,13 @@ from typing import Any
 import click
 
 from headrace.cli.config import config
+from headrace.cli.doctor import doctor
 from headrace.cli.errors import ExitCode, describe_error, exit_code_of
 from headrace.cli.info import info
 from headrace.cli.run import run
+from headrace.cli.session import session
+from headrace.cli.snapshots import checkpoints, savepoint
+from headrace.cli.steering import cancel, checkpoint, list_jobs, logs, rescale, stop
 from headrace.cli.version import show_version, version
 from headrace.errors import HeadraceError
 
@@ -18,8 +22,9 @@ __all__ = ["cli", "main"]
 _EPILOG = f"""\b
 Exit codes:
   {ExitCode.OK:<5}everything went well
-  {ExitCode.FAILED:<5}a job or the program failed
+  {ExitCode.FAILED:<5}a job or the program failed; a cluster cannot be reached, or refuses
   {ExitCode.REFUSED:<5}wrong usage, configuration or job definition; nothing has run
+  {ExitCode.NOT_LEADING:<5}another process leads the job under the same high-availability.cluster-id
   {ExitCode.INTERRUPTED:<5}interrupted with Ctrl-C; running jobs were cancelled
 A program that ends with sys.exit(n) gives its own code.
 """
@@ -55,7 +60,12 @@ def cli() -> None:
     """Run Flink programs written in Python on Spark."""
 
 
-for _command in (run, info, config, version):
+_COMMANDS = (
+    *(run, info, session),
+    *(list_jobs, cancel, stop, savepoint, checkpoint, checkpoints, rescale, logs),
+    *(config, doctor, version),
+)
+for _command in _COMMANDS:
     cli.add_command(_command)
 
 

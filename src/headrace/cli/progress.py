@@ -27,7 +27,7 @@ from headrace.common.job_status import JobStatus
 
 if TYPE_CHECKING:
     from headrace.graph.job_graph import JobGraph
-    from headrace.runtime.job_master import EpochSummary
+    from headrace.runtime.job_run import EpochSummary
 
 __all__ = ["JobView", "LiveProgress", "PlainProgress", "Progress", "ProgressConsole", "RunningJob"]
 
@@ -174,6 +174,9 @@ class Progress(AbstractContextManager["Progress"]):
         self._show_start(self._views[job_id])
         job.result_future().add_done_callback(lambda _: self._job_ended(job))
 
+    def note(self, text: str) -> None:
+        """Say something about the run as a whole; nothing here."""
+
     def epoch_completed(self, graph: JobGraph, summary: EpochSummary) -> None:
         """Take an epoch in."""
         with self._lock:
@@ -181,6 +184,11 @@ class Progress(AbstractContextManager["Progress"]):
             if view is not None:
                 view.observe(summary.epoch, summary.records, summary.watermark, self._clock())
                 self._show_epoch(view)
+
+    def announce(self, text: str) -> None:
+        """Say something that is to be read also without progress."""
+        with self._lock:
+            self._say(text)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -216,6 +224,10 @@ class PlainProgress(Progress):
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(console, clock)
         self._shown_s: dict[str, float] = {}
+
+    def note(self, text: str) -> None:
+        """Say it."""
+        self._say(text)
 
     def _show_start(self, view: JobView) -> None:
         self._say(f"RUNNING job {view.name!r}")
@@ -260,6 +272,10 @@ class LiveProgress(Progress):
         with suppress(OSError, ValueError):
             self._line.hide()
         sys.stdout, sys.stderr = self._streams
+
+    def note(self, text: str) -> None:
+        """Say it above the line."""
+        self._say(text)
 
     def _paint(self) -> None:
         while not self._is_over.wait(_REDRAW_INTERVAL_S):

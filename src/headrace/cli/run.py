@@ -18,26 +18,72 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from headrace.cli.detached import run_detached
 from headrace.cli.errors import ExitCode, describe_error, exit_code_of
 from headrace.cli.interrupts import Interrupts
 from headrace.cli.options import configuration_options, load_configuration
 from headrace.cli.program import Program, load_program, program_options, pyflink_names
-from headrace.errors import JobCancelledError, UnsupportedFeatureError
+from headrace.cli.savepoint_signals import SavepointSignals
+from headrace.errors import JobCancelledError
 
 if TYPE_CHECKING:
     from headrace.cli.progress import Progress
+    from headrace.config import Configuration
+    from headrace.graph.job_graph import JobGraph
+    from headrace.rest.assembly import ControlPlane
+    from headrace.runtime.job_run import EpochSummary
     from headrace.spark.executor import SparkJob
 
 __all__ = ["run"]
 
 #: How long cancelled jobs and Spark may take to end before the process ends without them.
 _CLEAN_UP_S: Final = 20.0
+#: How long clients have to fetch the results of what they have triggered, once the jobs are over.
+_FETCH_S: Final = 10.0
 
 
 @click.command(short_help="Run a program.", context_settings={"allow_interspersed_args": False})
 @configuration_options
 @click.option("--progress/--no-progress", default=True, help="Show how jobs get on, on the standard error.")
-@click.option("-d", "--detached", is_flag=True, hidden=True)
+@click.option(
+    "-m", "--jobmanager", "address", metavar="HOST:PORT", help="Run the jobs in the session at this address."
+)
+@click.option(
+    "-d",
+    "--detached",
+    is_flag=True,
+    help="With -m: do not wait for the end of the jobs that the program submits.",
+)
+@click.option(
+    "-s",
+    "--from-savepoint",
+    "--fromSavepoint",
+    "savepoint",
+    metavar="PATH",
+    help="Start from this savepoint or checkpoint; execution.state-recovery.path.",
+)
+@click.option(
+    "-n",
+    "--allow-non-restored-state",
+    "--allowNonRestoredState",
+    "leaves_state",
+    is_flag=True,
+    help="Leave state behind whose operator the program no longer has.",
+)
+@click.option(
+    "--claim-mode",
+    "-rm",
+    "--claimMode",
+    type=click.Choice(["NO_CLAIM", "CLAIM"], case_sensitive=False),
+    help="Whether the savepoint is the job's own from now on, and goes when it is no longer needed.",
+)
+@click.option(
+    "-pyfs", "--pyFiles", "python_files", metavar="FILES", help="python.files, separated by commas."
+)
+@click.option("-pyreq", "--pyRequirements", "requirements", metavar="FILE", help="python.requirements.")
+@click.option(
+    "-pyarch", "--pyArchives", "archives", metavar="FILES", help="python.archives, separated by commas."
+)
 @program_options
 @click.pass_context
 def run(
@@ -46,7 +92,14 @@ def run(
     parallelism: int | None,
     master: str | None,
     progress: bool,
+    address: str | None,
     detached: bool,
+    savepoint: str | None,
+    leaves_state: bool,
+    claim_mode: str | None,
+    python_files: str | None,
+    requirements: str | None,
+    archives: str | None,
     alias: bool | None,
     file: str | None,
     words: tuple[str, ...],
@@ -56,9 +109,18 @@ def run(
     What follows PROGRAM are the program's own arguments. Without --master it runs on a Spark of its own, on
     all cores of this machine. Progress and messages go to the standard error; the standard output is the
     program's. Ctrl-C cancels running jobs, a second one ends the process at once.
+
+    SIGUSR1 takes a savepoint of the running jobs, SIGUSR2 stops them with one; both go to
+    execution.checkpointing.savepoint-dir, and where they are is said on the standard error.
     """
-    if detached:
-        raise UnsupportedFeatureError.not_yet("headrace run --detached", "leave it to the shell: nohup … &")
+    if detached and address is None:
+        load_configuration(properties, parallelism, master)  # what is wrong is said here, not in a log
+        load_program(file, words)
+        context.exit(run_detached(_without_detached(sys.argv[1:])))
+    properties = {**properties, **_python_properties(python_files, requirements, archives)}
+    properties = {**properties, **_recovery_properties(savepoint, claim_mode, leaves_state=leaves_state)}
+    if address is not None:
+        properties = {**properties, **_session_properties(address, is_detached=detached)}
     configuration = load_configuration(properties, parallelism, master)
     program, arguments = load_program(file, words)
 
@@ -67,10 +129,58 @@ def run(
     set_default_configuration(configuration)
     try:
         with pyflink_names(configuration, alias):
-            code = _Run(program, arguments, _choose_progress(wanted=progress)).to_its_end()
+            code = _Run(program, arguments, _choose_progress(wanted=progress), configuration).to_its_end()
     finally:
         set_default_configuration(None)
     context.exit(code)
+
+
+def _python_properties(files: str | None, requirements: str | None, archives: str | None) -> dict[str, str]:
+    from headrace.config.options import python
+
+    named = {python.FILES.key: files, python.REQUIREMENTS.key: requirements, python.ARCHIVES.key: archives}
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def _without_detached(arguments: Sequence[str]) -> list[str]:
+    """Return the words of the command line without the first -d, which is ours: the program's come later."""
+    words = list(arguments)
+    for option in ("-d", "--detached"):
+        if option in words:
+            words.remove(option)
+            break
+    return words
+
+
+def _session_properties(address: str, *, is_detached: bool) -> dict[str, str]:
+    from headrace.config import Configuration
+    from headrace.config.options import execution, rest
+    from headrace.datastream.executor import TARGET
+    from headrace.rest.client import RestClient
+
+    client = RestClient.of(Configuration(), address)
+    return {
+        TARGET.key: "session",
+        rest.ADDRESS.key: client.host,
+        rest.PORT.key: str(client.port),
+        rest.ENABLED.key: "false",
+        execution.ATTACHED.key: str(not is_detached).lower(),
+    }
+
+
+def _recovery_properties(
+    savepoint: str | None, claim_mode: str | None, *, leaves_state: bool
+) -> dict[str, str]:
+    from headrace.config.options import checkpointing
+
+    if savepoint is None and (leaves_state or claim_mode):
+        raise click.UsageError("--allow-non-restored-state and --claim-mode go with --from-savepoint")
+    named = {
+        checkpointing.RECOVERY_PATH.key: savepoint,
+        checkpointing.RECOVERY_IGNORE_UNCLAIMED_STATE.key: "true" if leaves_state else None,
+        checkpointing.RECOVERY_CLAIM_MODE.key: claim_mode,
+    }
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def _choose_progress(*, wanted: bool) -> Progress:
@@ -86,8 +196,13 @@ def _choose_progress(*, wanted: bool) -> Progress:
 class _Run:
     """One run of a program, with the jobs it starts."""
 
-    def __init__(self, program: Program, arguments: Sequence[str], progress: Progress) -> None:
+    def __init__(
+        self, program: Program, arguments: Sequence[str], progress: Progress, configuration: Configuration
+    ) -> None:
         self._program = program
+        self._configuration = configuration
+        #: What shows and steers the jobs from outside; None if nobody wants that.
+        self._plane: ControlPlane | None = None
         self._arguments = arguments
         self._progress = progress
         self._jobs: list[SparkJob] = []
@@ -99,10 +214,13 @@ class _Run:
         """Run the program and wait for its jobs; return the exit code."""
         from headrace.spark.executor import watching
 
-        with self._interrupts, watching(on_job=self._job_started, on_epoch=self._progress.epoch_completed):
+        watched = watching(on_job=self._job_started, on_epoch=self._epoch_completed)
+        with self._interrupts, SavepointSignals(self._running), watched:
             with self._progress, self._program.as_main(self._arguments):
+                self._open_plane()
                 code = self._run_program()
                 is_clean = self._is_clean() or self._clean_up()
+                self._close_plane()
             code = self._report(code)
             if not is_clean:
                 # An orderly exit would wait for Spark again. Java ends when it sees the end of its input.
@@ -110,9 +228,37 @@ class _Run:
                 os._exit(code)
             return code
 
+    def _open_plane(self) -> None:
+        from headrace.config.options.rest import ENABLED
+
+        if self._configuration.get(ENABLED):
+            from headrace.rest.assembly import ControlPlane
+            from headrace.rest.spark_cluster import SparkCluster
+
+            self._plane = ControlPlane(self._configuration, SparkCluster())
+            self._plane.start()
+
+    def _close_plane(self) -> None:
+        if self._plane is not None:
+            # A client that stopped the job wants to hear where the savepoint is; Ctrl-C waits for nobody.
+            self._plane.close(fetch_s=0.0 if self._interrupts.have_come else _FETCH_S)
+
+    def _epoch_completed(self, graph: JobGraph, summary: EpochSummary) -> None:
+        self._progress.epoch_completed(graph, summary)
+        if self._plane is not None:
+            self._plane.dispatcher.observe(graph, summary)
+
     def _job_started(self, job: SparkJob) -> None:
+        if self._plane is not None:
+            if not self._jobs:
+                self._progress.note(f"REST at {self._plane.url}")
+            self._plane.dispatcher.adopt(job)
         self._jobs.append(job)
         self._progress.job_started(job)
+        if job.restore_report is not None:
+            self._progress.announce(f"RESTORED job {job.graph.name!r} from {job.restored_from}")
+            for line in job.restore_report.lines():
+                self._progress.announce(f"  {line}")
 
     def _run_program(self) -> int:
         code: int = ExitCode.OK
@@ -173,7 +319,7 @@ class _Run:
         from headrace.spark.executor import cancel_running_jobs
         from headrace.spark.session import stop_spark
 
-        cancel_running_jobs(timeout_s=_CLEAN_UP_S / 2)
+        cancel_running_jobs(timeout_s=_CLEAN_UP_S / 2, leave_to_next=self._interrupts.is_for_process)
         stop_spark()
         self._remove_files()  # jobs have done that, but workers may have been writing until Spark stopped
 

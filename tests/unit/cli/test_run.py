@@ -130,11 +130,11 @@ def test_an_unknown_key_is_refused_before_the_program_runs(headrace, program, tm
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_detached_run_is_refused(headrace, program):
-    result = headrace("run", "-d", program("print('ran')"))
-
+def test_a_detached_run_says_at_once_what_is_wrong(headrace, program):
+    result = headrace("run", "-d", "no-such-program.py")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "--detached is not in headrace yet" in result.stderr
+    assert "there is no program 'no-such-program.py'" in result.stderr
+    assert headrace("run", "-d", "-D", "no.such.key=1", program("print('ran')")).exit_code == 2
 
 
 # --- how it ends ------------------------------------------------------------------------------------

@@ -1,0 +1,63 @@
+"""`headrace run -d` without a session: the program goes on in a process of its own, and this one returns.
+
+headrace run -d job.py --starts--> headrace run job.py, its output in a log file
+<--says---- "REST at http://..." in the log: then it can be watched and stopped
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from headrace.cli.errors import ExitCode
+from headrace.cli.state_home import state_home
+
+__all__ = ["run_detached"]
+
+#: How long the process has to start its first job, s.
+_START_S: Final = 120.0
+_ADDRESS: Final = re.compile(r"^REST at (https?://\S+)$", re.MULTILINE)
+
+
+def run_detached(arguments: Sequence[str]) -> int:
+    """Start `headrace` with these arguments in the background; return when its first job runs, or it has ended.
+
+    Returns:
+        The exit code: that of the process if it ended before it had a job.
+    """
+    folder = state_home() / "log"
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603  # this very program
+            [sys.executable, "-m", "headrace.cli.main", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        code = process.poll()
+        address = _ADDRESS.search(_text(log))
+        if address is not None and code is None:
+            click.echo(f"process {process.pid}, {address[1]}, log {log}")
+            return ExitCode.OK
+        if code is not None:
+            click.echo(_text(log), nl=False, err=True)
+            return code
+        time.sleep(0.05)
+    click.echo(f"process {process.pid} has no job yet; log {log}", err=True)
+    return ExitCode.OK
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")

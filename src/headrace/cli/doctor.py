@@ -1,0 +1,181 @@
+"""`headrace doctor`: whether this machine has what jobs need, and what to do if not."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.connection import print_json, print_table
+from headrace.cli.errors import ExitCode
+from headrace.cli.options import load_configuration, property_option
+from headrace.cli.version import java_version
+
+if TYPE_CHECKING:
+    from headrace.config import Configuration
+
+__all__ = ["doctor"]
+
+_LEAST_JAVA = 17
+_LEAST_FREE = 1024**3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at."""
+
+    what: str
+    is_fine: bool
+    found: str
+    #: What to do about it.
+    advice: str = ""
+
+
+@click.command(short_help="Check what jobs need: Java, Spark, ports, storage.")
+@property_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+@click.pass_context
+def doctor(context: click.Context, properties: dict[str, str], as_json: bool) -> None:
+    """Check what jobs need, and say what to fix. The exit code is 1 if something is missing."""
+    configuration = load_configuration(properties)
+    findings = list(examine(configuration))
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        rows = [
+            ["ok" if each.is_fine else "FIX", each.what, each.found, "" if each.is_fine else each.advice]
+            for each in findings
+        ]
+        print_table(("", "WHAT", "FOUND", "WHAT TO DO"), rows)
+    if not all(finding.is_fine for finding in findings):
+        context.exit(ExitCode.FAILED)
+
+
+def examine(configuration: Configuration) -> Iterator[Finding]:
+    """Look at everything."""
+    checks: tuple[Callable[[], Iterator[Finding]], ...] = (
+        _python,
+        _java,
+        _spark,
+        lambda: _rest(configuration),
+        lambda: _directories(configuration),
+        _scratch,
+        _host_name,
+    )
+    for check in checks:
+        yield from check()
+
+
+def _python() -> Iterator[Finding]:
+    yield Finding("Python", True, platform.python_version())
+
+
+def _java() -> Iterator[Finding]:
+    version = java_version()
+    number = re.match(r"(?:1\.)?(\d+)", version)
+    is_fine = number is not None and int(number[1]) >= _LEAST_JAVA
+    yield Finding("Java", is_fine, version, f"install Java {_LEAST_JAVA} or later, or set JAVA_HOME to it")
+
+
+def _spark() -> Iterator[Finding]:
+    try:
+        version = importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        yield Finding("PySpark", False, "not installed", "pip install 'pyspark==4.3.*'")
+        return
+    yield Finding("PySpark", version.startswith("4.3."), version, "pip install 'pyspark==4.3.*'")
+    home = os.environ.get("SPARK_HOME")
+    if home:
+        yield Finding("SPARK_HOME", Path(home).is_dir(), home, "unset it, or let it name Spark 4.3")
+
+
+def _rest(configuration: Configuration) -> Iterator[Finding]:
+    from headrace.errors import ConfigurationError
+    from headrace.rest.settings import RestSettings
+
+    try:
+        settings = RestSettings.from_configuration(configuration)
+    except ConfigurationError as error:
+        yield Finding("REST", False, error.message, error.hint or "")
+        return
+    for port in settings.ports:
+        try:
+            with socket.socket(
+                socket.AF_INET6 if ":" in settings.bind_address else socket.AF_INET
+            ) as listener:
+                listener.bind((settings.bind_address, port))
+        except OSError:
+            continue
+        yield Finding("REST", True, f"{settings.bind_address}:{port} is free")
+        return
+    yield Finding("REST", False, "no port is free", "name others with rest.bind-port")
+
+
+def _directories(configuration: Configuration) -> Iterator[Finding]:
+    from headrace.config.options import checkpointing, high_availability
+    from headrace.config.options import rest as rest_options
+
+    for option in (
+        checkpointing.DIRECTORY,
+        checkpointing.SAVEPOINT_DIRECTORY,
+        high_availability.STORAGE_DIRECTORY,
+        rest_options.ARCHIVE_DIRECTORY,
+    ):
+        place = configuration.get(option)
+        if place:
+            yield _directory(option.key, place)
+
+
+def _directory(key: str, place: str) -> Finding:
+    from uuid import uuid4
+
+    from headrace.errors import HeadraceError
+    from headrace.state.files import delete_files, join_path, read_file, write_new_file
+
+    path = join_path(place, f".headrace-doctor-{uuid4().hex[:8]}")
+    try:
+        write_new_file(path, b"?")
+        read_file(path)
+        delete_files([path])
+    except (OSError, ValueError, HeadraceError) as error:
+        return Finding(
+            key, False, f"{place}: {error}", "name a directory that can be written, from every host"
+        )
+    return Finding(key, True, f"{place} can be written")
+
+
+def _scratch() -> Iterator[Finding]:
+    for place in dict.fromkeys((tempfile.gettempdir(), "/dev/shm")):  # noqa: S108 - looked at, not written to
+        if Path(place).is_dir():
+            free = shutil.disk_usage(place).free
+            yield Finding(
+                f"space in {place}",
+                free >= _LEAST_FREE,
+                f"{free / 1024**3:.1f} GiB free",
+                "make room: 1 GiB or more",
+            )
+
+
+def _host_name() -> Iterator[Finding]:
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError as error:
+        yield Finding(
+            "host name",
+            False,
+            f"{name}: {error}",
+            "put it into /etc/hosts, or set spark.driver.host: 127.0.0.1",
+        )
+        return
+    yield Finding("host name", True, name)

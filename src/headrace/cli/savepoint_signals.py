@@ -1,0 +1,70 @@
+"""Savepoints of a program that runs, asked for with a signal: SIGUSR1 takes one, SIGUSR2 stops with one."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
+
+import click
+
+from headrace.cli.errors import describe_error
+
+__all__ = ["SavepointSignals"]
+
+
+class _Job(Protocol):
+    def trigger_savepoint(self, savepoint_directory: str | None) -> Future[str]:
+        """Take a savepoint; the job goes on."""
+
+    def stop_with_savepoint(
+        self, *, advance_to_end_of_event_time: bool, savepoint_directory: str | None
+    ) -> Future[str]:
+        """Take a savepoint and end the job."""
+
+
+class SavepointSignals:
+    """Listens while a program runs.
+
+    Args:
+        jobs: Returns the jobs that run.
+    """
+
+    def __init__(self, jobs: Callable[[], Iterable[_Job]]) -> None:
+        self._jobs = jobs
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        # In a thread of its own: the signal may have come while the main thread held a lock that this needs.
+        stops = number == signal.SIGUSR2
+        threading.Thread(target=self._take_all, args=(stops,), name="headrace-savepoint", daemon=True).start()
+
+    def _take_all(self, stops: bool) -> None:
+        jobs = list(self._jobs())
+        if not jobs:
+            click.echo("no job runs of which a savepoint could be taken", err=True)
+        for job in jobs:
+            try:
+                if stops:
+                    asked = job.stop_with_savepoint(
+                        advance_to_end_of_event_time=False, savepoint_directory=None
+                    )
+                else:
+                    asked = job.trigger_savepoint(None)
+                click.echo(f"savepoint: {asked.result()}", err=True)
+            except Exception as error:  # noqa: BLE001 - whoever sent the signal is to see it, and the job goes on
+                click.echo(f"savepoint failed: {describe_error(error)}", err=True)

@@ -1,0 +1,188 @@
+"""The application: a request in, a response out. No socket, no thread.
+
+guard -> route -> body within limits -> job ended? the archive : the handler -> JSON
+                                                   every error -> {"errors": [...]} and its status
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from headrace.errors import HeadraceError
+from headrace.rest.archive import archived_answer, render_archive
+from headrace.rest.context import RestContext
+from headrace.rest.errors import RestError, status_of
+from headrace.rest.http import Request, Response, error_response, json_response
+from headrace.rest.openapi import openapi_document
+from headrace.rest.resources import (
+    checkpoints,
+    cluster,
+    jobmanager,
+    jobs,
+    metrics,
+    programs,
+    rescaling,
+    savepoints,
+    taskmanagers,
+    vertices,
+)
+from headrace.rest.routing import Endpoint, Router
+from headrace.rest.security import Guard
+from headrace.rest.settings import RestSettings
+from headrace.runtime.dispatcher import LiveJob
+
+_log = logging.getLogger(__name__)
+
+#: Bodies of everything but jobs.
+MOST_JSON_BYTES = 1024 * 1024
+#: Sent with every answer: it is data, to be shown by nobody but who asked.
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *cluster.ENDPOINTS,
+    *jobs.ENDPOINTS,
+    *vertices.ENDPOINTS,
+    *metrics.ENDPOINTS,
+    *checkpoints.ENDPOINTS,
+    *savepoints.ENDPOINTS,
+    *rescaling.ENDPOINTS,
+    *taskmanagers.ENDPOINTS,
+    *jobmanager.ENDPOINTS,
+    *programs.ENDPOINTS,
+)
+
+
+def archive(job: LiveJob, context: RestContext) -> Mapping[str, str]:
+    """Render what is remembered of a job that has ended."""
+    return render_archive(ENDPOINTS, job, context)
+
+
+class RestApplication:
+    """Answers requests.
+
+    Args:
+        context: What handlers work with.
+        settings: Whom to answer.
+    """
+
+    def __init__(self, context: RestContext, settings: RestSettings) -> None:
+        self.context = context
+        self._settings = settings
+        self._guard = Guard(settings)
+        self._router = Router(
+            (*ENDPOINTS, Endpoint("GET", "/openapi.json", "This API.", self._openapi, None))
+        )
+        self._document: bytes | None = None
+
+    def admit(self, method: str, target: str, headers: Mapping[str, str], client: str) -> Admitted | Response:
+        """Decide about a request before its body is read: whether it is answered, and by whom."""
+        path, _, query = target.partition("?")
+        try:
+            path = _normalized(path)
+            request = Request(method, path, headers=headers, client=client)
+            self._guard.check(request)
+            endpoint, params = self._router.find(method, path)
+            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=50, errors="replace")
+        except RestError as error:
+            return error_response(error.status, error.message, headers={**_HEADERS, **error.headers})
+        except ValueError:
+            return error_response(400, "Bad request: the query cannot be read.", headers=_HEADERS)
+        most = self._settings.max_content_length if endpoint.takes_job else MOST_JSON_BYTES
+        admitted = Request(method, path, params, dict(pairs), headers, client=client)
+        return Admitted(endpoint, admitted, most)
+
+    def handle(self, admitted: Admitted, body: bytes = b"") -> Response:
+        """Answer a request that was admitted."""
+        endpoint = admitted.endpoint
+        request = with_body(admitted.request, body)
+        try:
+            response = self._answer(endpoint, request)
+        except RestError as error:
+            response = error_response(error.status, error.message, headers=error.headers)
+        except HeadraceError as error:
+            response = error_response(status_of(error), str(error))
+        except Exception:  # noqa: BLE001 - one request fails, the server goes on
+            _log.exception("%s %s failed", request.method, request.path)
+            response = error_response(500, "Internal server error. The log of the server says more.")
+        return Response(
+            b"" if request.method == "HEAD" else response.body,
+            response.status,
+            response.content_type,
+            {**_HEADERS, **response.headers},
+        )
+
+    def answer(
+        self,
+        method: str,
+        target: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        client: str = "127.0.0.1",
+    ) -> Response:
+        """Answer a request whose body is at hand."""
+        admitted = self.admit(method, target, headers or {}, client)
+        if isinstance(admitted, Response):
+            return admitted
+        if len(body) > admitted.most_bytes:
+            return too_large(admitted.most_bytes)
+        return self.handle(admitted, body)
+
+    def _answer(self, endpoint: Endpoint, request: Request) -> Response:
+        if endpoint.is_about_a_job and endpoint.method == "GET":
+            ended = self.context.dispatcher.history.get(request.params["jobid"])
+            if ended is not None and endpoint.is_archived:
+                return archived_answer(ended, endpoint, request)
+        answer = endpoint.handler(self.context, request)
+        return answer if isinstance(answer, Response) else json_response(answer, endpoint.status)
+
+    def _openapi(self, context: RestContext, request: Request) -> Response:
+        if self._document is None:
+            self._document = msgspec.json.encode(openapi_document(ENDPOINTS))
+        return Response(self._document)
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """A request that will be answered once its body is there."""
+
+    endpoint: Endpoint
+    request: Request
+    #: The most its body may have.
+    most_bytes: int
+
+
+def with_body(request: Request, body: bytes) -> Request:
+    """Return a request with its body."""
+    if not body:
+        return request
+    return Request(
+        request.method, request.path, request.params, request.query, request.headers, body, request.client
+    )
+
+
+def too_large(most: int) -> Response:
+    """Answer a body that is too large."""
+    return error_response(413, f"The body is too large: it may have {most} bytes.", headers=_HEADERS)
+
+
+def _normalized(path: str) -> str:
+    """Return a path without the version, decoded once.
+
+    Raises:
+        RestError: If it could mean another path than it says.
+    """
+    decoded = unquote(path, errors="replace")
+    if "\0" in decoded or "\\" in decoded or any(part in {".", ".."} for part in decoded.split("/")):
+        raise RestError(400, "Bad request: the path is not plain.")
+    if decoded.startswith("/v1/"):
+        decoded = decoded[3:]
+    return decoded.rstrip("/") or "/"

@@ -1,0 +1,92 @@
+"""Puts dispatcher, application and server together: for a program that is run, and for a session."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from headrace.config.configuration import Configuration
+from headrace.config.options import rest as options
+from headrace.graph.job_graph import JobGraph
+from headrace.rest.application import RestApplication, archive
+from headrace.rest.context import CachedCluster, Cluster, RestContext
+from headrace.rest.log_buffer import LogBuffer
+from headrace.rest.operations import Operations
+from headrace.rest.server import FETCH_S, RestServer
+from headrace.rest.settings import RestSettings
+from headrace.runtime.dispatcher import Dispatcher, LiveJob, Recovery, StartJob
+from headrace.runtime.job_history import JobHistory
+
+
+class ControlPlane:
+    """The jobs of this process and the server that shows them.
+
+    Args:
+        configuration: The options of the process.
+        cluster: What runs tasks.
+        start: Starts jobs that are submitted; None where the program starts them.
+        unpack: Reads jobs that are submitted.
+        recovery: Given if jobs are to outlive the process.
+        shut_down: Ends a session.
+        archive_directory: Where ended jobs are kept if the options do not say; None: in memory.
+
+    Raises:
+        ConfigurationError: If the server must not, or cannot, listen.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        cluster: Cluster,
+        *,
+        start: StartJob | None = None,
+        unpack: Callable[[bytes], JobGraph] | None = None,
+        recovery: Recovery | None = None,
+        shut_down: Callable[[], None] | None = None,
+        archive_directory: str | None = None,
+    ) -> None:
+        settings = RestSettings.from_configuration(configuration)
+        get = configuration.get
+        history = JobHistory(
+            get(options.ARCHIVE_DIRECTORY) or archive_directory,
+            capacity=get(options.HISTORY_CAPACITY),
+            expiration_ms=get(options.HISTORY_EXPIRATION) // timedelta(milliseconds=1),
+        )
+        self.dispatcher = Dispatcher(archive=self._archive, history=history, start=start, recovery=recovery)
+        self._context = RestContext(
+            self.dispatcher,
+            configuration,
+            Operations(settings.keep_results_s),
+            CachedCluster(cluster),
+            LogBuffer(),
+            unpack=unpack,
+            shut_down=shut_down,
+        )
+        self._server = RestServer(RestApplication(self._context, settings), settings)
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        return self._server.url
+
+    def start(self) -> None:
+        """Start to answer."""
+        logger = logging.getLogger("headrace")
+        if not logger.hasHandlers() and logging.lastResort is not None:
+            # Python shows warnings of programs that set up no logging, but only as long as nobody listens.
+            logger.addHandler(logging.lastResort)
+        logger.addHandler(self._context.log)
+        self._server.start()
+
+    def close(self, fetch_s: float = FETCH_S) -> None:
+        """Archive what has ended, and stop to answer."""
+        self.dispatcher.close()
+        self._server.close(fetch_s)
+        logger = logging.getLogger("headrace")
+        logger.removeHandler(self._context.log)
+        if logging.lastResort is not None:
+            logger.removeHandler(logging.lastResort)
+
+    def _archive(self, job: LiveJob) -> dict[str, str]:
+        return dict(archive(job, self._context))

@@ -1,0 +1,139 @@
+"""What handlers work with: the dispatcher, the cluster under it, and what was set up with the server."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from headrace.config.configuration import Configuration
+from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.rest.errors import RestError
+from headrace.rest.http import Request
+from headrace.rest.log_buffer import LogBuffer
+from headrace.rest.operations import Operations
+from headrace.runtime.dispatcher import Dispatcher, LiveJob
+
+#: How long the list of executors is good for, s.
+_EXECUTORS_TTL_S = 2.0
+
+
+@dataclass(frozen=True)
+class Executor:
+    """A process that runs tasks: Flink's task manager."""
+
+    executor_id: str
+    host: str
+    port: int
+    slots: int
+    #: Bytes.
+    max_memory: int = 0
+    used_memory: int = 0
+    active_tasks: int = 0
+    #: Milliseconds of garbage collection so far.
+    gc_ms: int = 0
+
+
+class Cluster(Protocol):
+    """What runs the tasks."""
+
+    def executors(self) -> Sequence[Executor]:
+        """Return the executors that are there now; may take a while."""
+
+
+class NoCluster:
+    """Nothing runs tasks yet."""
+
+    def executors(self) -> Sequence[Executor]:
+        """Return none."""
+        return ()
+
+
+class CachedCluster:
+    """Remembers the executors for a moment, so that watching a cluster costs it nothing.
+
+    Args:
+        cluster: Where they come from.
+        clock: Seconds.
+    """
+
+    def __init__(self, cluster: Cluster, clock: Callable[[], float] = time.monotonic) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._known: Sequence[Executor] = ()
+        self._asked_s = float("-inf")
+        self._lock = threading.Lock()
+
+    def executors(self) -> Sequence[Executor]:
+        """Return what was known last, and look again beside that if it is old."""
+        if self._clock() - self._asked_s >= _EXECUTORS_TTL_S and self._lock.acquire(blocking=False):
+            is_first = self._asked_s == float("-inf")
+            self._asked_s = self._clock()
+            worker = threading.Thread(target=self._look, name="headrace-executors", daemon=True)
+            worker.start()
+            if is_first:
+                worker.join(1.0)
+        return self._known
+
+    def _look(self) -> None:
+        try:
+            self._known = tuple(self._cluster.executors())
+        finally:
+            self._lock.release()
+
+
+@dataclass
+class RestContext:
+    """Given to every handler."""
+
+    dispatcher: Dispatcher
+    configuration: Configuration
+    operations: Operations
+    cluster: Cluster = field(default_factory=NoCluster)
+    log: LogBuffer = field(default_factory=LogBuffer)
+    #: Reads a job that was submitted; None where none are taken.
+    unpack: Callable[[bytes], JobGraph] | None = None
+    #: Ends the process; None where it ends with its program.
+    shut_down: Callable[[], None] | None = None
+    #: As clients see it, such as `http://localhost:8081`.
+    url: str = ""
+
+    def live(self, request: Request) -> LiveJob:
+        """Find the job that a request is about.
+
+        Raises:
+            UnknownJobError: If it does not run.
+        """
+        return self.dispatcher.live(request.params["jobid"])
+
+    def vertex(self, request: Request) -> tuple[LiveJob, JobVertex]:
+        """Find the vertex that a request is about.
+
+        Raises:
+            UnknownJobError: If the job does not run.
+            RestError: If the job has no such vertex.
+        """
+        live = self.live(request)
+        vertex_id = request.params["vertexid"]
+        for vertex in live.master.job.vertices:
+            if vertex.vertex_id == vertex_id:
+                return live, vertex
+        raise RestError(404, f"Job vertex {vertex_id} not found in job {live.job_id}.")
+
+    def subtask(self, request: Request) -> tuple[LiveJob, JobVertex, int]:
+        """Find the subtask that a request is about; raises as `vertex` does."""
+        live, vertex = self.vertex(request)
+        index = int(request.params["subtaskindex"])
+        if index >= vertex.parallelism:
+            raise RestError(404, f"Subtask {index} not found: the vertex has {vertex.parallelism} subtasks.")
+        return live, vertex, index
+
+    def executor_of(self, host: str) -> Executor | None:
+        """Find the executor of a host; the only one where there is one."""
+        executors = self.cluster.executors()
+        for executor in executors:
+            if executor.host == host:
+                return executor
+        return executors[0] if len(executors) == 1 else None

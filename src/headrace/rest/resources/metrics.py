@@ -1,0 +1,439 @@
+"""Metrics: by job, vertex and subtask under Flink's names, and all of them for Prometheus.
+
+Without `get` the answer is the list of names; with it, names and values. Values are text, as in Flink.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from headrace.common.job_status import JobStatus
+from headrace.elements import MIN_WATERMARK
+from headrace.graph.job_graph import JobVertex
+from headrace.metrics.reports import (
+    CounterReport,
+    DistributionReport,
+    GaugeReport,
+    MeterReport,
+    MetricReport,
+)
+from headrace.rest.context import Executor, RestContext
+from headrace.rest.errors import RestError
+from headrace.rest.http import Body, Request, Response
+from headrace.rest.routing import Endpoint, Query
+from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job_monitor import Rates, SubtaskView
+from headrace.runtime.messages import SubtaskId
+
+_STARTED_S = time.monotonic()
+_RUNNING = JobStatus.RUNNING
+_INVALID = re.compile(r"[ .:,]")
+
+
+class Metric(msgspec.Struct, frozen=True, omit_defaults=True):
+    id: str
+    value: str | None = None
+
+
+class AggregatedMetric(Body, omit_defaults=True):
+    id: str
+    min: float | None = None
+    max: float | None = None
+    avg: float | None = None
+    sum: float | None = None
+    skew: float | None = None
+
+
+def _metrics(values: Mapping[str, Any], request: Request) -> list[Metric]:
+    wanted = request.names("get")
+    if wanted is None:
+        return [Metric(name) for name in values]
+    return [Metric(name, _text(values[name])) for name in wanted if name in values]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+# -- subtasks ----------------------------------------------------------------------------------------------------
+
+
+def scope_name(name: str) -> str:
+    """Write a name so that it can be part of a metric's.
+
+    Example:
+        >>> scope_name("Source: clicks")
+        'Source__clicks'
+    """
+    return _INVALID.sub("_", name)
+
+
+def subtask_values(vertex: JobVertex, view: SubtaskView, rates: Rates) -> dict[str, Any]:
+    """Return the metrics of a subtask by name."""
+    watermark = MIN_WATERMARK if view.watermark is None else view.watermark
+    values: dict[str, Any] = {
+        "numRecordsIn": view.records_in,
+        "numRecordsOut": view.records_out,
+        "numBytesIn": view.bytes_in,
+        "numBytesOut": view.bytes_out,
+        "numRecordsInPerSecond": round(rates.records_in, 3),
+        "numRecordsOutPerSecond": round(rates.records_out, 3),
+        "numBytesInPerSecond": round(rates.bytes_in, 3),
+        "numBytesOutPerSecond": round(rates.bytes_out, 3),
+        "busyTimeMsPerSecond": round(rates.busy * 1000),
+        "idleTimeMsPerSecond": round(rates.idle * 1000),
+        "backPressuredTimeMsPerSecond": round(rates.backpressured * 1000),
+        "accumulateBusyTimeMs": round(view.busy_ms),
+        "accumulateIdleTimeMs": round(view.idle_ms),
+        "accumulateBackPressuredTimeMs": round(view.backpressured_ms),
+        "isBackPressured": rates.backpressured > 0.1,
+        "currentInputWatermark": watermark,
+    }
+    names = {node.operator_id: scope_name(node.name) for node in vertex.operators}
+    for (operator_id, name), report in view.user_metrics.items():
+        prefix = f"{names.get(operator_id, operator_id)}.{name}"
+        values |= {f"{prefix}{suffix}": value for suffix, value in _report_values(report)}
+    return values
+
+
+def _report_values(report: MetricReport) -> Iterator[tuple[str, Any]]:
+    if isinstance(report, CounterReport):
+        yield "", report.increment
+    elif isinstance(report, GaugeReport):
+        yield "", report.value
+    elif isinstance(report, MeterReport):
+        yield "", round(report.rate, 3)
+        yield "_count", report.increment
+    else:
+        yield from _distribution_values(report)
+
+
+def _distribution_values(report: DistributionReport) -> Iterator[tuple[str, Any]]:
+    yield "_count", report.count
+    yield "_sum", report.sum
+    yield "_min", report.min
+    yield "_max", report.max
+    yield "_mean", report.sum / report.count if report.count else None
+
+
+def _by_subtask(job: LiveJob, vertex: JobVertex) -> list[dict[str, Any]]:
+    views, rates = job.monitor.subtasks(), job.monitor.rates()
+    ids = [SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism)]
+    return [subtask_values(vertex, views.get(each, SubtaskView()), rates.get(each, Rates())) for each in ids]
+
+
+def vertex_metrics(context: RestContext, request: Request) -> list[Metric]:
+    job, vertex = context.vertex(request)
+    values = {
+        f"{index}.{name}": value
+        for index, metrics in enumerate(_by_subtask(job, vertex))
+        for name, value in metrics.items()
+    }
+    return _metrics(values, request)
+
+
+def subtask_metrics(context: RestContext, request: Request) -> list[Metric]:
+    job, vertex, index = context.subtask(request)
+    return _metrics(_by_subtask(job, vertex)[index], request)
+
+
+def aggregated_subtask_metrics(context: RestContext, request: Request) -> list[AggregatedMetric]:
+    job, vertex = context.vertex(request)
+    return _aggregated(_by_subtask(job, vertex), request)
+
+
+def _aggregated(sets: list[dict[str, Any]], request: Request) -> list[AggregatedMetric]:
+    wanted = request.names("get")
+    if wanted is None:
+        return [AggregatedMetric(id=name) for name in dict.fromkeys(name for each in sets for name in each)]
+    chosen = request.names("agg") or ["min", "max", "avg", "sum", "skew"]
+    unknown = sorted(set(chosen) - {"min", "max", "avg", "sum", "skew"})
+    if unknown:
+        raise RestError(400, f"Bad request: agg must be of min, max, avg, sum, skew; got {unknown[0][:50]!r}")
+    found = []
+    for name in wanted:
+        values = [float(each[name]) for each in sets if isinstance(each.get(name), int | float)]
+        if values:
+            summary = _summarize(values)
+            found.append(AggregatedMetric(id=name, **{key: summary[key] for key in chosen}))
+    return found
+
+
+def _summarize(values: list[float]) -> dict[str, float]:
+    mean = sum(values) / len(values)
+    # Flink's: the mean distance to the mean, as a part of the mean, in percent.
+    distance = sum(abs(value - mean) for value in values) / len(values)
+    return {
+        "min": min(values),
+        "max": max(values),
+        "avg": mean,
+        "sum": sum(values),
+        "skew": min(100.0, abs(distance / mean) * 100) if mean else 0.0,
+    }
+
+
+# -- jobs --------------------------------------------------------------------------------------------------------
+
+
+def job_values(job: LiveJob, now_ms: int) -> dict[str, Any]:
+    """Return the metrics of a job by name."""
+    times = job.master.execution.status_timestamps
+    statistics = job.master.checkpoints.coordinator.statistics()
+    latest, restored = statistics.latest_completed, statistics.latest_restored
+    running = times.get(_RUNNING)
+    until = job.ended_ms or now_ms
+    is_running = job.status is _RUNNING
+    progress = job.master.progress
+    return {
+        "uptime": until - running if running is not None and is_running else -1,
+        "downtime": 0 if is_running else now_ms - max(times.values()),
+        "runningTime": until - running if running is not None else 0,
+        "createdTime": max(0, times.get(_RUNNING, now_ms) - job.monitor.started_ms),
+        "numRestarts": progress.restarts,
+        "fullRestarts": progress.restarts,
+        "numRescales": progress.rescales,
+        "numEpochs": progress.epochs,
+        "numRecordsRead": progress.records,
+        "totalNumberOfCheckpoints": statistics.counts.total,
+        "numberOfInProgressCheckpoints": statistics.counts.in_progress,
+        "numberOfCompletedCheckpoints": statistics.counts.completed,
+        "numberOfFailedCheckpoints": statistics.counts.failed,
+        "lastCheckpointDuration": -1 if latest is None else latest.end_to_end_duration,
+        "lastCheckpointSize": -1 if latest is None else latest.checkpointed_size,
+        "lastCheckpointFullSize": -1 if latest is None else latest.state_size,
+        "lastCheckpointProcessedData": 0,
+        "lastCheckpointPersistedData": 0,
+        "lastCheckpointCompletedTimestamp": -1 if latest is None else latest.latest_ack_timestamp,
+        "lastCompletedCheckpointId": -1 if latest is None else latest.id,
+        "lastCheckpointExternalPath": "n/a" if latest is None else latest.external_path,
+        "lastCheckpointRestoreTimestamp": -1 if restored is None else restored.restore_timestamp,
+    }
+
+
+def job_metrics(context: RestContext, request: Request) -> list[Metric]:
+    return _metrics(job_values(context.live(request), context.dispatcher.now_ms()), request)
+
+
+def all_job_metrics(context: RestContext, request: Request) -> list[AggregatedMetric]:
+    wanted = request.names("jobs")
+    now_ms = context.dispatcher.now_ms()
+    jobs = [job for job in context.dispatcher.live_jobs() if wanted is None or job.job_id in wanted]
+    return _aggregated([job_values(job, now_ms) for job in jobs], request)
+
+
+# -- processes ---------------------------------------------------------------------------------------------------
+
+
+def driver_values(context: RestContext) -> dict[str, Any]:
+    """Return the metrics of this process by name: Flink's, and what they mean for Python."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    executors = context.cluster.executors()
+    jobs = [job for job in context.dispatcher.live_jobs() if not job.status.is_terminal_state()]
+    slots = sum(executor.slots for executor in executors)
+    taken = sum(job.master.job.slots_needed() for job in jobs)
+    return {
+        "taskSlotsTotal": slots,
+        "taskSlotsAvailable": max(0, slots - taken),
+        "numRegisteredTaskManagers": len(executors),
+        "numRunningJobs": len(jobs),
+        "Status.JVM.CPU.Time": int((usage.ru_utime + usage.ru_stime) * 1e9),
+        "Status.JVM.Threads.Count": threading.active_count(),
+        "Status.JVM.Memory.Heap.Used": _resident_bytes() or peak,
+        "Status.JVM.Memory.Heap.Committed": _resident_bytes() or peak,
+        "Status.JVM.Memory.Heap.Max": peak,
+        "Status.JVM.FileDescriptor.Open": _open_files(),
+        "uptime": int((time.monotonic() - _STARTED_S) * 1000),
+    }
+
+
+def _resident_bytes() -> int | None:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as stream:
+            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _open_files() -> int:
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return -1
+
+
+def driver_metrics(context: RestContext, request: Request) -> list[Metric]:
+    return _metrics(driver_values(context), request)
+
+
+def executor_values(executor: Executor) -> dict[str, Any]:
+    """Return the metrics of an executor by name."""
+    return {
+        "Status.JVM.Memory.Heap.Used": executor.used_memory,
+        "Status.JVM.Memory.Heap.Committed": executor.max_memory,
+        "Status.JVM.Memory.Heap.Max": executor.max_memory,
+        "Status.JVM.GarbageCollector.All.Time": executor.gc_ms,
+        "numActiveTasks": executor.active_tasks,
+        "taskSlotsTotal": executor.slots,
+    }
+
+
+def executor_metrics(context: RestContext, request: Request) -> list[Metric]:
+    for executor in context.cluster.executors():
+        if executor.executor_id == request.params["taskmanagerid"]:
+            return _metrics(executor_values(executor), request)
+    raise RestError(404, f"Could not find TaskExecutor {request.params['taskmanagerid']}.")
+
+
+def all_executor_metrics(context: RestContext, request: Request) -> list[AggregatedMetric]:
+    return _aggregated([executor_values(each) for each in context.cluster.executors()], request)
+
+
+# -- Prometheus --------------------------------------------------------------------------------------------------
+
+
+def prometheus(context: RestContext, request: Request) -> Response:
+    """All metrics in Prometheus' text format, with the names of Flink's reporter."""
+    return Response(
+        _prometheus_text(context).encode(), content_type="text/plain; version=0.0.4; charset=utf-8"
+    )
+
+
+def _prometheus_text(context: RestContext) -> str:
+    #: Name -> lines; Prometheus wants all lines of a name together.
+    families: dict[str, list[str]] = {}
+
+    def add(scope: str, values: Mapping[str, Any], **labels: str) -> None:
+        for name, value in values.items():
+            number = _as_number(value)
+            if number is not None:
+                full = "flink_" + re.sub(r"[^a-zA-Z0-9_]", "_", f"{scope}_{name}")
+                shown = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
+                families.setdefault(full, []).append(
+                    f"{full}{{{shown}}} {number}" if shown else f"{full} {number}"
+                )
+
+    add("jobmanager", driver_values(context))
+    for executor in context.cluster.executors():
+        add("taskmanager", executor_values(executor), tm_id=executor.executor_id, host=executor.host)
+    now_ms = context.dispatcher.now_ms()
+    for job in context.dispatcher.live_jobs():
+        add("jobmanager_job", job_values(job, now_ms), job_id=job.job_id, job_name=job.name)
+        for vertex in job.master.job.vertices:
+            for index, values in enumerate(_by_subtask(job, vertex)):
+                add(
+                    "taskmanager_job_task",
+                    values,
+                    job_id=job.job_id,
+                    job_name=job.name,
+                    task_id=vertex.vertex_id,
+                    task_name=vertex.name,
+                    subtask_index=str(index),
+                )
+    return "".join(
+        f"# TYPE {name} gauge\n" + "".join(f"{line}\n" for line in lines) for name, lines in families.items()
+    )
+
+
+def _as_number(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return str(int(value))
+    return str(value) if isinstance(value, int | float) else None
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+_GET = Query("get", "Names of metrics, separated by commas; without it, all names are listed.")
+_AGG = Query(
+    "agg",
+    "Of min, max, avg, sum, skew, separated by commas; all of them if left out.",
+    {"type": "string", "pattern": "^(min|max|avg|sum|skew)(,(min|max|avg|sum|skew))*$"},
+)
+_JOBS = Query("jobs", "Ids of jobs, separated by commas; all of them if left out.")
+_VERTEX = "/jobs/{jobid}/vertices/{vertexid}"
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/jobs/metrics",
+        "Metrics over all jobs.",
+        all_job_metrics,
+        list[AggregatedMetric],
+        query=(_GET, _AGG, _JOBS),
+    ),
+    Endpoint(
+        "GET",
+        "/jobs/{jobid}/metrics",
+        "Metrics of a job.",
+        job_metrics,
+        list[Metric],
+        query=(_GET,),
+        is_archived=True,
+    ),
+    Endpoint(
+        "GET",
+        f"{_VERTEX}/metrics",
+        "Metrics of a vertex, by subtask.",
+        vertex_metrics,
+        list[Metric],
+        query=(_GET,),
+        is_archived=True,
+    ),
+    Endpoint(
+        "GET",
+        f"{_VERTEX}/subtasks/metrics",
+        "Metrics over the subtasks of a vertex.",
+        aggregated_subtask_metrics,
+        list[AggregatedMetric],
+        query=(_GET, _AGG),
+    ),
+    Endpoint(
+        "GET",
+        f"{_VERTEX}/subtasks/{{subtaskindex}}/metrics",
+        "Metrics of a subtask.",
+        subtask_metrics,
+        list[Metric],
+        query=(_GET,),
+    ),
+    Endpoint(
+        "GET", "/jobmanager/metrics", "Metrics of this process.", driver_metrics, list[Metric], query=(_GET,)
+    ),
+    Endpoint(
+        "GET",
+        "/taskmanagers/metrics",
+        "Metrics over the task managers.",
+        all_executor_metrics,
+        list[AggregatedMetric],
+        query=(_GET, _AGG),
+    ),
+    Endpoint(
+        "GET",
+        "/taskmanagers/{taskmanagerid}/metrics",
+        "Metrics of a task manager.",
+        executor_metrics,
+        list[Metric],
+        query=(_GET,),
+    ),
+    Endpoint(
+        "GET",
+        "/metrics",
+        "All metrics, for Prometheus. Not in Flink, where the reporter has a port of its own.",
+        prometheus,
+        None,
+    ),
+)

@@ -1,0 +1,84 @@
+"""Submission: a job that was built elsewhere, if the configuration allows it; jars never."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import msgspec
+
+from headrace.config.configuration import Configuration
+from headrace.config.options import rest as options
+from headrace.rest.context import RestContext
+from headrace.rest.errors import RestError
+from headrace.rest.http import Body, Empty, Request
+from headrace.rest.routing import Endpoint
+from headrace.runtime.job_store import StoredJob
+
+#: The body of a submission: a `StoredJob` in msgpack.
+JOB_TYPE = "application/vnd.headrace.job"
+
+
+class Submitted(Body):
+    job_url: str = msgspec.field(name="jobUrl")
+    job_id: str
+
+
+class JarFiles(Body):
+    address: str
+    files: list[str]
+
+
+def submit(context: RestContext, request: Request) -> Submitted:
+    _ensure_allowed(context)
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != JOB_TYPE:
+        raise RestError(
+            415,
+            f"Jobs are submitted as {JOB_TYPE}, by `headrace run -m`. The jobs of `flink run` are Java objects, "
+            "which cannot be run here.",
+        )
+    assert context.unpack is not None
+    try:
+        stored = msgspec.msgpack.decode(request.body, type=StoredJob)
+    except msgspec.MsgspecError as error:
+        raise RestError(400, f"Bad request: this is no job: {error}") from error
+    graph = context.unpack(stored.graph)
+    if graph.job_id != stored.job_id:
+        raise RestError(400, "Bad request: the job has another id than its envelope")
+    job = context.dispatcher.submit(graph, Configuration(stored.configuration))
+    return Submitted(job_url=f"/jobs/{job.job_id}", job_id=job.job_id)
+
+
+def _ensure_allowed(context: RestContext) -> None:
+    if not context.configuration.get(options.SUBMIT_ENABLED):
+        raise RestError(403, f"Jobs are not taken through REST: {options.SUBMIT_ENABLED.key} is false.")
+    if context.unpack is None or not context.dispatcher.takes_jobs:
+        raise RestError(403, "This process runs one program and takes no other jobs; use a session.")
+
+
+def jars(context: RestContext, request: Request) -> JarFiles:
+    return JarFiles(address=context.url, files=[])
+
+
+def refuse_jar(context: RestContext, request: Request) -> NoReturn:
+    raise RestError(404, "Programs are written in Python here: there are no jars. Use `headrace run -m`.")
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/jobs",
+        "Submit a job; its body is made by `headrace run -m`.",
+        submit,
+        Submitted,
+        status=202,
+        is_slow=True,
+        takes_job=True,
+    ),
+    Endpoint("GET", "/jars", "Uploaded jars: none.", jars, JarFiles),
+    Endpoint("POST", "/jars/upload", "Refused: there are no jars.", refuse_jar, Empty),
+    Endpoint("POST", "/jars/{jarid}/run", "Refused: there are no jars.", refuse_jar, Empty),
+    Endpoint("GET", "/jars/{jarid}/plan", "Refused: there are no jars.", refuse_jar, Empty),
+    Endpoint("POST", "/jars/{jarid}/plan", "Refused: there are no jars.", refuse_jar, Empty),
+    Endpoint("DELETE", "/jars/{jarid}", "Refused: there are no jars.", refuse_jar, Empty),
+)

@@ -1,0 +1,224 @@
+"""Task managers: Spark's executors, as Flink's clients want to see them."""
+
+from __future__ import annotations
+
+import os
+
+from headrace.rest.context import Executor, RestContext
+from headrace.rest.errors import RestError
+from headrace.rest.http import CamelBody, Request
+from headrace.rest.routing import Endpoint
+
+_MB = 1024 * 1024
+
+
+class Resource(CamelBody):
+    cpu_cores: float
+    task_heap_memory: int
+    task_off_heap_memory: int
+    managed_memory: int
+    network_memory: int
+    extended_resources: dict[str, float]
+
+
+class Hardware(CamelBody):
+    cpu_cores: int
+    physical_memory: int
+    free_memory: int
+    managed_memory: int
+
+
+class MemoryConfiguration(CamelBody):
+    framework_heap: int
+    task_heap: int
+    framework_off_heap: int
+    task_off_heap: int
+    network_memory: int
+    managed_memory: int
+    jvm_metaspace: int
+    jvm_overhead: int
+    total_flink_memory: int
+    total_process_memory: int
+
+
+class TaskManager(CamelBody):
+    id: str
+    path: str
+    data_port: int
+    jmx_port: int
+    time_since_last_heartbeat: int
+    slots_number: int
+    free_slots: int
+    assigned_tasks: int
+    total_resource: Resource
+    free_resource: Resource
+    hardware: Hardware
+    memory_configuration: MemoryConfiguration
+
+
+class TaskManagers(CamelBody):
+    taskmanagers: list[TaskManager]
+
+
+class AllocatedSlot(CamelBody):
+    job_id: str
+    resource: Resource
+    assigned_tasks: int
+
+
+class GarbageCollector(CamelBody):
+    name: str
+    count: int
+    time: int
+
+
+class TaskManagerMetrics(CamelBody):
+    heap_used: int
+    heap_committed: int
+    heap_max: int
+    non_heap_used: int
+    non_heap_committed: int
+    non_heap_max: int
+    direct_count: int
+    direct_used: int
+    direct_max: int
+    mapped_count: int
+    mapped_used: int
+    mapped_max: int
+    netty_shuffle_memory_segments_available: int
+    netty_shuffle_memory_segments_used: int
+    netty_shuffle_memory_segments_total: int
+    netty_shuffle_memory_available: int
+    netty_shuffle_memory_used: int
+    netty_shuffle_memory_total: int
+    garbage_collectors: list[GarbageCollector]
+
+
+class TaskManagerDetails(TaskManager):
+    allocated_slots: list[AllocatedSlot]
+    metrics: TaskManagerMetrics
+
+
+def _resource(executor: Executor, slots: int) -> Resource:
+    part = slots / executor.slots if executor.slots else 0.0
+    return Resource(
+        cpu_cores=float(slots),
+        task_heap_memory=int(executor.max_memory * part / _MB),
+        task_off_heap_memory=0,
+        managed_memory=0,
+        network_memory=0,
+        extended_resources={},
+    )
+
+
+def _taken_slots(context: RestContext) -> dict[str, list[str]]:
+    """Say which slots of which executor are taken, by the id of the job that has them."""
+    executors = list(context.cluster.executors())
+    taken: dict[str, list[str]] = {executor.executor_id: [] for executor in executors}
+    for job in context.dispatcher.live_jobs():
+        needed = 0 if job.status.is_terminal_state() else job.master.job.slots_needed()
+        for executor in executors:
+            free = max(0, executor.slots - len(taken[executor.executor_id]))
+            taken[executor.executor_id] += [job.job_id] * min(needed, free)
+            needed -= min(needed, free)
+    return taken
+
+
+def _fields(executor: Executor, jobs: list[str]) -> dict[str, object]:
+    free = executor.slots - len(jobs)
+    return {
+        "id": executor.executor_id,
+        "path": f"spark://{executor.host}:{executor.port}/{executor.executor_id}",
+        "data_port": executor.port,
+        "jmx_port": -1,
+        "time_since_last_heartbeat": 0,
+        "slots_number": executor.slots,
+        "free_slots": free,
+        "assigned_tasks": executor.active_tasks,
+        "total_resource": _resource(executor, executor.slots),
+        "free_resource": _resource(executor, free),
+        "hardware": Hardware(
+            cpu_cores=executor.slots,
+            physical_memory=_physical_memory(),
+            free_memory=max(0, executor.max_memory - executor.used_memory),
+            managed_memory=0,
+        ),
+        "memory_configuration": MemoryConfiguration(
+            framework_heap=0,
+            task_heap=executor.max_memory,
+            framework_off_heap=0,
+            task_off_heap=0,
+            network_memory=0,
+            managed_memory=0,
+            jvm_metaspace=0,
+            jvm_overhead=0,
+            total_flink_memory=executor.max_memory,
+            total_process_memory=executor.max_memory,
+        ),
+    }
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 0
+
+
+def task_managers(context: RestContext, request: Request) -> TaskManagers:
+    taken = _taken_slots(context)
+    return TaskManagers(
+        taskmanagers=[
+            TaskManager(**_fields(executor, taken.get(executor.executor_id, [])))  # type: ignore[arg-type]  # checked by msgspec's tests
+            for executor in context.cluster.executors()
+        ]
+    )
+
+
+def task_manager(context: RestContext, request: Request) -> TaskManagerDetails:
+    executor = find_executor(context, request)
+    jobs = _taken_slots(context).get(executor.executor_id, [])
+    slot = _resource(executor, 1)
+    return TaskManagerDetails(
+        **_fields(executor, jobs),  # type: ignore[arg-type]  # as above
+        allocated_slots=[AllocatedSlot(job_id=job_id, resource=slot, assigned_tasks=1) for job_id in jobs],
+        metrics=TaskManagerMetrics(
+            heap_used=executor.used_memory,
+            heap_committed=executor.max_memory,
+            heap_max=executor.max_memory,
+            non_heap_used=0,
+            non_heap_committed=0,
+            non_heap_max=-1,
+            direct_count=0,
+            direct_used=0,
+            direct_max=0,
+            mapped_count=0,
+            mapped_used=0,
+            mapped_max=0,
+            netty_shuffle_memory_segments_available=0,
+            netty_shuffle_memory_segments_used=0,
+            netty_shuffle_memory_segments_total=0,
+            netty_shuffle_memory_available=0,
+            netty_shuffle_memory_used=0,
+            netty_shuffle_memory_total=0,
+            garbage_collectors=[GarbageCollector(name="All", count=0, time=executor.gc_ms)],
+        ),
+    )
+
+
+def find_executor(context: RestContext, request: Request) -> Executor:
+    """Find the executor that a request is about.
+
+    Raises:
+        RestError: If there is none.
+    """
+    for executor in context.cluster.executors():
+        if executor.executor_id == request.params["taskmanagerid"]:
+            return executor
+    raise RestError(404, f"Could not find TaskExecutor {request.params['taskmanagerid']}.")
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/taskmanagers", "All task managers: Spark's executors.", task_managers, TaskManagers),
+    Endpoint("GET", "/taskmanagers/{taskmanagerid}", "One task manager.", task_manager, TaskManagerDetails),
+)

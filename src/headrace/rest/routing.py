@@ -1,0 +1,136 @@
+"""Endpoints, and how a path finds its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from headrace.rest.errors import RestError
+from headrace.rest.http import Request
+
+if TYPE_CHECKING:
+    from headrace.rest.context import RestContext
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Handler = Callable[["RestContext", Request], Any]
+
+_HEX_ID = re.compile(r"[0-9a-fA-F]{32}")
+_COUNT = re.compile(r"[0-9]{1,18}")
+_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}")
+#: What a parameter of a path may look like, and how the OpenAPI document says it.
+PARAMETERS: Mapping[str, tuple[re.Pattern[str], dict[str, Any]]] = {
+    "jobid": (_HEX_ID, {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}),
+    "vertexid": (_HEX_ID, {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}),
+    "triggerid": (_HEX_ID, {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}),
+    "subtaskindex": (_COUNT, {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}),
+    "attempt": (_COUNT, {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}),
+    "checkpointid": (_COUNT, {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}),
+    "taskmanagerid": (_NAME, {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"}),
+    "filename": (_NAME, {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"}),
+    "jarid": (_NAME, {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"}),
+}
+
+
+@dataclass(frozen=True)
+class Query:
+    """A parameter of a query, for the OpenAPI document."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One method of one path."""
+
+    method: Method
+    #: Such as ``/jobs/{jobid}``; every parameter is in `PARAMETERS`.
+    path: str
+    summary: str
+    handler: Handler = field(repr=False)
+    #: The type of the answer; None for text.
+    answer: Any
+    body: Any = None
+    query: tuple[Query, ...] = ()
+    status: int = 200
+    #: Whether it is rendered when a job ends, and answered from there.
+    is_archived: bool = False
+    #: Whether it takes long, so that it must not hold up others.
+    is_slow: bool = False
+    #: Whether the body is a job rather than JSON, and may be large.
+    takes_job: bool = False
+
+    @property
+    def is_about_a_job(self) -> bool:
+        return self.path.startswith("/jobs/{jobid}")
+
+
+class _Node:
+    def __init__(self) -> None:
+        self.fixed: dict[str, _Node] = {}
+        self.parameter: tuple[str, _Node] | None = None
+        self.endpoints: dict[str, Endpoint] = {}
+
+
+class Router:
+    """Finds endpoints by path, one segment after the other."""
+
+    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+        self.endpoints = tuple(endpoints)
+        self._root = _Node()
+        for endpoint in self.endpoints:
+            self._add(endpoint)
+
+    def _add(self, endpoint: Endpoint) -> None:
+        node = self._root
+        for segment in endpoint.path.strip("/").split("/"):
+            if segment.startswith("{"):
+                name = segment.strip("{}")
+                if name not in PARAMETERS or (node.parameter and node.parameter[0] != name):
+                    raise ValueError(f"{endpoint.path}: parameter {name!r} is not known here")
+                node.parameter = node.parameter or (name, _Node())
+                node = node.parameter[1]
+            else:
+                node = node.fixed.setdefault(segment, _Node())
+        if endpoint.method in node.endpoints:
+            raise ValueError(f"two endpoints for {endpoint.method} {endpoint.path}")
+        node.endpoints[endpoint.method] = endpoint
+
+    def find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
+        """Return the endpoint of a path, and the path's parameters.
+
+        Raises:
+            RestError: If there is none, or a parameter is not of its form.
+        """
+        node = self._root
+        found: list[tuple[str, str]] = []
+        for segment in path.strip("/").split("/"):
+            fixed = node.fixed.get(segment)
+            if fixed is not None:
+                node = fixed
+            elif node.parameter is not None:
+                name, node = node.parameter
+                found.append((name, segment))
+            else:
+                raise RestError(404, f"Not found: {path}")
+        if not node.endpoints:
+            raise RestError(404, f"Not found: {path}")
+        endpoint = node.endpoints.get("GET" if method == "HEAD" else method)
+        if endpoint is None:
+            allowed = ", ".join(sorted(node.endpoints))
+            raise RestError(405, f"{method} is not allowed here; use {allowed}", {"Allow": allowed})
+        return endpoint, {name: _checked(name, value) for name, value in found}
+
+
+def _checked(name: str, value: str) -> str:
+    form, _ = PARAMETERS[name]
+    if not form.fullmatch(value):
+        raise RestError(
+            400,
+            "Bad request, could not parse parameters: "
+            f'Cannot resolve path parameter ({name}) from value "{value[:100]}".',
+        )
+    return value.lower() if form is _HEX_ID else value

@@ -1,0 +1,116 @@
+"""Who may ask, and how much: token, origin, host, rate. All of it is decided before a request is routed."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from headrace.rest.errors import RestError
+from headrace.rest.http import Request
+from headrace.rest.settings import RestSettings
+
+#: Clients whose rate is remembered; the one not heard of for longest is forgotten first.
+_CLIENTS = 1_000
+
+
+class RateLimit:
+    """A bucket of tokens per client: it holds those of one second.
+
+    Args:
+        per_second: How many requests a client has.
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        #: Client -> (tokens left, when that was).
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str) -> bool:
+        """Take a token; return whether there was one."""
+        now = self._clock()
+        left, then = self._buckets.pop(client, (float(self._per_second), now))
+        left = min(float(self._per_second), left + (now - then) * self._per_second)
+        is_allowed = left >= 1.0
+        self._buckets[client] = (left - 1.0 if is_allowed else left, now)
+        if len(self._buckets) > _CLIENTS:
+            self._buckets.popitem(last=False)
+        return is_allowed
+
+
+class Guard:
+    """Lets requests through, or raises.
+
+    Args:
+        settings: The options.
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, settings: RestSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._rate = RateLimit(settings.requests_per_second, clock)
+        self._expected = None if settings.token is None else f"Bearer {settings.token}".encode()
+
+    def check(self, request: Request) -> None:
+        """Make sure that a request may be answered.
+
+        Raises:
+            RestError: If it may not; it does not say more than it must.
+        """
+        if not self._rate.take(request.client):
+            raise RestError(429, "Too many requests.", {"Retry-After": "1"})
+        self._check_host(request)
+        self._check_origin(request)
+        self._check_token(request)
+
+    def _check_host(self, request: Request) -> None:
+        """Refuse names that a page elsewhere has made lead to this machine (DNS rebinding)."""
+        host = _host_name(request.headers.get("host", ""))
+        if self._settings.is_loopback and host is not None and not _is_loopback(host):
+            raise RestError(403, "Forbidden: this server answers its own machine only.")
+
+    def _check_origin(self, request: Request) -> None:
+        """Refuse what a browser sends for the page of somebody else."""
+        origin = request.headers.get("origin")
+        if origin is None:
+            if (
+                request.headers.get("sec-fetch-site") in {"cross-site", "same-site"}
+                and request.method != "GET"
+            ):
+                raise RestError(403, "Forbidden: the request comes from another site.")
+            return
+        if urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower():
+            raise RestError(403, "Forbidden: the request comes from another site.")
+
+    def _check_token(self, request: Request) -> None:
+        if self._expected is None:
+            return
+        shown = request.headers.get("authorization", "").encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(shown, self._expected):
+            raise RestError(
+                401,
+                "Unauthorized: show the token, as Authorization: Bearer <token>.",
+                {"WWW-Authenticate": "Bearer"},
+            )
+
+
+def _host_name(header: str) -> str | None:
+    """Return the name in a Host header; None without one."""
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return "?"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,151 @@
+"""The executor of `headrace run -m`: the program runs here, its jobs in a session elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+
+from headrace.common.job_execution_result import JobExecutionResult
+from headrace.common.job_id import JobID
+from headrace.common.job_status import JobStatus
+from headrace.config.configuration import Configuration
+from headrace.config.options import execution
+from headrace.errors import ClusterError, JobCancelledError, JobExecutionError
+from headrace.graph.job_graph import JobGraph
+from headrace.rest.client import RestClient
+from headrace.rest.resources.programs import JOB_TYPE
+from headrace.runtime.job_store import StoredJob
+from headrace.spark.user_code import pack_graph
+
+_POLL_S = 0.5
+#: A cluster that does not answer for so long is given up, s.
+_PATIENCE_S = 30.0
+_SAVEPOINT_S = 24 * 3600.0
+
+
+class SessionExecutor:
+    """Submits jobs to a session: `execution.target: session`, at `rest.address` and `rest.port`."""
+
+    def submit(self, job_graph: JobGraph, configuration: Configuration) -> RemoteJob:
+        """Send a job to the session; it runs there when this returns.
+
+        Raises:
+            ClusterError: If the session refuses it, or cannot be reached.
+        """
+        client = RestClient.of(configuration)
+        now_ms = time.time_ns() // 1_000_000
+        stored = StoredJob(
+            job_graph.job_id, job_graph.name, pack_graph(job_graph), _for_session(configuration), now_ms
+        )
+        client.ask("POST", "/jobs", msgspec.msgpack.encode(stored), content_type=JOB_TYPE)
+        is_detached = not configuration.get(execution.ATTACHED)
+        return RemoteJob(client, job_graph, is_detached=is_detached)
+
+
+def _for_session(configuration: Configuration) -> dict[str, str]:
+    """Return the options that concern the job: those of this process's own stay here."""
+    own = (
+        "rest.",
+        "headrace.rest.",
+        "client.",
+        "web.",
+        "execution.target",
+        "high-availability.",
+        "headrace.spark.",
+    )
+    return {key: value for key, value in configuration.to_dict().items() if not key.startswith(own)}
+
+
+class RemoteJob:
+    """A job in a session; a `JobHandle`."""
+
+    def __init__(self, client: RestClient, graph: JobGraph, *, is_detached: bool) -> None:
+        self._client = client
+        self.graph = graph
+        self._path = f"/jobs/{graph.job_id}"
+        self._result: Future[JobExecutionResult] = Future()
+        if is_detached:
+            self._result.set_result(JobExecutionResult(self.job_id, 0))
+        else:
+            threading.Thread(target=self._wait, name=f"job-{graph.name}", daemon=True).start()
+
+    @property
+    def job_id(self) -> JobID:
+        """The id of the job."""
+        return JobID(self.graph.job_id)
+
+    def status(self) -> JobStatus:
+        """Ask where the job stands."""
+        name = self._client.get(f"{self._path}/status")["status"]
+        return JobStatus[name] if name in JobStatus.__members__ else JobStatus.CREATED
+
+    def cancel(self) -> Future[None]:
+        """Cancel the job; the future is done when it is over."""
+        self._client.ask("PATCH", self._path, query={"mode": "cancel"})
+        done: Future[None] = Future()
+        self._result.add_done_callback(lambda _: done.set_result(None))
+        return done
+
+    def stop_with_savepoint(
+        self, *, advance_to_end_of_event_time: bool, savepoint_directory: str | None
+    ) -> Future[str]:
+        """Take a savepoint and end the job."""
+        body = {"targetDirectory": savepoint_directory, "drain": advance_to_end_of_event_time}
+        return self._savepoint("/stop", body)
+
+    def trigger_savepoint(self, savepoint_directory: str | None) -> Future[str]:
+        """Take a savepoint; the job goes on."""
+        return self._savepoint("/savepoints", {"target-directory": savepoint_directory})
+
+    def _savepoint(self, path: str, body: dict[str, Any]) -> Future[str]:
+        trigger = self._client.ask("POST", f"{self._path}{path}", body)["request-id"]
+        done: Future[str] = Future()
+
+        def wait() -> None:
+            try:
+                result = self._client.finish(f"{self._path}/savepoints", trigger, _SAVEPOINT_S)
+                done.set_result(result["location"])
+            except Exception as error:  # noqa: BLE001 - whoever waits for the future gets it
+                done.set_exception(error)
+
+        threading.Thread(target=wait, name="headrace-savepoint", daemon=True).start()
+        return done
+
+    def accumulators(self) -> dict[str, Any]:
+        """Return nothing: Python functions cannot register accumulators."""
+        return {}
+
+    def result_future(self) -> Future[JobExecutionResult]:
+        """Return the result to come."""
+        return self._result
+
+    def _wait(self) -> None:
+        last_s = time.monotonic()
+        while True:
+            try:
+                answer = self._client.get(f"{self._path}/execution-result")
+                last_s = time.monotonic()
+                if answer["status"]["id"] == "COMPLETED":
+                    self._end(answer["job-execution-result"])
+                    return
+            except ClusterError as error:
+                if not error.retryable or time.monotonic() - last_s > _PATIENCE_S:
+                    self._result.set_exception(error)
+                    return
+            time.sleep(_POLL_S)
+
+    def _end(self, result: dict[str, Any]) -> None:
+        status = result["application-status"]
+        name = self.graph.name
+        if status == "SUCCEEDED":
+            self._result.set_result(JobExecutionResult(self.job_id, result["net-runtime"]))
+        elif status == "CANCELED":
+            self._result.set_exception(JobCancelledError(f"job '{name}' was cancelled", job=name))
+        else:
+            cause = result.get("failure-cause") or {}
+            text = cause.get("stack-trace") or f"job '{name}' ended as {status}"
+            self._result.set_exception(JobExecutionError(text, job=name))

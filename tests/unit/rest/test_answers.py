@@ -1,0 +1,155 @@
+"""Every answer has the keys and types of Flink's own, while a job runs and after it has ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.runtime.dispatcher import LiveJob
+from tests.unit.rest.conftest import RestCluster, counting, wait_until
+from tests.unit.rest.shapes import differences, shape_of
+
+FLINK = json.loads(Path(__file__).with_name("flink_shapes.json").read_text())
+
+
+def concrete(path: str, job: LiveJob) -> str:
+    vertex = job.master.job.vertices[-1].vertex_id
+    checkpoint = job.master.checkpoints.coordinator.statistics().latest_completed
+    assert checkpoint is not None
+    replaced = path.replace("VERTEX", vertex).replace("JOB", job.job_id).replace("/ID", f"/{checkpoint.id}")
+    return replaced.replace("/TM", "/driver")
+
+
+@pytest.mark.parametrize("path", sorted(FLINK))
+def test_an_answer_has_the_shape_of_flinks(path: str, cluster: RestCluster, running: LiveJob) -> None:
+    if path == "/taskmanagers/TM/thread-dump":
+        pytest.skip("executors are Spark's: their threads are not asked for")
+    for _ in range(20):  # a checkpoint may be forgotten between two requests
+        response = cluster.ask("GET", concrete(path, running))
+        if response.status == 200:
+            break
+    assert response.status == 200
+    answer = json.loads(response.body)
+    if path.endswith("/checkpoints"):  # one that is under way has fewer keys, in Flink as well
+        answer["history"] = [each for each in answer["history"] if each["status"] == "COMPLETED"]
+    found = shape_of(answer)
+    assert differences(FLINK[path], found) == []
+
+
+def test_every_path_answers_with_and_without_the_version(cluster: RestCluster, running: LiveJob) -> None:
+    assert (
+        cluster.get("/v1/jobs")
+        == cluster.get("/jobs")
+        == {"jobs": [{"id": running.job_id, "status": "RUNNING"}]}
+    )
+
+
+def test_records_are_counted(cluster: RestCluster, running: LiveJob) -> None:
+    source, sink = cluster.get(f"/jobs/{running.job_id}")["vertices"]
+    assert source["metrics"]["read-records"] > 0
+    assert sink["metrics"]["read-records"] > 0
+    assert sink["metrics"]["read-bytes"] > 0
+    assert source["metrics"]["write-bytes"] > 0
+    assert source["tasks"]["RUNNING"] == 2
+
+
+def test_metrics_of_user_functions_are_found_under_their_operator(
+    cluster: RestCluster, running: LiveJob
+) -> None:
+    vertex = running.master.job.vertices[1].vertex_id
+    base = f"/jobs/{running.job_id}/vertices/{vertex}"
+    names = [metric["id"] for metric in cluster.get(f"{base}/metrics")]
+    seen = next(name for name in names if name.startswith("0.") and name.endswith(".seen"))
+    assert int(cluster.get(f"{base}/metrics?get={seen}")[0]["value"]) > 0
+    [summary] = cluster.get(f"{base}/subtasks/metrics?get={seen.removeprefix('0.')}")
+    assert summary["sum"] >= summary["max"] > 0
+    [level] = [name for name in names if name.startswith("1.") and name.endswith(".level")]
+    assert cluster.get(f"{base}/metrics?get={level}") == [{"id": level, "value": "7"}]
+
+
+def test_watermarks_are_those_of_the_input(cluster: RestCluster, running: LiveJob) -> None:
+    source, sink = (vertex.vertex_id for vertex in running.master.job.vertices)
+    assert cluster.get(f"/jobs/{running.job_id}/vertices/{source}/watermarks") == []
+    first, second = cluster.get(f"/jobs/{running.job_id}/vertices/{sink}/watermarks")
+    assert first["id"] == "0.currentInputWatermark"
+    assert int(second["value"]) > 0
+
+
+def test_subtasks_of_a_busy_job_are_busy(cluster: RestCluster, running: LiveJob) -> None:
+    for vertex in running.master.job.vertices:
+        shown = cluster.get(f"/jobs/{running.job_id}/vertices/{vertex.vertex_id}/backpressure")
+        for subtask in shown["subtasks"]:
+            total = subtask["ratio"] + subtask["idleRatio"] + subtask["busyRatio"]
+            assert total == pytest.approx(1.0, abs=0.01)
+            assert subtask["busyRatio"] > 0
+
+
+def test_a_job_that_has_ended_is_answered_from_its_archive(cluster: RestCluster) -> None:
+    job = cluster.submit(counting(500))
+    cluster.jobs[0].wait()
+    cluster.dispatcher.close()
+    base = f"/jobs/{job.job_id}"
+    details = cluster.get(base)
+    assert details["state"] == "FINISHED"
+    assert details["vertices"][0]["metrics"]["read-records"] == 501
+    assert cluster.get("/jobs/overview")["jobs"][0]["tasks"]["finished"] == 4
+    assert cluster.get("/overview")["jobs-finished"] == 1
+    vertex = details["vertices"][0]["id"]
+    assert cluster.get(f"{base}/vertices/{vertex}")["subtasks"][1]["status"] == "FINISHED"
+    total = sum(
+        int(cluster.get(f"{base}/vertices/{vertex}/metrics?get={index}.numRecordsIn")[0]["value"])
+        for index in range(2)
+    )
+    assert total == 501
+    result = cluster.get(f"{base}/execution-result")
+    assert result["status"]["id"] == "COMPLETED"
+    assert result["job-execution-result"]["application-status"] == "SUCCEEDED"
+    assert cluster.ask("GET", f"{base}/resource-requirements").status == 404
+
+
+def test_a_failure_is_in_the_exception_history(cluster: RestCluster) -> None:
+    from tests.unit.rest.conftest import Poisoned
+
+    job = cluster.submit(counting(500, Poisoned))
+    with pytest.raises(Exception, match="poisoned"):
+        cluster.jobs[0].wait()
+    cluster.dispatcher.close()
+    [entry] = cluster.get(f"/jobs/{job.job_id}/exceptions")["exceptionHistory"]["entries"]
+    assert "poisoned" in entry["stacktrace"]
+    assert entry["exceptionName"].endswith("UserFunctionError")
+    result: dict[str, Any] = cluster.get(f"/jobs/{job.job_id}/execution-result")["job-execution-result"]
+    assert result["application-status"] == "FAILED"
+    assert "poisoned" in result["failure-cause"]["stack-trace"]
+
+
+def test_epochs_are_shown_with_their_levels(cluster: RestCluster, running: LiveJob) -> None:
+    epochs = cluster.get(f"/jobs/{running.job_id}/epochs")["epochs"]
+    assert [epoch["epoch"] for epoch in epochs] == sorted(epoch["epoch"] for epoch in epochs)
+    assert len(epochs[0]["levels"]) == 2
+
+
+def test_prometheus_reads_every_line(cluster: RestCluster, running: LiveJob) -> None:
+    response = cluster.ask("GET", "/metrics")
+    assert response.content_type.startswith("text/plain; version=0.0.4")
+    lines = response.body.decode().splitlines()
+    records = [line for line in lines if line.startswith("flink_taskmanager_job_task_numRecordsIn{")]
+    assert len(records) == 4
+    for line in lines:
+        assert line.startswith("# TYPE ") or float(line.rsplit(" ", 1)[1]) is not None
+
+
+def test_slots_are_those_that_are_not_taken(cluster: RestCluster, running: LiveJob) -> None:
+    shown = cluster.get("/overview")
+    assert (shown["taskmanagers"], shown["slots-total"], shown["slots-available"]) == (1, 2, 0)
+    assert cluster.get("/taskmanagers/driver")["allocatedSlots"][0]["jobId"] == running.job_id
+
+
+def test_a_running_job_can_be_waited_for(cluster: RestCluster, running: LiveJob) -> None:
+    assert cluster.get(f"/jobs/{running.job_id}/execution-result") == {"status": {"id": "IN_PROGRESS"}}
+    running.job.cancel().result(30)
+    wait_until(lambda: cluster.dispatcher.live_jobs() == (), "archived")
+    result = cluster.get(f"/jobs/{running.job_id}/execution-result")["job-execution-result"]
+    assert result["application-status"] == "CANCELED"

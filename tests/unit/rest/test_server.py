@@ -1,0 +1,209 @@
+"""The server on a real socket: clients, TLS, bodies, ports, and a client of ours."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import socket
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.config import Configuration
+from headrace.errors import ClusterError, ConfigurationError
+from headrace.rest.client import RestClient
+from headrace.rest.server import RestServer
+from headrace.rest.settings import RestSettings
+from headrace.runtime.dispatcher import LiveJob
+from tests.unit.rest.conftest import RestCluster
+
+TOKEN = "a-token-that-nobody-knows"
+
+
+@pytest.fixture
+def server(cluster: RestCluster) -> Iterator[RestServer]:
+    made = RestServer(cluster.application, RestSettings())
+    made.start()
+    yield made
+    made.close(fetch_s=0.0)
+
+
+@pytest.fixture
+def client(server: RestServer) -> RestClient:
+    return RestClient("localhost", server.port)
+
+
+def test_a_client_reads_and_steers(client: RestClient, running: LiveJob, tmp_path: Path) -> None:
+    assert client.find_job("counting") == client.find_job(running.job_id[:6]) == running.job_id
+    body = {"target-directory": str(tmp_path / "sp")}
+    trigger = client.ask("POST", f"/jobs/{running.job_id}/savepoints", body)["request-id"]
+    result = client.finish(f"/jobs/{running.job_id}/savepoints", trigger, 30)
+    assert Path(result["location"]).is_dir()
+    with pytest.raises(ClusterError, match="no job is called 'other'"):
+        client.find_job("other")
+    with pytest.raises(ClusterError, match="there is no job") as refused:
+        client.get(f"/jobs/{'f' * 32}")
+    assert refused.value.status == 404
+
+
+def test_a_failed_operation_is_an_error_of_the_client(client: RestClient, running: LiveJob) -> None:
+    body = {"target-directory": "/dev/null/nowhere"}
+    trigger = client.ask("POST", f"/jobs/{running.job_id}/savepoints", body)["request-id"]
+    with pytest.raises(ClusterError, match="/dev/null"):
+        client.finish(f"/jobs/{running.job_id}/savepoints", trigger, 30)
+
+
+def test_nobody_there_is_said() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        client = RestClient("127.0.0.1", taken.getsockname()[1], timeout_s=2)
+        with pytest.raises(ClusterError, match=r"no answer from http://127\.0\.0\.1") as error:
+            client.get("/overview")
+    assert error.value.status is None
+    assert error.value.retryable
+
+
+def test_flinks_client_may_send_a_body_with_get(server: RestServer) -> None:
+    connection = http.client.HTTPConnection("localhost", server.port, timeout=10)
+    connection.request("GET", "/v1/jobs/overview", b"{}", {"Content-Type": "application/json; charset=UTF-8"})
+    response = connection.getresponse()
+    assert json.loads(response.read()) == {"jobs": []}
+    assert response.getheader("Content-Type") == "application/json; charset=UTF-8"
+    assert response.getheader("Server") is None
+    connection.close()
+
+
+def test_a_large_body_is_refused_before_it_is_read(server: RestServer) -> None:
+    with socket.create_connection(("localhost", server.port), timeout=10) as client:
+        client.sendall(
+            b"POST /savepoint-disposal HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n{"
+        )
+        assert client.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_large_body_in_chunks_is_refused(server: RestServer) -> None:
+    with socket.create_connection(("localhost", server.port), timeout=10) as client:
+        client.sendall(
+            b"POST /savepoint-disposal HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+        try:
+            for _ in range(40):
+                client.sendall(chunk)
+        except OSError:
+            pass  # the server has closed its end
+        assert b" 413 " in client.recv(100)
+
+
+def test_the_next_free_port_is_taken() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        port = taken.getsockname()[1]
+        cluster = RestCluster()
+        with pytest.raises(ConfigurationError, match="cannot listen"):
+            RestServer(cluster.application, RestSettings(ports=(port,)))
+        other = RestServer(cluster.application, RestSettings(ports=(port, 0)))
+        assert other.port != port
+        other.close(fetch_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "ports"),
+    [
+        ({"rest.bind-port": "9000-9002,9100"}, (9000, 9001, 9002, 9100)),
+        ({"rest.port": "0"}, (0,)),
+        ({"rest.bind-port": "8081"}, (8081,)),
+    ],
+)
+def test_ports_are_those_of_flinks_options(options: dict[str, str], ports: tuple[int, ...]) -> None:
+    assert RestSettings.from_configuration(Configuration(options)).ports == ports
+
+
+@pytest.mark.parametrize("text", ["", "x", "9-8", "70000", "1-2-3"])
+def test_what_is_no_port_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"rest\.bind-port"):
+        Configuration({"rest.bind-port": text})
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_tls_and_a_token_protect_a_server_of_the_network(tmp_path: Path) -> None:
+    certificate, key = str(tmp_path / "certificate.pem"), str(tmp_path / "key.pem")
+    subprocess.run(
+        [
+            *(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "1",
+                "-subj",
+                "/CN=localhost",
+            ),
+            *("-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    options = {
+        "rest.bind-address": "0.0.0.0",
+        "rest.port": "0",
+        "headrace.rest.token": TOKEN,
+        "headrace.rest.tls.certificate": certificate,
+        "headrace.rest.tls.key": key,
+    }
+    settings = RestSettings.from_configuration(Configuration(options))
+    cluster = RestCluster(settings=settings)
+    server = RestServer(cluster.application, settings)
+    server.start()
+    try:
+        assert server.url == f"https://localhost:{server.port}"
+        told = Configuration({"headrace.rest.token": TOKEN, "headrace.rest.tls.authorities": certificate})
+        assert RestClient.of(told, f"localhost:{server.port}").get("/jobs") == {"jobs": []}
+        stranger = Configuration({"headrace.rest.tls.authorities": certificate})
+        with pytest.raises(ClusterError, match="Unauthorized") as refused:
+            RestClient.of(stranger, f"localhost:{server.port}").get("/jobs")
+        assert refused.value.hint is not None
+        with pytest.raises(ClusterError, match="certificate"):
+            RestClient.of(Configuration(), f"https://localhost:{server.port}").get("/jobs")
+    finally:
+        server.close(fetch_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        (None, "http://localhost:8081"),
+        ("there", "http://there:8081"),
+        ("there:99", "http://there:99"),
+        ("https://there:99/", "https://there:99"),
+    ],
+)
+def test_addresses_are_read(address: str | None, url: str) -> None:
+    assert RestClient.of(Configuration(), address).url == url
+
+
+@pytest.mark.parametrize("address", ["", "a:b", "ftp://x", "x:99999", "x/y"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ConfigurationError, match="expected an address"):
+        RestClient.of(Configuration(), address)
+
+
+def test_the_openapi_document_names_every_path(server: RestServer, cluster: RestCluster) -> None:
+    with urllib.request.urlopen(f"{server.url}/openapi.json", timeout=10) as response:
+        document = json.load(response)
+    assert document["openapi"].startswith("3.1")
+    assert "/v1/jobs/{jobid}/savepoints" in document["paths"]
+    schemas = document["components"]["schemas"]
+    assert schemas["JobLine"]["properties"]["pending-operators"] == {"type": "integer"}
+    text = json.dumps(document)
+    for name in set(re.findall(r"#/components/schemas/(\w+)", text)):
+        assert name in schemas

@@ -12,6 +12,8 @@ from headrace.common import Configuration as ProgramConfiguration
 from headrace.config import Configuration
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.datastream.stream_execution_environment import set_default_configuration
+from tests.mariadb import mariadb  # noqa: F401 - a fixture
+from tests.postgres import postgres  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -14,14 +14,16 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from headrace.common import Configuration, Types, WatermarkStrategy
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headrace.datastream.state import ListStateDescriptor
 from headrace.runtime.messages import SubtaskReport
+from headrace.spark import epoch_runner
 from headrace.spark.executor import watching
+from headrace.spark.placement import Placement
 
 KEYS = 7
 NUMBERS = 120
@@ -102,7 +104,7 @@ def run(name: str, directory: Path, *, with_kill: bool) -> dict[str, Any]:
     if not with_kill:
         (directory / "killed").touch()
     log = Log()
-    logging.getLogger("headrace.runtime.job_master").addHandler(log)
+    logging.getLogger("headrace.runtime").addHandler(log)
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(OPTIONS))
     env.set_parallelism(4)
     numbers = env.from_source(
@@ -148,11 +150,34 @@ def kill_executor(directory: Path) -> None:
     (directory / "killed").touch()
 
 
+class WatchedPlacement(Placement):
+    """Takes this one host for several, and notes which host Spark prefers for each partition."""
+
+    preferred: ClassVar[list[list[str]]] = []
+
+    def learn(self, hosts: set[str]) -> None:
+        super().learn(hosts | {"another one"})
+
+    def place(self, level: int, shuffled: Any) -> Any:
+        placed = super().place(level, shuffled)
+        if placed is not shuffled and level == 1:  # that of the state
+            self.preferred.append([self._preferred_host(placed, index) for index in range(4)])
+        return placed
+
+    def _preferred_host(self, placed: Any, partition: int) -> str:
+        found = self._context._jsc.sc().getPreferredLocs(placed.rdd(), partition)
+        return ",".join(found.apply(index).host() for index in range(found.size()))
+
+
 def main(directory: Path) -> None:
     outcomes = {
         "undisturbed": run("undisturbed", directory / "undisturbed", with_kill=False),
         "executor killed": run("executor killed", directory / "executor-killed", with_kill=True),
     }
+    epoch_runner.Placement = WatchedPlacement  # type: ignore[misc]
+    outcomes["placed"] = run("placed", directory / "placed", with_kill=False)
+    outcomes["placed"]["preferred"] = list(WatchedPlacement.preferred)
+    outcomes["placed, executor killed"] = run("placed again", directory / "placed-killed", with_kill=True)
     print(json.dumps(outcomes))
 
 

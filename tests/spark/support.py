@@ -21,7 +21,7 @@ from headrace.connectors.collect import CollectSink, open_collector
 from headrace.datastream import DataStream, MapFunction, RuntimeContext, StreamExecutionEnvironment
 from headrace.datastream.closeable_iterator import CloseableIterator
 from headrace.graph.job_graph import JobGraph
-from headrace.runtime.job_master import EpochSummary
+from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.messages import SubtaskReport
 from headrace.spark.executor import add_epoch_listener
 

@@ -30,7 +30,6 @@ from headrace.connectors.base import (
 )
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.datastream import (
-    CheckpointingMode,
     KeyedProcessFunction,
     MapFunction,
     RuntimeContext,
@@ -49,7 +48,6 @@ from headrace.errors import (
     KeyTypeError,
     StateDescriptorError,
     TaskLostError,
-    UnsupportedFeatureError,
     UserFunctionError,
 )
 from headrace.spark.failures import recover
@@ -173,15 +171,6 @@ def test_an_unknown_option_is_refused_with_the_nearest(env: EnvironmentFactory) 
     with pytest.raises(ConfigurationError) as raised:
         env(options={"headrace.epoch.max-record": "5"})
     assert "headrace.epoch.max-records" in str(raised.value)
-
-
-def test_a_program_that_wants_checkpoints_is_refused(env: EnvironmentFactory) -> None:
-    environment = env()
-    environment.enable_checkpointing(1000, CheckpointingMode.EXACTLY_ONCE)
-    environment.from_collection([1]).print()
-    with pytest.raises(UnsupportedFeatureError, match="not in headrace yet") as raised:
-        environment.execute()
-    assert "remove enable_checkpointing()" in str(raised.value)
 
 
 class BrokenEnumeration(Source):

@@ -23,7 +23,7 @@ from headrace.datastream import KeyedProcessFunction, RuntimeContext
 from headrace.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from headrace.errors import JobDefinitionError, JobExecutionError, UserFunctionError
 from headrace.state.handles import StateChain
-from headrace.state.store import LocalStore
+from headrace.state.stores.lmdb import LmdbStore
 from headrace.testing.sources import EndEpoch, ScriptedSource, Stop
 from tests.conftest import EnvironmentFactory
 from tests.spark.support import RECORDER, by_key, kill_workers, read, run_and_collect, wait_until
@@ -50,7 +50,8 @@ def directories_of(client: JobClient) -> list[Path]:
 
 
 def state_files_of(client: JobClient) -> list[Path]:
-    return [path for directory in directories_of(client) for path in directory.glob("*") if path.is_file()]
+    found = (path for directory in directories_of(client) for path in directory.glob("*/shared/*"))
+    return [path for path in found if path.is_file()]
 
 
 def copies_of(client: JobClient) -> list[Path]:
@@ -231,8 +232,8 @@ def test_sixty_epochs_keep_few_files(env: EnvironmentFactory, tmp_path: Path, sp
     assert len(changes) <= 2 * 12
     assert len(changes) < epochs
     # The log of epochs holds the last one only.
-    log = [path for directory in directories_of(job.client) for path in directory.glob("epochs/*")]
-    assert len(log) <= 4
+    log = [path for directory in directories_of(job.client) for path in directory.glob("*/epochs-*/*")]
+    assert 1 <= len(log) <= 4
     assert job.go_on() == remembered(job.numbers)
 
 
@@ -263,8 +264,8 @@ def test_a_lost_copy_is_built_again(env: EnvironmentFactory, tmp_path: Path, max
 _READER = """
 import sys, time
 from headrace.state.handles import StateChain
-from headrace.state.store import LocalStore
-store = LocalStore(sys.argv[1])
+from headrace.state.stores.lmdb import LmdbStore
+store = LmdbStore(sys.argv[1])
 store.catch_up(StateChain("lineage"), range(128))
 print("reading", flush=True)
 time.sleep(60)
@@ -283,7 +284,7 @@ def test_killed_workers_do_not_hold_old_pages(tmp_path: Path) -> None:
             assert process.stdout.readline() == "reading\n"
         victim.kill()
         victim.wait()
-        LocalStore(str(tmp_path)).close()
+        LmdbStore(str(tmp_path)).close()
         with lmdb.open(str(tmp_path), max_dbs=256) as copy:
             readers = copy.readers()
         other.kill()
@@ -292,7 +293,7 @@ def test_killed_workers_do_not_hold_old_pages(tmp_path: Path) -> None:
 
 
 def test_a_worker_may_hold_the_state_of_very_many_subtasks(tmp_path: Path) -> None:
-    stores = [LocalStore(str(tmp_path / str(number))) for number in range(300)]
+    stores = [LmdbStore(str(tmp_path / str(number))) for number in range(300)]
     for store in stores:
         store.catch_up(StateChain("lineage"), range(128))
     for store in stores:

@@ -43,7 +43,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(ended.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("job", ["undisturbed", "executor killed"])
+@pytest.mark.parametrize("job", ["undisturbed", "executor killed", "placed", "placed, executor killed"])
 def test_every_record_counts_once_and_sums_agree_with_what_was_drawn(outcomes: Any, job: str) -> None:
     rows = outcomes[job]["rows"]
     assert sorted(value for _, value, _, _, _ in rows) == list(range(NUMBERS))
@@ -71,4 +71,13 @@ def test_an_epoch_that_lost_an_executor_is_run_again_as_a_whole(outcomes: Any) -
 
 
 def test_nothing_is_left_on_the_host(outcomes: Any) -> None:
-    assert [outcome["leftovers"] for outcome in outcomes.values()] == [[], []]
+    assert [outcome["leftovers"] for outcome in outcomes.values()] == [[]] * 4
+
+
+def test_on_several_hosts_spark_is_asked_for_the_host_that_has_the_copy(outcomes: Any) -> None:
+    preferred = outcomes["placed"]["preferred"]
+    # From the second epoch on: the first one says which hosts there are.
+    assert len(preferred) == outcomes["placed"]["epochs"] - 1
+    for hosts in preferred:
+        assert len(hosts) == 4
+        assert all(host and "," not in host for host in hosts)

@@ -30,6 +30,7 @@ from headrace.operators.co import (
     KeyedCoProcessOperator,
 )
 from headrace.state.descriptors import MapStateDescriptor
+from headrace.state.operator_state import refuse_ttl
 
 __all__ = ["BroadcastConnectedStream", "BroadcastStream", "ConnectedStreams"]
 
@@ -129,6 +130,7 @@ class BroadcastStream:
                 raise JobDefinitionError(
                     f"broadcast(): expected MapStateDescriptors, got {kind_and_value(descriptor)}"
                 )
+            refuse_ttl(descriptor)
             descriptors.append(descriptor)
         self.input_stream = input_stream
         self.broadcast_state_descriptors = tuple(descriptors)

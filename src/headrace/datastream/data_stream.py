@@ -676,10 +676,6 @@ from headrace.datastream.connected_streams import (  # noqa: E402
     BroadcastStream,
     ConnectedStreams,
 )
+from headrace.datastream.joined_streams import CoGroupedStreams, JoinedStreams  # noqa: E402
 from headrace.datastream.keyed_stream import KeyedStream  # noqa: E402
-from headrace.datastream.windowed_stream import (  # noqa: E402
-    AllWindowedStream,
-    CoGroupedStreams,
-    JoinedStreams,
-    WindowedStream,
-)
+from headrace.datastream.windowed_stream import AllWindowedStream, WindowedStream  # noqa: E402

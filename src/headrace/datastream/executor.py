@@ -22,7 +22,10 @@ __all__ = ["JobExecutor", "default_parallelism", "load_executor"]
 #: The executor by name, or as `package.module:Class`.
 TARGET: Final = option("execution.target", str).default("spark")
 
-_EXECUTORS: Final = {"spark": "headrace.spark.executor:SparkExecutor"}
+_EXECUTORS: Final = {
+    "spark": "headrace.spark.executor:SparkExecutor",
+    "session": "headrace.rest.session_executor:SessionExecutor",
+}
 #: Targets of Flink. What they choose there, the Spark master chooses here.
 _FLINK_TARGETS: Final = re.compile(r"(local|remote|(yarn|kubernetes)-(application|session|per-job))")
 _LOCAL_MASTER: Final = re.compile(r"local(?:\[([0-9]+|\*)(?:, *[0-9]+)?\])?")

@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from headrace.datastream._missing import missing_names
 from headrace.datastream.time_domain import TimeDomain
 from headrace.datastream.timerservice import TimerService
+from headrace.operators.checkpointed import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from headrace.operators.context import RuntimeContext
 from headrace.state.descriptors import MapStateDescriptor
 from headrace.state.interfaces import BroadcastState, KeyedStateStore, ReadOnlyBroadcastState
@@ -50,6 +55,9 @@ __all__ = [
     "BroadcastProcessFunction",
     "KeyedBroadcastProcessFunction",
     "AsyncFunction",
+    "CheckpointedFunction",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "Function",
     "KeyedStateStore",
     "NullByteKeySelector",

@@ -211,5 +211,6 @@ class KeyedStream(DataStream):
         )
 
 
-# At the end, because the module needs KeyedStream, and its classes are what methods here return.
-from headrace.datastream.windowed_stream import IntervalJoin, WindowedStream  # noqa: E402
+# At the end, because the modules need KeyedStream, and their classes are what methods here return.
+from headrace.datastream.interval_join import IntervalJoin  # noqa: E402
+from headrace.datastream.windowed_stream import WindowedStream  # noqa: E402

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Self
 
-from headrace.config.options import state
+from headrace.config import Configuration
+from headrace.config.options import checkpointing, rocksdb, state
+from headrace.config.options.rocksdb import PredefinedOptions
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 
 __all__ = [
@@ -24,6 +25,9 @@ class StateBackend:
         """Return the choice as keys and values of the configuration."""
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
 
 class HashMapStateBackend(StateBackend):
     """Keeps state in memory of the host. The default.
@@ -38,30 +42,30 @@ class HashMapStateBackend(StateBackend):
         return {state.BACKEND.key: "hashmap"}
 
 
-class PredefinedOptions(Enum):
-    """Flink's bundles of RocksDB settings. Kept and shown; headrace chooses its own."""
-
-    DEFAULT = 0
-    SPINNING_DISK_OPTIMIZED = 1
-    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
-    FLASH_SSD_OPTIMIZED = 3
-
-
 class EmbeddedRocksDBStateBackend(StateBackend):
     """Keeps state on the disk of the host, in RocksDB: for state beyond memory.
 
+    What is set here becomes configuration when the environment gets the backend, and counts before what is there.
+
     Args:
         enable_incremental_checkpointing: Kept and shown; checkpoints are always incremental.
+
+    Example:
+        >>> backend = EmbeddedRocksDBStateBackend()
+        >>> backend.set_db_storage_paths("/ssd1/state", "/ssd2/state")
+        >>> backend.to_dict()["state.backend.rocksdb.localdir"]
+        '/ssd1/state;/ssd2/state'
     """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
-        self._is_incremental = enable_incremental_checkpointing is not False
+        self._is_incremental = enable_incremental_checkpointing
         self._paths: list[str] = []
-        self._options = PredefinedOptions.DEFAULT
-        self._transfer_threads = 4
+        #: None: what the configuration says.
+        self._options: PredefinedOptions | None = None
+        self._transfer_threads: int | None = None
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Set directories on the host for RocksDB's files; the first one is used."""
+        """Set directories on the host for RocksDB's files; copies of state are spread over them."""
         self._paths = list(paths)
 
     def get_db_storage_paths(self) -> list[str]:
@@ -70,16 +74,16 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     def is_incremental_checkpoints_enabled(self) -> bool:
         """Whether incremental checkpoints were asked for, as by default."""
-        return self._is_incremental
+        return self._is_incremental is not False
 
     def set_predefined_options(self, options: PredefinedOptions) -> Self:
-        """Choose a bundle of settings. Kept and shown."""
+        """Choose a bundle of settings."""
         self._options = options
         return self
 
     def get_predefined_options(self) -> PredefinedOptions:
         """Return the bundle of settings."""
-        return self._options
+        return self._options or rocksdb.PREDEFINED_OPTIONS.default
 
     def set_options(self, options_factory_class_name: str) -> None:
         """Not there: it names a Java class.
@@ -87,18 +91,21 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         Raises:
             UnsupportedFeatureError: Always.
         """
-        raise UnsupportedFeatureError.not_yet("a RocksDB options factory, which is a Java class")
+        raise UnsupportedFeatureError.not_yet(
+            "a RocksDB options factory, which is a Java class",
+            "set state.backend.rocksdb.* in the configuration",
+        )
 
     def get_options(self) -> str | None:
         """Return None: there are no options factories."""
         return None
 
     def get_number_of_transfer_threads(self) -> int:
-        """Return how many threads write files. Kept and shown."""
-        return self._transfer_threads
+        """Return how many threads write files. Without effect: a subtask writes one file an epoch."""
+        return self._transfer_threads or rocksdb.TRANSFER_THREADS.default
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """Set how many threads write files. Kept and shown.
+        """Set how many threads write files. Without effect: a subtask writes one file an epoch.
 
         Raises:
             JobDefinitionError: If it is not positive.
@@ -113,8 +120,30 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """Return the choice as keys and values of the configuration."""
         values = {state.BACKEND.key: "rocksdb"}
         if self._paths:
-            values[state.LOCAL_DIRECTORY.key] = self._paths[0]
+            values[rocksdb.LOCAL_DIRECTORIES.key] = rocksdb.LOCAL_DIRECTORIES.write(self._paths)
+        if self._options is not None:
+            values[rocksdb.PREDEFINED_OPTIONS.key] = rocksdb.PREDEFINED_OPTIONS.write(self._options)
+        if self._transfer_threads is not None:
+            values[rocksdb.TRANSFER_THREADS.key] = str(self._transfer_threads)
+        if self._is_incremental is not None:
+            values[checkpointing.INCREMENTAL.key] = checkpointing.INCREMENTAL.write(self._is_incremental)
         return values
+
+
+def state_backend_of(configuration: Configuration) -> StateBackend:
+    """Return the backend that a configuration chooses."""
+    if configuration.get(state.BACKEND) == "hashmap":
+        return HashMapStateBackend()
+    incremental = checkpointing.INCREMENTAL
+    backend = EmbeddedRocksDBStateBackend(
+        configuration.get(incremental) if configuration.contains(incremental) else None
+    )
+    backend.set_db_storage_paths(*configuration.get(rocksdb.LOCAL_DIRECTORIES))
+    if configuration.contains(rocksdb.PREDEFINED_OPTIONS):
+        backend.set_predefined_options(configuration.get(rocksdb.PREDEFINED_OPTIONS))
+    if configuration.contains(rocksdb.TRANSFER_THREADS):
+        backend.set_number_of_transfer_threads(configuration.get(rocksdb.TRANSFER_THREADS))
+    return backend
 
 
 class CustomStateBackend(StateBackend):

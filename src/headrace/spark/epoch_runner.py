@@ -25,6 +25,7 @@ from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import JobCode, read_report
 from headrace.runtime.task.scratch import remove_scratch
 from headrace.spark.failures import recover_from
+from headrace.spark.placement import Placement
 from headrace.spark.user_code import pack_job
 from headrace.spark.worker import LevelFunction, run_compaction
 
@@ -39,6 +40,7 @@ class SparkEpochRunner:
         self._job_key = f"{code.job.job_id}/{code.lineage}"
         self._group = f"headrace-{self._job_key}"
         self._broadcast = context.broadcast(pack_job(code))
+        self._placement = Placement(context, [len(level) for level in self._layout.levels])
         self._first_inputs = self._make_partitions(len(self._layout.levels[0]))
         # One thread, only to wait for Spark's background job.
         self._background = ThreadPoolExecutor(1, thread_name_prefix="headrace-compaction")
@@ -47,8 +49,11 @@ class SparkEpochRunner:
         """Run one epoch."""
         shuffles: list[Any] = []
         try:
-            return [read_report(buffer) for buffer in self._build(plan, shuffles).collect()]
+            reports = [read_report(buffer) for buffer in self._build(plan, shuffles).collect()]
+            self._placement.learn({report.host for report in reports if report.host})
+            return reports
         except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
+            self._placement.forget()
             # PySpark calls it a pickling error when Java goes away while it ships a stage's function.
             raise recover_from(error, getattr(self._context._gateway, "proc", None)) from None
         finally:
@@ -68,7 +73,7 @@ class SparkEpochRunner:
             stage = stage.mapPartitionsWithIndex(function)
             stage._bypass_serializer = True  # type: ignore[attr-defined]  # our function yields bytes already
             if level < last:
-                stage, shuffle = self._exchange(stage, len(self._layout.levels[level + 1]))
+                stage, shuffle = self._exchange(stage, level + 1)
                 shuffles.append(shuffle)
         return stage
 
@@ -85,6 +90,7 @@ class SparkEpochRunner:
         """Free the broadcast and this host's scratch space; other hosts' goes with their executors."""
         self._background.shutdown(wait=True, cancel_futures=True)
         if self._context._jsc is not None:
+            self._placement.forget()
             with suppress(Py4JError, OSError):
                 self._broadcast.destroy()
         remove_scratch(self._code.settings)
@@ -99,13 +105,13 @@ class SparkEpochRunner:
         partitions._jrdd  # noqa: B018 - made once here, not in every epoch
         return partitions
 
-    def _exchange(self, stage: RDD[Any], partitions: int) -> tuple[RDD[Any], Any]:
-        """Put a shuffle behind a stage that yields partition numbers and buffers in turn."""
+    def _exchange(self, stage: RDD[Any], level: int) -> tuple[RDD[Any], Any]:
+        """Put a shuffle behind a stage that yields partition numbers and buffers in turn, for the next level."""
         jvm = self._context._jvm
         assert jvm is not None
         pairs = jvm.PairwiseRDD(stage._jrdd.rdd()).asJavaPairRDD()
-        shuffled = pairs.partitionBy(jvm.PythonPartitioner(partitions, 0))
-        values = jvm.PythonRDD.valueOfPair(shuffled)
+        shuffled = pairs.partitionBy(jvm.PythonPartitioner(len(self._layout.levels[level]), 0))
+        values = jvm.PythonRDD.valueOfPair(self._placement.place(level, shuffled))
         return RDD(values, self._context, NoOpSerializer()), shuffled
 
     def _free(self, shuffles: list[Any]) -> None:

@@ -9,38 +9,44 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from threading import Timer
 from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
-from pyspark import InheritableThread
+from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
 from headrace.common.job_execution_result import JobExecutionResult
 from headrace.common.job_id import JobID
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
-from headrace.config.options import checkpointing, epochs, exchange, execution, python, restart, state
-from headrace.errors import JobCancelledError, UnsupportedFeatureError
+from headrace.config.options import checkpointing, exchange, execution, python, state
+from headrace.errors import JobCancelledError, LeadershipError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
-from headrace.runtime.job_master import EpochSummary, JobMaster, JobMasterSettings, JobProgress
-from headrace.runtime.pacing import PacingSettings
+from headrace.graph.rescaling import uniform_parallelism
+from headrace.runtime.job_master import JobMaster, JobProgress
+from headrace.runtime.job_run import EpochSummary
+from headrace.runtime.job_settings import job_master_settings
+from headrace.runtime.leadership import Leadership
+from headrace.runtime.restore import RestoreReport
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import remove_scratch
 from headrace.runtime.task.settings import TaskSettings
+from headrace.spark.cluster import spark_executors
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
 from headrace.spark.session import spark_context
-from headrace.state.files import delete_directory, join_path
+from headrace.state.files import delete_directory
+from headrace.state.stores.settings import store_settings
 
 _log = logging.getLogger(__name__)
 
 #: Called after every epoch of every job of this process; the command line shows progress with it.
 _epoch_listeners: list[Callable[[JobGraph, EpochSummary], None]] = []
 #: Called with every job of this process before it starts.
-_job_listeners: list[Callable[[SparkJob], None]] = []
+_job_listeners: list[Callable[[SparkJob], object]] = []
 #: Longer than Spark gives a python worker to end by itself (spark.python.task.killTimeout: 2 s).
 _LAST_WRITES_S = 3.0
 #: The jobs of this process that are not over, in the order they were started.
@@ -54,7 +60,7 @@ def add_epoch_listener(listener: Callable[[JobGraph, EpochSummary], None]) -> No
 
 @contextmanager
 def watching(
-    *, on_job: Callable[[SparkJob], None], on_epoch: Callable[[JobGraph, EpochSummary], None]
+    *, on_job: Callable[[SparkJob], object], on_epoch: Callable[[JobGraph, EpochSummary], None]
 ) -> Iterator[None]:
     """Have functions called with every job that is submitted, and after every epoch, while the `with` lasts.
 
@@ -76,12 +82,20 @@ def running_jobs() -> list[SparkJob]:
     return list(_running)
 
 
-def cancel_running_jobs(timeout_s: float) -> None:
-    """Cancel the jobs of this process and wait until they are over, so that nothing of them stays behind."""
+def cancel_running_jobs(timeout_s: float, *, leave_to_next: bool = False) -> None:
+    """Cancel the jobs of this process and wait until they are over, so that nothing of them stays behind.
+
+    Args:
+        timeout_s: How long to wait.
+        leave_to_next: Whether those that another driver can go on with are left to it instead.
+    """
     jobs = running_jobs()
     for job in jobs:
         with suppress(Exception):  # Spark may be gone already
-            job.cancel()
+            if leave_to_next and job.outlives_driver:
+                job.suspend()
+            else:
+                job.cancel()
     wait([job.result_future() for job in jobs], timeout_s)
 
 
@@ -93,19 +107,11 @@ def _cancel_at_exit() -> None:
 
 def _refuse_what_is_not_there(configuration: Configuration) -> None:
     """Refuse options that would be accepted and not honoured."""
-    if configuration.get(state.BACKEND) != "hashmap":
-        raise UnsupportedFeatureError.not_yet(
-            f"state.backend.type: {configuration.get(state.BACKEND)}", "use hashmap"
-        )
     for packages in (python.REQUIREMENTS, python.ARCHIVES, python.EXECUTABLE):
         if configuration.contains(packages):
             raise UnsupportedFeatureError.not_yet(
                 packages.key, "install what the functions need where Spark's workers run"
             )
-    if restart.plain_strategy(configuration.get(restart.STRATEGY) or "none") != "none":
-        raise UnsupportedFeatureError.not_yet(
-            "restart-strategy.type", "failed tasks and lost workers are tried again without it; leave it out"
-        )
     if configuration.get(execution.LATENCY_TRACKING_INTERVAL):
         raise UnsupportedFeatureError.not_yet(execution.LATENCY_TRACKING_INTERVAL.key, "leave it out")
     if configuration.get(checkpointing.SNAPSHOT_COMPRESSION):
@@ -113,54 +119,70 @@ def _refuse_what_is_not_there(configuration: Configuration) -> None:
 
 
 class SparkExecutor:
-    """Runs jobs on the Spark that the configuration names."""
+    """Runs jobs on the Spark that the configuration names.
+
+    Args:
+        leadership: What a session holds for all its jobs; without it, each job looks after itself.
+    """
+
+    def __init__(self, leadership: Leadership | None = None) -> None:
+        self._leadership = leadership
 
     def submit(self, job_graph: JobGraph, configuration: Configuration) -> SparkJob:
         """Start a job and return at once; what can be refused is refused before anything runs."""
         _refuse_what_is_not_there(configuration)
-        return SparkJob(job_graph, configuration)
+        return SparkJob(job_graph, configuration, leadership=self._leadership)
 
 
 class SparkJob:
     """A job that was submitted: the runtime's side of a JobClient."""
 
-    def __init__(self, job_graph: JobGraph, configuration: Configuration) -> None:
-        run_name = f"headrace-{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
-        self._graph = job_graph
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        configuration: Configuration,
+        *,
+        leadership: Leadership | None = None,
+    ) -> None:
+        store = store_settings(configuration)
+        self.configuration = configuration
+        #: Whether the lease is this job's own; that of a session goes on when the job has ended.
+        self._owns_leadership = leadership is None
         self._result = _Result()
-        self._state_dir = state_dir = _state_dir(configuration, run_name)
-        self._code = code = JobCode(
-            job_graph,
-            lineage=uuid4().hex[:12],
-            settings=TaskSettings(
-                scratch_name=run_name,
-                scratch_parent=configuration.get(state.LOCAL_DIRECTORY),
-                buffer_records=configuration.get(exchange.BUFFER_RECORDS),
-                state_cache_entries=configuration.get(state.CACHE_ENTRIES),
-            ),
+        self._leadership = leadership or Leadership.of(configuration, job_graph.name)
+        if self._leadership is not None and self._owns_leadership:
+            job_graph = self._leadership.with_lasting_id(job_graph)
+        self._graph = job_graph
+        run_name = f"headrace-{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
+        configured = configuration.get(checkpointing.DIRECTORY)
+        #: Where state goes that nobody wants to keep.
+        self._temporary = None if configured else tempfile.mkdtemp(prefix=f"{run_name}-")
+        self._task_settings = task_settings = TaskSettings(
+            scratch_name=run_name,
+            store=store,
+            buffer_records=configuration.get(exchange.BUFFER_RECORDS),
+            state_cache_entries=configuration.get(state.CACHE_ENTRIES),
         )
         try:
             context = spark_context(configuration)
             _cancel_at_exit()
             for path in configuration.get(python.FILES):
                 context.addPyFile(path)
-            runner = SparkEpochRunner(context, code)
-            try:
-                self._master = JobMaster(
-                    job_graph,
-                    runner,
-                    _master_settings(configuration, code.lineage, state_dir),
-                    on_epoch=self._notify,
-                )
-            except BaseException:
-                runner.close()
-                raise
-        except (Py4JError, PySparkException) as error:
-            delete_directory(state_dir)
-            raise recover(str(error)) from None  # in words: Java's are forty lines
+            self._master = JobMaster(
+                job_graph,
+                partial(_make_runner, context, task_settings),
+                job_master_settings(configuration, configured or str(self._temporary)),
+                on_epoch=self._notify,
+                ensure_leader=self._ensure_leader,
+                leader=0 if self._leadership is None else self._leadership.token,
+                slots=lambda: sum(executor.cores for executor in spark_executors()),
+            )
         except BaseException:
-            delete_directory(state_dir)
+            self._remove_temporary()
+            self._step_down()
             raise
+        if self._leadership is not None:
+            self._leadership.when_lost(self._master.step_down)
         self._started = time.monotonic()
         self._thread = InheritableThread(target=self._run, name=f"job-master-{job_graph.name}", daemon=True)
         for listener in _job_listeners:
@@ -179,6 +201,11 @@ class SparkJob:
         return self._graph
 
     @property
+    def master(self) -> JobMaster:
+        """Who drives the job."""
+        return self._master
+
+    @property
     def is_result_asked(self) -> bool:
         """Whether the program has asked how the job ended, and so has seen its error if it failed."""
         return self._result.is_asked
@@ -187,6 +214,16 @@ class SparkJob:
     def progress(self) -> JobProgress:
         """Totals so far."""
         return self._master.progress
+
+    @property
+    def restored_from(self) -> str | None:
+        """The checkpoint or savepoint that the job started from."""
+        return self._master.restored_from
+
+    @property
+    def restore_report(self) -> RestoreReport | None:
+        """What of it found its operator; None for a job that started empty."""
+        return self._master.restore_report
 
     def status(self) -> JobStatus:
         """Say where the job stands."""
@@ -199,15 +236,34 @@ class SparkJob:
         self._master.cancel()
         return done
 
+    @property
+    def outlives_driver(self) -> bool:
+        """Whether another driver can go on with the job: it has high availability."""
+        return self._leadership is not None
+
+    def suspend(self) -> None:
+        """Leave the job, with its checkpoints, to the next driver; returns at once."""
+        self._master.step_down(
+            LeadershipError(
+                f"job '{self._graph.name}' is left to the next driver: this one was asked to end",
+                hint="start the program again under the same high-availability.cluster-id",
+            )
+        )
+
     def stop_with_savepoint(
         self, *, advance_to_end_of_event_time: bool, savepoint_directory: str | None
     ) -> Future[str]:
-        """Savepoints are not there yet."""
-        raise UnsupportedFeatureError.not_yet("stop_with_savepoint()", "cancel the job")
+        """Take a savepoint and end the job."""
+        return self._master.stop_with_savepoint(savepoint_directory, drain=advance_to_end_of_event_time)
 
     def trigger_savepoint(self, savepoint_directory: str | None) -> Future[str]:
-        """Savepoints are not there yet."""
-        raise UnsupportedFeatureError.not_yet("trigger_savepoint()")
+        """Take a savepoint; the job goes on."""
+        return self._master.trigger_savepoint(savepoint_directory)
+
+    def rescale(self, parallelism: int) -> Future[None]:
+        """Go on with another parallelism, between two epochs."""
+        # By the job as it was submitted: what had one subtask there is to keep it.
+        return self._master.rescale(uniform_parallelism(self._graph, parallelism))
 
     def accumulators(self) -> dict[str, Any]:
         """Return accumulators by name; PyFlink's Python functions cannot register any."""
@@ -218,9 +274,22 @@ class SparkJob:
         return self._result
 
     def remove_files(self) -> None:
-        """Remove the job's state files, and its copy of state on this host."""
-        delete_directory(self._state_dir)
-        remove_scratch(self._code.settings)
+        """Remove the job's files, except those of checkpoints that stay, and its copy of state on this host."""
+        self._master.remove_files()
+        self._remove_temporary()
+        remove_scratch(self._task_settings)
+
+    def _ensure_leader(self) -> None:
+        if self._leadership is not None:
+            self._leadership.ensure()
+
+    def _step_down(self) -> None:
+        if self._leadership is not None and self._owns_leadership:
+            self._leadership.release()
+
+    def _remove_temporary(self) -> None:
+        if self._temporary is not None:
+            delete_directory(self._temporary)
 
     def _run(self) -> None:
         try:
@@ -237,12 +306,15 @@ class SparkJob:
             self.remove_files()
         except Exception:  # noqa: BLE001 - the job is over all the same, and somebody waits to hear it
             _log.exception("files of job '%s' could not be removed", self._graph.name)
+        self._step_down()
         _running.remove(self)
         if error is not None:
             # Spark stops the workers of an epoch that is over a little later, and they may write until then.
-            sweep = Timer(_LAST_WRITES_S, self.remove_files)
-            sweep.daemon = True
-            sweep.start()
+            # (A job that another process may lead by now is left alone.)
+            if self._leadership is None:
+                sweep = Timer(_LAST_WRITES_S, self.remove_files)
+                sweep.daemon = True
+                sweep.start()
             self._result.set_exception(error)
         else:
             runtime_ms = int((time.monotonic() - self._started) * 1000)
@@ -267,25 +339,10 @@ class _Result(Future[JobExecutionResult]):
         return super().exception(timeout)
 
 
-def _state_dir(configuration: Configuration, run_name: str) -> str:
-    """Return where this run's state files go: below the checkpoint directory, or on this host."""
-    configured = configuration.get(checkpointing.DIRECTORY)
-    if configured:
-        return join_path(configured, run_name)
-    return tempfile.mkdtemp(prefix=f"{run_name}-")
-
-
-def _master_settings(configuration: Configuration, lineage: str, state_dir: str) -> JobMasterSettings:
-    return JobMasterSettings(
-        lineage=lineage,
-        state_dir=state_dir,
-        pacing=PacingSettings(
-            target_duration=configuration.get(epochs.TARGET_DURATION),
-            initial_records=configuration.get(epochs.INITIAL_RECORDS),
-            max_records=configuration.get(epochs.MAX_RECORDS),
-            max_bytes=configuration.get(epochs.MAX_BYTES).get_bytes(),
-        ),
-        idle_poll_s=configuration.get(epochs.IDLE_POLL_INTERVAL).total_seconds(),
-        epoch_retries=configuration.get(epochs.RETRIES),
-        max_changes=configuration.get(state.COMPACTION_MAX_CHANGES),
-    )
+def _make_runner(
+    context: SparkContext, settings: TaskSettings, job: JobGraph, lineage: str
+) -> SparkEpochRunner:
+    try:
+        return SparkEpochRunner(context, JobCode(job, lineage, settings))
+    except (Py4JError, PySparkException) as error:
+        raise recover(str(error)) from None  # in words: Java's are forty lines

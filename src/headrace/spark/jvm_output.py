@@ -1,8 +1,9 @@
 """What Spark's Java process writes to its standard error, on its way to ours.
 
 Java gets the end of a pipe instead of our own standard error. So its lines come out whole and wherever
-`sys.stderr` leads at that moment, beside the progress display of the command line, and its greetings do not
-come out at all. What functions print in workers takes the same way: Spark sends it there.
+`sys.stderr` leads at that moment, beside the progress display of the command line. Its greetings do not come out at
+all, nor does what PySpark says about workers that were interrupted with their epoch. What functions print in workers
+takes the same way: Spark sends it there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,54 @@ _GREETINGS: Final = re.compile(
     r"WARNING: Using incubator modules: |Setting default log level to |To adjust logging level use "
     r"|Using Spark's default log4j profile: |Picked up JAVA_TOOL_OPTIONS: "
 )
+#: PySpark says that it could not write to Spark when an epoch was cancelled or Spark has stopped: with this line before
+#: the traceback, or with this place at its beginning.
+_INTERRUPTED_WORKER: Final = re.compile("PySpark daemon failed to flush the output to the worker process:")
+_IN_DAEMON: Final = re.compile(r'  File ".*pyspark/daemon\.py", line \d+, in (manager|worker)')
+_TRACEBACK: Final = re.compile(r"Traceback \(most recent call last\):")
+_TRACEBACK_BODY: Final = re.compile(r"\s|$")
+_TRACEBACK_LINK: Final = re.compile(
+    r"During handling of the above exception|The above exception was the direct cause|\s*$"
+)
+
+
+class NoiseFilter:
+    """Tells lines that say something about the job from those that only Spark's own machinery asked for."""
+
+    def __init__(self) -> None:
+        self._is_in_noise = False
+        #: The traceback has come to its error; another one may hang on to it.
+        self._is_at_its_end = False
+        #: The first line of a traceback, until the next one says whose it is.
+        self._held: list[str] = []
+
+    def passed(self, line: str) -> list[str]:
+        """Return the lines to show now that this one has come; lines are to be given in order."""
+        held, self._held = self._held, []
+        if _INTERRUPTED_WORKER.match(line) or (held and _IN_DAEMON.match(line)):
+            self._is_in_noise, self._is_at_its_end = True, False
+            return []
+        if self._is_in_noise and self._belongs_to_noise(line):
+            return held
+        self._is_in_noise = False
+        if _TRACEBACK.match(line):
+            self._held = [line]
+            return held
+        return held if _GREETINGS.match(line) else [*held, line]
+
+    def rest(self) -> list[str]:
+        """Return what is still held when no more lines come."""
+        held, self._held = self._held, []
+        return held
+
+    def _belongs_to_noise(self, line: str) -> bool:
+        if self._is_at_its_end:
+            is_linked = _TRACEBACK_LINK.match(line) is not None
+            if is_linked and line.strip():
+                self._is_at_its_end = False
+            return is_linked
+        self._is_at_its_end = not (_TRACEBACK.match(line) or _TRACEBACK_BODY.match(line))
+        return True
 
 
 class JvmOutput:
@@ -46,10 +95,15 @@ class JvmOutput:
         self._is_silent = True
 
     def _forward(self, reading: int) -> None:
+        noise = NoiseFilter()
         with open(reading, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                if not self._is_silent and not _GREETINGS.match(line):
-                    # Whoever has replaced sys.stderr may have closed it; Java must be able to write on.
-                    with contextlib.suppress(OSError, ValueError):
-                        sys.stderr.write(line)
-                        sys.stderr.flush()
+                self._show(noise.passed(line))
+        self._show(noise.rest())
+
+    def _show(self, lines: list[str]) -> None:
+        if lines and not self._is_silent:
+            # Whoever has replaced sys.stderr may have closed it; Java must be able to write on.
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.writelines(lines)
+                sys.stderr.flush()

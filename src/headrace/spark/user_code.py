@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 
 from headrace import pyflink_alias
 from headrace.errors import HeadraceError, JobDefinitionError
+from headrace.graph.job_graph import JobGraph
 from headrace.runtime.task.level import JobCode
 
 
@@ -27,7 +28,7 @@ def pack_job(code: JobCode) -> bytes:
     try:
         content = cloudpickle.dumps((code, _main_classes()))
     except Exception as error:
-        raise _unpicklable(code, error) from error
+        raise _unpicklable(code.job, error) from error
     return pickle.dumps((_import_paths(), pyflink_alias.is_installed(), content), protocol=5)
 
 
@@ -42,6 +43,42 @@ def unpack_job(packed: bytes) -> JobCode:
     vars(sys.modules["__main__"]).update(main_classes)
     assert isinstance(code, JobCode)
     return code
+
+
+def pack_graph(job: JobGraph) -> bytes:
+    """Serialize a job for another driver: that of a session, or the next leader.
+
+    Raises:
+        JobDefinitionError: If something in the job does not pickle.
+    """
+    try:
+        content = cloudpickle.dumps((job, _main_classes()))
+    except Exception as error:
+        raise _unpicklable(job, error) from error
+    return pickle.dumps((pyflink_alias.is_installed(), content), protocol=5)
+
+
+def unpack_graph(packed: bytes) -> JobGraph:
+    """Read what `pack_graph` wrote. It runs whatever the bytes say: only for those who may submit jobs.
+
+    Raises:
+        JobDefinitionError: If it needs a module that is not installed here.
+    """
+    try:
+        has_pyflink_alias, content = pickle.loads(packed)
+        if has_pyflink_alias:
+            pyflink_alias.install()
+        job, main_classes = pickle.loads(content)
+    except Exception as error:
+        raise JobDefinitionError(
+            f"the job cannot be read here: {type(error).__name__}: {error}",
+            hint="the same versions of Python, headrace and of what the program imports must be installed in the "
+            "session as where the program runs",
+        ) from error
+    if not isinstance(job, JobGraph):
+        raise JobDefinitionError("what was submitted is no job")
+    vars(sys.modules["__main__"]).update(main_classes)
+    return job
 
 
 def _import_paths() -> list[str]:
@@ -62,8 +99,8 @@ def _main_classes() -> dict[str, type]:
     return classes
 
 
-def _unpicklable(code: JobCode, error: Exception) -> HeadraceError:
-    for vertex in code.job.vertices:
+def _unpicklable(job: JobGraph, error: Exception) -> HeadraceError:
+    for vertex in job.vertices:
         for node in vertex.operators:
             try:
                 cloudpickle.dumps(node.declaration)
@@ -73,11 +110,11 @@ def _unpicklable(code: JobCode, error: Exception) -> HeadraceError:
                     hint="make what cannot be pickled (connections, locks, files) in open(), not in __init__ "
                     "or around the function",
                 )
-    for edge in code.job.edges:
+    for edge in job.edges:
         try:
             cloudpickle.dumps(edge.partitioner)
         except Exception as cause:  # noqa: BLE001 - pickling may raise anything
-            before = code.job.vertex(edge.source_vertex).operators[edge.source_operator].name
+            before = job.vertex(edge.source_vertex).operators[edge.source_operator].name
             return JobDefinitionError(
                 f"the {edge.partitioner.name} partitioning after operator '{before}' cannot be sent to the "
                 f"workers: {type(cause).__name__}: {cause}",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.common import Types
+from headrace.common import Time, Types
 from headrace.datastream import (
     BroadcastConnectedStream,
     BroadcastProcessFunction,
@@ -17,8 +17,8 @@ from headrace.datastream import (
     KeyedCoProcessFunction,
     StreamExecutionEnvironment,
 )
-from headrace.datastream.state import MapStateDescriptor, ValueStateDescriptor
-from headrace.errors import JobDefinitionError
+from headrace.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from headrace.errors import JobDefinitionError, StateDescriptorError
 from headrace.operators.co import (
     BroadcastProcessOperator,
     CoFlatMapOperator,
@@ -200,3 +200,12 @@ def test_the_function_must_fit_the_stream(left: DataStream, right: DataStream) -
 def test_broadcast_state_is_a_map(right: DataStream) -> None:
     with pytest.raises(JobDefinitionError, match="expected MapStateDescriptors, got ValueStateDescriptor"):
         right.broadcast(ValueStateDescriptor("v", None))  # type: ignore[call-overload]
+
+
+def test_broadcast_state_has_no_time_to_live(right: DataStream) -> None:
+    rules = MapStateDescriptor("rules", None, None)
+    rules.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+    with pytest.raises(
+        StateDescriptorError, match="'rules' cannot have a time to live: only keyed state can"
+    ):
+        right.broadcast(rules)

@@ -8,7 +8,7 @@ import pytest
 
 from headrace.common import Types
 from headrace.config import Configuration
-from headrace.config.options import checkpointing, state
+from headrace.config.options import checkpointing, rocksdb, state
 from headrace.datastream.checkpoint_storage import (
     CheckpointStorage,
     CustomCheckpointStorage,
@@ -88,7 +88,7 @@ def test_backends_become_configuration():
     backend.set_db_storage_paths("/ssd/a", "/ssd/b")
     config = Configuration(backend.to_dict())
     assert config.get(state.BACKEND) == "rocksdb"
-    assert config.get(state.LOCAL_DIRECTORY) == "/ssd/a"
+    assert config.get(rocksdb.LOCAL_DIRECTORIES) == ["/ssd/a", "/ssd/b"]
 
 
 def test_rocksdb_keeps_what_programs_set():

@@ -9,11 +9,14 @@ import pytest
 from headrace.common import Configuration, Row, Types, WatermarkStrategy
 from headrace.config import Configuration as LayeredConfiguration
 from headrace.config import Layer
-from headrace.config.options import checkpointing, execution, python
+from headrace.config.options import checkpointing, execution, python, rocksdb, state
 from headrace.connectors.collection import CollectionSource
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import (
     CheckpointingMode,
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    PredefinedOptions,
     RuntimeExecutionMode,
     SlotSharingGroup,
     StreamExecutionEnvironment,
@@ -27,6 +30,7 @@ from headrace.errors import (
     UnsupportedFeatureError,
 )
 from headrace.operators.io import SourceOperator
+from headrace.runtime.checkpoint.settings import CheckpointSettings
 from tests.unit.datastream.fakes import FakeJob, make_env, stream_graph
 
 
@@ -102,7 +106,7 @@ def test_the_plan_is_flinks_json_and_runs_nothing(
     assert env.get_execution_plan() == env.get_execution_plan()
 
 
-def test_checkpoints_are_refused_when_the_program_runs(
+def test_checkpointing_is_a_matter_of_configuration(
     env: StreamExecutionEnvironment, jobs: list[FakeJob]
 ) -> None:
     env.enable_checkpointing(1000, CheckpointingMode.AT_LEAST_ONCE)
@@ -111,11 +115,13 @@ def test_checkpoints_are_refused_when_the_program_runs(
     assert env.get_checkpointing_consistency_mode() is CheckpointingMode.AT_LEAST_ONCE
     env.from_collection([1]).map(str)
 
-    with pytest.raises(
-        UnsupportedFeatureError, match=r"checkpoints are not in headrace yet.*fault-tolerance"
-    ):
-        env.execute()
-    assert jobs == []
+    env.execute()
+
+    [job] = jobs
+    settings = CheckpointSettings.from_configuration(job.configuration)
+    assert settings.interval_ms == 1000
+    assert settings.mode is CheckpointingMode.AT_LEAST_ONCE
+    assert not settings.publishes_with_checkpoints
 
 
 # ---------------------------------------------------------------------------------------- configuration
@@ -237,6 +243,23 @@ def test_what_is_missing_says_so(env: StreamExecutionEnvironment) -> None:
         env.create_input(None)
     with pytest.raises(UnsupportedFeatureError, match=r"register_cached_file\(\) is not in headrace yet"):
         env.register_cached_file("a", "b")
+
+
+def test_a_state_backend_becomes_configuration(env: StreamExecutionEnvironment) -> None:
+    assert isinstance(env.get_state_backend(), HashMapStateBackend)
+    backend = EmbeddedRocksDBStateBackend(True)
+    backend.set_db_storage_paths("/a", "/b")
+    backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
+    assert env.set_state_backend(backend) is env
+    assert env._configuration.get(state.BACKEND) == "rocksdb"
+    assert env._configuration.get(rocksdb.PREDEFINED_OPTIONS) is PredefinedOptions.FLASH_SSD_OPTIMIZED
+    chosen = env.get_state_backend()
+    assert isinstance(chosen, EmbeddedRocksDBStateBackend)
+    assert chosen.get_db_storage_paths() == ["/a", "/b"]
+    assert chosen.is_incremental_checkpoints_enabled()
+    assert isinstance(env.set_state_backend(HashMapStateBackend()).get_state_backend(), HashMapStateBackend)
+    with pytest.raises(JobDefinitionError, match="expected a StateBackend; got str"):
+        env.set_state_backend("rocksdb")  # type: ignore[arg-type]
 
 
 def test_settings_without_effect_are_kept(env: StreamExecutionEnvironment) -> None:

@@ -14,7 +14,8 @@ from py4j.protocol import Py4JError
 from headrace.common.job_status import JobStatus
 from headrace.config import Configuration
 from headrace.errors import JobExecutionError
-from headrace.runtime.job_master import JobProgress
+from headrace.graph.job_graph import JobGraph
+from headrace.runtime.job_master import JobProgress, MakeRunner
 from headrace.spark import executor
 from headrace.spark.executor import SparkExecutor, SparkJob, cancel_running_jobs, running_jobs, watching
 from tests.unit.datastream.fakes import RecordingExecutor, make_env
@@ -29,7 +30,8 @@ JAVA_TEXT = """An error occurred while calling o47.broadcast.
 class Master:
     """Stands for the job master: runs until it is cancelled, or until the test ends it."""
 
-    def __init__(self, *_: object, **__: object) -> None:
+    def __init__(self, job: JobGraph, make_runner: MakeRunner, *_: object, **__: object) -> None:
+        make_runner(job, "line")
         self.progress = JobProgress()
         self.execution = SimpleNamespace(status=JobStatus.RUNNING)
         self.end: Future[None] = Future()
@@ -39,6 +41,9 @@ class Master:
 
     def cancel(self) -> None:
         self.end.set_exception(JobExecutionError("cancelled"))
+
+    def remove_files(self) -> None:
+        """It has none."""
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import io
 import os
 from contextlib import redirect_stderr
 
-from headrace.spark.jvm_output import JvmOutput
+from headrace.spark.jvm_output import JvmOutput, NoiseFilter
 
 GREETINGS = (
     "WARNING: Using incubator modules: jdk.incubator.vector\n"
@@ -46,3 +46,69 @@ def test_a_closed_standard_error_does_not_block_java():
     closed.close()
 
     forward(b"x" * 100_000 + b"\n", b"y" * 100_000 + b"\n", to=closed)
+
+
+def test_the_traceback_of_an_interrupted_worker_is_left_out_and_nothing_else():
+    noise = NoiseFilter()
+    lines = """\
+before
+PySpark daemon failed to flush the output to the worker process:
+Traceback (most recent call last):
+  File "worker.py", line 5, in main
+    write(x)
+BrokenPipeError: [Errno 32] Broken pipe
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "daemon.py", line 95, in worker
+    outfile.flush()
+BrokenPipeError: [Errno 32] Broken pipe
+
+after
+Traceback (most recent call last):
+  File "job.py", line 1, in my_function
+ValueError: mine
+""".splitlines()
+
+    shown = [shown for line in lines for shown in noise.passed(line)] + noise.rest()
+
+    assert shown == [
+        "before",
+        "after",
+        "Traceback (most recent call last):",
+        '  File "job.py", line 1, in my_function',
+        "ValueError: mine",
+    ]
+
+
+def test_a_traceback_of_a_function_right_after_that_of_an_interrupted_worker_is_shown():
+    noise = NoiseFilter()
+    lines = """\
+PySpark daemon failed to flush the output to the worker process:
+Traceback (most recent call last):
+    outfile.flush()
+BrokenPipeError: [Errno 32] Broken pipe
+Traceback (most recent call last):
+ValueError: mine
+""".splitlines()
+
+    assert [shown for line in lines for shown in noise.passed(line)] == lines[-2:]
+
+
+def test_a_daemon_that_cannot_write_is_left_out_without_its_notice_too():
+    noise = NoiseFilter()
+    lines = """\
+Traceback (most recent call last):
+  File "/x/pyspark.zip/pyspark/daemon.py", line 264, in manager
+  File "/x/pyspark.zip/pyspark/daemon.py", line 95, in worker
+BrokenPipeError: [Errno 32] Broken pipe
+Traceback (most recent call last):
+  File "job.py", line 1, in my_function
+ValueError: mine
+Traceback (most recent call last):
+""".splitlines()
+
+    shown = [shown for line in lines for shown in noise.passed(line)] + noise.rest()
+
+    assert shown == lines[4:]

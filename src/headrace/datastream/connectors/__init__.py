@@ -25,7 +25,6 @@ _MISSING = {
     "elasticsearch": "FlushBackoffType ElasticsearchEmitter Elasticsearch6SinkBuilder "
     "Elasticsearch7SinkBuilder ElasticsearchSink ElasticsearchSinkBuilderBase",
     "hybrid_source": "HybridSource HybridSourceBuilder",
-    "jdbc": "JdbcSink JdbcConnectionOptions JdbcExecutionOptions",
     "kafka": "FlinkKafkaConsumer FlinkKafkaProducer KafkaSource KafkaSourceBuilder KafkaSink "
     "KafkaSinkBuilder Semantic KafkaTopicPartition KafkaOffsetsInitializer KafkaOffsetResetStrategy "
     "KafkaRecordSerializationSchema KafkaRecordSerializationSchemaBuilder KafkaTopicSelector "

@@ -1,0 +1,60 @@
+"""The executors of the process's Spark, as far as there is one."""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import Any, NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+
+class SparkExecutorInfo(NamedTuple):
+    """One executor, as Spark's own status store knows it."""
+
+    executor_id: str
+    host: str
+    port: int
+    cores: int
+    max_memory: int
+    used_memory: int
+    active_tasks: int
+    gc_ms: int
+
+
+def spark_executors() -> list[SparkExecutorInfo]:
+    """Ask Spark for its executors; none while it does not run. Takes a conversation with Java."""
+    context = SparkContext._active_spark_context
+    if context is None or context._jsc is None:
+        return []
+    try:
+        found = context._jsc.sc().statusStore().executorList(True)
+        executors = [_read(found.apply(index)) for index in range(found.size())]
+    except (Py4JError, OSError):  # Spark is going down
+        return []
+    # The driver of a cluster runs no tasks; a local one runs them all.
+    workers = [executor for executor in executors if executor.executor_id != "driver"]
+    return workers or [_local(executor, context.master or "") for executor in executors]
+
+
+def _read(summary: Any) -> SparkExecutorInfo:
+    host, _, port = str(summary.hostPort()).rpartition(":")
+    return SparkExecutorInfo(
+        str(summary.id()),
+        host,
+        int(port) if port.isdigit() else -1,
+        int(summary.totalCores()),
+        int(summary.maxMemory()),
+        int(summary.memoryUsed()),
+        int(summary.activeTasks()),
+        int(summary.totalGCTime()),
+    )
+
+
+def _local(executor: SparkExecutorInfo, master: str) -> SparkExecutorInfo:
+    """Fill in what a local Spark does not say: its workers call the host by its name."""
+    cores = executor.cores
+    if cores == 0 and (told := re.match(r"local\[(\d+)", master)):
+        cores = int(told[1])
+    return executor._replace(host=socket.gethostname(), cores=cores)

@@ -63,9 +63,11 @@ def run_stateless(records: int, keys: int, parallelism: int) -> float:
     return _rate(env, records)
 
 
-def run_keyed_count(records: int, keys: int, parallelism: int) -> float:
+def run_keyed_count(
+    records: int, keys: int, parallelism: int, options: Mapping[str, str] | None = None
+) -> float:
     """Run a running count per key; returns records per second of the whole job."""
-    env = environment(parallelism)
+    env = environment(parallelism, options)
     source = DataGeneratorSource(record_maker(keys), records)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "records")
     stream.key_by(key_of).process(RunningCount()).sink_to(BlackholeSink())

@@ -1,0 +1,113 @@
+"""What watching costs: the throughput of a job on Spark with and without a thousand REST requests a second.
+
+python -m bench.rest_load [--seconds 6] [--rounds 4] [--rate 1000]
+
+Rounds with and without requests take turns in one run of one job, so that whatever else the machine does hits both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+PROGRAM = """
+from headrace.common import WatermarkStrategy
+from headrace.connectors.blackhole import BlackholeSink
+from headrace.connectors.sequence import NumberSequenceSource
+from headrace.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+numbers = env.from_source(NumberSequenceSource(0, 10**15), WatermarkStrategy.no_watermarks(), "numbers")
+numbers.key_by(lambda n: n % 1000).reduce(lambda a, b: a + b).sink_to(BlackholeSink())
+env.execute("watched")
+"""
+
+
+class Watcher:
+    """Asks a server over one connection."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+
+    def get(self, path: str) -> bytes:
+        self._connection.request("GET", path)
+        response = self._connection.getresponse()
+        body = response.read()
+        assert response.status == 200, (path, response.status)
+        return body
+
+    def records(self, job: str) -> int:
+        values = json.loads(self.get(f"/jobs/{job}/metrics?get=numRecordsRead"))
+        return int(values[0]["value"])
+
+    def ask_for(self, seconds: float, rate: float) -> int:
+        """Ask for the overview at a rate; return how often."""
+        started = time.perf_counter()
+        asked = 0
+        while (passed := time.perf_counter() - started) < seconds:
+            if asked <= passed * rate:
+                self.get("/overview")
+                asked += 1
+            else:
+                time.sleep(0.0005)
+        return asked
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rate", type=float, default=1000.0)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "watched.py"
+        program.write_text(textwrap.dedent(PROGRAM))
+        command = [sys.executable, "-m", "headrace.cli.main", "run", "--master", "local[1]", "-p", "1"]
+        process = subprocess.Popen(
+            [*command, "-D", "rest.port=0", str(program)], stderr=subprocess.PIPE, text=True
+        )
+        try:
+            assert process.stderr is not None
+            address = next(line for line in process.stderr if line.startswith("REST at "))
+            return measure(int(address.rpartition(":")[2]), chosen.seconds, chosen.rounds, chosen.rate)
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def measure(port: int, seconds: float, rounds: int, rate: float) -> int:
+    watcher = Watcher(port)
+    job = ""
+    while not job or watcher.records(job) == 0:
+        time.sleep(0.5)
+        jobs = json.loads(watcher.get("/jobs"))["jobs"]
+        job = jobs[0]["id"] if jobs else ""
+    time.sleep(seconds)
+    ratios = []
+    for number in range(rounds):
+        before, began = watcher.records(job), time.perf_counter()
+        time.sleep(seconds)
+        between, middle = watcher.records(job), time.perf_counter()
+        asked = watcher.ask_for(seconds, rate)
+        after, ended = watcher.records(job), time.perf_counter()
+        alone = (between - before) / (middle - began)
+        watched = (after - between) / (ended - middle)
+        ratios.append(watched / alone)
+        print(
+            f"round {number + 1}: alone {alone:,.0f} records/s, watched {watched:,.0f} records/s at "
+            f"{asked / (ended - middle):,.0f} requests/s, ratio {ratios[-1]:.3f}"
+        )
+    print(f"median ratio {statistics.median(ratios):.3f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,6 +6,8 @@ VENV   ?= .venv
 PYTHON ?=
 # More arguments for pytest or a benchmark: make test ARGS="-k window"
 ARGS   ?=
+# How many faults `make chaos` injects.
+N      ?= 2000
 
 BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -19,14 +21,14 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## list the targets
-	@echo "usage: make TARGET [ARGS=\"...\"] [PYTHON=python3.12]"
+	@echo "usage: make TARGET [ARGS=\"...\"] [PYTHON=python3.12] [N=2000]"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # --- set-up ---------------------------------------------------------------------------------------
 
 .PHONY: setup
-setup: $(READY) ## make .venv, install headrace in it, see that Java is there
+setup: $(READY) ## make .venv, install headrace in it, see that Java and PostgreSQL are there
 	@:
 
 $(READY): pyproject.toml scripts/setup.sh
@@ -47,7 +49,8 @@ demo: $(READY) ## run the click-stream example: sessions per user, on a local Sp
 
 .PHONY: test
 test: $(READY) ## run all tests but the slow ones
-	@$(PYTEST) --durations=10 $(ARGS)
+	@$(PYTEST) -n 2 --dist worksteal -m "not spark and not slow" $(ARGS) || [ $$? -eq 5 ] # 5: ARGS chose none of them
+	@$(PYTEST) -m "spark and not slow" --durations=10 $(ARGS) || [ $$? -eq 5 ]
 
 .PHONY: test-unit
 test-unit: $(READY) ## run the tests that need no Spark
@@ -56,6 +59,10 @@ test-unit: $(READY) ## run the tests that need no Spark
 .PHONY: test-slow
 test-slow: $(READY) ## run the slow tests: long runs, kills, many seeds
 	@$(PYTEST) -m slow --timeout=900 --durations=10 $(ARGS) || [ $$? -eq 5 ] # 5: none is marked slow
+
+.PHONY: chaos
+chaos: $(READY) ## run jobs until N faults were injected (N=2000), then the kills of real processes
+	@CHAOS_FAULTS=$(N) $(PYTEST) -m "chaos and slow" --timeout=7200 --durations=10 -rA tests/chaos $(ARGS)
 
 # --- check ----------------------------------------------------------------------------------------
 
@@ -78,6 +85,8 @@ type: $(READY) ## check the types
 .PHONY: docs
 docs: $(READY) ## write the generated reference pages again
 	$(BIN)/python -m headrace.config.docs
+	$(BIN)/python -m headrace.rest.docs
+	$(BIN)/python -m headrace.cli.docs
 
 # --- measure --------------------------------------------------------------------------------------
 
@@ -88,6 +97,14 @@ bench: $(READY_BENCH) ## measure headrace and compare with the last run
 .PHONY: bench-time
 bench-time: $(READY_BENCH) ## measure windows and timers against the keyed running count
 	$(BIN)/python -m bench.time_run $(ARGS)
+
+.PHONY: bench-state
+bench-state: $(READY_BENCH) ## measure a keyed running count on each state backend
+	$(BIN)/python -m bench.state_run $(ARGS)
+
+.PHONY: bench-recovery
+bench-recovery: $(READY_BENCH) ## measure checkpoints, recovery and state beyond memory
+	$(BIN)/python -m bench.recovery_run $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: $(READY_BENCH) ## measure the same programs on the systems we compare with

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import fields, is_dataclass, replace
 from itertools import repeat
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorType, ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from headrace.elements import Batch
 from headrace.errors import HeadraceError, UserFunctionError
@@ -211,12 +211,6 @@ class FunctionOperator(Operator):
             subtask=place.subtask,
             attempt=self.context.attempt,
         )
-
-
-class OutputTagLike(Protocol):
-    """What marks a side output: `yield tag, value`."""
-
-    tag_id: str
 
 
 class Emission:

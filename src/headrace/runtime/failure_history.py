@@ -48,8 +48,3 @@ class FailureHistory:
     def latest(self, most: int | None = None) -> tuple[Failure, ...]:
         """Return the last ones, the newest first."""
         return tuple(self._failures)[:most]
-
-    @property
-    def is_truncated(self) -> bool:
-        """Whether older ones were forgotten."""
-        return self.count > len(self._failures)

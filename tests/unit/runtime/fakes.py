@@ -170,21 +170,10 @@ class MarkedSink(Sink):
     name: str
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        return _MarkedWriter()
+        return _ListWriter()
 
     def create_committer(self) -> Committer:
         return _MarkedCommitter(self.name)
-
-
-class _MarkedWriter(SinkWriter):
-    def __init__(self) -> None:
-        self._records: list[Any] = []
-
-    def write(self, value: Any, timestamp: int | None) -> None:
-        self._records.append(value)
-
-    def prepare_commit(self) -> Sequence[Any]:
-        return [self._records]
 
 
 class _MarkedCommitter(Committer):

@@ -156,7 +156,7 @@ class BufferedContents:
 
 def make_contents(
     scope: KeyedStateScope, computation: WindowComputation, *, has_evictor: bool
-) -> ReducedContents | AggregatedContents | BufferedContents:
+) -> WindowContents:
     """Return the kind of contents a computation needs."""
     if has_evictor or computation.kind == "buffer":
         return BufferedContents(scope, computation)

@@ -1,0 +1,75 @@
+"""Flink's data types: what columns and expressions of tables are made of. No I/O, no Spark, no parser.
+
+`logical` holds the classes, `intervals` the two kinds of intervals, `arrow` the way to Arrow and back, and
+`factory` the short names (`DataTypes.BIGINT()`).
+"""
+
+from headrace.types.arrow import create_arrow_schema, from_arrow_type, to_arrow_type
+from headrace.types.factory import DataTypes
+from headrace.types.intervals import DayTimeIntervalType, Resolution, YearMonthIntervalType
+from headrace.types.logical import (
+    ArrayType,
+    AtomicType,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    FractionalType,
+    IntegralType,
+    IntType,
+    LocalZonedTimestampType,
+    MapType,
+    MultisetType,
+    NullType,
+    NumericType,
+    RowField,
+    RowType,
+    SmallIntType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+    VarBinaryType,
+    VarCharType,
+)
+
+__all__ = [
+    "ArrayType",
+    "AtomicType",
+    "BigIntType",
+    "BinaryType",
+    "BooleanType",
+    "CharType",
+    "DataType",
+    "DataTypes",
+    "DateType",
+    "DayTimeIntervalType",
+    "DecimalType",
+    "DoubleType",
+    "FloatType",
+    "FractionalType",
+    "IntType",
+    "IntegralType",
+    "LocalZonedTimestampType",
+    "MapType",
+    "MultisetType",
+    "NullType",
+    "NumericType",
+    "Resolution",
+    "RowField",
+    "RowType",
+    "SmallIntType",
+    "TimeType",
+    "TimestampType",
+    "TinyIntType",
+    "VarBinaryType",
+    "VarCharType",
+    "YearMonthIntervalType",
+    "create_arrow_schema",
+    "from_arrow_type",
+    "to_arrow_type",
+]

@@ -21,6 +21,7 @@ from headrace.rest.openapi import openapi_document
 from headrace.rest.resources import (
     checkpoints,
     cluster,
+    flame_graphs,
     jobmanager,
     jobs,
     metrics,
@@ -52,6 +53,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *cluster.ENDPOINTS,
     *jobs.ENDPOINTS,
     *vertices.ENDPOINTS,
+    *flame_graphs.ENDPOINTS,
     *metrics.ENDPOINTS,
     *checkpoints.ENDPOINTS,
     *savepoints.ENDPOINTS,

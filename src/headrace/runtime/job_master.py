@@ -45,6 +45,7 @@ from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
 from headrace.runtime.checkpointing import Checkpointing
 from headrace.runtime.failure_history import FailureHistory
+from headrace.runtime.flame_graphs import FlameGraphs, FlameGraphSettings
 from headrace.runtime.job_run import EpochRunner, EpochSummary, JobRun, RunSettings
 from headrace.runtime.messages import SubtaskId
 from headrace.runtime.pacing import EpochPacer, PacingSettings
@@ -90,6 +91,7 @@ class JobMasterSettings:
     adaptive: AdaptiveSettings | None = None
     #: Failures that are remembered.
     failure_history_size: int = 16
+    flame_graphs: FlameGraphSettings = field(default_factory=FlameGraphSettings)
 
 
 @dataclass
@@ -157,6 +159,8 @@ class JobMaster:
         self.restore_report: RestoreReport | None = None
         #: Why the job failed, also where it started again.
         self.failures = FailureHistory(settings.failure_history_size)
+        #: Where the time of tasks goes, for whoever asks.
+        self.flame_graphs = FlameGraphs(settings.flame_graphs)
         self._make_runner = make_runner
         self._settings = settings
         self._on_epoch = on_epoch
@@ -276,6 +280,7 @@ class JobMaster:
                 self._sinks.commit_in_time(self._now_ms())
             else:
                 idle_polls = 0
+                plan = self.flame_graphs.sampled(plan, self._now_ms())
                 summary = self._run.run(plan, self._check_not_cancelled)
                 published_s += self._finish_epoch(summary)
             is_stopped = self._checkpointing.after_epoch(
@@ -303,6 +308,7 @@ class JobMaster:
         """Do what follows an epoch, and return for how many seconds its output was published."""
         self._pacer.read(summary.epoch, summary.most_records)
         self._sinks.add(summary.epoch, summary.reports)
+        self.flame_graphs.add(summary.reports, self._now_ms())
         published_s = self._note_publications()
         for report in summary.reports:
             if report.has_ended:

@@ -7,6 +7,7 @@ from headrace.config.options import epochs, rest, state
 from headrace.runtime import restart
 from headrace.runtime.adaptive_scheduler import AdaptiveSettings
 from headrace.runtime.checkpoint.settings import CheckpointSettings
+from headrace.runtime.flame_graphs import FlameGraphSettings
 from headrace.runtime.job_master import JobMasterSettings
 from headrace.runtime.pacing import PacingSettings
 
@@ -28,4 +29,5 @@ def job_master_settings(configuration: Configuration, directory: str) -> JobMast
         restart=restart.from_configuration(configuration),
         adaptive=AdaptiveSettings.from_configuration(configuration),
         failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),
+        flame_graphs=FlameGraphSettings.from_configuration(configuration),
     )

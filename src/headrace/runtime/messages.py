@@ -40,6 +40,25 @@ class SubtaskPlan:
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """Whose stacks an epoch is to sample, and how."""
+
+    vertices: frozenset[str]
+    #: Seconds between two samples.
+    delay_s: float
+    #: Frames that are kept of a stack, from the task inwards.
+    depth: int
+
+
+class StackSample(NamedTuple):
+    """Where a task was found."""
+
+    #: The outermost call first, such as ``orders.parse:17``.
+    frames: tuple[str, ...]
+    is_on_cpu: bool
+
+
+@dataclass(frozen=True)
 class EpochPlan:
     """One epoch: everything a worker must know besides the job itself."""
 
@@ -50,6 +69,8 @@ class EpochPlan:
     #: The job's directory; every host can write and read there.
     state_dir: str
     subtasks: Mapping[SubtaskId, SubtaskPlan]
+    #: Set if somebody wants a flame graph.
+    sampling: Sampling | None = None
 
 
 def state_files_dir(state_dir: str) -> str:
@@ -103,3 +124,5 @@ class SubtaskReport:
     warnings: tuple[str, ...] = ()
     #: What the epoch did to the metrics of user functions and operators, by operator id and name of the metric.
     user_metrics: Mapping[str, Mapping[str, MetricReport]] = field(default_factory=dict)
+    #: Where the task was found, and how often, if the plan asked for that.
+    samples: Mapping[StackSample, int] = field(default_factory=dict)

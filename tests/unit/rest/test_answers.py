@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.runtime.dispatcher import LiveJob
-from tests.unit.rest.conftest import RestCluster, counting, wait_until
+from tests.unit.rest.conftest import ENDLESS, RestCluster, counting, wait_until
 from tests.unit.rest.shapes import differences, shape_of
 
 FLINK = json.loads(Path(__file__).with_name("flink_shapes.json").read_text())
@@ -153,3 +153,31 @@ def test_a_running_job_can_be_waited_for(cluster: RestCluster, running: LiveJob)
     wait_until(lambda: cluster.dispatcher.live_jobs() == (), "archived")
     result = cluster.get(f"/jobs/{running.job_id}/execution-result")["job-execution-result"]
     assert result["application-status"] == "CANCELED"
+
+
+def test_a_flame_graph_shows_where_the_time_of_a_vertex_goes(cluster: RestCluster) -> None:
+    often = {"rest.flamegraph.delay-between-samples": "1 ms", "headrace.epoch.max-records": "2000"}
+    running = cluster.submit(counting(ENDLESS), often)
+    vertex = running.master.job.vertices[-1].vertex_id
+    path = f"/jobs/{running.job_id}/vertices/{vertex}/flamegraph"
+    assert cluster.get(path) == {"endTimestamp": -1}
+    wait_until(lambda: cluster.get(path)["endTimestamp"] > 0, "a flame graph")
+    graph = cluster.get(f"{path}?type=full")["data"]
+    assert graph["name"] == "root"
+    assert graph["value"] == sum(child["value"] for child in graph["children"]) > 0
+    names = json.dumps(graph)
+    assert "headrace.runtime.task.stream_task.StreamTask." in names
+    parts = [cluster.get(f"{path}?type={kind}")["data"]["value"] for kind in ("ON_CPU", "off_cpu")]
+    assert sum(parts) == graph["value"]
+    subtasks = [cluster.get(f"{path}?subtaskindex={index}")["data"]["value"] for index in range(2)]
+    assert sum(subtasks) == graph["value"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [("type=odd", 400), ("subtaskindex=2", 404), ("subtaskindex=x", 400)]
+)
+def test_a_flame_graph_of_what_is_not_there_is_refused(
+    cluster: RestCluster, running: LiveJob, query: str, status: int
+) -> None:
+    vertex = running.master.job.vertices[-1].vertex_id
+    assert cluster.ask("GET", f"/jobs/{running.job_id}/vertices/{vertex}/flamegraph?{query}").status == status

@@ -21,7 +21,7 @@ from headrace.rest.resources.states import (
     state_durations,
     state_timestamps,
 )
-from headrace.rest.routing import Endpoint, Query
+from headrace.rest.routing import Endpoint
 from headrace.runtime.checkpoint.statistics import percentile
 from headrace.runtime.dispatcher import LiveJob
 from headrace.runtime.job_monitor import Rates, SubtaskView
@@ -154,12 +154,6 @@ class OneSubtaskAccumulators(Body):
     subtask: int
     attempt: int
     user_accumulators: list[str]
-
-
-class FlameGraph(msgspec.Struct, frozen=True, rename="camel"):
-    """-2: not recorded, as Flink answers where flame graphs are off."""
-
-    end_timestamp: int
 
 
 # -- parts -------------------------------------------------------------------------------------------------------
@@ -417,11 +411,6 @@ def all_subtask_accumulators(context: RestContext, request: Request) -> AllSubta
     )
 
 
-def flame_graph(context: RestContext, request: Request) -> FlameGraph:
-    context.vertex(request)
-    return FlameGraph(end_timestamp=-2)
-
-
 def _vertex(path: str, summary: str, handler: Any, answer: Any, **more: Any) -> Endpoint:
     return Endpoint(
         "GET",
@@ -433,8 +422,6 @@ def _vertex(path: str, summary: str, handler: Any, answer: Any, **more: Any) -> 
         **more,
     )
 
-
-_TYPE = Query("type", "Which samples.", {"type": "string", "enum": ["full", "on_cpu", "off_cpu"]})
 
 ENDPOINTS = (
     _vertex("", "One vertex and its subtasks.", details, VertexDetails),
@@ -449,7 +436,6 @@ ENDPOINTS = (
         all_subtask_accumulators,
         AllSubtaskAccumulators,
     ),
-    _vertex("/flamegraph", "A flame graph: not recorded.", flame_graph, FlameGraph, query=(_TYPE,)),
     _vertex("/subtasks/{subtaskindex}", "One subtask.", subtask, SubtaskLine),
     Endpoint(
         "GET",

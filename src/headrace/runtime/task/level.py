@@ -9,7 +9,8 @@ import gc
 import logging
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from headrace.graph.job_graph import JobGraph
@@ -17,6 +18,7 @@ from headrace.runtime.exchange.buffers import REPORT_EDGE, Header, pack, payload
 from headrace.runtime.layout import Layout
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.task.settings import TaskSettings
+from headrace.runtime.task.stack_sampling import StackSampler
 from headrace.runtime.task.stream_task import StreamTask
 
 _log = logging.getLogger(__name__)
@@ -71,12 +73,15 @@ class LevelRunner:
             task = self._take(subtask)
             gc.set_threshold(_GC_THRESHOLD)
             try:
-                task.begin(plan, spark_attempt, send)
-                for _ in task.process(_handed_over(own)):
-                    if outbox:
-                        yield from outbox
-                        outbox.clear()
-                report = task.report()
+                with _sampler(plan, subtask) as sampler:
+                    task.begin(plan, spark_attempt, send)
+                    for _ in task.process(_handed_over(own)):
+                        if outbox:
+                            yield from outbox
+                            outbox.clear()
+                    report = task.report()
+                if sampler is not None:
+                    report = replace(report, samples=sampler.samples())
             except BaseException:
                 _close(task)
                 raise
@@ -120,6 +125,13 @@ def _handed_over(buffers: list[T]) -> Iterator[T]:
     """Yield what is in a list, in no order, and take it out: an epoch's input is in memory once, and less and less."""
     while buffers:
         yield buffers.pop()
+
+
+def _sampler(plan: EpochPlan, subtask: SubtaskId) -> AbstractContextManager[StackSampler | None]:
+    sampling = plan.sampling
+    if sampling is None or subtask.vertex_id not in sampling.vertices:
+        return nullcontext()
+    return StackSampler(sampling.delay_s, sampling.depth)
 
 
 def _close(task: StreamTask) -> None:

@@ -1,0 +1,186 @@
+"""The job graph of a Table or SQL job: its nodes become vertices, and what is done on the way lies on the edges.
+
+    nodes       scan --fragment--> aggregate --fragment--> sink
+    job graph   [scan]  --HASH-->  [aggregate]  --FORWARD-->  [sink]
+
+It is an ordinary job graph: checkpoints, savepoints, rescaling and REST go by vertices and operator ids, whoever runs
+them. What runs is one DataFrame per epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.errors import InvalidTopologyError
+from headrace.graph.job_graph import DistributionPattern, JobEdge, JobGraph, JobVertex, OperatorNode
+from headrace.graph.operator_ids import hash_of_uid, murmur3_128
+from headrace.graph.partitioning import Partitioner
+from headrace.operators.table.declarations import Fragment, StatefulNode, TableDeclaration, TableScan
+
+
+@dataclass(frozen=True)
+class TableForward(Partitioner):
+    """Rows stay where they are, and go through a fragment."""
+
+    name = "FORWARD"
+    fragment: Fragment
+
+
+@dataclass(frozen=True)
+class TableHash(Partitioner):
+    """Rows go through a fragment, then to the subtask that owns the key group of their key."""
+
+    name = "HASH"
+    fragment: Fragment
+
+
+@dataclass(frozen=True)
+class TableInput:
+    """Where a node's rows come from.
+
+    Args:
+        node: The producer's position among the nodes.
+        fragment: What is done to its rows on the way.
+        target_input: 0, or 1 for the right side of a join. Several with the same one are a union (all).
+    """
+
+    node: int
+    fragment: Fragment
+    target_input: int = 0
+
+
+@dataclass(frozen=True)
+class TableNode:
+    """A node of a table job.
+
+    Args:
+        declaration: What it does.
+        name: For people, such as ``GroupAggregate[3]``.
+        inputs: Where its rows come from; producers stand before their consumers.
+        uid: Names its state across versions of the program; None: by its place in the plan.
+        description: The longer form, with expressions.
+        parallelism: None: the job's.
+    """
+
+    declaration: TableDeclaration
+    name: str
+    inputs: tuple[TableInput, ...] = ()
+    uid: str | None = None
+    description: str = ""
+    parallelism: int | None = None
+
+
+def build_table_job(
+    nodes: Sequence[TableNode],
+    *,
+    job_id: str,
+    name: str,
+    parallelism: int,
+    max_parallelism: int = 128,
+    is_batch: bool = False,
+    global_job_parameters: Mapping[str, str] | None = None,
+) -> JobGraph:
+    """Make the job graph of a table job.
+
+    Args:
+        nodes: Producers before consumers.
+        job_id: 32 hex digits.
+        name: The job's name, for people.
+        parallelism: Subtasks of every node that does not say otherwise.
+        max_parallelism: Key groups.
+        is_batch: Whether all input is one epoch.
+        global_job_parameters: For people and REST.
+
+    Raises:
+        InvalidTopologyError: If two nodes share a uid, or one reads a node behind it.
+    """
+    ids = _operator_ids(nodes)
+    vertices = []
+    edges: list[JobEdge] = []
+    for position, node in enumerate(nodes):
+        vertices.append(
+            JobVertex(
+                vertex_id=ids[position],
+                name=node.name,
+                parallelism=node.parallelism or _parallelism_of(node.declaration, parallelism),
+                max_parallelism=max_parallelism,
+                slot_sharing_group="default",
+                operators=(
+                    OperatorNode(
+                        operator_id=ids[position],
+                        name=node.name,
+                        uid=node.uid,
+                        description=node.description or node.name,
+                        declaration=node.declaration,
+                    ),
+                ),
+            )
+        )
+        for read in sorted(node.inputs, key=lambda each: each.target_input):
+            edges.append(_edge(len(edges), ids, nodes, position, read))
+    return JobGraph(
+        job_id=job_id,
+        name=name,
+        vertices=tuple(vertices),
+        edges=tuple(edges),
+        is_batch=is_batch,
+        global_job_parameters=dict(global_job_parameters or {}),
+    )
+
+
+def is_table_job(job: JobGraph) -> bool:
+    """Whether a job is made of table nodes."""
+    return any(isinstance(vertex.head.declaration, TableScan) for vertex in job.vertices)
+
+
+def fragment_of(edge: JobEdge) -> Fragment:
+    """Return what is done to rows on an edge of a table job."""
+    assert isinstance(edge.partitioner, TableForward | TableHash)
+    return edge.partitioner.fragment
+
+
+def _edge(
+    edge_id: int, ids: Sequence[str], nodes: Sequence[TableNode], position: int, read: TableInput
+) -> JobEdge:
+    if read.node >= position:
+        raise InvalidTopologyError(f"node '{nodes[position].name}' reads a node that stands behind it")
+    is_keyed = isinstance(nodes[position].declaration, StatefulNode)
+    return JobEdge(
+        edge_id=edge_id,
+        source_vertex=ids[read.node],
+        source_operator=0,
+        side_tag=None,
+        target_vertex=ids[position],
+        target_input=read.target_input,
+        partitioner=TableHash(read.fragment) if is_keyed else TableForward(read.fragment),
+        pattern=DistributionPattern.ALL_TO_ALL,
+        data_set_id=murmur3_128(f"{ids[read.node]}/main".encode()).hex(),
+    )
+
+
+def _parallelism_of(declaration: Any, parallelism: int) -> int:
+    """One subtask is enough where all rows have the same key."""
+    is_single = isinstance(declaration, StatefulNode) and getattr(declaration, "keys", None) == ()
+    return 1 if is_single else parallelism
+
+
+def _operator_ids(nodes: Sequence[TableNode]) -> list[str]:
+    """Return the id of each node: of its uid, or of its place: what it is and what it reads."""
+    ids: list[str] = []
+    seen: set[str] = set()
+    for position, node in enumerate(nodes):
+        if node.uid is not None:
+            operator_id = hash_of_uid(node.uid)
+        else:
+            inputs = [(ids[read.node], read.target_input) for read in node.inputs if read.node < position]
+            place = f"{position}/{type(node.declaration).__name__}/{inputs}"
+            operator_id = murmur3_128(place.encode()).hex()
+        if operator_id in seen:
+            raise InvalidTopologyError(
+                f"uid {node.uid!r} is set on two nodes", hint="give each its own: state is found again by it"
+            )
+        seen.add(operator_id)
+        ids.append(operator_id)
+    return ids

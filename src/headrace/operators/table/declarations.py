@@ -1,0 +1,473 @@
+"""What a Table or SQL job is made of: the planner builds these, the engine runs them.
+
+    TableScan --fragment--> GroupAggregate --fragment--> TableSink
+
+Pure data: Spark SQL text, column names, Arrow types. A *fragment* is stateless work on the way from one node to another
+and becomes DataFrame calls; a stateful node is an operator between two exchanges. Streams have the user's columns and,
+where they are not insert-only, `KIND`. Fragments name the user's columns only: the engine carries `KIND` along.
+
+Every epoch is worked off as a whole, as in Flink's mini-batch mode: a stateful node sees the net change of an epoch and
+says per key what became of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Any, ClassVar, NoReturn
+
+import pyarrow as pa
+
+from headrace.errors import InvariantViolation
+from headrace.operators.io import SinkOperator, SourceOperator
+
+#: The column that says what a row does to the table; TINYINT, one of `RowKind`. Not there in insert-only streams.
+KIND = "__kind"
+
+
+class RowKind(IntEnum):
+    """What a row of a changelog does, with Flink's numbers."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    @property
+    def short(self) -> str:
+        """How Flink prints it."""
+        return ("+I", "-U", "+U", "-D")[self]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a stream."""
+
+    name: str
+    #: As Spark SQL's DDL spells it, such as ``BIGINT`` or ``DECIMAL(10,2)``; TIMESTAMP of Flink is ``TIMESTAMP_NTZ``.
+    spark_type: str
+    arrow: pa.DataType
+
+
+Schema = tuple[Column, ...]
+
+
+# -- stateless steps -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Select:
+    """The new row: Spark SQL expressions over the columns before, each with its name."""
+
+    items: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Rows for which a Spark SQL condition holds."""
+
+    condition: str
+
+
+@dataclass(frozen=True)
+class Explode:
+    """The row, once for every element that a generator makes of it; its columns come behind the row's.
+
+    Args:
+        generator: Spark SQL of a generator, such as ``explode(tags)`` or ``posexplode(tags)``.
+        names: What its columns are called.
+        is_outer: Whether a row without elements stays, with NULLs (a left join).
+    """
+
+    generator: str
+    names: tuple[str, ...]
+    is_outer: bool = False
+
+
+@dataclass(frozen=True)
+class PythonCall:
+    """A python scalar function over columns; its result is one more column.
+
+    Args:
+        function: Takes the arguments of a row, or whole pandas Series.
+        arguments: The columns it is called with.
+        result: The new column.
+        is_pandas: Whether it takes Series.
+        is_deterministic: Whether equal arguments give equal results.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[str, ...]
+    result: Column
+    is_pandas: bool = False
+    is_deterministic: bool = True
+
+
+@dataclass(frozen=True)
+class PythonCalls:
+    """Python functions, called for every row; their results are new columns behind the row's."""
+
+    calls: tuple[PythonCall, ...]
+
+
+Step = Select | Where | Explode | PythonCalls
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Stateless work, step by step; the schema is what comes out, without `KIND`."""
+
+    steps: tuple[Step, ...]
+    schema: Schema
+
+
+# -- both ends -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WatermarkSpec:
+    """How event time is read off a scan's rows: ``WATERMARK FOR column AS expression``.
+
+    Args:
+        expression_ms: Spark SQL over the columns of the scan's fragment, a BIGINT: milliseconds since 1970 (for
+            TIMESTAMP as if it were UTC). NULL gives no watermark. The watermark is the highest that was seen.
+        idle_ms: After how long without rows a split no longer holds the watermark; None: never.
+    """
+
+    expression_ms: str
+    idle_ms: int | None = None
+
+
+class _OnlyInEpochs:
+    """Table nodes are run by the engine as parts of a DataFrame, never record by record."""
+
+    def build(self) -> NoReturn:
+        raise InvariantViolation(
+            f"{type(self).__name__} is run as a part of an epoch of DataFrames, not by a task"
+        )
+
+
+@dataclass(frozen=True)
+class TableScan(_OnlyInEpochs, SourceOperator):
+    """Reads a table. ``source`` is a `connectors.base.Source`; one that is a `SparkSource` never enters Python.
+
+    Args:
+        source: Where rows come from. Rows of a python source are `Row` or tuples in the order of ``schema``.
+        watermark_strategy: Not used; a table's event time is ``watermark``.
+        schema: The physical and metadata columns, as the source gives them.
+        fragment: Computed columns, pushed-down conditions and so on; None for the rows as they are.
+        watermark: Event time; None for a table without.
+        has_kinds: Whether rows are a changelog: Row kinds of a python source, or a column `KIND`.
+    """
+
+    schema: Schema = ()
+    fragment: Fragment | None = None
+    watermark: WatermarkSpec | None = None
+    has_kinds: bool = False
+
+    @property
+    def idleness_ms(self) -> int | None:
+        return None if self.watermark is None else self.watermark.idle_ms
+
+    @property
+    def is_insert_only(self) -> bool:
+        """Whether what comes out has no `KIND`."""
+        return not self.has_kinds
+
+    @property
+    def output(self) -> Schema:
+        """What comes out, without `KIND`."""
+        return self.fragment.schema if self.fragment is not None else self.schema
+
+
+class SinkMode(Enum):
+    """What a sink makes of a changelog."""
+
+    #: Takes insert-only streams.
+    APPEND = "append"
+    #: Takes the latest row per key and deletions: -U is left out.
+    UPSERT = "upsert"
+    #: Takes all changes.
+    RETRACT = "retract"
+
+
+@dataclass(frozen=True)
+class TableSink(_OnlyInEpochs, SinkOperator):
+    """Writes to a table. The sink's writer gets a `Row` per row, with its row kind.
+
+    Args:
+        sink: Where rows go.
+        schema: The columns, in the order of the sink's row.
+        mode: What it makes of a changelog.
+        keys: The primary key, for an upsert sink: changes of one key reach the writer in order.
+        not_null: Columns that must not be NULL (``table.exec.sink.not-null-enforcer``).
+        drops_null: Whether rows with a NULL there are left out instead of failing the job.
+    """
+
+    schema: Schema = ()
+    mode: SinkMode = SinkMode.APPEND
+    keys: tuple[str, ...] = ()
+    not_null: tuple[str, ...] = ()
+    drops_null: bool = False
+
+
+# -- stateful nodes --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AggSpec:
+    """One aggregate call over columns of the input.
+
+    Args:
+        function: COUNT, SUM, SUM0, AVG, MIN, MAX, FIRST_VALUE, LAST_VALUE, STDDEV_POP, STDDEV_SAMP, VAR_POP, VAR_SAMP,
+            LISTAGG, COLLECT, ARRAY_AGG. COUNT(*) is COUNT without arguments.
+        arguments: Columns of the input.
+        result: Name and type of the result, by Flink's rules (AVG of a BIGINT is a BIGINT).
+        distinct: Whether equal values count once.
+        filter: A BOOLEAN column of the input; rows where it is not true are passed over.
+    """
+
+    function: str
+    arguments: tuple[str, ...]
+    result: Column
+    distinct: bool = False
+    filter: str | None = None
+
+
+@dataclass(frozen=True)
+class StatefulNode(_OnlyInEpochs):
+    """What nodes with keyed state have in common.
+
+    Args:
+        output: What comes out, without `KIND`.
+        is_insert_only: Whether what comes out has no `KIND`.
+        emits_update_before: Whether -U is wanted before a +U.
+        ttl_ms: How long state stays after it was last written (``table.exec.state.ttl``); 0: for ever.
+    """
+
+    inputs: ClassVar[int] = 1
+    is_keyed: ClassVar[bool] = True
+
+    output: Schema
+    is_insert_only: bool = field(default=False, kw_only=True)
+    emits_update_before: bool = field(default=True, kw_only=True)
+    ttl_ms: int = field(default=0, kw_only=True)
+
+
+@dataclass(frozen=True)
+class GroupAggregate(StatefulNode):
+    """GROUP BY without a window. The output is the keys, then the results of the calls; no keys: one row in all.
+
+    Whether the input has `KIND` is the producer's to say; without it, nothing is ever retracted.
+    """
+
+    keys: tuple[str, ...]
+    calls: tuple[AggSpec, ...]
+
+
+class WindowKind(Enum):
+    """Flink's windowing table functions."""
+
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    CUMULATE = "CUMULATE"
+    SESSION = "SESSION"
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """Which windows a row belongs to.
+
+    Args:
+        kind: The windowing table function.
+        time: A BIGINT column of the input: event time in ms since 1970. None: processing time.
+        size_ms: Length of a window; the longest one, for CUMULATE. Not for SESSION.
+        slide_ms: Distance of windows for HOP, step for CUMULATE.
+        gap_ms: For SESSION.
+        offset_ms: By how much windows are shifted.
+    """
+
+    kind: WindowKind
+    time: str | None
+    size_ms: int = 0
+    slide_ms: int = 0
+    gap_ms: int = 0
+    offset_ms: int = 0
+
+
+@dataclass(frozen=True)
+class WindowAggregate(StatefulNode):
+    """GROUP BY window_start, window_end and keys, fired by the watermark (or the clock).
+
+    Also for group windows (``TUMBLE(ts, ...)`` in GROUP BY). With ``window=None`` the input is windowed already (a
+    cascade: rows carry ``start`` and ``end``).
+
+    Args:
+        window: Which windows a row belongs to; None: those in ``start`` and ``end``.
+        keys: Columns of the input.
+        calls: The aggregates.
+        start: BIGINT column with the start of the row's window in ms, for a windowed input.
+        end: BIGINT column with its end.
+        properties: What follows keys and results in the output, in this order: ``window_start``, ``window_end``,
+            ``window_time`` (TIMESTAMP_NTZ).
+    """
+
+    window: WindowSpec | None
+    keys: tuple[str, ...]
+    calls: tuple[AggSpec, ...]
+    start: str | None = None
+    end: str | None = None
+    properties: tuple[str, ...] = ("window_start", "window_end", "window_time")
+
+    def __post_init__(self) -> None:
+        if self.window is None and (self.start is None or self.end is None):
+            raise InvariantViolation(
+                "a window aggregation over windowed rows needs the columns of their windows"
+            )
+
+
+class JoinKind(Enum):
+    """How two streams are joined."""
+
+    INNER = "INNER"
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+    FULL = "FULL"
+    SEMI = "SEMI"
+    ANTI = "ANTI"
+
+
+@dataclass(frozen=True)
+class Join(StatefulNode):
+    """A regular join: both sides are kept. The output is the left columns, then the right ones (not for SEMI, ANTI).
+
+    Args:
+        kind: How.
+        left_keys: Columns of the left input; as many as on the right, of the same types. None: every pair is looked at.
+        right_keys: Columns of the right input.
+        left: The columns of the left input.
+        right: The columns of the right input.
+        condition: What else must hold: Spark SQL over ``l0, l1, ...`` and ``r0, r1, ...``, the columns by position.
+        null_safe: For each key column whether NULL equals NULL (IS NOT DISTINCT FROM); empty: nowhere.
+        right_ttl_ms: As ``ttl_ms``, which is the left side's; None: the same.
+    """
+
+    inputs: ClassVar[int] = 2
+
+    kind: JoinKind
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    left: Schema
+    right: Schema
+    condition: str | None = None
+    null_safe: tuple[bool, ...] = ()
+    right_ttl_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class WindowJoin(StatefulNode):
+    """A join of rows of the same window, fired by the watermark. Columns and condition as in `Join`.
+
+    Args:
+        left_start: BIGINT columns with the windows in ms: of the left rows ...
+        left_end: ...
+        right_start: ... and of the right ones.
+        right_end: ...
+    """
+
+    inputs: ClassVar[int] = 2
+
+    kind: JoinKind
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    left: Schema
+    right: Schema
+    left_start: str
+    left_end: str
+    right_start: str
+    right_end: str
+    condition: str | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """A column to sort by."""
+
+    column: str
+    ascending: bool = True
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
+class Rank(StatefulNode):
+    """The rows from rank ``first`` to ``last`` of each partition (ROW_NUMBER); LIMIT and ORDER BY ... LIMIT too.
+
+    The output is the input's columns, then the rank if ``rank_column`` is given.
+
+    Args:
+        partition: Columns; none: all rows compete.
+        order: What ranks go by; none, for LIMIT: as rows came.
+        last: The highest rank that is wanted; None: no end (OFFSET alone).
+        first: The lowest one, from 1.
+        rank_column: What the rank is called in the output; None: not there.
+        window_end: A BIGINT column: a window top-N, which fires when the watermark passes this time, insert-only.
+    """
+
+    partition: tuple[str, ...]
+    order: tuple[Order, ...]
+    last: int | None
+    first: int = 1
+    rank_column: Column | None = None
+    window_end: str | None = None
+
+
+@dataclass(frozen=True)
+class Deduplicate(StatefulNode):
+    """One row per key: the first or the last by time.
+
+    Args:
+        keys: Columns of the input.
+        time: A BIGINT column with event time in ms; None: processing time, which is the order of epochs and rows.
+        keep_last: Whether the last row stays, not the first.
+        window_end: As in `Rank`.
+    """
+
+    keys: tuple[str, ...]
+    time: str | None
+    keep_last: bool = False
+    window_end: str | None = None
+
+
+@dataclass(frozen=True)
+class ChangelogNormalize(StatefulNode):
+    """Makes all changes (-U, -D with their values) of an upsert stream: remembers the last row of each key."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SinkUpsertMaterialize(StatefulNode):
+    """Brings a changelog whose own key is not the sink's into one that is right per key of the sink."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SparkQuery(_OnlyInEpochs):
+    """A whole query in Spark SQL over its inputs: what BATCH mode is made of. Without state.
+
+    Args:
+        sql: The query; ``{0}``, ``{1}``, ... stand for its inputs.
+        output: What comes out.
+    """
+
+    inputs: ClassVar[int] = 1
+    is_keyed: ClassVar[bool] = False
+    is_insert_only: ClassVar[bool] = True
+
+    sql: str
+    output: Schema
+
+
+TableDeclaration = TableScan | TableSink | StatefulNode | SparkQuery

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from headrace.connectors.blackhole import BlackholeSink
+from headrace.connectors.datagen import DataGeneratorSource
+from headrace.errors import InvalidTopologyError
+from headrace.graph.table_job import TableInput, TableNode, build_table_job, fragment_of, is_table_job
+from headrace.operators.table.declarations import (
+    AggSpec,
+    Column,
+    Fragment,
+    GroupAggregate,
+    TableScan,
+    TableSink,
+    Where,
+)
+
+USER = Column("user", "STRING", pa.string())
+COUNT = Column("n", "BIGINT", pa.int64())
+
+
+def nodes(uid: str | None = None, keys: tuple[str, ...] = ("user",)) -> list[TableNode]:
+    source = DataGeneratorSource(str, 10)
+    return [
+        TableNode(TableScan(source, schema=(USER,)), "scan"),
+        TableNode(
+            GroupAggregate((USER, COUNT), keys=keys, calls=(AggSpec("COUNT", (), COUNT),)),
+            "count",
+            (TableInput(0, Fragment((Where("user <> ''"),), (USER,))),),
+            uid=uid,
+        ),
+        TableNode(
+            TableSink(BlackholeSink(), schema=(USER, COUNT)),
+            "sink",
+            (TableInput(1, Fragment((), (USER, COUNT))),),
+        ),
+    ]
+
+
+def build(table_nodes: list[TableNode]):
+    return build_table_job(table_nodes, job_id="0" * 32, name="job", parallelism=2)
+
+
+def test_nodes_become_vertices_and_fragments_lie_on_the_edges():
+    job = build(nodes())
+    assert [(vertex.name, vertex.parallelism) for vertex in job.vertices] == [
+        ("scan", 2),
+        ("count", 2),
+        ("sink", 2),
+    ]
+    assert [edge.partitioner.name for edge in job.edges] == ["HASH", "FORWARD"]
+    assert fragment_of(job.edges[0]).steps == (Where("user <> ''"),)
+    assert is_table_job(job)
+    assert len(job.levels()) == 3
+
+
+def test_a_job_crosses_to_workers():
+    job = build(nodes())
+    assert pickle.loads(pickle.dumps(job)) == job
+
+
+def test_ids_are_the_same_on_every_start_and_follow_the_uid():
+    ids = [vertex.vertex_id for vertex in build(nodes()).vertices]
+    assert ids == [vertex.vertex_id for vertex in build(nodes()).vertices]
+    assert len(set(ids)) == 3
+    assert build(nodes(uid="count")).vertices[1].vertex_id != ids[1]
+
+
+def test_without_keys_one_subtask_is_enough():
+    assert build(nodes(keys=())).vertices[1].parallelism == 1
+
+
+def test_two_nodes_may_not_share_a_uid():
+    with pytest.raises(InvalidTopologyError, match="'count' is set on two nodes"):
+        build([*nodes(uid="count"), nodes(uid="count")[1]])
+
+
+def test_a_node_reads_only_what_stands_before_it():
+    first, second, _ = nodes()
+    with pytest.raises(InvalidTopologyError, match="stands behind it"):
+        build([TableNode(second.declaration, "count", (TableInput(1, Fragment((), (USER,))),)), first])

@@ -1,0 +1,140 @@
+"""A catalog: databases with their tables, views and functions. The one here keeps them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from headrace.catalog.functions import CatalogFunction, UserFunction
+from headrace.catalog.objects import CatalogDatabase, CatalogTable, CatalogView
+from headrace.errors import CatalogError
+
+__all__ = ["Catalog", "InMemoryCatalog", "StoredFunction", "StoredTable"]
+
+StoredTable = CatalogTable | CatalogView
+StoredFunction = CatalogFunction | UserFunction
+
+
+class Catalog(Protocol):
+    """What the manager asks of a catalog. Whoever implements it may assume that names were checked."""
+
+    default_database: str
+
+    def databases(self) -> list[str]:
+        """Names of the databases."""
+
+    def database(self, name: str) -> CatalogDatabase | None:
+        """A database's description, or None if there is no such database."""
+
+    def put_database(self, name: str, database: CatalogDatabase) -> None:
+        """Create or replace a database."""
+
+    def drop_database(self, name: str) -> None:
+        """Drop a database and what is in it."""
+
+    def tables(self, database: str) -> list[str]:
+        """Names of tables and views of a database."""
+
+    def table(self, database: str, name: str) -> StoredTable | None:
+        """A table or view, or None."""
+
+    def put_table(self, database: str, name: str, table: StoredTable) -> None:
+        """Create or replace a table or view."""
+
+    def drop_table(self, database: str, name: str) -> None:
+        """Drop a table or view."""
+
+    def functions(self, database: str) -> list[str]:
+        """Names of the functions of a database."""
+
+    def function(self, database: str, name: str) -> StoredFunction | None:
+        """A function, or None."""
+
+    def put_function(self, database: str, name: str, function: StoredFunction) -> None:
+        """Create or replace a function."""
+
+    def drop_function(self, database: str, name: str) -> None:
+        """Drop a function."""
+
+
+@dataclass
+class _Database:
+    description: CatalogDatabase
+    tables: dict[str, StoredTable] = field(default_factory=dict)
+    functions: dict[str, StoredFunction] = field(default_factory=dict)
+
+
+class InMemoryCatalog:
+    """A catalog that lives as long as the program.
+
+    Args:
+        default_database: The database that is there from the start.
+        properties: What the catalog was created with.
+    """
+
+    def __init__(
+        self, default_database: str = "default", properties: Mapping[str, str] | None = None
+    ) -> None:
+        self.default_database = default_database
+        self.properties: Mapping[str, str] = properties or {"type": "generic_in_memory"}
+        self._databases = {default_database: _Database(CatalogDatabase())}
+
+    def databases(self) -> list[str]:
+        """Names of the databases."""
+        return sorted(self._databases)
+
+    def database(self, name: str) -> CatalogDatabase | None:
+        """A database's description, or None."""
+        found = self._databases.get(name)
+        return found.description if found else None
+
+    def put_database(self, name: str, database: CatalogDatabase) -> None:
+        """Create a database, or replace its description."""
+        if name in self._databases:
+            self._databases[name].description = database
+        else:
+            self._databases[name] = _Database(database)
+
+    def drop_database(self, name: str) -> None:
+        """Drop a database and what is in it."""
+        del self._databases[name]
+
+    def _open(self, database: str) -> _Database:
+        if database not in self._databases:
+            raise CatalogError(f"there is no database {database!r}")
+        return self._databases[database]
+
+    def tables(self, database: str) -> list[str]:
+        """Names of tables and views of a database."""
+        return sorted(self._open(database).tables)
+
+    def table(self, database: str, name: str) -> StoredTable | None:
+        """A table or view, or None."""
+        found = self._databases.get(database)
+        return found.tables.get(name) if found else None
+
+    def put_table(self, database: str, name: str, table: StoredTable) -> None:
+        """Create or replace a table or view."""
+        self._open(database).tables[name] = table
+
+    def drop_table(self, database: str, name: str) -> None:
+        """Drop a table or view."""
+        del self._open(database).tables[name]
+
+    def functions(self, database: str) -> list[str]:
+        """Names of the functions of a database."""
+        return sorted(self._open(database).functions)
+
+    def function(self, database: str, name: str) -> StoredFunction | None:
+        """A function, or None. Names of functions do not mind capitals."""
+        found = self._databases.get(database)
+        return found.functions.get(name.lower()) if found else None
+
+    def put_function(self, database: str, name: str, function: StoredFunction) -> None:
+        """Create or replace a function."""
+        self._open(database).functions[name.lower()] = function
+
+    def drop_function(self, database: str, name: str) -> None:
+        """Drop a function."""
+        del self._open(database).functions[name.lower()]

@@ -1,0 +1,277 @@
+"""Typed expressions: what the binder makes of SQL and the Table API of its calls, with every name resolved.
+
+An `InputRef` is a column of the input row by its place; a node with two inputs sees left columns, then right
+ones. Functions go by their name in `planner.functions`. Expressions are values: frozen, compared by parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from headrace.catalog.functions import UserFunction
+from headrace.types.logical import BooleanType, DataType
+
+__all__ = [
+    "TRUE",
+    "AggregateCall",
+    "Call",
+    "Expression",
+    "Frame",
+    "FrameUnit",
+    "InputRef",
+    "Literal",
+    "SortKey",
+    "UserCall",
+    "WindowCall",
+    "children",
+    "conjuncts",
+    "conjunction",
+    "is_deterministic",
+    "references",
+    "rewrite",
+    "shift",
+    "substitute",
+    "walk",
+]
+
+
+@dataclass(frozen=True)
+class InputRef:
+    """A column of the input row."""
+
+    index: int
+    type: DataType
+
+    def __str__(self) -> str:
+        return f"${self.index}"
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant.
+
+    Values are Python's: int, float, Decimal, str, bytes, bool, date, time, datetime, timedelta; a number of
+    months for an interval of years and months; None for NULL.
+    """
+
+    value: Any
+    type: DataType
+
+    def __str__(self) -> str:
+        return "NULL" if self.value is None else repr(self.value)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A built-in function or operator, under its canonical name: PLUS, EQUALS, CAST, CASE, UPPER.
+
+    CASE has its operands as condition, value, condition, value, ..., default. CAST and TRY_CAST have one
+    operand and cast to `type`.
+    """
+
+    function: str
+    operands: tuple[Expression, ...]
+    type: DataType
+
+    def __str__(self) -> str:
+        suffix = f" AS {self.type.summary()}" if self.function in {"CAST", "TRY_CAST"} else ""
+        return f"{self.function}({', '.join(map(str, self.operands))}{suffix})"
+
+
+@dataclass(frozen=True)
+class UserCall:
+    """A Python function for each row or batch of rows."""
+
+    function: UserFunction
+    operands: tuple[Expression, ...]
+    type: DataType
+
+    def __str__(self) -> str:
+        return f"{self.function.name}({', '.join(map(str, self.operands))})"
+
+
+Expression = InputRef | Literal | Call | UserCall
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """An expression to sort by."""
+
+    expression: Expression
+    ascending: bool = True
+    #: As in Flink NULL is the smallest value where nothing else is said.
+    nulls_first: bool = True
+
+    def __str__(self) -> str:
+        direction = "ASC" if self.ascending else "DESC"
+        nulls = (
+            "" if self.nulls_first == self.ascending else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        )
+        return f"{self.expression} {direction}{nulls}"
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate function over the rows of a group. COUNT(*) is COUNT without arguments."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: DataType
+    distinct: bool = False
+    filter: Expression | None = None
+    #: `ARRAY_AGG(x ORDER BY y)`.
+    order_by: tuple[SortKey, ...] = ()
+    user_function: UserFunction | None = None
+
+    def __str__(self) -> str:
+        distinct = "DISTINCT " if self.distinct else ""
+        arguments = ", ".join(map(str, self.arguments)) if self.arguments else "*"
+        order = f" ORDER BY {', '.join(map(str, self.order_by))}" if self.order_by else ""
+        condition = f" FILTER({self.filter})" if self.filter is not None else ""
+        return f"{self.function}({distinct}{arguments}{order}){condition}"
+
+
+class FrameUnit(Enum):
+    """What the bounds of a frame count."""
+
+    ROWS = "ROWS"
+    RANGE = "RANGE"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rows an OVER aggregate sees; they always end with the current row."""
+
+    unit: FrameUnit
+    #: Rows before the current one, or milliseconds for RANGE; None: from the first row on.
+    preceding: int | None = None
+
+    def __str__(self) -> str:
+        start = "UNBOUNDED" if self.preceding is None else str(self.preceding)
+        return f"{self.unit.value} BETWEEN {start} PRECEDING AND CURRENT ROW"
+
+
+@dataclass(frozen=True)
+class WindowCall:
+    """An aggregate or ranking function OVER rows near the current one."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: DataType
+    partition_by: tuple[Expression, ...]
+    order_by: tuple[SortKey, ...]
+    #: None for ranking functions, which have no frame.
+    frame: Frame | None = None
+    distinct: bool = False
+    user_function: UserFunction | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        if self.partition_by:
+            parts.append("PARTITION BY " + ", ".join(map(str, self.partition_by)))
+        if self.order_by:
+            parts.append("ORDER BY " + ", ".join(map(str, self.order_by)))
+        if self.frame is not None:
+            parts.append(str(self.frame))
+        arguments = ", ".join(map(str, self.arguments))
+        return f"{self.function}({arguments}) OVER ({' '.join(parts)})"
+
+
+#: The condition of a join without one.
+TRUE = Literal(True, BooleanType(False))
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly below."""
+    return expression.operands if isinstance(expression, Call | UserCall) else ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it, outermost first."""
+    yield expression
+    for child in children(expression):
+        yield from walk(child)
+
+
+def references(expression: Expression) -> set[int]:
+    """The places of the input columns that an expression reads."""
+    return {part.index for part in walk(expression) if isinstance(part, InputRef)}
+
+
+def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """Replace parts of an expression: `change` gives the replacement, or None to go on below."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    if isinstance(expression, Call | UserCall):
+        operands = tuple(rewrite(operand, change) for operand in expression.operands)
+        return expression if operands == expression.operands else replace(expression, operands=operands)
+    return expression
+
+
+def shift(expression: Expression, by: int) -> Expression:
+    """The expression over a row that has `by` more columns in front.
+
+    >>> print(shift(InputRef(1, BooleanType()), 3))
+    $4
+    """
+    return rewrite(
+        expression,
+        lambda part: InputRef(part.index + by, part.type) if isinstance(part, InputRef) else None,
+    )
+
+
+def substitute(expression: Expression, mapping: Mapping[int, Expression]) -> Expression:
+    """The expression with input columns replaced; columns that are not in the mapping stay."""
+    return rewrite(expression, lambda part: mapping.get(part.index) if isinstance(part, InputRef) else None)
+
+
+def conjuncts(expression: Expression | None) -> list[Expression]:
+    """The conditions that AND puts together; none for TRUE.
+
+    >>> conjuncts(TRUE)
+    []
+    """
+    if expression is None or expression == TRUE:
+        return []
+    if isinstance(expression, Call) and expression.function == "AND":
+        return [part for operand in expression.operands for part in conjuncts(operand)]
+    return [expression]
+
+
+def conjunction(conditions: list[Expression]) -> Expression:
+    """All conditions put together with AND; TRUE if there are none."""
+    if not conditions:
+        return TRUE
+    if len(conditions) == 1:
+        return conditions[0]
+    nullable = any(condition.type.is_nullable for condition in conditions)
+    return Call("AND", tuple(conditions), BooleanType(nullable))
+
+
+#: Functions whose value differs from call to call.
+NON_DETERMINISTIC = frozenset(
+    {
+        "RAND",
+        "RAND_INTEGER",
+        "UUID",
+        "PROCTIME",
+        "CURRENT_ROW_TIMESTAMP",
+        "UNIX_TIMESTAMP",
+        "CURRENT_WATERMARK",
+    }
+)
+
+
+def is_deterministic(expression: Expression) -> bool:
+    """Whether the expression gives the same value for the same row."""
+    return all(
+        part.function.is_deterministic
+        if isinstance(part, UserCall)
+        else part.function not in NON_DETERMINISTIC
+        for part in walk(expression)
+        if isinstance(part, Call | UserCall)
+    )

@@ -1,0 +1,353 @@
+"""Bound statements: what a statement asks for once its names are resolved and its expressions typed.
+
+Queries and INSERTs carry logical trees for the planner. The others change or show the catalog, and
+`planner.ddl.execute` carries them out. SET and RESET are for whoever owns the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from headrace.catalog.functions import CatalogFunction
+from headrace.catalog.identifier import ObjectIdentifier
+from headrace.catalog.objects import CatalogDatabase, CatalogTable, CatalogView
+from headrace.planner.logical import LogicalNode, Schema, Sink
+
+__all__ = [
+    "AlterDatabase",
+    "AlterTable",
+    "AlterView",
+    "BoundStatement",
+    "CatalogStatement",
+    "CreateCatalog",
+    "CreateDatabase",
+    "CreateFunction",
+    "CreateTable",
+    "CreateTableAs",
+    "CreateView",
+    "Describe",
+    "DropCatalog",
+    "DropDatabase",
+    "DropFunction",
+    "DropTable",
+    "DropView",
+    "Explain",
+    "ExplainDetail",
+    "Insert",
+    "Query",
+    "RenameTable",
+    "Reset",
+    "Set",
+    "Show",
+    "ShowColumns",
+    "ShowCreate",
+    "ShowSubject",
+    "StatementSet",
+    "UseCatalog",
+    "UseDatabase",
+]
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Query:
+    """SELECT, VALUES, or a set operation."""
+
+    plan: LogicalNode
+
+
+@dataclass(frozen=True)
+class Insert:
+    """INSERT INTO or OVERWRITE."""
+
+    sink: Sink
+
+
+@dataclass(frozen=True)
+class StatementSet:
+    """INSERTs that run as one job."""
+
+    inserts: tuple[Insert, ...]
+
+
+class ExplainDetail(Enum):
+    """What EXPLAIN shows beside the plans."""
+
+    ESTIMATED_COST = "ESTIMATED_COST"
+    CHANGELOG_MODE = "CHANGELOG_MODE"
+    JSON_EXECUTION_PLAN = "JSON_EXECUTION_PLAN"
+    PLAN_ADVICE = "PLAN_ADVICE"
+
+
+@dataclass(frozen=True)
+class Explain:
+    """EXPLAIN of a query, an INSERT or a statement set."""
+
+    statement: Query | Insert | StatementSet
+    details: frozenset[ExplainDetail] = frozenset()
+
+
+# --- tables and views -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """CREATE TABLE; LIKE is resolved already."""
+
+    identifier: ObjectIdentifier
+    table: CatalogTable
+    temporary: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateTableAs:
+    """CREATE TABLE ... AS SELECT: create the table, then run the INSERT as a job."""
+
+    create: CreateTable
+    insert: Insert
+
+
+@dataclass(frozen=True)
+class DropTable:
+    """DROP TABLE."""
+
+    identifier: ObjectIdentifier
+    temporary: bool = False
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class AlterTable:
+    """ALTER TABLE: the table as it will be."""
+
+    identifier: ObjectIdentifier
+    table: CatalogTable
+
+
+@dataclass(frozen=True)
+class RenameTable:
+    """ALTER TABLE or VIEW ... RENAME TO."""
+
+    identifier: ObjectIdentifier
+    new_identifier: ObjectIdentifier
+    is_view: bool = False
+
+
+@dataclass(frozen=True)
+class CreateView:
+    """CREATE VIEW."""
+
+    identifier: ObjectIdentifier
+    view: CatalogView
+    temporary: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class AlterView:
+    """ALTER VIEW ... AS: the view as it will be."""
+
+    identifier: ObjectIdentifier
+    view: CatalogView
+
+
+@dataclass(frozen=True)
+class DropView:
+    """DROP VIEW."""
+
+    identifier: ObjectIdentifier
+    temporary: bool = False
+    if_exists: bool = False
+
+
+# --- databases, catalogs, functions ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CreateDatabase:
+    """CREATE DATABASE."""
+
+    catalog: str
+    name: str
+    database: CatalogDatabase
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class AlterDatabase:
+    """ALTER DATABASE ... SET: properties to set."""
+
+    catalog: str
+    name: str
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class DropDatabase:
+    """DROP DATABASE; RESTRICT, the default, refuses one that is not empty."""
+
+    catalog: str
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class CreateCatalog:
+    """CREATE CATALOG."""
+
+    name: str
+    properties: Mapping[str, str]
+    if_not_exists: bool = False
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class DropCatalog:
+    """DROP CATALOG."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateFunction:
+    """CREATE FUNCTION. A temporary system function belongs to no database."""
+
+    identifier: ObjectIdentifier
+    function: CatalogFunction
+    temporary: bool = False
+    system: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropFunction:
+    """DROP FUNCTION."""
+
+    identifier: ObjectIdentifier
+    temporary: bool = False
+    system: bool = False
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class UseCatalog:
+    """USE CATALOG."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class UseDatabase:
+    """USE [catalog.]database."""
+
+    catalog: str
+    database: str
+
+
+# --- showing --------------------------------------------------------------------------------------
+
+
+class ShowSubject(Enum):
+    """What SHOW lists; the value is the title of its column."""
+
+    CATALOGS = "catalog name"
+    CURRENT_CATALOG = "current catalog name"
+    DATABASES = "database name"
+    CURRENT_DATABASE = "current database name"
+    TABLES = "table name"
+    VIEWS = "view name"
+    FUNCTIONS = "function name"
+    USER_FUNCTIONS = "user function name"
+
+
+@dataclass(frozen=True)
+class Show:
+    """SHOW of names, with FROM or IN, and LIKE."""
+
+    subject: ShowSubject
+    catalog: str | None = None
+    database: str | None = None
+    #: LIKE's pattern.
+    pattern: str | None = None
+    negated: bool = False
+    #: ILIKE: capitals do not matter.
+    ignore_case: bool = False
+
+
+@dataclass(frozen=True)
+class ShowColumns:
+    """SHOW COLUMNS FROM a table."""
+
+    identifier: ObjectIdentifier
+    fields: Schema
+    pattern: str | None = None
+    negated: bool = False
+    ignore_case: bool = False
+
+
+@dataclass(frozen=True)
+class ShowCreate:
+    """SHOW CREATE TABLE or VIEW."""
+
+    identifier: ObjectIdentifier
+    table: CatalogTable | CatalogView
+
+
+@dataclass(frozen=True)
+class Describe:
+    """DESCRIBE a table or view: its declaration, and the schema a query sees."""
+
+    identifier: ObjectIdentifier
+    table: CatalogTable | CatalogView | None
+    fields: Schema
+
+
+# --- configuration --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Set:
+    """SET 'key' = 'value'; without a key: show everything that is set."""
+
+    key: str | None = None
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class Reset:
+    """RESET 'key'; without a key: everything."""
+
+    key: str | None = None
+
+
+#: Statements that `planner.ddl.execute` carries out.
+CatalogStatement = (
+    CreateTable
+    | DropTable
+    | AlterTable
+    | RenameTable
+    | CreateView
+    | AlterView
+    | DropView
+    | CreateDatabase
+    | AlterDatabase
+    | DropDatabase
+    | CreateCatalog
+    | DropCatalog
+    | CreateFunction
+    | DropFunction
+    | UseCatalog
+    | UseDatabase
+    | Show
+    | ShowColumns
+    | ShowCreate
+    | Describe
+)
+
+BoundStatement = Query | Insert | StatementSet | Explain | CreateTableAs | Set | Reset | CatalogStatement

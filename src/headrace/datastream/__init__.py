@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.datastream._missing import missing_names
+from headrace.datastream.async_data_stream import AsyncDataStream
 from headrace.datastream.checkpoint_config import CheckpointConfig
 from headrace.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -27,6 +28,8 @@ from headrace.datastream.externalized_checkpoint_retention import ExternalizedCh
 from headrace.datastream.functions import (
     AggregateFunction,
     AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -77,6 +80,7 @@ __all__ = [
     "WindowedStream",
     "BroadcastStream",
     "BroadcastConnectedStream",
+    "AsyncDataStream",
     "DataStreamSink",
     "MapFunction",
     "CoMapFunction",
@@ -94,6 +98,8 @@ __all__ = [
     "BroadcastProcessFunction",
     "KeyedBroadcastProcessFunction",
     "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "RuntimeContext",
     "TimerService",
     "CheckpointingMode",
@@ -129,9 +135,6 @@ __all__ = [
 if not TYPE_CHECKING:  # checkers should go on to report these names as missing
     __getattr__ = missing_names(
         __name__,
-        "AsyncDataStream",
-        "AsyncRetryPredicate",
-        "AsyncRetryStrategy",
         "formats",
         SourceFunction="subclass headrace.connectors.base.Source and pass it to from_source()",
     )

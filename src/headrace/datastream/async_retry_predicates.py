@@ -1,14 +1,11 @@
-"""Asynchronous functions, and so their retry predicates, are not in headrace yet; importing one says so."""
+"""What is worth another call, under PyFlink's names: `pyflink.datastream.async_retry_predicates`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from headrace.operators.async_retry import (
+    empty_result_predicate,
+    exception_type_predicate,
+    has_exception_predicate,
+)
 
-from headrace.datastream._missing import missing_names
-
-__all__: list[str] = []
-
-if not TYPE_CHECKING:  # checkers should go on to report these names as missing
-    __getattr__ = missing_names(
-        __name__, "empty_result_predicate", "exception_type_predicate", "has_exception_predicate"
-    )
+__all__ = ["empty_result_predicate", "exception_type_predicate", "has_exception_predicate"]

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from headrace.common.time import Duration, Time
 from headrace.datastream._missing import missing_names
 from headrace.datastream.time_domain import TimeDomain
 from headrace.datastream.timerservice import TimerService
+from headrace.operators.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
 from headrace.operators.checkpointed import (
     CheckpointedFunction,
     FunctionInitializationContext,
@@ -55,6 +58,9 @@ __all__ = [
     "BroadcastProcessFunction",
     "KeyedBroadcastProcessFunction",
     "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "CheckpointedFunction",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
@@ -66,9 +72,6 @@ __all__ = [
 if not TYPE_CHECKING:  # checkers should go on to report these names as missing
     __getattr__ = missing_names(
         __name__,
-        "AsyncFunctionDescriptor",
-        "AsyncRetryPredicate",
-        "AsyncRetryStrategy",
         "FunctionWrapper",
         "ReduceFunctionWrapper",
         SourceFunction="subclass headrace.connectors.base.Source and pass it to from_source()",
@@ -599,7 +602,11 @@ class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """A flat map that waits for answers of another system without stopping the stream."""
+    """A flat map that waits for answers of another system without stopping the stream.
+
+    ``open`` and ``close`` may be coroutines, too: they run on the loop that ``async_invoke`` runs on, which is
+    where clients are best made and closed. Runs in `AsyncDataStream`.
+    """
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
@@ -608,3 +615,27 @@ class AsyncFunction(Function, Generic[IN, OUT]):
     def timeout(self, value: IN) -> list[OUT]:
         """Return results for a record whose call took too long; by default that is an error."""
         raise TimeoutError(f"async_invoke took too long for {value!r}")
+
+
+class AsyncFunctionDescriptor:
+    """An asynchronous function with how it is to be run. `AsyncDataStream` makes them."""
+
+    class OutputMode(Enum):
+        """In which order results are handed on."""
+
+        ORDERED = 0
+        UNORDERED = 1
+
+    def __init__(
+        self,
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time | Duration,
+        capacity: int,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        output_mode: OutputMode,
+    ) -> None:
+        self.async_function = async_function
+        self.timeout = timeout
+        self.capacity = capacity
+        self.async_retry_strategy = async_retry_strategy
+        self.output_mode = output_mode

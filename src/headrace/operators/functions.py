@@ -134,7 +134,7 @@ class FunctionOperator(Operator):
         self._fields = [(each, FunctionFields(each)) for each in inner]
         for function in self._rich:
             try:
-                function.open(RuntimeContext(context))
+                self.completed(function.open(RuntimeContext(context)))
             except Exception as error:
                 raise self.located(error, None, "open()") from error
         for _, own_fields in self._fields:
@@ -184,9 +184,12 @@ class FunctionOperator(Operator):
             for function in reversed(self._rich):
                 closing.callback(self._close, function)
 
+    def completed(self, result: Any) -> None:
+        """Take what ``open`` or ``close`` of the function returned: nothing, but of asynchronous ones."""
+
     def _close(self, function: Any) -> None:
         try:
-            function.close()
+            self.completed(function.close())
         except Exception as error:
             raise self.located(error, None, "close()") from error
 

@@ -11,11 +11,11 @@ from headrace.errors import UnsupportedFeatureError
 
 
 def test_a_name_of_pyflink_that_is_not_there_yet_says_so() -> None:
-    message = "^AsyncDataStream is not in headrace yet$"
+    message = "^SourceFunction is not in headrace yet"
     with pytest.raises(UnsupportedFeatureError, match=message):
-        _ = headrace.datastream.AsyncDataStream  # type: ignore[attr-defined]
+        _ = headrace.datastream.SourceFunction  # type: ignore[attr-defined]
     with pytest.raises(UnsupportedFeatureError, match=message):
-        from headrace.datastream import AsyncDataStream  # type: ignore[attr-defined]  # noqa: F401
+        from headrace.datastream import SourceFunction  # type: ignore[attr-defined]  # noqa: F401
     with pytest.raises(ImportError, match=r"^CachedDataStream is not in headrace yet$"):
         from headrace.datastream.data_stream import CachedDataStream  # type: ignore[attr-defined]  # noqa: F401
 
@@ -23,12 +23,10 @@ def test_a_name_of_pyflink_that_is_not_there_yet_says_so() -> None:
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("headrace.datastream", "AsyncDataStream"),
         ("headrace.datastream", "SourceFunction"),
-        ("headrace.datastream.functions", "AsyncRetryStrategy"),
+        ("headrace.datastream.functions", "FunctionWrapper"),
         ("headrace.datastream.data_stream", "CachedDataStream"),
         ("headrace.datastream.window", "WindowOperationDescriptor"),
-        ("headrace.datastream.async_data_stream", "AsyncDataStream"),
         ("headrace.datastream.utils", "create_java_properties"),
     ],
 )

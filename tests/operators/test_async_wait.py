@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -31,9 +30,8 @@ LOG: list[Any] = []
 
 
 @pytest.fixture(autouse=True)
-def _empty_log() -> Iterator[None]:
+def _empty_log() -> None:
     LOG.clear()
-    yield
 
 
 class Answer(AsyncFunction[tuple[str, float], str]):

@@ -30,7 +30,8 @@ _MIRRORED: Final = frozenset({"common", "datastream", "metrics", "table", "util"
 #: Further modules of PyFlink, and packages inside the mirrored ones, that are not here.
 _MISSING: Final = frozenset(
     {
-        "pyflink.datastream.formats",
+        "pyflink.datastream.formats.orc",
+        "pyflink.datastream.formats.parquet",
         "pyflink.examples",
         "pyflink.find_flink_home",
         "pyflink.fn_execution",

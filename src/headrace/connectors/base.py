@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from headrace.elements import Batch
+from headrace.metrics.metricbase import InMemoryMetricGroup, MetricGroup
 
 #: Records that our readers put in one batch.
 BATCH_RECORDS = 5_000
@@ -100,12 +101,37 @@ class SplitEnumerator(ABC):
         """Seconds until it is worth calling again while nothing is there; None leaves it to the job."""
         return None
 
+    def checkpoint_completed(self, positions: Mapping[str, Any]) -> None:
+        """A checkpoint is complete; by split id, where reading goes on from it. Splits read to their end are left out.
+
+        For sources that tell the outside how far they are. It must be quick, and must not fail the job: recovery
+        goes by the checkpoint, whatever the outside knows.
+        """
+
     def close(self) -> None:
         """Let go of connections."""
 
 
+class ReaderContext:
+    """What the engine lends to a reader. This one is for readers outside a job: it counts, and sends nothing on."""
+
+    def __init__(self) -> None:
+        self._metrics = InMemoryMetricGroup()
+
+    @property
+    def metrics(self) -> MetricGroup:
+        """The metrics of the source operator."""
+        return self._metrics
+
+    def emit_side(self, tag_id: str, value: Any) -> None:
+        """Send a record to a side output of the source."""
+
+
 class SourceReader(ABC):
     """The worker's half of a source. One reader reads the slices of one subtask, one after the other."""
+
+    def open(self, context: ReaderContext) -> None:
+        """Take what the engine lends. Called once, before anything is read."""
 
     @abstractmethod
     def read(self, piece: Slice) -> Iterator[Batch]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from headrace.common.watermark_strategy import WatermarkAlignment, WatermarkStrategy
 from headrace.connectors.base import (
+    ReaderContext,
     Sink,
     SinkWriter,
     Slice,
@@ -19,6 +20,7 @@ from headrace.connectors.base import (
 )
 from headrace.elements import MAX_WATERMARK, Batch, StreamStatus, Watermark
 from headrace.errors import HeadraceError, UserFunctionError
+from headrace.metrics.metricbase import MetricGroup
 from headrace.operators.base import EpochPlace, Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.timestamps import WatermarkTracker, make_tracker
@@ -109,6 +111,12 @@ class SourceTask(Operator):
         self._split_times = context.operator_state.get_union_list_state(self._SPLIT_TIMES)
         with _blaming(context):
             self._reader = self._source.create_reader()
+            self._reader.open(_SourceReaderContext(self))
+
+    @property
+    def metrics(self) -> MetricGroup:
+        """The operator's metrics."""
+        return self._context.metrics
 
     def begin_epoch(self, place: EpochPlace) -> None:
         self.progress = {}
@@ -230,6 +238,20 @@ class SourceTask(Operator):
         if watermark is not None and (self._watermark is None or watermark > self._watermark):
             self._watermark = watermark
             self.output.emit_event(Watermark(watermark))
+
+
+class _SourceReaderContext(ReaderContext):
+    """Lends a reader the task it runs in."""
+
+    def __init__(self, task: SourceTask) -> None:
+        self._task = task
+
+    @property
+    def metrics(self) -> MetricGroup:
+        return self._task.metrics
+
+    def emit_side(self, tag_id: str, value: Any) -> None:
+        self._task.output.emit_side(tag_id, Batch([value]))
 
 
 def _capped(piece: Slice, max_records: int | None) -> Slice:

@@ -325,6 +325,7 @@ class Checkpointing:
         if not metadata.is_savepoint or completion.stops_job:
             self._ensure_leader()
             sinks.commit(metadata.checkpoint_id)
+            run.checkpoint_completed(metadata)
         return completion.stops_job
 
     def _failed(self, checkpoint_id: int, error: BaseException) -> None:

@@ -308,6 +308,19 @@ class JobRun:
             ended=tuple(each.subtask for each in subtasks if each in self.ended),
         )
 
+    def checkpoint_completed(self, metadata: CheckpointMetadata) -> None:
+        """Tell the sources that a checkpoint is complete; what they do with it must not disturb the job."""
+        sources = {each.operator_id: each.source for each in metadata.operators if each.source is not None}
+        for vertex in self.job.vertices:
+            coordinator = self._coordinators.get(vertex.vertex_id)
+            source = sources.get(vertex.head.operator_id)
+            if coordinator is None or source is None:
+                continue
+            try:
+                coordinator.checkpoint_completed(source.data)
+            except Exception as error:  # noqa: BLE001 - the checkpoint stands, whoever was told of it or not
+                _log.warning("source '%s' could not be told of a checkpoint: %s", vertex.head.name, error)
+
     # -- state files -------------------------------------------------------------------------------------------
 
     def tidy_state(self) -> list[str]:

@@ -184,6 +184,13 @@ class SourceCoordinator:
             reader = subtask if is_same else index % self._parallelism
             self._open[reader][split.split_id] = OpenSplit(split, position, now_ms, is_started)
 
+    def checkpoint_completed(self, snapshot: bytes) -> None:
+        """Tell the connector how far a checkpoint that is complete goes."""
+        reached = positions_in(snapshot)
+        self._enumerator.checkpoint_completed(
+            {each.split.split_id: each.position for each in reached if each.position is not None}
+        )
+
     @property
     def has_ended(self) -> bool:
         """Whether every subtask has read everything there will ever be."""

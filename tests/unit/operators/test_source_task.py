@@ -7,7 +7,7 @@ import pytest
 
 from headrace.common.time import Duration
 from headrace.common.watermark_strategy import WatermarkGenerator, WatermarkStrategy
-from headrace.connectors.base import Slice, SourceSplit
+from headrace.connectors.base import ReaderContext, Slice, SourceSplit
 from headrace.elements import MAX_WATERMARK, Batch, Event, StreamStatus, Watermark
 from headrace.errors import ConnectorError, UserFunctionError
 from headrace.metrics.metricbase import InMemoryMetricGroup
@@ -43,7 +43,7 @@ class Recorded:
         self.emitted += batch.values
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
-        raise AssertionError("a source has no side output")
+        self.emitted += [(tag_id, value) for value in batch.values]
 
     def emit_event(self, event: Event) -> None:
         if isinstance(event, StreamStatus):
@@ -389,3 +389,30 @@ def test_a_watermark_that_follows_from_a_record_stands_right_behind_it(
         *[10, "W10", 3, 20, "W20", 40, "W40", 5, 30, 41, 49, "idle"],
         *["active", 50, "W50", 60, "W60", 8],
     ]
+
+
+class OddOnes(SplitsReader):
+    """Sends even numbers to a side output and counts them, with what the engine lends."""
+
+    def open(self, context: ReaderContext) -> None:
+        self._context = context
+        self._evens = context.metrics.counter("evens")
+
+    def read(self, piece: Slice) -> Iterator[Batch]:
+        for batch in super().read(piece):
+            for value in batch.values:
+                if value % 2 == 0:
+                    self._evens.inc()
+                    self._context.emit_side("even", value)
+            yield Batch([value for value in batch.values if value % 2])
+
+
+class OddSource(SplitsSource):
+    def create_reader(self) -> SplitsReader:
+        return OddOnes(self)
+
+
+def test_a_reader_can_count_and_write_to_side_outputs() -> None:
+    recorded = Recorded(OddSource({"a": [1, 2, 3, 4]}, concurrent=1), strategy=None)
+    assert recorded.run(("a", 0, 4)) == [("even", 2), 1, ("even", 4), 3]
+    assert recorded.context.metrics.values() == {"evens": 2}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -292,3 +292,27 @@ def test_a_subtask_that_is_held_back_reads_nothing_and_does_not_fall_idle() -> N
     assert tapped.at(1120, paused=frozenset({0})) is None
     assert tapped.at(1200, paused=frozenset({0})) == (set(), {"b"})
     assert tapped.at(1210) == ({"a"}, {"b"})
+
+
+class Listening(SplitsEnumerator):
+    heard: ClassVar[list[dict[str, Any]]] = []
+
+    def checkpoint_completed(self, positions) -> None:
+        self.heard.append(dict(positions))
+
+
+class ListeningSource(SplitsSource):
+    def create_enumerator(self, parallelism: int) -> SplitsEnumerator:
+        return Listening(self)
+
+
+def test_a_source_hears_how_far_a_completed_checkpoint_goes() -> None:
+    #   a   1 2 3 4 |snapshot| 5       the snapshot counts, not how far the job is when it is complete
+    #   b   1       (read to its end)
+    reader = Reader(ListeningSource({"a": [1, 2, 3, 4, 5], "b": [1]}, concurrent=None), 1)
+    reader.run_epoch(4)
+    snapshot = reader.coordinator.snapshot()
+    reader.run_epoch(4)
+    Listening.heard.clear()
+    reader.coordinator.checkpoint_completed(snapshot)
+    assert Listening.heard == [{"a": 2}]

@@ -1,0 +1,24 @@
+"""Rows as Avro, under PyFlink's names: `pyflink.datastream.formats.avro`.
+
+Those of the schema registry, which PyFlink does not have, go with them.
+"""
+
+from __future__ import annotations
+
+from headrace.datastream._missing import missing_names
+from headrace.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
+from headrace.formats.avro_confluent import (
+    ConfluentRegistryAvroRowDeserializationSchema,
+    ConfluentRegistryAvroRowSerializationSchema,
+)
+
+__all__ = [
+    "AvroRowDeserializationSchema",
+    "AvroRowSerializationSchema",
+    "ConfluentRegistryAvroRowDeserializationSchema",
+    "ConfluentRegistryAvroRowSerializationSchema",
+]
+
+__getattr__ = missing_names(
+    __name__, "AvroSchema", "GenericRecordAvroTypeInfo", "AvroInputFormat", "AvroBulkWriters"
+)

@@ -1,0 +1,143 @@
+"""Avro with a schema registry: Confluent's wire format, which names the writer's schema in every message.
+
+0 | number of the schema, 4 bytes | record
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import Any
+
+import msgspec
+
+from headrace.common.serialization import SerializationSchema
+from headrace.common.types import Row
+from headrace.errors import FormatError, JobDefinitionError
+from headrace.formats._registry import RegistryAddress, SchemaRegistry
+from headrace.formats.avro import RecordReader, RecordWriter, Schema, parse_schema, record_schema, type_of
+from headrace.formats.base import FormatDeserializationSchema
+
+_MAGIC = 0
+_HEADER = struct.Struct(">bI")
+
+
+class ConfluentRegistryAvroRowDeserializationSchema(FormatDeserializationSchema):
+    """Reads Avro records whose schemas are in a registry, as rows of one schema.
+
+    Messages that were written with other schemas are resolved to it, as far as Avro's rules allow.
+
+    Args:
+        avro_schema_string: The schema of the rows, as JSON.
+        url: Where the registry is.
+        basic_auth_user_info: `user:password` for it; never shown.
+        ignore_parse_errors: Whether messages that cannot be read are left out.
+
+    Raises:
+        JobDefinitionError: The schema does not describe a record, or the URL is none.
+    """
+
+    def __init__(
+        self,
+        avro_schema_string: str,
+        url: str,
+        *,
+        basic_auth_user_info: str | None = None,
+        ignore_parse_errors: bool = False,
+    ) -> None:
+        self._schema = record_schema(None, avro_schema_string, type(self).__name__)
+        self._address = RegistryAddress(url, basic_auth_user_info)
+        super().__init__(type_of(self._schema), ignore_parse_errors=ignore_parse_errors)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._reader = RecordReader(self._schema)
+        self._registry = SchemaRegistry(self._address)
+        self._writer_schemas: dict[int, Schema] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        made_here = ("_reader", "_registry", "_writer_schemas")
+        return {name: value for name, value in vars(self).items() if name not in made_here}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._prepare()
+
+    def parse(self, message: bytes) -> Row:
+        """Return the row.
+
+        Raises:
+            FormatError: The message has another form, or is no record of its schema.
+            ConnectorError: The registry cannot be asked.
+        """
+        if len(message) < _HEADER.size or message[0] != _MAGIC:
+            raise FormatError(
+                "avro-confluent: expected a 0 and the number of a schema",
+                example=message,
+                hint="if no registry was used for writing, use AvroRowDeserializationSchema",
+            )
+        _, number = _HEADER.unpack_from(message)
+        schema = self._writer_schemas.get(number)
+        if schema is None:
+            schema = self._writer_schemas[number] = self._writer_schema(number)
+        stream = io.BytesIO(message)
+        stream.seek(_HEADER.size)
+        return self._reader.read(stream, schema, message)
+
+    def _writer_schema(self, number: int) -> Schema:
+        try:
+            return parse_schema(self._registry.schema(number))
+        except JobDefinitionError as error:
+            raise FormatError(f"avro-confluent: schema {number}: {error.message}") from None
+
+
+class ConfluentRegistryAvroRowSerializationSchema(SerializationSchema):
+    """Writes rows as Avro records whose schema is in a registry.
+
+    Args:
+        subject: What the schema is registered under; for the values of a topic, `topic-value`.
+        avro_schema_string: The schema, as JSON.
+        url: Where the registry is.
+        basic_auth_user_info: `user:password` for it; never shown.
+
+    Raises:
+        JobDefinitionError: The schema does not describe a record, or the URL is none.
+    """
+
+    def __init__(
+        self, subject: str, avro_schema_string: str, url: str, *, basic_auth_user_info: str | None = None
+    ) -> None:
+        self._subject = subject
+        # As the user wrote it: what fastavro makes of it is for fastavro.
+        self._schema_string = avro_schema_string
+        self._schema = record_schema(None, avro_schema_string, type(self).__name__)
+        self._address = RegistryAddress(url, basic_auth_user_info)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._writer = RecordWriter(self._schema)
+        self._registry = SchemaRegistry(self._address)
+        self._header: bytes | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        made_here = ("_writer", "_registry", "_header")
+        return {name: value for name, value in vars(self).items() if name not in made_here}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._prepare()
+
+    def serialize(self, element: Any) -> bytes:
+        """Return the message.
+
+        Raises:
+            FormatError: The row is not as the schema says.
+            ConnectorError: The registry cannot be asked, or refuses the schema.
+        """
+        if self._header is None:
+            text = msgspec.json.encode(msgspec.json.decode(self._schema_string)).decode()
+            self._header = _HEADER.pack(_MAGIC, self._registry.register(self._subject, text))
+        stream = io.BytesIO()
+        stream.write(self._header)
+        self._writer.write(stream, element)
+        return stream.getvalue()

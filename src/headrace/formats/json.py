@@ -1,0 +1,556 @@
+"""JSON: one object a message, read and written by the type of a row.
+
+Flink's rules: a field that is missing is None unless that is to fail; texts are taken for numbers and numbers for
+texts where the type says so; bytes are base64. A field without a declared type (PICKLED_BYTE_ARRAY) is taken as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from headrace.common.serialization import SerializationSchema
+from headrace.common.time import Instant
+from headrace.common.typeinfo import (
+    BasicType,
+    BasicTypeInfo,
+    ExternalTypeInfo,
+    MapTypeInfo,
+    PickledBytesTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+    _ElementTypeInfo,
+)
+from headrace.common.types import Row, make_row
+from headrace.errors import FormatError, JobDefinitionError
+from headrace.formats._json_schema import type_from_json_schema
+from headrace.formats._scalars import (
+    checked_int,
+    instant_text,
+    limits,
+    naive_utc,
+    read_decimal,
+    reader_of,
+    temporal_kind,
+)
+from headrace.formats.base import FormatDeserializationSchema, required, row_type, row_values
+
+#: Turns a value as the JSON parser gives it into one of the declared type; raises ValueError.
+Reader = Callable[[Any], Any]
+#: Turns a value of the declared type into what the JSON writer takes.
+Writer = Callable[[Any], Any]
+
+_BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+#: How timestamps are written: `2020-01-01T12:00:00Z`, `2020-01-01 12:00:00`, `2020-01-01T12:00:00`.
+TIMESTAMP_FORMATS = ("RFC-3339", "SQL", "ISO-8601")
+
+
+class JsonRowDeserializationSchema(FormatDeserializationSchema):
+    """Reads a JSON object as a row. Make one with `builder()`.
+
+    Example:
+        >>> schema = (
+        ...     JsonRowDeserializationSchema.builder()
+        ...     .type_info(Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()]))
+        ...     .build()
+        ... )
+        >>> schema.deserialize(b'{"name": "Alice", "age": 11}')
+        Row(name='Alice', age=11)
+    """
+
+    def __init__(
+        self,
+        type_info: TypeInformation,
+        *,
+        fail_on_missing_field: bool = False,
+        ignore_parse_errors: bool = False,
+    ) -> None:
+        super().__init__(type_info, ignore_parse_errors=ignore_parse_errors)
+        self._fails_on_missing = fail_on_missing_field
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._decode = decoder_for(self._type_info)
+        self._convert = reader_for(self._type_info, fail_on_missing=self._fails_on_missing)
+        self._convert_leniently = reader_for(self._type_info, is_lenient=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is compiled from the type does not pickle, and need not.
+        return {
+            name: value for name, value in vars(self).items() if not name.startswith(("_decode", "_convert"))
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._prepare()
+
+    @staticmethod
+    def builder() -> JsonRowDeserializationSchema.Builder:
+        """Begin without settings; the type is needed."""
+        return JsonRowDeserializationSchema.Builder()
+
+    def parse(self, message: bytes) -> Any:
+        """Return the row.
+
+        Raises:
+            FormatError: It is not JSON, or not of the type; the message names the field.
+        """
+        return self._convert_or_fail(load_json(self._decode, message), message)
+
+    def _convert_or_fail(self, node: Any, message: bytes) -> Any:
+        try:
+            return self._convert(node)
+        except ValueError as error:
+            raise FormatError(f"JSON: {error}", example=message) from None
+
+    def parse_leniently(self, message: bytes) -> Any:
+        """Return the row with None for the fields that are wrong; None if it is no JSON object."""
+        try:
+            return self._convert_leniently(self._decode(message))
+        except (msgspec.DecodeError, ValueError):
+            return None
+
+    class Builder:
+        """Collects the settings."""
+
+        def __init__(self) -> None:
+            self._type_info: TypeInformation | None = None
+            self._fail_on_missing_field = False
+            self._ignore_parse_errors = False
+
+        def type_info(self, type_info: RowTypeInfo) -> JsonRowDeserializationSchema.Builder:
+            """Set the type of the rows."""
+            self._type_info = row_type(type_info, "JsonRowDeserializationSchema")
+            return self
+
+        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
+            """Take the type from a JSON schema."""
+            if json_schema is None:
+                raise TypeError("The json_schema must not be None.")
+            self._type_info = type_from_json_schema(json_schema)
+            return self
+
+        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
+            """Refuse objects that lack a field; by default it is None."""
+            self._fail_on_missing_field = True
+            return self
+
+        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
+            """Take None for fields that are wrong, and leave out what is no JSON at all."""
+            self._ignore_parse_errors = True
+            return self
+
+        def build(self) -> JsonRowDeserializationSchema:
+            """Make the format.
+
+            Raises:
+                JobDefinitionError: There is no type; or missing fields are to fail and errors to be ignored.
+            """
+            if self._fail_on_missing_field and self._ignore_parse_errors:
+                raise JobDefinitionError(
+                    "JSON format doesn't support failOnMissingField and ignoreParseErrors are both enabled.",
+                    hint="choose one of fail_on_missing_field() and ignore_parse_errors()",
+                )
+            return JsonRowDeserializationSchema(
+                required(self._type_info, "JsonRowDeserializationSchema: the type", "type_info(...)"),
+                fail_on_missing_field=self._fail_on_missing_field,
+                ignore_parse_errors=self._ignore_parse_errors,
+            )
+
+
+class JsonRowSerializationSchema(SerializationSchema):
+    """Writes a row as a JSON object. Make one with `builder()`.
+
+    Args:
+        type_info: The type of the rows.
+        timestamp_format: `RFC-3339` as Flink's DataStream format writes them, or `SQL` or `ISO-8601` as its tables do.
+
+    Example:
+        >>> row_type = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+        >>> JsonRowSerializationSchema.builder().with_type_info(row_type).build().serialize(Row("Alice", 11))
+        b'{"name":"Alice","age":11}'
+    """
+
+    def __init__(self, type_info: TypeInformation, *, timestamp_format: str = TIMESTAMP_FORMATS[0]) -> None:
+        if timestamp_format not in TIMESTAMP_FORMATS:
+            raise JobDefinitionError(
+                f"JSON: expected a timestamp format of {', '.join(TIMESTAMP_FORMATS)}; got {timestamp_format!r}"
+            )
+        self._type_info = type_info
+        self._timestamp_format = timestamp_format
+        self._convert = writer_for(type_info, timestamp_format)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_serializer, (self._type_info, self._timestamp_format)
+
+    @staticmethod
+    def builder() -> JsonRowSerializationSchema.Builder:
+        """Begin without settings; the type is needed."""
+        return JsonRowSerializationSchema.Builder()
+
+    def serialize(self, element: Any) -> bytes:
+        """Return the row as JSON.
+
+        Raises:
+            FormatError: The row is not of the type.
+        """
+        return dump_json(self._convert, element)
+
+    class Builder:
+        """Collects the settings."""
+
+        def __init__(self) -> None:
+            self._type_info: RowTypeInfo | None = None
+
+        def with_type_info(self, type_info: RowTypeInfo) -> JsonRowSerializationSchema.Builder:
+            """Set the type of the rows."""
+            self._type_info = row_type(type_info, "JsonRowSerializationSchema")
+            return self
+
+        def build(self) -> JsonRowSerializationSchema:
+            """Make the format.
+
+            Raises:
+                JobDefinitionError: There is no type.
+            """
+            return JsonRowSerializationSchema(
+                required(self._type_info, "JsonRowSerializationSchema: the type", "with_type_info(...)")
+            )
+
+
+def _make_serializer(type_info: TypeInformation, timestamp_format: str) -> JsonRowSerializationSchema:
+    return JsonRowSerializationSchema(type_info, timestamp_format=timestamp_format)
+
+
+# --- bytes <-> nodes ------------------------------------------------------------------------------
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def decoder_for(type_info: TypeInformation) -> Callable[[bytes], Any]:
+    """Return a JSON parser. Only where decimals are declared are numbers read as such, which is slower."""
+    has_decimals = "BIG_DEC" in repr(type_info)
+    return msgspec.json.Decoder(float_hook=Decimal).decode if has_decimals else msgspec.json.Decoder().decode
+
+
+def load_json(decode: Callable[[bytes], Any], message: bytes) -> Any:
+    """Parse a message.
+
+    Raises:
+        FormatError: It is not JSON.
+    """
+    try:
+        return decode(message)
+    except msgspec.DecodeError as error:
+        raise FormatError(f"expected JSON: {error}", example=message) from None
+
+
+def dump_json(convert: Writer, element: Any) -> bytes:
+    """Write a record.
+
+    Raises:
+        FormatError: It is not of the type.
+    """
+    try:
+        return _encode(convert(element))
+    except (TypeError, ValueError, AttributeError, msgspec.EncodeError) as error:
+        raise FormatError(f"JSON: {error}", example=element) from error
+
+
+# --- nodes -> values ------------------------------------------------------------------------------
+
+
+def reader_for(
+    type_info: TypeInformation, *, fail_on_missing: bool = False, is_lenient: bool = False
+) -> Reader:
+    """Compile what turns a parsed message into a value of the type.
+
+    Args:
+        type_info: The type.
+        fail_on_missing: Whether a field that is missing is an error.
+        is_lenient: Whether what is wrong within a message becomes None.
+
+    Raises:
+        JobDefinitionError: The type cannot be read from JSON.
+    """
+    compiler = _ReaderCompiler(fail_on_missing, is_lenient)
+    # The message as a whole is never None: then it is left out.
+    return compiler.strict_reader(type_info)
+
+
+class _ReaderCompiler:
+    def __init__(self, fail_on_missing: bool, is_lenient: bool) -> None:
+        self._fails_on_missing = fail_on_missing
+        self._is_lenient = is_lenient
+
+    def strict_reader(self, type_info: TypeInformation) -> Reader:
+        """Return a reader for what is there, that is not null."""
+        if isinstance(type_info, ExternalTypeInfo):
+            (type_info,) = type_info._parts()  # type: ignore[assignment]  # the type inside
+        if isinstance(type_info, PickledBytesTypeInfo):
+            return lambda node: node
+        if isinstance(type_info, RowTypeInfo):
+            return self._row(type_info)
+        if isinstance(type_info, TupleTypeInfo):
+            return self._tuple(type_info)
+        if isinstance(type_info, MapTypeInfo):
+            return self._map(type_info)
+        if type_info == _BYTES:
+            return _read_bytes
+        if isinstance(type_info, _ElementTypeInfo):
+            return self._list(type_info)
+        return _scalar_reader(type_info)
+
+    def _reader(self, type_info: TypeInformation) -> Reader:
+        strict = self.strict_reader(type_info)
+        if not self._is_lenient:
+            return lambda node: None if node is None else strict(node)
+
+        def read(node: Any) -> Any:
+            try:
+                return None if node is None else strict(node)
+            except ValueError:
+                return None
+
+        return read
+
+    def _row(self, type_info: RowTypeInfo) -> Reader:
+        names = tuple(type_info.get_field_names())
+        readers = [self._reader(each) for each in type_info.get_field_types()]
+        fields = list(zip(names, readers, strict=True))
+        fails_on_missing = self._fails_on_missing
+
+        def read(node: Any) -> Row:
+            if type(node) is not dict:
+                raise ValueError(f"expected an object; got {_kind_of(node)}")
+            if fails_on_missing and not node.keys() >= set(names):
+                missing = [name for name in names if name not in node]
+                raise ValueError(f"could not find field {', '.join(missing)}")
+            get = node.get
+            try:
+                return make_row(names, [reader(get(name)) for name, reader in fields], 0)
+            except ValueError:
+                _blame_field(fields, node)
+                raise
+
+        return read
+
+    def _tuple(self, type_info: TupleTypeInfo) -> Reader:
+        readers = [self._reader(each) for each in type_info.get_field_types()]
+
+        def read(node: Any) -> tuple[Any, ...]:
+            if type(node) is not list or len(node) != len(readers):
+                raise ValueError(f"expected an array of {len(readers)}; got {_kind_of(node)}")
+            return tuple(reader(each) for reader, each in zip(readers, node, strict=True))
+
+        return read
+
+    def _list(self, type_info: _ElementTypeInfo) -> Reader:
+        # Elements of primitive arrays cannot be None, whatever is tolerated elsewhere.
+        is_primitive = isinstance(type_info, PrimitiveArrayTypeInfo)
+        element = type_info.element_type
+        reader = self.strict_reader(element) if is_primitive else self._reader(element)
+
+        def read(node: Any) -> list[Any]:
+            if type(node) is not list:
+                raise ValueError(f"expected an array; got {_kind_of(node)}")
+            return [reader(each) for each in node]
+
+        return read
+
+    def _map(self, type_info: MapTypeInfo) -> Reader:
+        read_key = reader_of(type_info.key_type)
+        if read_key is None:
+            raise JobDefinitionError(f"JSON: keys of a map must be texts; got {type_info!r}")
+        read_value = self._reader(type_info.value_type)
+
+        def read(node: Any) -> dict[Any, Any]:
+            if type(node) is not dict:
+                raise ValueError(f"expected an object; got {_kind_of(node)}")
+            return {read_key(key): read_value(value) for key, value in node.items()}
+
+        return read
+
+
+def _blame_field(fields: list[tuple[str, Reader]], node: dict[str, Any]) -> None:
+    """Find the field that is wrong, once it is known that one is: the quick way does not keep track."""
+    for name, reader in fields:
+        try:
+            reader(node.get(name))
+        except ValueError as error:
+            raise ValueError(f"field {name!r}: {error}") from None
+
+
+def _read_bytes(node: Any) -> bytes:
+    if type(node) is not str:
+        raise ValueError(f"expected base64; got {_kind_of(node)}")
+    try:
+        return base64.b64decode(node, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"expected base64: {error}") from None
+
+
+def _scalar_reader(type_info: TypeInformation) -> Reader:
+    from_text = reader_of(type_info)
+    if from_text is None:
+        raise JobDefinitionError(f"JSON: there is no reading of {type_info!r}")
+    if not isinstance(type_info, BasicTypeInfo):
+        return _from_text_only(from_text)
+    basic = type_info.basic_type
+    if basic in (BasicType.STRING, BasicType.CHAR):
+        return _read_text
+    if basic is BasicType.BOOLEAN:
+        return lambda node: node if type(node) is bool else from_text(_text_of(node))
+    if basic in (BasicType.FLOAT, BasicType.DOUBLE):
+        return lambda node: node if type(node) is float else float(_number(node, float))
+    if basic is BasicType.BIG_DEC:
+        return lambda node: node if type(node) is Decimal else read_decimal(_text_of(node))
+    if basic is BasicType.INSTANT:
+        return _from_text_only(from_text)
+    bounds = limits(basic)
+    least, greatest = bounds or (0, -1)  # without bounds every number goes the long way
+
+    def read_int(node: Any) -> int:
+        if type(node) is int and least <= node <= greatest:
+            return node
+        return checked_int(int(_number(node, int)), basic)
+
+    return read_int
+
+
+def _from_text_only(from_text: Callable[[str], Any]) -> Reader:
+    def read(node: Any) -> Any:
+        if type(node) is not str:
+            raise ValueError(f"expected a text; got {_kind_of(node)}")
+        return from_text(node)
+
+    return read
+
+
+def _read_text(node: Any) -> str:
+    return node if type(node) is str else _text_of(node)
+
+
+def _text_of(node: Any) -> str:
+    """Return a value as a text: as JSON, but for texts."""
+    return node if type(node) is str else _encode(node).decode()
+
+
+def _number(node: Any, parse: Callable[[str], Any]) -> Any:
+    if isinstance(node, int | float | Decimal) and type(node) is not bool:
+        return node
+    if type(node) is str:
+        return parse(node.strip())
+    raise ValueError(f"expected a number; got {_kind_of(node)}")
+
+
+_KINDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth value", type(None): "null"}
+
+
+def _kind_of(node: Any) -> str:
+    return _KINDS.get(type(node), "a number")
+
+
+# --- values -> nodes ------------------------------------------------------------------------------
+
+
+def writer_for(type_info: TypeInformation, timestamp_format: str = TIMESTAMP_FORMATS[0]) -> Writer:
+    """Compile what turns a value of the type into what the JSON writer takes.
+
+    Raises:
+        JobDefinitionError: The type cannot be written as JSON.
+    """
+    strict = _strict_writer(type_info, timestamp_format)
+    return lambda value: None if value is None else strict(value)
+
+
+def _strict_writer(type_info: TypeInformation, timestamp_format: str) -> Writer:
+    if isinstance(type_info, ExternalTypeInfo):
+        (type_info,) = type_info._parts()  # type: ignore[assignment]  # the type inside
+    if isinstance(type_info, PickledBytesTypeInfo):
+        return _plain
+    if isinstance(type_info, RowTypeInfo):
+        return _row_writer(type_info, timestamp_format)
+    if isinstance(type_info, TupleTypeInfo):
+        writers = [writer_for(each, timestamp_format) for each in type_info.get_field_types()]
+        return lambda value: [write(each) for write, each in zip(writers, value, strict=True)]
+    if isinstance(type_info, MapTypeInfo):
+        write_value = writer_for(type_info.value_type, timestamp_format)
+        return lambda value: {_text_of(_plain(key)): write_value(each) for key, each in value.items()}
+    if type_info == _BYTES:
+        return lambda value: base64.b64encode(value).decode()
+    if isinstance(type_info, _ElementTypeInfo):
+        write = writer_for(type_info.element_type, timestamp_format)
+        return lambda value: [write(each) for each in value]
+    kind = temporal_kind(type_info)
+    if kind is not None:
+        return _temporal_writer(kind, timestamp_format)
+    if isinstance(type_info, BasicTypeInfo):
+        return instant_text if type_info.basic_type is BasicType.INSTANT else _own_kind(type_info.basic_type)
+    raise JobDefinitionError(f"JSON: there is no writing of {type_info!r}")
+
+
+def _row_writer(type_info: RowTypeInfo, timestamp_format: str) -> Writer:
+    names = type_info.get_field_names()
+    writers = [writer_for(each, timestamp_format) for each in type_info.get_field_types()]
+
+    def write(value: Any) -> dict[str, Any]:
+        values = row_values(value, names, "JSON")
+        return {name: write(each) for name, write, each in zip(names, writers, values, strict=True)}
+
+    return write
+
+
+def _temporal_writer(kind: str, timestamp_format: str) -> Writer:
+    end = "Z" if timestamp_format == "RFC-3339" else ""
+    if kind == "date":
+        return lambda value: value.isoformat()
+    if kind == "time":
+        return lambda value: f"{value.isoformat()}{end}"
+    sep = " " if timestamp_format == "SQL" else "T"
+    return lambda value: f"{naive_utc(value).isoformat(sep=sep)}{end}"
+
+
+_PYTHON_TYPES: dict[BasicType, tuple[type, ...]] = {
+    BasicType.STRING: (str,),
+    BasicType.CHAR: (str,),
+    BasicType.BOOLEAN: (bool,),
+    BasicType.FLOAT: (float, int),
+    BasicType.DOUBLE: (float, int),
+    BasicType.BIG_DEC: (Decimal, int),
+}
+
+
+def _own_kind(basic: BasicType) -> Writer:
+    kinds = _PYTHON_TYPES.get(basic, (int,))
+
+    def write(value: Any) -> Any:
+        if not isinstance(value, kinds) or (type(value) is bool and bool not in kinds):
+            raise ValueError(f"expected {basic.name}; got {value!r}")
+        return value
+
+    return write
+
+
+def _plain(value: Any) -> Any:
+    """Turn a value of no declared type into what the JSON writer takes."""
+    if isinstance(value, Row):
+        return value.as_dict(recursive=True)
+    if isinstance(value, Instant):
+        return instant_text(value)
+    if isinstance(value, datetime.datetime):
+        return naive_utc(value).isoformat()
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value

@@ -21,6 +21,7 @@
     │    │    └─ StateTypeError         a value is not of the type its state declares
     │    │         └─ StateMigrationError   state was written under another declaration
     │    ├─ TaskLostError               a worker went away with its task
+    │    ├─ NoResourceAvailableError    the slots a job needs are not there
     │    ├─ LeadershipError             another process leads the job
     │    └─ JobCancelledError           somebody cancelled the job
     ├─ JobSubmissionError               a job cannot be taken in: its id is taken, or nobody takes jobs here
@@ -58,6 +59,7 @@ __all__ = [
     "JobSubmissionError",
     "KeyTypeError",
     "LeadershipError",
+    "NoResourceAvailableError",
     "SqlError",
     "SqlParseError",
     "SqlValidationError",
@@ -483,6 +485,12 @@ class StateMigrationError(StateTypeError):
 
 class TaskLostError(JobExecutionError):
     """A worker, executor or host went away. The epoch runs again; look at the cluster if it repeats."""
+
+    domain = "external"
+
+
+class NoResourceAvailableError(JobExecutionError):
+    """The slots a job needs did not come in time. Give it more executors, or a lower parallelism."""
 
     domain = "external"
 

@@ -33,6 +33,8 @@ PER_EPOCH = 3
 
 OPTIONS = {
     "headrace.spark.master": "local-cluster[2,1,1024]",
+    # Jobs have four subtasks: two take turns on each executor.
+    "taskmanager.numberOfTaskSlots": "2",
     "headrace.epoch.max-records": str(PER_EPOCH),
     "headrace.epoch.target-duration": "1 h",
     "headrace.state.compaction.max-changes": "4",

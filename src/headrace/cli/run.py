@@ -235,7 +235,7 @@ class _Run:
             from headrace.rest.assembly import ControlPlane
             from headrace.rest.spark_cluster import SparkCluster
 
-            self._plane = ControlPlane(self._configuration, SparkCluster())
+            self._plane = ControlPlane(self._configuration, SparkCluster(self._configuration))
             self._plane.start()
 
     def _close_plane(self) -> None:

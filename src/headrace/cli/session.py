@@ -60,7 +60,7 @@ def _serve(configuration: Configuration) -> int:
     executor = SparkExecutor(leadership)
     plane = ControlPlane(
         configuration,
-        SparkCluster(),
+        SparkCluster(configuration),
         start=executor.submit,
         unpack=unpack_graph,
         recovery=None if leadership is None else _recovery(leadership),

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.errors import StateDescriptorError
+from headrace.common.accumulators import (
+    Accumulator,
+    DoubleCounter,
+    Histogram,
+    IntCounter,
+    LongCounter,
+    TaskAccumulators,
+)
+from headrace.errors import JobDefinitionError, StateDescriptorError
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.state.descriptors import (
     AggregatingStateDescriptor,
@@ -46,6 +54,8 @@ class OperatorContext:
 
     place: TaskPlace
     metrics: InMemoryMetricGroup
+    #: Those of the whole task.
+    accumulators: TaskAccumulators = field(default_factory=TaskAccumulators)
     operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)
     #: None for operators on streams without a key.
     keyed_state: KeyedStateBackend | None = None
@@ -115,6 +125,44 @@ class RuntimeContext(KeyedStateStore):
     def get_metrics_group(self) -> InMemoryMetricGroup:
         """Return the group in which a function may register its own metrics."""
         return self._context.metrics
+
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Register an accumulator, as in Flink; call it in ``open``.
+
+        Raises:
+            JobDefinitionError: If the task has one of this name.
+        """
+        self._context.accumulators.add(name, accumulator)
+
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
+        """Return an accumulator that was registered.
+
+        Raises:
+            JobDefinitionError: If the task has none of this name.
+        """
+        found = self._context.accumulators.get(name)
+        if found is None:
+            raise JobDefinitionError(
+                f"operator '{self._context.place.operator_name}': there is no accumulator {name!r}",
+                hint="register it with add_accumulator() in open()",
+            )
+        return found
+
+    def get_int_counter(self, name: str) -> IntCounter:
+        """Return the accumulator of this name, a new one if there is none."""
+        return self._context.accumulators.get_or_add(name, IntCounter)
+
+    def get_long_counter(self, name: str) -> LongCounter:
+        """Return the accumulator of this name, a new one if there is none."""
+        return self._context.accumulators.get_or_add(name, LongCounter)
+
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        """Return the accumulator of this name, a new one if there is none."""
+        return self._context.accumulators.get_or_add(name, DoubleCounter)
+
+    def get_histogram(self, name: str) -> Histogram:
+        """Return the accumulator of this name, a new one if there is none."""
+        return self._context.accumulators.get_or_add(name, Histogram)
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """Return the value state under this descriptor, scoped to the current key."""

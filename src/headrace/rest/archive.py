@@ -18,6 +18,8 @@ from headrace.runtime.job_history import OVERVIEW, EndedJob
 
 #: An archive has the values of all metrics; the names alone are made from it.
 _METRICS = "/metrics"
+#: It has the values of accumulators, too, whoever may ask for them.
+_JOB_ACCUMULATORS = "/jobs/{jobid}/accumulators"
 
 
 def render_archive(endpoints: Sequence[Endpoint], job: LiveJob, context: RestContext) -> Mapping[str, str]:
@@ -39,6 +41,8 @@ def render_archive(endpoints: Sequence[Endpoint], job: LiveJob, context: RestCon
 
 def _request(endpoint: Endpoint, path: str, params: dict[str, str], context: RestContext) -> Request:
     request = Request("GET", path, params)
+    if endpoint.path.endswith(_JOB_ACCUMULATORS):
+        return Request("GET", path, params, {"includeSerializedValue": "true"})
     if endpoint.path.endswith(_METRICS):
         names = [metric.id for metric in endpoint.handler(context, request)]
         return Request("GET", path, params, {"get": ",".join(names)})

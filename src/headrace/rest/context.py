@@ -34,6 +34,10 @@ class Executor:
     active_tasks: int = 0
     #: Milliseconds of garbage collection so far.
     gc_ms: int = 0
+    #: Whether jobs may take more slots than it has.
+    is_elastic: bool = False
+    #: As many as it has slots, if None.
+    cores: int | None = None
 
 
 class Cluster(Protocol):

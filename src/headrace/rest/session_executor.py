@@ -17,6 +17,7 @@ from headrace.config.options import execution
 from headrace.errors import ClusterError, JobCancelledError, JobExecutionError
 from headrace.graph.job_graph import JobGraph
 from headrace.rest.client import RestClient
+from headrace.rest.resources.accumulators import unpacked_accumulators
 from headrace.rest.resources.programs import JOB_TYPE
 from headrace.runtime.job_store import StoredJob
 from headrace.spark.user_code import pack_graph
@@ -56,6 +57,7 @@ def _for_session(configuration: Configuration) -> dict[str, str]:
         "execution.target",
         "high-availability.",
         "headrace.spark.",
+        "taskmanager.",
     )
     return {key: value for key, value in configuration.to_dict().items() if not key.startswith(own)}
 
@@ -116,8 +118,9 @@ class RemoteJob:
         return done
 
     def accumulators(self) -> dict[str, Any]:
-        """Return nothing: Python functions cannot register accumulators."""
-        return {}
+        """Ask for the values of accumulators so far."""
+        answer = self._client.get(f"{self._path}/accumulators", includeSerializedValue="true")
+        return unpacked_accumulators(answer["serialized-user-task-accumulators"])
 
     def result_future(self) -> Future[JobExecutionResult]:
         """Return the result to come."""
@@ -142,7 +145,8 @@ class RemoteJob:
         status = result["application-status"]
         name = self.graph.name
         if status == "SUCCEEDED":
-            self._result.set_result(JobExecutionResult(self.job_id, result["net-runtime"]))
+            accumulators = unpacked_accumulators(result["accumulator-results"])
+            self._result.set_result(JobExecutionResult(self.job_id, result["net-runtime"], accumulators))
         elif status == "CANCELED":
             self._result.set_exception(JobCancelledError(f"job '{name}' was cancelled", job=name))
         else:

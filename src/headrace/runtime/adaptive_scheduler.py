@@ -28,16 +28,24 @@ class AdaptiveSettings:
     stabilization_ms: int = 60_000
     #: From one change to the next.
     cooldown_ms: int = 30_000
+    #: How long slots must stay as they are before a job starts with fewer than it asks for.
+    submission_stabilization_ms: int = 10_000
+    #: How long a job waits for the least it can start with.
+    submission_timeout_ms: int = 300_000
 
     @classmethod
     def from_configuration(cls, configuration: Configuration) -> AdaptiveSettings | None:
         """Return the settings; None if jobs have the parallelism they ask for."""
-        if configuration.get(options.SCHEDULER) != "Adaptive":
+        get = configuration.get
+        if get(options.SCHEDULER) != "Adaptive":
             return None
+        millisecond = timedelta(milliseconds=1)
         return cls(
-            configuration.get(options.MODE) == "reactive",
-            configuration.get(options.STABILIZATION_TIMEOUT) // timedelta(milliseconds=1),
-            configuration.get(options.COOLDOWN) // timedelta(milliseconds=1),
+            is_reactive=get(options.MODE) == "reactive",
+            stabilization_ms=get(options.STABILIZATION_TIMEOUT) // millisecond,
+            cooldown_ms=get(options.COOLDOWN) // millisecond,
+            submission_stabilization_ms=get(options.SUBMISSION_STABILIZATION_TIMEOUT) // millisecond,
+            submission_timeout_ms=get(options.SUBMISSION_TIMEOUT) // millisecond,
         )
 
 
@@ -53,6 +61,8 @@ class AdaptiveScheduler:
         self._settings = settings
         self._most = {vertex.vertex_id: self._most_of(vertex, job) for vertex in job.vertices}
         self._groups = max(1, len(job.slots_by_group()))
+        #: With so many slots there is nothing to wait for.
+        self._enough = self._groups * max(self._most.values(), default=1)
         self._slots: int | None = None
         self._slots_since_ms = 0
         self._looked_ms: int | None = None
@@ -65,9 +75,24 @@ class AdaptiveScheduler:
         self._looked_ms = now_ms
         return True
 
-    def at_start(self, slots: int, now_ms: int) -> dict[str, int]:
-        """Return the parallelism a job starts with, by vertex id."""
-        self._slots, self._slots_since_ms = slots, now_ms
+    def at_first(self, slots: int) -> dict[str, int]:
+        """Return a parallelism to plan with before the job may start, by vertex id."""
+        return self._fitting(slots)
+
+    def at_start(self, slots: int, now_ms: int, *, may_grow: bool = False) -> dict[str, int] | None:
+        """Return the parallelism to start with, by vertex id; None to wait for more slots.
+
+        Args:
+            slots: How many there are.
+            now_ms: The time.
+            may_grow: Whether more may come.
+        """
+        self._see(slots, now_ms)
+        if slots < self._groups:
+            return None
+        is_settled = now_ms - self._slots_since_ms >= self._settings.submission_stabilization_ms
+        if may_grow and slots < self._enough and not is_settled:
+            return None
         return self._fitting(slots)
 
     def decide(self, slots: int, present: Mapping[str, int], now_ms: int) -> dict[str, int] | None:
@@ -78,8 +103,7 @@ class AdaptiveScheduler:
             present: The parallelism the job has, by vertex id.
             now_ms: The time.
         """
-        if slots != self._slots:
-            self._slots, self._slots_since_ms = slots, now_ms
+        self._see(slots, now_ms)
         wanted = self._fitting(slots)
         if slots == 0 or wanted == dict(present):
             return None
@@ -89,6 +113,10 @@ class AdaptiveScheduler:
             return None
         self._rescaled_ms = now_ms
         return wanted
+
+    def _see(self, slots: int, now_ms: int) -> None:
+        if slots != self._slots:
+            self._slots, self._slots_since_ms = slots, now_ms
 
     def _fitting(self, slots: int) -> dict[str, int]:
         # Slot sharing groups do not share slots with each other.

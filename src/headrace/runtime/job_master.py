@@ -39,19 +39,22 @@ from headrace.errors import (
 from headrace.graph.execution_graph import ExecutionState, build_execution_graph
 from headrace.graph.job_graph import JobGraph, OperatorNode
 from headrace.graph.rescaling import with_parallelism
-from headrace.runtime.adaptive_scheduler import AdaptiveScheduler, AdaptiveSettings
+from headrace.runtime.adaptive_scheduler import AdaptiveSettings
 from headrace.runtime.back_pressure import TimeShares, time_shares, work_time
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
 from headrace.runtime.checkpointing import Checkpointing
 from headrace.runtime.failure_history import FailureHistory
 from headrace.runtime.flame_graphs import FlameGraphs, FlameGraphSettings
+from headrace.runtime.job_accumulators import JobAccumulators
 from headrace.runtime.job_run import EpochRunner, EpochSummary, JobRun, RunSettings
 from headrace.runtime.messages import SubtaskId
 from headrace.runtime.pacing import EpochPacer, PacingSettings
 from headrace.runtime.restart import NoRestart, RestartStrategy
 from headrace.runtime.restore import RestoreReport, StartingPoint, starting_point
+from headrace.runtime.scheduler import Scheduler, parallelism_of
 from headrace.runtime.sink_coordinator import SinkCoordinator
+from headrace.runtime.slots import SlotPool, endless_slots
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +63,8 @@ _MOST_PATIENCE = 5
 _LEAST_DELAY_S = 0.001
 #: How long to wait between looks at a snapshot that is being written, s.
 _WRITING_POLL_S = 0.01
+#: How long to wait between looks at the slots there are, s.
+_SLOTS_POLL_S = 0.1
 #: What a restart cannot mend.
 _FATAL = (
     ConfigurationError,
@@ -89,6 +94,8 @@ class JobMasterSettings:
     restart: RestartStrategy = field(default_factory=NoRestart)
     #: Set if the parallelism follows the slots.
     adaptive: AdaptiveSettings | None = None
+    #: How long a job waits for slots.
+    slot_timeout_ms: int = 300_000
     #: Failures that are remembered.
     failure_history_size: int = 16
     flame_graphs: FlameGraphSettings = field(default_factory=FlameGraphSettings)
@@ -132,7 +139,7 @@ class JobMaster:
         ensure_leader: Raises if another master has taken the job over.
         leader: The fencing token of this master: higher than that of all before it; 0 without high availability.
         timer: Measures how long things take, in seconds.
-        slots: Says how many subtasks can run side by side; asked only for adaptive jobs.
+        slots: The slots the job may take; as many as it needs if None.
     """
 
     def __init__(
@@ -146,13 +153,11 @@ class JobMaster:
         ensure_leader: Callable[[], None] = lambda: None,
         leader: int = 0,
         timer: Callable[[], float] = time.perf_counter,
-        slots: Callable[[], int] = lambda: 1,
+        slots: SlotPool | None = None,
     ) -> None:
-        self._slots = slots
-        self._adaptive: AdaptiveScheduler | None = None
-        if settings.adaptive is not None:
-            self._adaptive = AdaptiveScheduler(settings.adaptive, job)
-            job = with_parallelism(job, self._adaptive.at_start(slots(), now_ms()))
+        pool = slots or endless_slots(job.job_id)
+        self._scheduler = Scheduler(pool, settings.adaptive, settings.slot_timeout_ms, job)
+        job = self._scheduler.planned(job)
         self.job = job
         self.progress = JobProgress()
         #: What of a savepoint found its operator; None for a job that started empty.
@@ -202,9 +207,19 @@ class JobMaster:
         return self._settings
 
     @property
+    def slots_held(self) -> int:
+        """How many slots the job has; none while it waits for them, and after its end."""
+        return self._scheduler.slots_held
+
+    @property
     def checkpoints(self) -> Checkpointing:
         """The job's checkpoints."""
         return self._checkpointing
+
+    @property
+    def accumulators(self) -> JobAccumulators:
+        """What the accumulators of user functions have come to."""
+        return self._run.accumulators
 
     @property
     def restored_from(self) -> str | None:
@@ -246,6 +261,8 @@ class JobMaster:
         """Run until the job is over, and return True; or until it has failed and is to start again."""
         try:
             self._enter(JobStatus.RUNNING)
+            self._schedule()
+            self._take_slots()
             self._deploy()
             self._checkpointing.running(self._run)
             self._run_epochs()
@@ -428,25 +445,41 @@ class JobMaster:
         with self._status_lock:
             request, self._rescaling = self._rescaling, None
         if request is not None and request.future.set_running_or_notify_cancel():
-            try:
-                self._rescale(request.parallelism)
-            except BaseException as error:
-                request.refuse(error)
-                raise
-            request.future.set_result(None)
-        if self._adaptive is not None and request is None:
-            self._follow_slots(self._adaptive)
-
-    def _follow_slots(self, scheduler: AdaptiveScheduler) -> None:
-        if not scheduler.is_time_to_look(self._now_ms()):
-            return
-        present = {vertex.vertex_id: vertex.parallelism for vertex in self.job.vertices}
-        wanted = scheduler.decide(self._slots(), present, self._now_ms())
-        if wanted is not None:
-            _log.info(
-                "job '%s' follows the slots there are: parallelism %s", self.job.name, max(wanted.values())
-            )
+            self._follow_rescaling(request)
+        elif (wanted := self._scheduler.follow(self.job, self._now_ms())) is not None:
+            widest = max(wanted.values())
+            _log.info("job '%s' follows the slots there are: parallelism %s", self.job.name, widest)
             self._rescale(wanted)
+
+    def _follow_rescaling(self, request: _Rescaling) -> None:
+        wanted = with_parallelism(self.job, request.parallelism)
+        if not self._scheduler.take(wanted):
+            request.refuse(self._scheduler.refusal(wanted, 0))  # the job goes on as it is
+            return
+        try:
+            self._rescale(request.parallelism)
+        except BaseException as error:
+            request.refuse(error)
+            raise
+        request.future.set_result(None)
+
+    def _take_slots(self) -> None:
+        """Wait until the job has its slots; the parallelism of an adaptive one follows them.
+
+        Raises:
+            NoResourceAvailableError: If they do not come in time.
+        """
+        since_ms = self._now_ms()
+        while (wanted := self._scheduler.start(self.job, self._now_ms())) is None:
+            waited_ms = self._now_ms() - since_ms
+            if waited_ms >= self._scheduler.timeout_ms:
+                raise self._scheduler.refusal(self.job, waited_ms)
+            self._wake.wait(_SLOTS_POLL_S)
+            self._wake.clear()
+            self._check_not_cancelled()
+            self._ensure_leader()
+        if wanted != parallelism_of(self.job):
+            self._reshape(wanted)
 
     # -- runs --------------------------------------------------------------------------------------------------
 
@@ -535,6 +568,13 @@ class JobMaster:
 
     def _rescale(self, parallelism: Mapping[str, int]) -> None:
         """Go on with another parallelism, from where the last run stands."""
+        self.progress.rescales += 1
+        self._reshape(parallelism)
+        self._deploy()
+        self._checkpointing.delete_orphans(self._run)
+
+    def _reshape(self, parallelism: Mapping[str, int]) -> None:
+        """Begin a run with another parallelism, where the last one stands."""
         job = with_parallelism(self.job, parallelism)
         here = self._run.snapshot(
             self._sinks, kind="checkpoint", checkpoint_id=0, timestamp_ms=self._now_ms()
@@ -545,7 +585,6 @@ class JobMaster:
         execution.set_job_status(JobStatus.RUNNING, self._now_ms())
         # For the job this is no new start.
         execution.status_timestamps = dict(self.execution.status_timestamps)
-        self.progress.rescales += 1
         self._run.close()
         # If the run cannot be made, the job starts again from a checkpoint, in its new shape.
         with self._status_lock:
@@ -553,8 +592,6 @@ class JobMaster:
             self.job = job
             self.execution = execution
         self._run = self._make_run(lineage, start)
-        self._deploy()
-        self._checkpointing.delete_orphans(self._run)
 
     # -- watching ----------------------------------------------------------------------------------------------
 
@@ -596,13 +633,17 @@ class JobMaster:
 
     # -- the states of subtasks --------------------------------------------------------------------------------
 
+    def _schedule(self) -> None:
+        """All subtasks wait for slots."""
+        for vertex_id, vertex in self.execution.subtasks():
+            if vertex.current.state is ExecutionState.CREATED:
+                self.execution.transition(
+                    vertex_id, vertex.subtask_index, ExecutionState.SCHEDULED, self._now_ms()
+                )
+
     def _deploy(self) -> None:
-        for state in (
-            ExecutionState.SCHEDULED,
-            ExecutionState.DEPLOYING,
-            ExecutionState.INITIALIZING,
-            ExecutionState.RUNNING,
-        ):
+        self._schedule()
+        for state in (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING):
             for vertex_id, vertex in self.execution.subtasks():
                 self.execution.transition(vertex_id, vertex.subtask_index, state, self._now_ms())
         for subtask in self._run.ended:
@@ -632,6 +673,7 @@ class JobMaster:
             request, self._rescaling = self._rescaling, None
         if request is not None:
             request.refuse(JobExecutionError(f"job '{self.job.name}' has ended"))
+        self._scheduler.free()
         self._checkpointing.close(status, taken_over=not self._is_ours())
         self.remove_files()
 

@@ -30,6 +30,7 @@ from headrace.runtime.checkpoint.metadata import (
     SourceSnapshot,
 )
 from headrace.runtime.epoch_log import EpochLog
+from headrace.runtime.job_accumulators import JobAccumulators
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
 from headrace.runtime.pacing import EpochPacer
 from headrace.runtime.restore import StartingPoint, job_shape
@@ -123,6 +124,7 @@ class JobRun:
         #: The last epoch that is complete, or is being run. Never one again that an earlier run has had.
         self.epoch = max(start.epoch, self._log.highest_epoch())
         self.ended = set(start.ended)
+        self.accumulators = JobAccumulators(start.accumulators, job)
         self._coordinators: dict[str, SourceCoordinator] = {}
         for vertex in job.vertices:
             if isinstance(vertex.head.declaration, SourceOperator):
@@ -245,6 +247,7 @@ class JobRun:
     def _take_over(self, reports: Sequence[SubtaskReport]) -> None:
         for report in reports:
             self._state.advance(report)
+            self.accumulators.add(report)
             if report.next_timer_ms is not None:
                 self._timers[report.subtask] = report.next_timer_ms
             else:
@@ -280,6 +283,7 @@ class JobRun:
                 for node in vertex.operators
             ),
             shape=job_shape(self.job),
+            accumulators=self.accumulators.snapshot(),
         )
 
     def _snapshot_operator(

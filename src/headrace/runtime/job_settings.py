@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from headrace.config.configuration import Configuration
-from headrace.config.options import epochs, rest, state
+from headrace.config.options import epochs, rest, scheduler, state
 from headrace.runtime import restart
 from headrace.runtime.adaptive_scheduler import AdaptiveSettings
 from headrace.runtime.checkpoint.settings import CheckpointSettings
@@ -28,6 +30,7 @@ def job_master_settings(configuration: Configuration, directory: str) -> JobMast
         checkpoints=CheckpointSettings.from_configuration(configuration),
         restart=restart.from_configuration(configuration),
         adaptive=AdaptiveSettings.from_configuration(configuration),
+        slot_timeout_ms=configuration.get(scheduler.SLOT_REQUEST_TIMEOUT) // timedelta(milliseconds=1),
         failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),
         flame_graphs=FlameGraphSettings.from_configuration(configuration),
     )

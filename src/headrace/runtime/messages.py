@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from headrace.common.accumulators import Accumulator
 from headrace.connectors.base import Slice, SplitProgress
 from headrace.metrics.reports import MetricReport
 from headrace.state.files import join_path
@@ -126,3 +127,5 @@ class SubtaskReport:
     user_metrics: Mapping[str, Mapping[str, MetricReport]] = field(default_factory=dict)
     #: Where the task was found, and how often, if the plan asked for that.
     samples: Mapping[StackSample, int] = field(default_factory=dict)
+    #: What the epoch added to the accumulators of user functions, by name.
+    accumulators: Mapping[str, Accumulator[Any, Any]] = field(default_factory=dict)

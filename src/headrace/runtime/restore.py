@@ -46,6 +46,8 @@ class StartingPoint:
     sources: Mapping[str, bytes] = field(default_factory=dict)
     sinks: Mapping[str, SinkStart] = field(default_factory=dict)
     ended: frozenset[SubtaskId] = frozenset()
+    #: What accumulators had come to; a job that takes over another's state counts from nothing.
+    accumulators: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,9 @@ class _Assignment:
             sources=dict(self._sources()),
             sinks=dict(self._sinks()),
             ended=frozenset(self._ended()),
+            accumulators=(
+                self._checkpoint.accumulators if self._checkpoint.job_id == self._job.job_id else b""
+            ),
         )
         return point, report
 

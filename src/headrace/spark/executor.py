@@ -34,10 +34,10 @@ from headrace.runtime.restore import RestoreReport
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import remove_scratch
 from headrace.runtime.task.settings import TaskSettings
-from headrace.spark.cluster import spark_executors
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
 from headrace.spark.session import spark_context
+from headrace.spark.slots import slot_pool
 from headrace.state.files import delete_directory
 from headrace.state.stores.settings import store_settings
 
@@ -175,7 +175,7 @@ class SparkJob:
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,
                 leader=0 if self._leadership is None else self._leadership.token,
-                slots=lambda: sum(executor.cores for executor in spark_executors()),
+                slots=slot_pool(job_graph.job_id, configuration),
             )
         except BaseException:
             self._remove_temporary()
@@ -266,8 +266,8 @@ class SparkJob:
         return self._master.rescale(uniform_parallelism(self._graph, parallelism))
 
     def accumulators(self) -> dict[str, Any]:
-        """Return accumulators by name; PyFlink's Python functions cannot register any."""
-        return {}
+        """Return the values of accumulators so far, by name."""
+        return self._master.accumulators.results()
 
     def result_future(self) -> Future[JobExecutionResult]:
         """Return the result to come."""

@@ -43,6 +43,7 @@ from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.job_settings import job_master_settings
 from headrace.runtime.layout import Layout
 from headrace.runtime.messages import EpochPlan, SubtaskReport
+from headrace.runtime.slots import SlotManager, SlotOffer, SlotPool
 from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import JobCode, LevelRunner, read_report
 from headrace.runtime.task.settings import TaskSettings
@@ -321,7 +322,8 @@ class MiniJob:
         on_epoch: Called after every epoch, in the job's thread.
         now_ms: The job master's clock; the machine's if None.
         timer: Measures how long epochs and publishing take, in seconds; the machine's if None.
-        slots: Says how many slots there are, for the adaptive scheduler.
+        slots: Says which slots there are; as many as the job needs if None.
+        slot_manager: Keeps the account of slots, where jobs share them.
         cluster_settings: Those of `MiniCluster`.
     """
 
@@ -333,10 +335,11 @@ class MiniJob:
         on_epoch: Callable[[EpochSummary], None] | None = None,
         now_ms: Callable[[], int] | None = None,
         timer: Callable[[], float] | None = None,
-        slots: Callable[[], int] = lambda: 1,
+        slots: Callable[[], SlotOffer] | None = None,
+        slot_manager: SlotManager | None = None,
         **cluster_settings: Any,
     ) -> None:
-        self._slots = slots
+        self._slots = slots and SlotPool(slot_manager or SlotManager(), job_graph.job_id, slots)
         self.configuration = configuration = configuration or Configuration()
         self._graph = job_graph
         self._result: Future[JobExecutionResult] = Future()
@@ -418,8 +421,8 @@ class MiniJob:
         return self.master.rescale(uniform_parallelism(self._graph, parallelism))
 
     def accumulators(self) -> dict[str, Any]:
-        """Return nothing: Python functions cannot register accumulators."""
-        return {}
+        """Return the values of accumulators so far, by name."""
+        return self.master.accumulators.results()
 
     def result_future(self) -> Future[JobExecutionResult]:
         """Return the result to come."""

@@ -94,8 +94,8 @@ def test_keys_of_spark_are_handed_over_as_text():
 
 
 def test_keys_without_effect_are_listed_with_the_reason():
-    config = Configuration({"taskmanager.numberOfTaskSlots": "4", "pipeline.force-kryo": "true"})
-    assert set(config.ignored()) == {"taskmanager.numberOfTaskSlots", "pipeline.force-kryo"}
+    config = Configuration({"taskmanager.registration.timeout": "4 s", "pipeline.force-kryo": "true"})
+    assert set(config.ignored()) == {"taskmanager.registration.timeout", "pipeline.force-kryo"}
     assert "no effect: values are serialized" in config.explain()
 
 

@@ -35,8 +35,9 @@ def test_every_option_is_described_and_its_default_is_valid():
 
 
 def test_keys_are_lower_case_and_dotted_as_in_flink():
+    flinks_own = {"high-availability.storageDir", "taskmanager.numberOfTaskSlots"}
     for each in known_options():
-        assert each.key == each.key.lower() or each.key == "high-availability.storageDir"
+        assert each.key == each.key.lower() or each.key in flinks_own
         assert "." in each.key or each.key == "scheduler-mode"  # as Flink has it
         assert "_" not in each.key
 

@@ -36,6 +36,7 @@ ENDLESS = 10**12
 class Count(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count", None))
+        self.processed = runtime_context.get_int_counter("processed")
         metrics = runtime_context.get_metrics_group()
         self.seen = metrics.counter("seen")
         self.sizes = metrics.distribution("sizes")
@@ -45,6 +46,7 @@ class Count(KeyedProcessFunction):
         if value == getattr(self, "poison", None):
             raise ValueError("poisoned")
         self.seen.inc()
+        self.processed.add(1)
         self.sizes.update(value % 10)
         self.count.update((self.count.value() or 0) + 1)
         yield value
@@ -70,8 +72,20 @@ def counting(last: int, function: type[Count] = Count) -> JobGraph:
 class OneExecutor:
     """A cluster of one."""
 
+    is_elastic = False
+
     def executors(self) -> list[Executor]:
-        return [Executor("driver", "here", 7078, slots=2, max_memory=2**30, used_memory=2**20)]
+        return [
+            Executor(
+                "driver",
+                "here",
+                7078,
+                slots=2,
+                max_memory=2**30,
+                used_memory=2**20,
+                is_elastic=self.is_elastic,
+            )
+        ]
 
 
 class RestCluster:

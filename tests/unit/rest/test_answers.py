@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from headrace.common.accumulators import ListAccumulator
+from headrace.rest.resources.accumulators import packed_accumulators, unpacked_accumulators
 from headrace.runtime.dispatcher import LiveJob
-from tests.unit.rest.conftest import ENDLESS, RestCluster, counting, wait_until
+from tests.unit.rest.conftest import ENDLESS, OneExecutor, RestCluster, counting, wait_until
 from tests.unit.rest.shapes import differences, shape_of
 
 FLINK = json.loads(Path(__file__).with_name("flink_shapes.json").read_text())
@@ -145,6 +147,63 @@ def test_slots_are_those_that_are_not_taken(cluster: RestCluster, running: LiveJ
     shown = cluster.get("/overview")
     assert (shown["taskmanagers"], shown["slots-total"], shown["slots-available"]) == (1, 2, 0)
     assert cluster.get("/taskmanagers/driver")["allocatedSlots"][0]["jobId"] == running.job_id
+
+
+def test_an_elastic_executor_shows_as_many_slots_as_jobs_have(cluster: RestCluster, running: LiveJob) -> None:
+    OneExecutor.is_elastic = True
+    try:
+        second = cluster.submit(counting(ENDLESS))
+        wait_until(lambda: second.master.slots_held == 2, "slots")
+        shown = cluster.get("/overview")
+        assert (shown["slots-total"], shown["slots-available"]) == (4, 0)
+        [manager] = cluster.get("/taskmanagers")["taskmanagers"]
+        assert (manager["slotsNumber"], manager["freeSlots"]) == (4, 0)
+        assert manager["hardware"]["cpuCores"] == 2
+        jobs = [slot["jobId"] for slot in cluster.get("/taskmanagers/driver")["allocatedSlots"]]
+        assert jobs == [running.job_id] * 2 + [second.job_id] * 2
+        second.job.cancel().result(30)
+        wait_until(lambda: cluster.get("/overview")["slots-total"] == 2, "given back")
+    finally:
+        OneExecutor.is_elastic = False
+
+
+def test_accumulators_are_shown_by_job_vertex_and_subtask(cluster: RestCluster) -> None:
+    job = cluster.submit(counting(99))
+    job_path = f"/jobs/{job.job_id}"
+    source, count = (vertex.vertex_id for vertex in job.master.job.vertices)
+    wait_until(lambda: cluster.dispatcher.live_jobs() == (), "archived")
+    whole = {"name": "processed", "type": "IntCounter", "value": "100"}
+    shown = cluster.get(f"{job_path}/accumulators")
+    assert shown["user-task-accumulators"] == [whole]
+    assert unpacked_accumulators(shown["serialized-user-task-accumulators"]) == {"processed": 100}
+    assert cluster.get(f"{job_path}/vertices/{count}/accumulators")["user-accumulators"] == [whole]
+    assert cluster.get(f"{job_path}/vertices/{source}/accumulators")["user-accumulators"] == []
+    subtasks = cluster.get(f"{job_path}/vertices/{count}/subtasks/accumulators")["subtasks"]
+    values = [int(each["user-accumulators"][0]["value"]) for each in subtasks]
+    assert (len(values), sum(values)) == (2, 100)
+    result = cluster.get(f"{job_path}/execution-result")["job-execution-result"]
+    assert unpacked_accumulators(result["accumulator-results"]) == {"processed": 100}
+
+
+def test_values_of_accumulators_are_sent_when_asked_for(cluster: RestCluster, running: LiveJob) -> None:
+    path = f"/jobs/{running.job_id}/accumulators"
+    assert cluster.get(path)["serialized-user-task-accumulators"] == {}
+    sent = cluster.get(f"{path}?includeSerializedValue=true")["serialized-user-task-accumulators"]
+    assert unpacked_accumulators(sent)["processed"] > 0
+    assert cluster.ask("GET", f"{path}?includeSerializedValue=maybe").status == 400
+    vertex = running.master.job.vertices[1].vertex_id
+    one = cluster.get(f"/jobs/{running.job_id}/vertices/{vertex}/subtasks/1/attempts/0/accumulators")
+    assert one["user-accumulators"][0]["name"] == "processed"
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [(3, 3), (2.5, 2.5), ({1: 2}, {1: 2}), (["a", (1, 2)], ["a", [1, 2]]), ({1, 2} & {2}, [2]), (1j, "1j")],
+)
+def test_values_of_accumulators_cross_without_running_code(value: Any, read: Any) -> None:
+    accumulator = ListAccumulator[Any]()
+    accumulator.add(value)
+    assert unpacked_accumulators(packed_accumulators({"a": accumulator})) == {"a": [read]}
 
 
 def test_a_running_job_can_be_waited_for(cluster: RestCluster, running: LiveJob) -> None:

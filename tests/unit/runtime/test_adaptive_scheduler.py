@@ -7,6 +7,7 @@ import pytest
 from headrace.config import Configuration
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.adaptive_scheduler import LOOK_INTERVAL_MS, AdaptiveScheduler, AdaptiveSettings
+from headrace.runtime.slots import SlotOffer
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.jobs import job_graph, make_env, start_watched
 from tests.unit.runtime.test_recovery import COUNTED, counting
@@ -34,7 +35,18 @@ def test_jobs_have_the_parallelism_they_ask_for_unless_told_otherwise() -> None:
     assert settings == AdaptiveSettings(is_reactive=False, stabilization_ms=0, cooldown_ms=0)
 
 
-@pytest.mark.parametrize(("slots", "expected"), [(0, 1), (1, 1), (3, 3), (4, 4), (9, 4)])
+def test_a_job_waits_at_its_start_for_slots_that_may_still_come() -> None:
+    scheduler = AdaptiveScheduler(AdaptiveSettings(submission_stabilization_ms=100), job(4))
+    assert scheduler.at_start(0, 0, may_grow=True) is None
+    assert scheduler.at_start(2, 50, may_grow=True) is None
+    assert scheduler.at_start(3, 140, may_grow=True) is None, "another number: it starts anew"
+    assert scheduler.at_start(3, 239, may_grow=True) is None
+    assert widths(scheduler.at_start(3, 240, may_grow=True)) == {3}
+    assert widths(scheduler.at_start(4, 241, may_grow=True)) == {4}, "that is all it asks for"
+    assert widths(scheduler.at_start(2, 242)) == {2}, "no more will come"
+
+
+@pytest.mark.parametrize(("slots", "expected"), [(1, 1), (3, 3), (4, 4), (9, 4)])
 def test_a_job_starts_with_the_slots_there_are_and_at_most_what_it_asks_for(
     slots: int, expected: int
 ) -> None:
@@ -51,6 +63,7 @@ def test_in_reactive_mode_all_slots_are_used() -> None:
 def test_a_change_is_followed_when_it_has_lasted() -> None:
     scheduler = AdaptiveScheduler(AdaptiveSettings(stabilization_ms=100, cooldown_ms=1000), job(4))
     now = scheduler.at_start(2, 0)
+    assert now is not None
     assert scheduler.decide(4, now, 10) is None
     assert scheduler.decide(3, now, 100) is None, "another number: it starts anew"
     assert scheduler.decide(3, now, 199) is None
@@ -80,7 +93,7 @@ def test_a_running_job_follows_the_slots_and_gives_the_same() -> None:
         clock[0] += LOOK_INTERVAL_MS
         slots[0] = {2: 3, 4: 1, 6: 4}.get(len(seen), slots[0])
 
-    settings: dict[str, Any] = {"slots": lambda: slots[0], "now_ms": lambda: clock[0]}
+    settings: dict[str, Any] = {"slots": lambda: SlotOffer(slots[0]), "now_ms": lambda: clock[0]}
     started = start_watched(counting, watch, parallelism=4, max_records=4, options=AT_ONCE, **settings)
     started.job.wait()
     assert sorted(started.output) == COUNTED

@@ -1,4 +1,4 @@
-"""Scheduling: whether a job's parallelism is fixed, or follows the slots there are."""
+"""Scheduling: which slots there are, and whether a job's parallelism is fixed or follows them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,22 @@ from datetime import timedelta
 
 from headrace.config.option import option
 
+TASK_SLOTS = (
+    option("taskmanager.numberOfTaskSlots", int)
+    .no_default("as many as the executor runs tasks at once; as many as jobs ask for on a local Spark")
+    .describe(
+        "How many slots each of Spark's executors offers; a local Spark is one executor. A job that needs more slots "
+        "than are free waits for them, and fails after `slot.request.timeout`. If there are more slots than an "
+        "executor runs tasks at once, subtasks take turns."
+    )
+    .at_least(1)
+)
+SLOT_REQUEST_TIMEOUT = (
+    option("slot.request.timeout", timedelta)
+    .default(timedelta(minutes=5))
+    .describe("How long a job waits for its slots, while executors register or other jobs have them.")
+    .at_least(timedelta(0))
+)
 SCHEDULER = (
     option("jobmanager.scheduler", str)
     .default("Default")
@@ -20,6 +36,22 @@ MODE = (
     .default("none")
     .describe("With `reactive`, an adaptive job uses all slots there are, up to its max parallelism.")
     .one_of("none", "reactive")
+)
+SUBMISSION_TIMEOUT = (
+    option("jobmanager.adaptive-scheduler.submission.resource-wait-timeout", timedelta)
+    .default(timedelta(minutes=5))
+    .describe("How long an adaptive job waits at its start for one slot in each of its slot sharing groups.")
+    .deprecates("jobmanager.adaptive-scheduler.resource-wait-timeout")
+    .at_least(timedelta(0))
+)
+SUBMISSION_STABILIZATION_TIMEOUT = (
+    option("jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout", timedelta)
+    .default(timedelta(seconds=10))
+    .describe(
+        "How long the number of slots must stay as it is before an adaptive job starts with fewer than it asks for."
+    )
+    .deprecates("jobmanager.adaptive-scheduler.resource-stabilization-timeout")
+    .at_least(timedelta(0))
 )
 STABILIZATION_TIMEOUT = (
     option("jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout", timedelta)

@@ -13,7 +13,7 @@ from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Empty, Request
 from headrace.rest.resources.jobs import JobLine, ended_lines, job_line
 from headrace.rest.routing import Endpoint
-from headrace.runtime.dispatcher import LiveJob
+from headrace.rest.slots import slots_by_executor
 
 #: The version of Flink whose API this is; clients compare it with their own.
 FLINK_VERSION = "2.3.0"
@@ -94,15 +94,13 @@ def config(context: RestContext, request: Request) -> DashboardConfig:
 
 def overview(context: RestContext, request: Request) -> ClusterOverview:
     live = context.dispatcher.live_jobs()
-    executors = context.cluster.executors()
-    slots = sum(executor.slots for executor in executors)
-    taken = sum(_slots_of(job) for job in live)
+    slots = slots_by_executor(context)
     ended = [line.state for line in ended_lines(context)]
     states = [job.status.name for job in live] + ended
     return ClusterOverview(
-        taskmanagers=len(executors),
-        slots_total=slots,
-        slots_available=max(0, slots - taken),
+        taskmanagers=len(slots),
+        slots_total=sum(each.total for each in slots),
+        slots_available=sum(each.free for each in slots),
         jobs_running=sum(state not in _OVER for state in states),
         jobs_finished=states.count("FINISHED"),
         jobs_cancelled=states.count("CANCELED"),
@@ -113,10 +111,6 @@ def overview(context: RestContext, request: Request) -> ClusterOverview:
 
 
 _OVER = {status.name for status in JobStatus if status.is_terminal_state()}
-
-
-def _slots_of(job: LiveJob) -> int:
-    return 0 if job.status.is_terminal_state() else job.master.job.slots_needed()
 
 
 def _lines(context: RestContext) -> list[JobLine]:

@@ -15,6 +15,11 @@ from headrace.graph.plan_json import job_plan
 from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, CamelBody, Empty, Number, Request
+from headrace.rest.resources.accumulators import (
+    UserAccumulator,
+    packed_accumulators,
+    shown_accumulators,
+)
 from headrace.rest.resources.outcomes import FailureCause, QueueStatus, failure_cause
 from headrace.rest.resources.states import duration_of, end_of, job_timestamps, start_of, state_counts
 from headrace.rest.routing import Endpoint, Query
@@ -164,10 +169,10 @@ class JobConfig(Body):
 
 
 class JobAccumulators(Body):
-    """Python functions cannot register accumulators, in PyFlink as here; counters are metrics."""
+    """What user functions have added up; `job-accumulators` is empty in Flink, too."""
 
     job_accumulators: list[str]
-    user_task_accumulators: list[str]
+    user_task_accumulators: list[UserAccumulator]
     serialized_user_task_accumulators: dict[str, str]
 
 
@@ -386,9 +391,13 @@ def job_config(context: RestContext, request: Request) -> JobConfig:
 
 
 def accumulators(context: RestContext, request: Request) -> JobAccumulators:
-    context.live(request)
+    totals = context.live(request).master.accumulators.of_job()
     return JobAccumulators(
-        job_accumulators=[], user_task_accumulators=[], serialized_user_task_accumulators={}
+        job_accumulators=[],
+        user_task_accumulators=shown_accumulators(totals),
+        serialized_user_task_accumulators=(
+            packed_accumulators(totals) if request.flag("includeSerializedValue") else {}
+        ),
     )
 
 
@@ -435,7 +444,7 @@ def execution_result(context: RestContext, request: Request) -> ExecutionResult:
         job_execution_result=JobResult(
             id=job.job_id,
             application_status=_APPLICATION_STATUS.get(job.status, "UNKNOWN"),
-            accumulator_results={},
+            accumulator_results=packed_accumulators(job.master.accumulators.of_job()),
             net_runtime=max(0, ended_ms - job.monitor.started_ms),
             failure_cause=None if cause is None else failure_cause(cause),
         ),
@@ -497,6 +506,9 @@ def _job(path: str, summary: str, handler: Any, answer: Any, **more: Any) -> End
     return Endpoint("GET", f"/jobs/{{jobid}}{path}", summary, handler, answer, is_archived=True, **more)
 
 
+_SERIALIZED = Query(
+    "includeSerializedValue", "Whether to give the values, too, not only their text.", {"type": "boolean"}
+)
 _MODE = Query("mode", "What to do; `cancel`.", {"type": "string", "enum": ["cancel"]})
 _MOST = Query("maxExceptions", "How many.", {"type": "integer", "minimum": 1, "maximum": 10_000})
 
@@ -507,7 +519,7 @@ ENDPOINTS = (
     _job("/plan", "The plan of a job.", plan, JobPlan),
     _job("/status", "The state of a job.", status, JobStatusAnswer),
     _job("/config", "How a job is configured.", job_config, JobConfig),
-    _job("/accumulators", "Accumulators of a job: none.", accumulators, JobAccumulators),
+    _job("/accumulators", "Accumulators of a job.", accumulators, JobAccumulators, query=(_SERIALIZED,)),
     _job("/exceptions", "Why a job failed, newest first.", exceptions, JobExceptions, query=(_MOST,)),
     _job("/execution-result", "How a job ended.", execution_result, ExecutionResult),
     _job("/epochs", "The last epochs of a job. Not in Flink.", epochs, Epochs),

@@ -30,6 +30,7 @@ from headrace.rest.context import Executor, RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Request, Response
 from headrace.rest.routing import Endpoint, Query
+from headrace.rest.slots import slots_by_executor
 from headrace.runtime.dispatcher import LiveJob
 from headrace.runtime.job_monitor import Rates, SubtaskView
 from headrace.runtime.messages import SubtaskId
@@ -241,14 +242,12 @@ def driver_values(context: RestContext) -> dict[str, Any]:
     """Return the metrics of this process by name: Flink's, and what they mean for Python."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    executors = context.cluster.executors()
+    slots = slots_by_executor(context)
     jobs = [job for job in context.dispatcher.live_jobs() if not job.status.is_terminal_state()]
-    slots = sum(executor.slots for executor in executors)
-    taken = sum(job.master.job.slots_needed() for job in jobs)
     return {
-        "taskSlotsTotal": slots,
-        "taskSlotsAvailable": max(0, slots - taken),
-        "numRegisteredTaskManagers": len(executors),
+        "taskSlotsTotal": sum(each.total for each in slots),
+        "taskSlotsAvailable": sum(each.free for each in slots),
+        "numRegisteredTaskManagers": len(slots),
         "numRunningJobs": len(jobs),
         "Status.JVM.CPU.Time": int((usage.ru_utime + usage.ru_stime) * 1e9),
         "Status.JVM.Threads.Count": threading.active_count(),

@@ -8,6 +8,7 @@ from headrace.rest.context import Executor, RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import CamelBody, Request
 from headrace.rest.routing import Endpoint
+from headrace.rest.slots import ExecutorSlots, slots_by_executor
 
 _MB = 1024 * 1024
 
@@ -99,11 +100,16 @@ class TaskManagerDetails(TaskManager):
     metrics: TaskManagerMetrics
 
 
-def _resource(executor: Executor, slots: int) -> Resource:
-    part = slots / executor.slots if executor.slots else 0.0
+def _cores(executor: Executor) -> int:
+    return executor.slots if executor.cores is None else executor.cores
+
+
+def _resource(slots: ExecutorSlots, count: int) -> Resource:
+    """Return the part of an executor that some of its slots have."""
+    part = count / slots.total if slots.total else 0.0
     return Resource(
-        cpu_cores=float(slots),
-        task_heap_memory=int(executor.max_memory * part / _MB),
+        cpu_cores=_cores(slots.executor) * part,
+        task_heap_memory=int(slots.executor.max_memory * part / _MB),
         task_off_heap_memory=0,
         managed_memory=0,
         network_memory=0,
@@ -111,34 +117,21 @@ def _resource(executor: Executor, slots: int) -> Resource:
     )
 
 
-def _taken_slots(context: RestContext) -> dict[str, list[str]]:
-    """Say which slots of which executor are taken, by the id of the job that has them."""
-    executors = list(context.cluster.executors())
-    taken: dict[str, list[str]] = {executor.executor_id: [] for executor in executors}
-    for job in context.dispatcher.live_jobs():
-        needed = 0 if job.status.is_terminal_state() else job.master.job.slots_needed()
-        for executor in executors:
-            free = max(0, executor.slots - len(taken[executor.executor_id]))
-            taken[executor.executor_id] += [job.job_id] * min(needed, free)
-            needed -= min(needed, free)
-    return taken
-
-
-def _fields(executor: Executor, jobs: list[str]) -> dict[str, object]:
-    free = executor.slots - len(jobs)
+def _fields(slots: ExecutorSlots) -> dict[str, object]:
+    executor = slots.executor
     return {
         "id": executor.executor_id,
         "path": f"spark://{executor.host}:{executor.port}/{executor.executor_id}",
         "data_port": executor.port,
         "jmx_port": -1,
         "time_since_last_heartbeat": 0,
-        "slots_number": executor.slots,
-        "free_slots": free,
+        "slots_number": slots.total,
+        "free_slots": slots.free,
         "assigned_tasks": executor.active_tasks,
-        "total_resource": _resource(executor, executor.slots),
-        "free_resource": _resource(executor, free),
+        "total_resource": _resource(slots, slots.total),
+        "free_resource": _resource(slots, slots.free),
         "hardware": Hardware(
-            cpu_cores=executor.slots,
+            cpu_cores=_cores(executor),
             physical_memory=_physical_memory(),
             free_memory=max(0, executor.max_memory - executor.used_memory),
             managed_memory=0,
@@ -166,22 +159,24 @@ def _physical_memory() -> int:
 
 
 def task_managers(context: RestContext, request: Request) -> TaskManagers:
-    taken = _taken_slots(context)
     return TaskManagers(
         taskmanagers=[
-            TaskManager(**_fields(executor, taken.get(executor.executor_id, [])))  # type: ignore[arg-type]  # checked by msgspec's tests
-            for executor in context.cluster.executors()
+            TaskManager(**_fields(slots))  # type: ignore[arg-type]  # checked by msgspec's tests
+            for slots in slots_by_executor(context)
         ]
     )
 
 
 def task_manager(context: RestContext, request: Request) -> TaskManagerDetails:
     executor = find_executor(context, request)
-    jobs = _taken_slots(context).get(executor.executor_id, [])
-    slot = _resource(executor, 1)
+    slots = next((each for each in slots_by_executor(context) if each.executor == executor), None)
+    slots = slots or ExecutorSlots(executor, [])  # it has just gone
+    slot = _resource(slots, 1)
     return TaskManagerDetails(
-        **_fields(executor, jobs),  # type: ignore[arg-type]  # as above
-        allocated_slots=[AllocatedSlot(job_id=job_id, resource=slot, assigned_tasks=1) for job_id in jobs],
+        **_fields(slots),  # type: ignore[arg-type]  # as above
+        allocated_slots=[
+            AllocatedSlot(job_id=job_id, resource=slot, assigned_tasks=1) for job_id in slots.jobs
+        ],
         metrics=TaskManagerMetrics(
             heap_used=executor.used_memory,
             heap_committed=executor.max_memory,

@@ -12,6 +12,7 @@ from headrace.graph.job_graph import JobVertex
 from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Number, Request
+from headrace.rest.resources.accumulators import UserAccumulator, shown_accumulators
 from headrace.rest.resources.jobs import TaskMetrics, task_metrics
 from headrace.rest.resources.states import (
     duration_of,
@@ -133,14 +134,14 @@ class BackPressure(Body):
 
 class UserAccumulators(Body):
     id: str
-    user_accumulators: list[str]
+    user_accumulators: list[UserAccumulator]
 
 
 class SubtaskAccumulators(Body):
     subtask: int
     attempt: int
     endpoint: str
-    user_accumulators: list[str]
+    user_accumulators: list[UserAccumulator]
 
 
 class AllSubtaskAccumulators(Body):
@@ -153,7 +154,7 @@ class OneSubtaskAccumulators(Body):
     id: str
     subtask: int
     attempt: int
-    user_accumulators: list[str]
+    user_accumulators: list[UserAccumulator]
 
 
 # -- parts -------------------------------------------------------------------------------------------------------
@@ -389,8 +390,13 @@ def back_pressure_level(ratio: float) -> str:
 
 
 def accumulators(context: RestContext, request: Request) -> UserAccumulators:
-    _, vertex = context.vertex(request)
-    return UserAccumulators(id=vertex.vertex_id, user_accumulators=[])
+    job, vertex = context.vertex(request)
+    totals = job.master.accumulators.of_vertex(vertex.vertex_id)
+    return UserAccumulators(id=vertex.vertex_id, user_accumulators=shown_accumulators(totals))
+
+
+def _accumulators_of(job: LiveJob, vertex: JobVertex, index: int) -> list[UserAccumulator]:
+    return shown_accumulators(job.master.accumulators.of_subtask(SubtaskId(vertex.vertex_id, index)))
 
 
 def all_subtask_accumulators(context: RestContext, request: Request) -> AllSubtaskAccumulators:
@@ -404,10 +410,21 @@ def all_subtask_accumulators(context: RestContext, request: Request) -> AllSubta
                 subtask=index,
                 attempt=execution.attempt,
                 endpoint=subtasks.endpoint(index),
-                user_accumulators=[],
+                user_accumulators=_accumulators_of(job, vertex, index),
             )
             for index, execution in enumerate(subtasks.executions)
         ],
+    )
+
+
+def one_subtask_accumulators(context: RestContext, request: Request) -> OneSubtaskAccumulators:
+    job, vertex, index = context.subtask(request)
+    attempt = subtask_attempt(context, request).attempt
+    return OneSubtaskAccumulators(
+        id=vertex.vertex_id,
+        subtask=index,
+        attempt=attempt,
+        user_accumulators=_accumulators_of(job, vertex, index),
     )
 
 
@@ -429,10 +446,10 @@ ENDPOINTS = (
     _vertex("/taskmanagers", "The vertex by task manager.", task_managers, VertexTaskManagers),
     _vertex("/watermarks", "The watermark of each subtask.", watermarks, list[MetricValue]),
     _vertex("/backpressure", "How busy, idle and held up subtasks are.", back_pressure, BackPressure),
-    _vertex("/accumulators", "Accumulators of a vertex: none.", accumulators, UserAccumulators),
+    _vertex("/accumulators", "Accumulators of a vertex.", accumulators, UserAccumulators),
     _vertex(
         "/subtasks/accumulators",
-        "Accumulators by subtask: none.",
+        "Accumulators by subtask.",
         all_subtask_accumulators,
         AllSubtaskAccumulators,
     ),
@@ -443,5 +460,12 @@ ENDPOINTS = (
         "One attempt at a subtask.",
         subtask_attempt,
         SubtaskLine,
+    ),
+    Endpoint(
+        "GET",
+        "/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex}/attempts/{attempt}/accumulators",
+        "Accumulators of one attempt at a subtask.",
+        one_subtask_accumulators,
+        OneSubtaskAccumulators,
     ),
 )

@@ -117,6 +117,8 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     shape: str = ""
     #: The fencing token of the master that wrote it, 0 without high availability.
     leader: int = 0
+    #: What accumulators had come to.
+    accumulators: bytes = b""
 
     @property
     def is_savepoint(self) -> bool:

@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from typing import Any
 from uuid import uuid4
 
+from headrace.common.accumulators import TaskAccumulators
 from headrace.elements import EndOfInput, StreamStatus, Watermark
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.metrics.metricbase import InMemoryMetricGroup
@@ -65,6 +66,7 @@ class StreamTask:
         self._links = build_chain(self._vertex, object_reuse=job.object_reuse)
         self._gate = self._make_gate()
         self._now_ms = 0
+        self._accumulators = TaskAccumulators()
         for link in self._links:
             link.context = self._make_context(link)
         self._is_open = False
@@ -89,6 +91,7 @@ class StreamTask:
             job_id=plan.job_id,
             staging_dir=sink_staging_dir(plan.state_dir),
         )
+        self._accumulators.begin_epoch()
         for link in self._links:
             self._context(link).metrics.begin_epoch()  # before open(), which may count as well
             self._restore(link)
@@ -149,6 +152,7 @@ class StreamTask:
             spark_attempt=self._spark_attempt,
             warnings=tuple(w for link in self._links for w in self._context(link).take_warnings()),
             user_metrics=self._user_metrics(),
+            accumulators=self._accumulators.report(),
         )
 
     def close(self) -> None:
@@ -273,6 +277,7 @@ class StreamTask:
         return OperatorContext(
             place=place,
             metrics=InMemoryMetricGroup(),
+            accumulators=self._accumulators,
             keyed_state=self._make_keyed_state(place) if link.node.declaration.is_keyed else None,
             processing_time=lambda: self._now_ms,
             watermark=lambda: link.watermark,

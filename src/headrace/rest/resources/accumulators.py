@@ -1,0 +1,41 @@
+"""Accumulators as REST shows them: their kind and value as text, and, for our own clients, the value itself."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from headrace.common.accumulators import Accumulator
+from headrace.errors import shorten
+from headrace.rest.http import Body
+
+
+class UserAccumulator(Body):
+    name: str
+    type: str
+    value: str
+
+
+def shown_accumulators(totals: Mapping[str, Accumulator[Any, Any]]) -> list[UserAccumulator]:
+    """Show accumulators by name, kind and value."""
+    return [
+        UserAccumulator(name=name, type=type(total).__name__, value=str(total.get_local_value()))
+        for name, total in totals.items()
+    ]
+
+
+def packed_accumulators(totals: Mapping[str, Accumulator[Any, Any]]) -> dict[str, str]:
+    """Pack values for `unpacked_accumulators`: msgpack, so that reading them runs nothing."""
+    return {name: _packed(total.get_local_value()) for name, total in totals.items()}
+
+
+def unpacked_accumulators(packed: Mapping[str, str]) -> dict[str, Any]:
+    """Read what `packed_accumulators` wrote; what msgpack has no form for comes as its text."""
+    return {name: msgspec.msgpack.decode(base64.b64decode(text)) for name, text in packed.items()}
+
+
+def _packed(value: Any) -> str:
+    return base64.b64encode(msgspec.msgpack.encode(value, enc_hook=shorten)).decode("ascii")

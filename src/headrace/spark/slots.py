@@ -1,0 +1,105 @@
+"""The slots that Spark's executors offer.
+
+| Spark | slots |
+|---|---|
+| a local one | as many as jobs ask for: its cores are taken in turns |
+| a cluster | each executor's cores, by `spark.task.cpus`; executors count when they have registered |
+| a cluster with dynamic allocation | as above, at most what it may grow to: more come when tasks wait for them |
+| any, with `taskmanager.numberOfTaskSlots` | that number for each executor |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+
+from headrace.config.configuration import Configuration
+from headrace.config.options.scheduler import TASK_SLOTS
+from headrace.runtime.slots import SlotManager, SlotOffer, SlotPool
+from headrace.spark.cluster import SparkExecutorInfo, spark_executors
+
+
+class OfferedSlots(NamedTuple):
+    """An executor and what it offers."""
+
+    executor: SparkExecutorInfo
+    slots: int
+    #: Whether jobs may take more.
+    is_elastic: bool
+
+
+#: A process has one Spark, and so one account of its slots.
+_manager = SlotManager()
+
+
+def slot_pool(job_id: str, configuration: Configuration) -> SlotPool:
+    """Return the slots that a job may take."""
+    return SlotPool(_manager, job_id, partial(spark_offer, configuration.get(TASK_SLOTS)))
+
+
+def spark_offer(slots_each: int | None) -> SlotOffer:
+    """Ask Spark which slots there are.
+
+    Args:
+        slots_each: What each executor offers, if that was declared.
+    """
+    context = SparkContext._active_spark_context
+    if context is None:
+        return SlotOffer(0, 0)
+    try:
+        conf = context.getConf()
+    except (Py4JError, OSError):  # Spark is going down
+        return SlotOffer(0, 0)
+    return offer_of(spark_executors(), conf, context.master or "", slots_each)
+
+
+def offer_of(
+    executors: Sequence[SparkExecutorInfo], conf: SparkConf, master: str, slots_each: int | None
+) -> SlotOffer:
+    """Say which slots executors offer."""
+    cpus = int(conf.get("spark.task.cpus", "1") or 1)
+    slots = sum(slots_of(executor, cpus, slots_each) for executor in executors)
+    count = len(executors)
+    if is_local(master):
+        return SlotOffer(slots, count, is_elastic=slots_each is None)
+    if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
+        most = conf.get("spark.dynamicAllocation.maxExecutors", None)
+        cores = conf.get("spark.executor.cores", None)
+        if most is None or (cores is None and slots_each is None):
+            return SlotOffer(slots, count, is_elastic=True, may_grow=True)
+        each = slots_each or int(cores or 1) // cpus
+        return SlotOffer(max(slots, int(most) * each), max(count, int(most)), may_grow=True)
+    return SlotOffer(slots, count, may_grow=True)
+
+
+def offered_slots(configuration: Configuration) -> list[OfferedSlots]:
+    """Ask Spark for its executors and the slots of each."""
+    context = SparkContext._active_spark_context
+    if context is None:
+        return []
+    slots_each = configuration.get(TASK_SLOTS)
+    cpus = int(context.getConf().get("spark.task.cpus", "1") or 1)
+    is_elastic = slots_each is None and is_local(context.master or "")
+    return [
+        OfferedSlots(executor, slots_of(executor, cpus, slots_each), is_elastic)
+        for executor in spark_executors()
+    ]
+
+
+def slots_of(executor: SparkExecutorInfo, cpus: int, slots_each: int | None) -> int:
+    """Say how many slots an executor offers."""
+    return slots_each or max(1, executor.cores // cpus)
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs tasks in the driver's own process.
+
+    Example:
+        >>> [is_local(master) for master in ("local[2]", "local", "local-cluster[2,1,1024]", "spark://a:7077")]
+        [True, True, False, False]
+    """
+    return master.startswith("local") and not master.startswith("local-cluster")

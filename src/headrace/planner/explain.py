@@ -1,0 +1,382 @@
+"""EXPLAIN: the query as it was read, and the operators that came of it.
+
+== Optimized Physical Plan ==
+GroupAggregate(groupBy=[user], select=[user, COUNT(*) AS n], changelogMode=[I,UA])
++- Exchange(distribution=[hash[user]], changelogMode=[I])
++- TableSourceScan(table=[[default_catalog, default_database, clicks]], fields=[user], changelogMode=[I])
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from headrace.planner import logical, physical
+from headrace.planner.changelog import ChangelogMode
+from headrace.planner.expressions import (
+    AggregateCall,
+    Expression,
+    InputRef,
+    Literal,
+    SortKey,
+    UserCall,
+    WindowCall,
+)
+from headrace.planner.logical import LogicalNode
+from headrace.planner.optimize import Plan
+from headrace.planner.physical import PhysicalNode
+
+__all__ = ["describe", "explain", "explain_logical", "expression_text", "plan_json"]
+
+Attributes = list[tuple[str, str]]
+
+_INFIX: Final = {
+    "PLUS": "+",
+    "MINUS": "-",
+    "TIMES": "*",
+    "DIVIDE": "/",
+    "EQUALS": "=",
+    "NOT_EQUALS": "<>",
+    "LESS_THAN": "<",
+    "LESS_THAN_OR_EQUAL": "<=",
+    "GREATER_THAN": ">",
+    "GREATER_THAN_OR_EQUAL": ">=",
+    "AND": "AND",
+    "OR": "OR",
+    "IS_NOT_DISTINCT_FROM": "IS NOT DISTINCT FROM",
+    "LIKE": "LIKE",
+}
+_POSTFIX: Final = {
+    "IS_NULL": "IS NULL",
+    "IS_NOT_NULL": "IS NOT NULL",
+    "IS_TRUE": "IS TRUE",
+    "IS_FALSE": "IS FALSE",
+}
+
+
+def explain(plan: Plan, *, changelog_mode: bool = False, execution_plan: str | None = None) -> str:
+    """Return what EXPLAIN prints.
+
+    Args:
+        plan: The plan of the job.
+        changelog_mode: Whether each operator says which kinds of rows it emits.
+        execution_plan: The job's graph as JSON, to be put at the end.
+    """
+    trees = [explain_logical(request.query) for request in plan.requests]
+    modes = plan.changelogs if changelog_mode else None
+    parts = [
+        "== Abstract Syntax Tree ==\n" + "\n\n".join(trees),
+        "== Optimized Physical Plan ==\n" + "\n\n".join(_physical_trees(plan.sinks, modes)),
+    ]
+    if execution_plan is not None:
+        parts.append("== Physical Execution Plan ==\n" + execution_plan)
+    return "\n\n".join(parts) + "\n"
+
+
+def plan_json(plan: Plan) -> str:
+    """Return the operators and their changelogs as JSON, for programs that look at plans."""
+    nodes = plan.nodes
+    number = {node: at for at, node in enumerate(nodes, start=1)}
+    return json.dumps(
+        {
+            "nodes": [
+                {
+                    "id": number[node],
+                    "type": node.label,
+                    "contents": describe(node),
+                    "fields": {field.name: field.summary() for field in node.schema},
+                    "changelogMode": str(plan.changelogs[node]),
+                    "upsertKeys": [sorted(key) for key in sorted(plan.keys[node], key=sorted)],
+                    "predecessors": [number[each] for each in node.inputs],
+                }
+                for node in nodes
+            ]
+        },
+        indent=2,
+    )
+
+
+# --- trees ----------------------------------------------------------------------------------------
+
+
+def explain_logical(node: LogicalNode) -> str:
+    """Return a logical tree as text."""
+    return "\n".join(_drawn(node, lambda each: each.inputs, _logical_line))
+
+
+def _physical_trees(
+    sinks: Sequence[PhysicalNode], modes: dict[PhysicalNode, ChangelogMode] | None
+) -> list[str]:
+    """Draw plans; a sub-plan that several read is drawn once and referred to from then on."""
+    readers = Counter(each for node in physical.walk(sinks) for each in node.inputs)
+    reused: dict[PhysicalNode, int] = {}
+    drawn: set[PhysicalNode] = set()
+
+    def line(node: PhysicalNode) -> str:
+        if node in drawn and node in reused:
+            return f"Reused(reference_id=[{reused[node]}])"
+        drawn.add(node)
+        text = describe(node, None if modes is None else modes[node])
+        if readers[node] > 1:
+            reused[node] = len(reused) + 1
+            text += f"(reuse_id=[{reused[node]}])"
+        return text
+
+    def below(node: PhysicalNode) -> Sequence[PhysicalNode]:
+        return () if node in drawn and node in reused else node.inputs
+
+    return ["\n".join(_drawn(sink, below, line)) for sink in sinks]
+
+
+def _drawn(
+    root: Any, inputs: Callable[[Any], Sequence[Any]], line: Callable[[Any], str], prefix: str = ""
+) -> list[str]:
+    # Inputs are asked for before the node is drawn: a node that was drawn before has none.
+    below = list(inputs(root))
+    lines = [line(root)]
+    for at, each in enumerate(below):
+        is_last = at == len(below) - 1
+        inner = _drawn(each, inputs, line)
+        lines.append("+- " + inner[0] if is_last else ":- " + inner[0])
+        lines += [("   " if is_last else ":  ") + text for text in inner[1:]]
+    return [prefix + text for text in lines]
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+def describe(node: PhysicalNode, mode: ChangelogMode | None = None) -> str:
+    """Return an operator as a line of a plan."""
+    attributes = _attributes(node)
+    if mode is not None:
+        attributes.append(("changelogMode", str(mode)[1:-1]))
+    return f"{node.label}({', '.join(f'{name}=[{value}]' for name, value in attributes)})"
+
+
+def _attributes(node: PhysicalNode) -> Attributes:
+    below = [each.names for each in node.inputs]
+    names = below[0] if below else ()
+    match node:
+        case physical.TableScan():
+            return [
+                ("table", f"[{', '.join(node.scan.identifier.parts)}]"),
+                ("fields", ", ".join(node.names)),
+                *([("hints", _hints(node.scan.hints))] if node.scan.hints else []),
+            ]
+        case physical.Values():
+            return [("tuples", _rows(node.rows))]
+        case physical.Calc():
+            chosen: Attributes = [("select", _selected(node.expressions, node.names, names))]
+            if node.condition is not None:
+                chosen.append(("where", expression_text(node.condition, names)))
+            return chosen
+        case physical.WatermarkAssigner():
+            return [
+                ("rowtime", names[node.time_index]),
+                ("watermark", expression_text(node.expression, names)),
+            ]
+        case physical.Unnest():
+            return [
+                ("invocation", f"UNNEST({expression_text(node.collection, names)})"),
+                ("joinType", "LEFT" if node.is_outer else "INNER"),
+                ("select", ", ".join(node.names)),
+            ]
+        case physical.Expand():
+            sets = ", ".join("{" + ", ".join(names[key] for key in one) + "}" for one in node.sets)
+            return [("sets", sets)]
+        case physical.Exchange():
+            keys = ", ".join(names[key] for key in node.columns)
+            return [("distribution", f"hash[{keys}]" if node.columns else "single")]
+        case physical.WindowTableFunction():
+            return [("window", _window(node.window, names[node.time_index]))]
+        case physical.GroupAggregate():
+            return _aggregate_attributes(node.keys, node.calls, node.names, names)
+        case physical.WindowAggregate():
+            where = "attached" if node.time_index is None else names[node.time_index]
+            grouped = _aggregate_attributes(node.keys, node.calls, node.names, names)
+            properties = ", ".join(node.names[len(node.keys) + len(node.calls) :])
+            return [
+                *grouped[:-1],
+                ("window", _window(node.window, where)),
+                grouped[-1],
+                ("properties", properties),
+            ]
+        case physical.Join() | physical.WindowJoin():
+            return _join_attributes(node)
+        case physical.Rank() | physical.WindowRank():
+            return _rank_attributes(node, names)
+        case physical.Deduplicate():
+            return [
+                ("keep", "LastRow" if node.keep_last else "FirstRow"),
+                ("key", ", ".join(names[key] for key in node.keys)),
+                ("order", "ROWTIME" if node.is_rowtime else "PROCTIME"),
+            ]
+        case physical.ChangelogNormalize():
+            return [("key", ", ".join(names[key] for key in node.keys))]
+        case physical.Union():
+            return [("all", "true"), ("union", ", ".join(node.names))]
+        case physical.Sink():
+            shown: Attributes = [("table", node.name), ("fields", ", ".join(node.names))]
+            return [*shown, ("upsertMaterialize", "true")] if node.materializes else shown
+        case _:
+            return []
+
+
+def _aggregate_attributes(
+    keys: Sequence[int], calls: Sequence[AggregateCall], own: Sequence[str], names: Sequence[str]
+) -> Attributes:
+    selected = [names[key] for key in keys]
+    for call, name in zip(calls, own[len(keys) :], strict=False):
+        selected.append(f"{aggregate_text(call, names)} AS {name}")
+    grouped: Attributes = [("groupBy", ", ".join(names[key] for key in keys))] if keys else []
+    return [*grouped, ("select", ", ".join(selected))]
+
+
+def _join_attributes(node: physical.Join | physical.WindowJoin) -> Attributes:
+    left, right = node.left.names, node.right.names
+    equal = [
+        f"{left[one]} = {right[other]}" for one, other in zip(node.left_keys, node.right_keys, strict=True)
+    ]
+    if node.condition is not None:
+        equal.append(expression_text(node.condition, [*left, *right]))
+    shown: Attributes = [
+        ("joinType", f"{node.kind.value.capitalize()}Join"),
+        ("where", " AND ".join(equal) or "true"),
+        ("select", ", ".join(node.names)),
+    ]
+    if isinstance(node, physical.WindowJoin):
+        sides = (("leftWindow", left, node.left_window), ("rightWindow", right, node.right_window))
+        shown[:0] = [(name, f"{columns[at[0]]}, {columns[at[1]]}") for name, columns, at in sides]
+    return shown
+
+
+def _rank_attributes(node: physical.Rank | physical.WindowRank, names: Sequence[str]) -> Attributes:
+    order = ", ".join(_sort_text(key, names) for key in node.order)
+    if isinstance(node, physical.Rank) and node.label != "Rank":
+        limits: Attributes = [("orderBy", order)] if order else []
+        limits.append(("offset", str(node.first - 1)))
+        if node.last is not None:
+            limits.append(("fetch", str(node.last - node.first + 1)))
+        return [*limits, ("strategy", node.strategy.value)]
+    shown: Attributes = [
+        ("rankType", "ROW_NUMBER"),
+        ("rankRange", f"rankStart={node.first}, rankEnd={node.last}"),
+        ("partitionBy", ", ".join(names[key] for key in node.partition)),
+        ("orderBy", order),
+        ("select", ", ".join(node.names)),
+    ]
+    if isinstance(node, physical.WindowRank):
+        return [("window", ", ".join(names[at] for at in node.window)), *shown]
+    return [("strategy", node.strategy.value), *shown]
+
+
+def _window(window: logical.WindowSpec, time: str) -> str:
+    kind, bracket, rest = str(window).partition("(")
+    return f"{kind}{bracket}time_col={time}, {rest}"
+
+
+def _hints(hints: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in hints)
+
+
+def _rows(rows: Iterable[Sequence[Expression]]) -> str:
+    return ", ".join("{ " + ", ".join(expression_text(each, ()) for each in row) + " }" for row in rows)
+
+
+def _selected(expressions: Sequence[Expression], own: Sequence[str], names: Sequence[str]) -> str:
+    shown = []
+    for expression, name in zip(expressions, own, strict=True):
+        text = expression_text(expression, names)
+        shown.append(text if text == name else f"{text} AS {name}")
+    return ", ".join(shown)
+
+
+def _logical_line(node: LogicalNode) -> str:
+    names = tuple(field.name for each in node.inputs for field in each.schema)
+    shown: Attributes
+    match node:
+        case logical.Scan():
+            shown = [("table", f"[{', '.join(node.identifier.parts)}]")]
+        case logical.Project():
+            own = tuple(field.name for field in node.schema)
+            shown = [("select", _selected(node.expressions, own, names))]
+        case logical.Filter() | logical.Join():
+            shown = [("condition", expression_text(node.condition, names))]
+            if isinstance(node, logical.Join):
+                shown.append(("joinType", node.kind.value.lower()))
+        case logical.Watermark():
+            shown = [
+                ("rowtime", names[node.time_index]),
+                ("watermark", expression_text(node.expression, names)),
+            ]
+        case logical.Aggregate():
+            own = tuple(field.name for field in node.schema)
+            shown = _aggregate_attributes(node.group_keys, node.calls, own, names)
+        case logical.WindowTable() | logical.GroupWindowAggregate():
+            shown = [("window", _window(node.window, names[node.time_index]))]
+        case logical.Over():
+            shown = [("calls", ", ".join(_over_text(call, names) for call in node.calls))]
+        case logical.Sort():
+            shown = [("orderBy", ", ".join(_sort_text(key, names) for key in node.keys))]
+        case logical.Limit():
+            shown = [("offset", str(node.offset)), ("fetch", str(node.fetch))]
+        case logical.SetOperation():
+            shown = [("kind", node.kind.value), ("all", str(node.all).lower())]
+        case logical.Sink():
+            shown = [("table", f"[{', '.join(node.identifier.parts)}]")]
+        case logical.Values():
+            shown = [("tuples", _rows(node.rows))]
+        case logical.Unnest():
+            shown = [("collection", expression_text(node.collection, names))]
+        case _:
+            shown = []
+    text = ", ".join(f"{name}=[{value}]" for name, value in shown)
+    return f"Logical{type(node).__name__}({text})"
+
+
+# --- expressions ----------------------------------------------------------------------------------
+
+
+def expression_text(expression: Expression, names: Sequence[str]) -> str:
+    """Return an expression as a plan shows it, with the columns' names."""
+    match expression:
+        case InputRef(index):
+            return names[index] if index < len(names) else f"${index}"
+        case Literal(value):
+            return "null" if value is None else repr(value) if isinstance(value, str) else str(value)
+        case UserCall():
+            return f"{expression.function.name}({_listed(expression.operands, names)})"
+    operands = expression.operands
+    if expression.function in _INFIX and len(operands) > 1:
+        joined = f" {_INFIX[expression.function]} ".join(expression_text(each, names) for each in operands)
+        return f"({joined})"
+    if expression.function in _POSTFIX:
+        return f"{expression_text(operands[0], names)} {_POSTFIX[expression.function]}"
+    if expression.function in ("CAST", "TRY_CAST"):
+        inner = expression_text(operands[0], names)
+        return f"{expression.function}({inner} AS {expression.type.summary_without_null()})"
+    return f"{expression.function}({_listed(operands, names)})"
+
+
+def aggregate_text(call: AggregateCall, names: Sequence[str]) -> str:
+    """Return an aggregation as a plan shows it."""
+    arguments = _listed(call.arguments, names) or "*"
+    text = f"{call.function}({'DISTINCT ' if call.distinct else ''}{arguments})"
+    return text if call.filter is None else f"{text} FILTER {expression_text(call.filter, names)}"
+
+
+def _listed(expressions: Iterable[Expression], names: Sequence[str]) -> str:
+    return ", ".join(expression_text(each, names) for each in expressions)
+
+
+def _sort_text(key: SortKey, names: Sequence[str]) -> str:
+    return f"{expression_text(key.expression, names)} {'ASC' if key.ascending else 'DESC'}"
+
+
+def _over_text(call: WindowCall, names: Sequence[str]) -> str:
+    parts = [f"PARTITION BY {_listed(call.partition_by, names)}"] if call.partition_by else []
+    if call.order_by:
+        parts.append("ORDER BY " + ", ".join(_sort_text(key, names) for key in call.order_by))
+    return f"{call.function}({_listed(call.arguments, names)}) OVER ({' '.join(parts)})"

@@ -1,0 +1,179 @@
+"""Finds out the changelog of every node of a plan: see `headrace.planner.changelog` for what it is about.
+
+1. From the scans up: which changes a node may make: inserts, updates, deletes.
+2. From the sinks down: who needs the row as it was before an update.
+3. From the scans up again: what each node emits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from headrace.common.types import RowKind
+from headrace.errors import SqlValidationError
+from headrace.planner.changelog import INSERT_ONLY, UPSERT, ChangelogMode, merged
+from headrace.planner.expressions import references
+from headrace.planner.keys import Keys
+from headrace.planner.logical import JoinKind
+from headrace.planner.physical import (
+    Calc,
+    ChangelogNormalize,
+    Deduplicate,
+    Exchange,
+    Expand,
+    GroupAggregate,
+    Join,
+    PhysicalNode,
+    Rank,
+    RankStrategy,
+    Sink,
+    TableScan,
+    Union,
+    Unnest,
+    WatermarkAssigner,
+    WindowJoin,
+    WindowRank,
+    WindowTableFunction,
+    walk,
+)
+
+__all__ = ["infer_changelogs"]
+
+#: Nodes that hand rows on with the kind they came with.
+_PASSING = (Calc, Exchange, Expand, Unnest, WatermarkAssigner, WindowTableFunction, Union)
+#: Nodes that cannot take back what they were given.
+_INSERTS_ONLY = (WindowJoin, WindowRank)
+
+_UPDATING = ChangelogMode.of(RowKind.INSERT, RowKind.UPDATE_AFTER)
+
+
+def infer_changelogs(
+    roots: Sequence[PhysicalNode], keys: Mapping[PhysicalNode, Keys]
+) -> dict[PhysicalNode, ChangelogMode]:
+    """Return what each node of a plan emits.
+
+    Args:
+        roots: The sinks.
+        keys: What `infer_keys` says of the plan.
+
+    Raises:
+        SqlValidationError: If a node or a sink cannot take the changes that come.
+    """
+    nodes = walk(roots)
+    changes: dict[PhysicalNode, ChangelogMode] = {}
+    for node in nodes:
+        below = [changes[each] for each in node.inputs]
+        _check(node, below)
+        changes[node] = _changes(node, below)
+    demanded = _demands(nodes, keys)
+    emitted: dict[PhysicalNode, ChangelogMode] = {}
+    for node in nodes:
+        emitted[node] = _emitted(node, changes[node], [emitted[each] for each in node.inputs], demanded)
+    return emitted
+
+
+def _changes(node: PhysicalNode, below: Sequence[ChangelogMode]) -> ChangelogMode:
+    """Which changes a node makes, with updates as the new row alone."""
+    match node:
+        case TableScan():
+            return node.mode.without_update_before()
+        case GroupAggregate():
+            return _UPDATING if below[0].is_insert_only else UPSERT
+        case Join():
+            return merged(below) if node.kind in (JoinKind.INNER, JoinKind.SEMI) else UPSERT
+        case Rank():
+            return INSERT_ONLY if node.written_as == "Limit" and below[0].is_insert_only else UPSERT
+        case Deduplicate():
+            return INSERT_ONLY if not node.keep_last and below[0].is_insert_only else UPSERT
+        case ChangelogNormalize():
+            return UPSERT
+        case Sink():
+            return ChangelogMode.of()
+        case _ if isinstance(node, _PASSING):
+            return merged(below)
+        case _:
+            return INSERT_ONLY
+
+
+def _demands(nodes: Sequence[PhysicalNode], keys: Mapping[PhysicalNode, Keys]) -> set[PhysicalNode]:
+    """Find the nodes whose updates must come with the row as it was before."""
+    demanded: set[PhysicalNode] = set()
+    for node in reversed(nodes):
+        for each in node.inputs:
+            if _wants_update_before(node, keys[each], is_asked=node in demanded):
+                demanded.add(each)
+    return demanded
+
+
+def _wants_update_before(node: PhysicalNode, keys: Keys, *, is_asked: bool) -> bool:
+    match node:
+        case Sink():
+            return node.accepts.has_update_before or node.materializes
+        case Calc():
+            return is_asked or not _keeps_keys(node, keys)
+        case Join():
+            # Where Flink's join finds the old row by its key, ours finds it by its values: it wants the −U.
+            return True
+        case Rank():
+            return node.strategy is not RankStrategy.UPDATE_FAST
+        case ChangelogNormalize():
+            return False
+        case _ if isinstance(node, _PASSING):
+            return is_asked
+        case _:
+            return True
+
+
+def _keeps_keys(node: Calc, keys: Keys) -> bool:
+    """Whether all rows of a key pass the condition, or none does: else an update may leave an old row behind."""
+    if node.condition is None:
+        return True
+    used = references(node.condition)
+    return any(used <= key for key in keys)
+
+
+def _emitted(
+    node: PhysicalNode,
+    changes: ChangelogMode,
+    below: Sequence[ChangelogMode],
+    demanded: Iterable[PhysicalNode],
+) -> ChangelogMode:
+    if isinstance(node, TableScan):
+        return node.mode
+    if isinstance(node, _PASSING):
+        return merged(below)
+    return changes.with_update_before() if node in demanded else changes
+
+
+def _check(node: PhysicalNode, below: Sequence[ChangelogMode]) -> None:
+    if isinstance(node, _INSERTS_ONLY):
+        for source, mode in zip(node.inputs, below, strict=True):
+            if not mode.is_insert_only:
+                raise SqlValidationError(
+                    f"{node.label} cannot take {_kinds(mode)} changes, which its input {source.label} makes",
+                    hint="group the rows by window first, or take the rows before they are aggregated",
+                )
+    if isinstance(node, Sink):
+        (mode,) = below
+        if not mode.kinds <= node.accepts.kinds:
+            culprit = _maker(node.input)
+            raise SqlValidationError(
+                f"table sink {node.name!r} cannot take {_kinds(mode)} changes, which {culprit.label} makes",
+                hint="declare PRIMARY KEY (...) NOT ENFORCED on a sink that can update, "
+                "or use windows, whose results are final",
+            )
+
+
+def _kinds(mode: ChangelogMode) -> str:
+    words = [
+        *(["update"] if mode.has_updates else []),
+        *(["delete"] if mode.has_deletes else []),
+    ]
+    return " and ".join(words)
+
+
+def _maker(node: PhysicalNode) -> PhysicalNode:
+    """Find the node that makes the changes another one only hands on."""
+    while isinstance(node, _PASSING) and node.inputs:
+        node = node.inputs[0]
+    return node

@@ -1,0 +1,184 @@
+"""From the logical trees of a job to its physical plan: rewrites, conversion, shared sub-plans, changelogs.
+
+plan_job([Insert ...]) -> Plan: sinks over physical nodes, and of each node its keys and its changelog
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from headrace.errors import InvariantViolation
+from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
+from headrace.planner.inference import infer_changelogs
+from headrace.planner.keys import Keys, fits, infer_keys
+from headrace.planner.logical import LogicalNode, Scan
+from headrace.planner.physical import (
+    ChangelogNormalize,
+    PhysicalNode,
+    Rank,
+    RankStrategy,
+    Sink,
+    SinkTarget,
+    TableScan,
+    share,
+    walk,
+)
+from headrace.planner.rules import CONVERSIONS, REWRITES
+from headrace.planner.rules.nodes import exchanged
+from headrace.planner.rules.prune_columns import prune_columns
+from headrace.planner.rules.tree import rewritten
+
+__all__ = ["Plan", "SinkRequest", "SourceModes", "optimize_logical", "plan_job", "to_physical"]
+
+
+class SourceModes(Protocol):
+    """What is known of tables that are read."""
+
+    def mode_of(self, scan: Scan) -> ChangelogMode:
+        """Return which kinds of rows a table's connector gives."""
+
+
+class InsertOnlySources:
+    """Tables whose rows are only ever added."""
+
+    def mode_of(self, scan: Scan) -> ChangelogMode:
+        """Return INSERT_ONLY."""
+        return INSERT_ONLY
+
+
+@dataclass(frozen=True)
+class SinkRequest:
+    """A query, and where its rows go."""
+
+    query: LogicalNode
+    name: str
+    target: SinkTarget
+    accepts: ChangelogMode
+    #: Columns of the primary key; empty if there is none.
+    keys: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job before it is translated."""
+
+    #: The queries as they were bound.
+    requests: tuple[SinkRequest, ...]
+    sinks: tuple[PhysicalNode, ...]
+    keys: dict[PhysicalNode, Keys]
+    changelogs: dict[PhysicalNode, ChangelogMode]
+
+    @property
+    def nodes(self) -> list[PhysicalNode]:
+        """Every node once, inputs before those that read them."""
+        return walk(self.sinks)
+
+
+def optimize_logical(node: LogicalNode) -> LogicalNode:
+    """Rewrite a query into one that asks for the same with less work."""
+    node = rewritten(node, REWRITES)
+    return rewritten(prune_columns(node), REWRITES)
+
+
+def to_physical(node: LogicalNode) -> PhysicalNode:
+    """Choose the operators of a query.
+
+    Raises:
+        UnsupportedFeatureError: If there is no operator for something it asks for.
+        SqlValidationError: If it asks for something that has no end in a stream.
+    """
+    for conversion in CONVERSIONS:
+        made = conversion(node, to_physical)
+        if made is not None:
+            return made
+    raise InvariantViolation(f"no operator is known for {type(node).__name__}")
+
+
+def plan_job(requests: Sequence[SinkRequest], sources: SourceModes | None = None) -> Plan:
+    """Plan queries that run as one job.
+
+    Args:
+        requests: The queries, each with its sink.
+        sources: What is known of the tables that are read.
+
+    Raises:
+        UnsupportedFeatureError: If there is no operator for something they ask for.
+        SqlValidationError: If a sink cannot take the changes of its query.
+    """
+    sources = sources or InsertOnlySources()
+    made = []
+    for request in requests:
+        rows = _with_modes(to_physical(optimize_logical(request.query)), sources)
+        made.append(
+            Sink(
+                schema=request.query.schema,
+                input=rows,
+                name=request.name,
+                target=request.target,
+                accepts=request.accepts,
+                keys=request.keys,
+            )
+        )
+    roots: tuple[PhysicalNode, ...] = share(made)
+    roots = share(_with_strategies(roots))
+    keys = infer_keys(roots)
+    roots = tuple(_materialized(root, keys) for root in roots)
+    keys = infer_keys(roots)
+    return Plan(tuple(requests), roots, keys, infer_changelogs(roots, keys))
+
+
+def _with_modes(root: PhysicalNode, sources: SourceModes) -> PhysicalNode:
+    """Say of every scan what its rows are; make a full changelog of one that only has keys."""
+
+    def change(node: PhysicalNode) -> PhysicalNode:
+        if not isinstance(node, TableScan):
+            return node
+        table = node.scan.table
+        names = [column.name for column in table.source_columns]
+        primary = table.primary_key.columns if table.primary_key is not None else ()
+        keys = tuple(names.index(name) for name in primary if name in names)
+        mode = sources.mode_of(node.scan)
+        scan: PhysicalNode = replace(node, mode=mode, keys=keys if not mode.is_insert_only else ())
+        if mode.has_updates and not mode.has_update_before:
+            scan = ChangelogNormalize(schema=scan.schema, input=exchanged(scan, keys), keys=keys)
+        return scan
+
+    return _rebuilt([root], change)[0]
+
+
+def _with_strategies(roots: Sequence[PhysicalNode]) -> tuple[PhysicalNode, ...]:
+    """Say of every top-N how it keeps its rows."""
+    keys = infer_keys(roots)
+    changelogs = infer_changelogs([root.inputs[0] for root in roots], keys)
+
+    def change(node: PhysicalNode) -> PhysicalNode:
+        if isinstance(node, Rank) and changelogs[node.input].is_insert_only:
+            return replace(node, strategy=RankStrategy.APPEND_FAST)
+        return node
+
+    return _rebuilt(roots, change)
+
+
+def _materialized(root: PhysicalNode, keys: dict[PhysicalNode, Keys]) -> PhysicalNode:
+    """An upsert sink whose key is not the query's own must work out the last row of each key."""
+    assert isinstance(root, Sink)
+    if not root.keys or root.accepts.has_update_before or root.accepts.is_insert_only:
+        return root
+    changes = infer_changelogs([root.input], keys)[root.input]
+    if changes.is_insert_only or fits(keys[root.input], root.keys):
+        return root
+    return replace(root, materializes=True)
+
+
+def _rebuilt(
+    roots: Sequence[PhysicalNode], change: Callable[[PhysicalNode], PhysicalNode]
+) -> tuple[PhysicalNode, ...]:
+    """Change nodes one by one; each is shown as it was, and then gets the changed inputs."""
+    renewed: dict[int, PhysicalNode] = {}
+    for node in walk(roots):
+        changed = change(node)
+        inputs = [renewed[id(each)] for each in node.inputs]
+        renewed[id(node)] = changed.with_inputs(inputs) if node.inputs else changed
+    return tuple(renewed[id(root)] for root in roots)

@@ -1,0 +1,86 @@
+"""Making physical nodes: what every conversion needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from headrace.planner.expressions import (
+    Expression,
+    InputRef,
+    conjunction,
+    conjuncts,
+    is_deterministic,
+    substitute,
+)
+from headrace.planner.logical import Field, LogicalNode, TimeKind
+from headrace.planner.physical import Calc, Exchange, PhysicalNode
+
+__all__ = ["Conversion", "Convert", "calc", "columns_of", "exchanged", "with_columns"]
+
+#: Turns a logical node, and all below it, into physical ones.
+Convert = Callable[[LogicalNode], PhysicalNode]
+#: Turns a logical node into physical ones if it is of the kind that it knows; None if not.
+Conversion = Callable[[LogicalNode, Convert], PhysicalNode | None]
+
+
+def calc(
+    node: PhysicalNode,
+    expressions: Sequence[Expression],
+    names: Sequence[str],
+    condition: Expression | None = None,
+    times: Sequence[TimeKind | None] | None = None,
+) -> PhysicalNode:
+    """Return a Calc, or the node itself where it would do nothing."""
+    fields = tuple(
+        Field(name, expression.type, _time(expression, node) if times is None else times[at])
+        for at, (name, expression) in enumerate(zip(names, expressions, strict=True))
+    )
+    if condition is None and _is_identity(expressions, node) and fields == node.schema:
+        return node
+    if isinstance(node, Calc) and all(map(is_deterministic, node.expressions)):
+        # Two in a row are one.
+        inner = dict(enumerate(node.expressions))
+        expressions = [substitute(each, inner) for each in expressions]
+        conditions = conjuncts(node.condition)
+        conditions += [substitute(each, inner) for each in conjuncts(condition)]
+        condition, node = conjunction(conditions) if conditions else None, node.input
+    return Calc(schema=fields, input=node, expressions=tuple(expressions), condition=condition)
+
+
+def _is_identity(expressions: Sequence[Expression], node: PhysicalNode) -> bool:
+    return len(expressions) == len(node.schema) and all(
+        isinstance(each, InputRef) and each.index == at for at, each in enumerate(expressions)
+    )
+
+
+def _time(expression: Expression, node: PhysicalNode) -> TimeKind | None:
+    return node.schema[expression.index].time if isinstance(expression, InputRef) else None
+
+
+def columns_of(node: PhysicalNode, columns: Iterable[int]) -> list[Expression]:
+    """Return columns of a node as expressions over it."""
+    return [InputRef(index, node.schema[index].type) for index in columns]
+
+
+def with_columns(node: PhysicalNode, expressions: Sequence[Expression]) -> tuple[PhysicalNode, list[int]]:
+    """Compute what is not a column yet, behind the columns that are there; return where each expression is."""
+    computed: list[Expression] = []
+    places: list[int] = []
+    width = len(node.schema)
+    for each in expressions:
+        if isinstance(each, InputRef):
+            places.append(each.index)
+        elif each in computed:
+            places.append(width + computed.index(each))
+        else:
+            places.append(width + len(computed))
+            computed.append(each)
+    if not computed:
+        return node, places
+    names = [*node.names, *(f"$k{at}" for at in range(len(computed)))]
+    return calc(node, [*columns_of(node, range(width)), *computed], names), places
+
+
+def exchanged(node: PhysicalNode, columns: Sequence[int]) -> PhysicalNode:
+    """Bring rows that agree in the columns to one place."""
+    return Exchange(schema=node.schema, input=node, columns=tuple(columns))

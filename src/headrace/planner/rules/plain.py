@@ -1,0 +1,68 @@
+"""Nodes that have an operator of their own kind: scans, projections, filters, unions and the like."""
+
+from __future__ import annotations
+
+from headrace.planner.logical import (
+    Filter,
+    JoinKind,
+    LogicalNode,
+    Project,
+    Scan,
+    Union,
+    Unnest,
+    Values,
+    Watermark,
+    WindowTable,
+)
+from headrace.planner.physical import PhysicalNode, TableScan, WatermarkAssigner, WindowTableFunction
+from headrace.planner.physical import Union as PhysicalUnion
+from headrace.planner.physical import Unnest as PhysicalUnnest
+from headrace.planner.physical import Values as PhysicalValues
+from headrace.planner.rules.nodes import Convert, calc
+from headrace.planner.rules.tree import identity
+
+__all__ = ["convert_plain"]
+
+
+def convert_plain(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
+    """Turn a node into the operator of its kind."""
+    match node:
+        case Scan():
+            return TableScan(schema=node.schema, scan=node)
+        case Values():
+            return PhysicalValues(schema=node.schema, rows=node.rows)
+        case Project(Filter(below, condition), expressions, names):
+            times = [field.time for field in node.schema]
+            return calc(convert(below), expressions, names, condition, times)
+        case Project(below, expressions, names):
+            return calc(convert(below), expressions, names, None, [field.time for field in node.schema])
+        case Filter(below, condition):
+            names = tuple(field.name for field in node.schema)
+            return calc(convert(below), identity(node.schema), names, condition)
+        case Watermark():
+            return WatermarkAssigner(
+                schema=node.schema,
+                input=convert(node.input),
+                time_index=node.time_index,
+                expression=node.expression,
+            )
+        case WindowTable():
+            return WindowTableFunction(
+                schema=node.schema,
+                input=convert(node.input),
+                window=node.window,
+                time_index=node.time_index,
+                partition_by=node.partition_by,
+            )
+        case Union():
+            return PhysicalUnion(schema=node.schema, branches=tuple(convert(each) for each in node.branches))
+        case Unnest():
+            return PhysicalUnnest(
+                schema=node.schema,
+                input=convert(node.input),
+                collection=node.collection,
+                is_outer=node.kind is JoinKind.LEFT,
+                with_ordinality=node.with_ordinality,
+            )
+        case _:
+            return None

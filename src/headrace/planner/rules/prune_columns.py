@@ -1,0 +1,207 @@
+"""Columns that nobody reads are left out as early as possible: what is not there is not shuffled and not kept.
+
+Goes from the sink down with the set of columns that are needed, and puts a projection under every node that keeps
+state wherever its input has more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from headrace.planner.expressions import (
+    AggregateCall,
+    Expression,
+    InputRef,
+    SortKey,
+    WindowCall,
+    conjuncts,
+    references,
+    rewrite,
+    substitute,
+)
+from headrace.planner.logical import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    Limit,
+    LogicalNode,
+    Over,
+    Project,
+    Sort,
+    window_columns,
+)
+from headrace.planner.rules.tree import over_inputs, projected
+
+__all__ = ["prune_columns"]
+
+
+def prune_columns(node: LogicalNode) -> LogicalNode:
+    """Return the same columns of the same rows, from as few columns below as they need."""
+    return _all_of(node)
+
+
+def _all_of(node: LogicalNode) -> LogicalNode:
+    pruned, places = _prune(node, set(range(len(node.schema))))
+    return _narrowed(pruned, [places[index] for index in range(len(node.schema))])
+
+
+def _prune(node: LogicalNode, needed: set[int]) -> tuple[LogicalNode, dict[int, int]]:
+    """Return a node with at least the needed columns, and where each of them is."""
+    match node:
+        case Project():
+            kept = sorted(needed) or [0]
+            chosen = [node.expressions[index] for index in kept]
+            below, places = _prune(node.input, _used(chosen))
+            names = tuple(node.names[index] for index in kept)
+            return Project(below, tuple(_moved(chosen, places)), names), _order(kept)
+        case Filter():
+            below, places = _prune(node.input, needed | references(node.condition))
+            return Filter(below, substitute(node.condition, _references(node.input, places))), places
+        case Aggregate():
+            return _prune_aggregate(node, needed)
+        case Join():
+            return _prune_join(node, needed)
+        case Over():
+            return _prune_over(node, needed)
+        case Sort() | Limit():
+            keys = node.keys if isinstance(node, Sort) else ()
+            below, places = _prune(node.input, needed | _used(key.expression for key in keys))
+            if isinstance(node, Sort):
+                return Sort(below, _moved_keys(keys, _references(node.input, places))), places
+            return over_inputs(node, [below]), places
+        case _:
+            # Window functions, watermarks, unions and the like hand every column on.
+            inputs = [_all_of(each) for each in node.inputs]
+            return over_inputs(node, inputs), _order(range(len(node.schema)))
+
+
+def _prune_aggregate(node: Aggregate, needed: set[int]) -> tuple[LogicalNode, dict[int, int]]:
+    width = len(node.group_keys)
+    calls = [at for at in range(len(node.calls)) if width + at in needed]
+    # A group without results is still a group: it may come and go.
+    chosen = [node.calls[at] for at in calls]
+    used = set(node.group_keys) | _used(_parts(chosen))
+    windows = window_columns(node.input)
+    if windows is not None:
+        used |= windows.start | windows.end | windows.time
+    below, places = _prune(node.input, used)
+    below, places = _exactly(below, places, used)
+    mapping = _references(node.input, places)
+    renewed = replace(
+        node,
+        input=below,
+        group_keys=tuple(places[key] for key in node.group_keys),
+        calls=tuple(_moved_call(each, mapping) for each in chosen),
+        names=(*node.names[:width], *(node.names[width + at] for at in calls)),
+        grouping_sets=node.grouping_sets
+        and tuple(tuple(places[key] for key in one) for one in node.grouping_sets),
+    )
+    return renewed, _order([*range(width), *(width + at for at in calls)])
+
+
+def _prune_join(node: Join, needed: set[int]) -> tuple[LogicalNode, dict[int, int]]:
+    width = len(node.left.schema)
+    used = needed | references(node.condition)
+    for side, start in ((node.left, 0), (node.right, width)):
+        # A window join is told by the windows of both sides.
+        windows = window_columns(side)
+        if windows is not None:
+            used = used | {start + each for each in windows.start | windows.end}
+    left_used = {index for index in used if index < width}
+    right_used = {index - width for index in used if index >= width}
+    left, left_places = _exactly(*_prune(node.left, left_used), left_used)
+    right, right_places = _exactly(*_prune(node.right, right_used), right_used)
+    shifted = len(left.schema)
+    places = dict(left_places) | {width + old: shifted + new for old, new in right_places.items()}
+    both = [*node.left.schema, *node.right.schema]
+    mapping = {old: InputRef(new, both[old].type) for old, new in places.items()}
+    condition = substitute(node.condition, mapping)
+    if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
+        places = dict(left_places)
+    return replace(node, left=left, right=right, condition=condition), places
+
+
+def _prune_over(node: Over, needed: set[int]) -> tuple[LogicalNode, dict[int, int]]:
+    width = len(node.input.schema)
+    below_needed = {index for index in needed if index < width} | _used(_window_parts(node.calls))
+    windows = window_columns(node.input)
+    if windows is not None:
+        below_needed |= windows.start | windows.end
+    below, places = _exactly(*_prune(node.input, below_needed), below_needed)
+    mapping = _references(node.input, places)
+    calls = tuple(
+        replace(
+            call,
+            arguments=tuple(substitute(each, mapping) for each in call.arguments),
+            partition_by=tuple(substitute(each, mapping) for each in call.partition_by),
+            order_by=_moved_keys(call.order_by, mapping),
+        )
+        for call in node.calls
+    )
+    narrow = len(below.schema)
+    added = {width + at: narrow + at for at in range(len(node.calls))}
+    return Over(below, calls, node.names), places | added
+
+
+def _exactly(
+    node: LogicalNode, places: Mapping[int, int], needed: set[int]
+) -> tuple[LogicalNode, dict[int, int]]:
+    """Leave out what came along without being needed."""
+    kept = sorted(needed)
+    wanted = [places[index] for index in kept] or [0]
+    if len(wanted) == len(node.schema) and wanted == sorted(wanted):
+        return node, {index: places[index] for index in kept}
+    return _narrowed(node, wanted), _order(kept)
+
+
+def _narrowed(node: LogicalNode, columns: Sequence[int]) -> LogicalNode:
+    return node if list(columns) == list(range(len(node.schema))) else projected(node, columns)
+
+
+def _order(columns: Iterable[int]) -> dict[int, int]:
+    return {old: new for new, old in enumerate(columns)}
+
+
+def _references(node: LogicalNode, places: Mapping[int, int]) -> dict[int, Expression]:
+    schema = node.schema
+    return {old: InputRef(new, schema[old].type) for old, new in places.items()}
+
+
+def _used(expressions: Iterable[Expression]) -> set[int]:
+    return {index for each in expressions for index in references(each)}
+
+
+def _moved(expressions: Iterable[Expression], places: Mapping[int, int]) -> list[Expression]:
+    def move(part: Expression) -> Expression | None:
+        return InputRef(places[part.index], part.type) if isinstance(part, InputRef) else None
+
+    return [rewrite(each, move) for each in expressions]
+
+
+def _moved_keys(keys: Iterable[SortKey], mapping: Mapping[int, Expression]) -> tuple[SortKey, ...]:
+    return tuple(replace(key, expression=substitute(key.expression, mapping)) for key in keys)
+
+
+def _moved_call(call: AggregateCall, mapping: Mapping[int, Expression]) -> AggregateCall:
+    return replace(
+        call,
+        arguments=tuple(substitute(each, mapping) for each in call.arguments),
+        filter=None if call.filter is None else substitute(call.filter, mapping),
+        order_by=_moved_keys(call.order_by, mapping),
+    )
+
+
+def _parts(calls: Iterable[AggregateCall]) -> list[Expression]:
+    found: list[Expression] = []
+    for call in calls:
+        found += [*call.arguments, *conjuncts(call.filter), *(key.expression for key in call.order_by)]
+    return found
+
+
+def _window_parts(calls: Iterable[WindowCall]) -> list[Expression]:
+    found: list[Expression] = []
+    for call in calls:
+        found += [*call.arguments, *call.partition_by, *(key.expression for key in call.order_by)]
+    return found

@@ -33,7 +33,8 @@ class Cli:
         self.temporary.mkdir()
         self._mark = f"HEADRACE_E2E={uuid4().hex}"
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("HEADRACE_")}
-        self._environment = {**inherited, "TMPDIR": str(self.temporary), "E2E_MARK": self._mark}
+        places = {"TMPDIR": str(self.temporary), "XDG_STATE_HOME": str(folder / "state")}
+        self._environment = {**inherited, **places, "E2E_MARK": self._mark}
 
     def program(self, text: str) -> Path:
         path = self.folder / "job.py"
@@ -156,7 +157,8 @@ def test_a_program_written_for_pyflink_runs_unchanged(cli: Cli):
     )
     assert {line.split("> ")[0] for line in lines} == {"count:1", "count:2"}
     # The standard error holds what we say about the job, and no greetings from Java.
-    rest, started, *meanwhile, finished = result.stderr.splitlines()
+    starting, rest, started, *meanwhile, finished = result.stderr.splitlines()
+    assert starting == "STARTING Spark (local[2])"
     assert rest.startswith("REST at http://localhost:")
     assert started == "RUNNING job 'word count'"
     assert all(line.startswith("RUNNING 'word count' ") for line in meanwhile)  # on a slow machine

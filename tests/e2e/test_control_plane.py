@@ -21,6 +21,8 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-that-nobody-knows"
 ENDLESS = """
+import logging
+
 from headrace.common import WatermarkStrategy
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.sequence import NumberSequenceSource
@@ -33,6 +35,8 @@ class Count(KeyedProcessFunction):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", None))
 
     def process_element(self, value, ctx):
+        if self.count.value() is None:
+            logging.getLogger("counting").info("first of %s", ctx.get_current_key())
         self.count.update((self.count.value() or 0) + 1)
         yield value
 
@@ -244,3 +248,77 @@ def test_a_session_takes_jobs_shows_them_and_remembers_them(cli: WatchedCli, tmp
     assert client.get(f"/jobs/{job}")["state"] == "CANCELED"
     client.ask("DELETE", "/cluster")
     assert session.wait(60) == 0
+
+
+DRAINED = """
+from headrace.common import Time, WatermarkStrategy
+from headrace.common.watermark_strategy import TimestampAssigner
+from headrace.connectors.sequence import NumberSequenceSource
+from headrace.datastream import StreamExecutionEnvironment
+from headrace.datastream.window import TumblingEventTimeWindows
+
+
+class AtOneMoment(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return 1000
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(AtOneMoment())
+numbers = env.from_source(NumberSequenceSource(0, 10**15), strategy, "numbers")
+window = numbers.map(lambda n: 1).key_by(lambda n: 0).window(TumblingEventTimeWindows.of(Time.hours(1)))
+window.reduce(lambda a, b: a + b).print()
+env.execute("drained")
+"""
+
+
+def headrace(*arguments: str) -> str:
+    """Run a command that must succeed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace.cli.main", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_job_that_is_stopped_and_drained_fires_its_windows(cli: WatchedCli, tmp_path: Path):
+    process = cli.start("run", *OPTIONS, cli.program(DRAINED))
+    address = address_of(cli, "REST")
+    assert "STARTING Spark (local[1])\n" in cli.stderr.read_text()
+    running_job(client_of(address))
+    assert cli.stdout.read_text() == ""
+    said = headrace("stop", "-m", address, "--drain", "-p", str(tmp_path / "stopped"), "drained")
+    assert process.wait(60) == 0
+    assert f"savepoint: {tmp_path / 'stopped'}" in said
+    counted = int(cli.stdout.read_text())
+    progress = cli.stderr.read_text()
+    assert f"FINISHED job 'drained': {counted:,} records in " in progress
+
+
+def test_logs_of_driver_spark_and_functions_and_a_flame_graph_of_a_running_job(cli: WatchedCli):
+    # Tasks that are at work for most of the time.
+    long = ("-D", "rest.flamegraph.num-samples=200", "-D", "headrace.epoch.max-records=50000")
+    cli.start("run", *OPTIONS, *long, cli.program(ENDLESS))
+    address = address_of(cli, "REST")
+    client = client_of(address)
+    job = running_job(client)
+    there = ("logs", "-m", address)
+    files = {(each["of"], each["name"]) for each in json.loads(headrace(*there, "--list", "--json"))}
+    assert {("driver", "spark.log"), ("executor driver", "workers.log")} <= files
+    lines = [line for line in headrace(*there, "-t", "driver").splitlines() if "counting" in line]
+    assert sorted(line.rpartition(" ")[2] for line in lines) == sorted(map(str, range(10)))
+    assert all(" INFO    [KEYED PROCESS -> " in line for line in lines), lines
+    assert " INFO " in headrace(*there, "--file", "spark.log")
+    # What functions log below a warning is in the log, and not on the terminal.
+    assert "first of" not in cli.stderr.read_text()
+
+    vertex = client.get(f"/jobs/{job}")["vertices"][-1]["id"]
+    graph = f"/jobs/{job}/vertices/{vertex}/flamegraph"
+    assert client.get(graph) == {"endTimestamp": -1}
+    wait_until(lambda: client.get(graph)["endTimestamp"] > 0, "a flame graph", 60)
+    assert "__main__.Count.process_element:" in json.dumps(client.get(graph))
+    client.ask("PATCH", f"/jobs/{job}", query={"mode": "cancel"})

@@ -18,7 +18,7 @@ from typing import Final
 import click
 
 from headrace.cli.errors import ExitCode
-from headrace.cli.state_home import state_home
+from headrace.util.state_home import state_home
 
 __all__ = ["run_detached"]
 
@@ -44,6 +44,7 @@ def run_detached(arguments: Sequence[str]) -> int:
             stderr=output,
             start_new_session=True,
         )
+    click.echo(f"starting; log {log}", err=True)
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline:
         code = process.poll()

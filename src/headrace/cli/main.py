@@ -10,10 +10,12 @@ from headrace.cli.config import config
 from headrace.cli.doctor import doctor
 from headrace.cli.errors import ExitCode, describe_error, exit_code_of
 from headrace.cli.info import info
+from headrace.cli.logs import logs
 from headrace.cli.run import run
+from headrace.cli.run_application import run_application
 from headrace.cli.session import session
 from headrace.cli.snapshots import checkpoints, savepoint
-from headrace.cli.steering import cancel, checkpoint, list_jobs, logs, rescale, stop
+from headrace.cli.steering import cancel, checkpoint, list_jobs, rescale, stop
 from headrace.cli.version import show_version, version
 from headrace.errors import HeadraceError
 
@@ -61,7 +63,7 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    *(run, info, session),
+    *(run, run_application, info, session),
     *(list_jobs, cancel, stop, savepoint, checkpoint, checkpoints, rescale, logs),
     *(config, doctor, version),
 )

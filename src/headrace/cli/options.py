@@ -11,7 +11,15 @@ import click
 if TYPE_CHECKING:
     from headrace.config import Configuration
 
-__all__ = ["configuration_options", "load_configuration", "property_option"]
+__all__ = [
+    "configuration_options",
+    "load_configuration",
+    "property_option",
+    "python_options",
+    "python_properties",
+    "recovery_options",
+    "recovery_properties",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,6 +53,90 @@ def configuration_options(command: F) -> F:
     )
     master = click.option("--master", metavar="URL", help="The Spark master; headrace.spark.master.")
     return property_option(parallelism(master(command)))
+
+
+def python_options(command: F) -> F:
+    """Add what travels with a program to a command: -pyfs, -pyreq, -pyarch, -pyexec."""
+    files = click.option(
+        "-pyfs", "--pyFiles", "python_files", metavar="FILES", help="python.files, separated by commas."
+    )
+    requirements = click.option(
+        "-pyreq",
+        "--pyRequirements",
+        "requirements",
+        metavar="FILE[#DIR]",
+        help="python.requirements; DIR has the packages, for workers that reach no index.",
+    )
+    archives = click.option(
+        "-pyarch",
+        "--pyArchives",
+        "archives",
+        metavar="FILES",
+        help="python.archives, separated by commas: FILE or FILE#DIR.",
+    )
+    executable = click.option(
+        "-pyexec", "--pyExecutable", "executable", metavar="PATH", help="python.executable."
+    )
+    return files(requirements(archives(executable(command))))
+
+
+def python_properties(
+    files: str | None, requirements: str | None, archives: str | None, executable: str | None
+) -> dict[str, str]:
+    """Return the configuration that these options make."""
+    from headrace.config.options import python
+
+    named = {
+        python.FILES.key: files,
+        python.REQUIREMENTS.key: requirements,
+        python.ARCHIVES.key: archives,
+        python.EXECUTABLE.key: executable,
+    }
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def recovery_options(command: F) -> F:
+    """Add what a program starts from to a command: -s, -n, --claim-mode."""
+    savepoint = click.option(
+        "-s",
+        "--from-savepoint",
+        "--fromSavepoint",
+        "savepoint",
+        metavar="PATH",
+        help="Start from this savepoint or checkpoint; execution.state-recovery.path.",
+    )
+    leaves_state = click.option(
+        "-n",
+        "--allow-non-restored-state",
+        "--allowNonRestoredState",
+        "leaves_state",
+        is_flag=True,
+        help="Leave state behind whose operator the program no longer has.",
+    )
+    claim_mode = click.option(
+        "--claim-mode",
+        "-rm",
+        "--claimMode",
+        type=click.Choice(["NO_CLAIM", "CLAIM"], case_sensitive=False),
+        help="Whether the savepoint is the job's own from now on, and goes when it is no longer needed.",
+    )
+    return savepoint(leaves_state(claim_mode(command)))
+
+
+def recovery_properties(
+    savepoint: str | None, claim_mode: str | None, *, leaves_state: bool
+) -> dict[str, str]:
+    """Return the configuration that these options make."""
+    from headrace.config.options import checkpointing
+
+    if savepoint is None and (leaves_state or claim_mode):
+        raise click.UsageError("--allow-non-restored-state and --claim-mode go with --from-savepoint")
+    named = {
+        checkpointing.RECOVERY_PATH.key: savepoint,
+        checkpointing.RECOVERY_IGNORE_UNCLAIMED_STATE.key: "true" if leaves_state else None,
+        checkpointing.RECOVERY_CLAIM_MODE.key: claim_mode,
+    }
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def load_configuration(

@@ -174,6 +174,9 @@ class Progress(AbstractContextManager["Progress"]):
         self._show_start(self._views[job_id])
         job.result_future().add_done_callback(lambda _: self._job_ended(job))
 
+    def spark_starting(self, master: str) -> None:
+        """Say that Spark is being started; nothing here."""
+
     def note(self, text: str) -> None:
         """Say something about the run as a whole; nothing here."""
 
@@ -225,6 +228,10 @@ class PlainProgress(Progress):
         super().__init__(console, clock)
         self._shown_s: dict[str, float] = {}
 
+    def spark_starting(self, master: str) -> None:
+        """Say it: a job's own line comes seconds later."""
+        self._say(f"STARTING Spark ({master})")
+
     def note(self, text: str) -> None:
         """Say it."""
         self._say(text)
@@ -248,6 +255,8 @@ class LiveProgress(Progress):
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(console, clock)
         self._line = StatusLine(console)
+        #: What is said while there is no job, and since when.
+        self._waiting_for: tuple[str, float] | None = None
         self._is_over = threading.Event()
         self._painter = threading.Thread(target=self._paint, name="headrace-progress", daemon=True)
         self._streams = sys.stdout, sys.stderr
@@ -273,22 +282,37 @@ class LiveProgress(Progress):
             self._line.hide()
         sys.stdout, sys.stderr = self._streams
 
+    def spark_starting(self, master: str) -> None:
+        """Say it on the line, until there is a job."""
+        with self._lock:
+            self._waiting_for = f"starting Spark ({master})", self._clock()
+        self.paint()
+
     def note(self, text: str) -> None:
         """Say it above the line."""
         self._say(text)
+
+    def _show_start(self, view: JobView) -> None:
+        self._waiting_for = None
 
     def _paint(self) -> None:
         while not self._is_over.wait(_REDRAW_INTERVAL_S):
             self.paint()
 
     def paint(self) -> None:
-        """Draw the line, if there is a job to tell of."""
+        """Draw the line, if there is a job to tell of, or Spark is on its way."""
         with self._lock:
             views = list(self._views.values())
             if views:
                 more = f" (+{len(views) - 1} more)" if len(views) > 1 else ""
-                with suppress(OSError, ValueError):
-                    self._line.show(Text(views[-1].describe(self._clock()) + more, "cyan"))
+                text = views[-1].describe(self._clock()) + more
+            elif self._waiting_for is not None:
+                what, since_s = self._waiting_for
+                text = f"{what}, {timedelta(seconds=int(self._clock() - since_s))}"
+            else:
+                return
+            with suppress(OSError, ValueError):
+                self._line.show(Text(text, "cyan"))
 
     def _say(self, *parts: str | Text) -> None:
         with suppress(OSError, ValueError):

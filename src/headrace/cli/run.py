@@ -21,7 +21,14 @@ import click
 from headrace.cli.detached import run_detached
 from headrace.cli.errors import ExitCode, describe_error, exit_code_of
 from headrace.cli.interrupts import Interrupts
-from headrace.cli.options import configuration_options, load_configuration
+from headrace.cli.options import (
+    configuration_options,
+    load_configuration,
+    python_options,
+    python_properties,
+    recovery_options,
+    recovery_properties,
+)
 from headrace.cli.program import Program, load_program, program_options, pyflink_names
 from headrace.cli.savepoint_signals import SavepointSignals
 from headrace.errors import JobCancelledError
@@ -54,36 +61,8 @@ _FETCH_S: Final = 10.0
     is_flag=True,
     help="With -m: do not wait for the end of the jobs that the program submits.",
 )
-@click.option(
-    "-s",
-    "--from-savepoint",
-    "--fromSavepoint",
-    "savepoint",
-    metavar="PATH",
-    help="Start from this savepoint or checkpoint; execution.state-recovery.path.",
-)
-@click.option(
-    "-n",
-    "--allow-non-restored-state",
-    "--allowNonRestoredState",
-    "leaves_state",
-    is_flag=True,
-    help="Leave state behind whose operator the program no longer has.",
-)
-@click.option(
-    "--claim-mode",
-    "-rm",
-    "--claimMode",
-    type=click.Choice(["NO_CLAIM", "CLAIM"], case_sensitive=False),
-    help="Whether the savepoint is the job's own from now on, and goes when it is no longer needed.",
-)
-@click.option(
-    "-pyfs", "--pyFiles", "python_files", metavar="FILES", help="python.files, separated by commas."
-)
-@click.option("-pyreq", "--pyRequirements", "requirements", metavar="FILE", help="python.requirements.")
-@click.option(
-    "-pyarch", "--pyArchives", "archives", metavar="FILES", help="python.archives, separated by commas."
-)
+@recovery_options
+@python_options
 @program_options
 @click.pass_context
 def run(
@@ -100,6 +79,7 @@ def run(
     python_files: str | None,
     requirements: str | None,
     archives: str | None,
+    executable: str | None,
     alias: bool | None,
     file: str | None,
     words: tuple[str, ...],
@@ -117,8 +97,8 @@ def run(
         load_configuration(properties, parallelism, master)  # what is wrong is said here, not in a log
         load_program(file, words)
         context.exit(run_detached(_without_detached(sys.argv[1:])))
-    properties = {**properties, **_python_properties(python_files, requirements, archives)}
-    properties = {**properties, **_recovery_properties(savepoint, claim_mode, leaves_state=leaves_state)}
+    properties = {**properties, **python_properties(python_files, requirements, archives, executable)}
+    properties = {**properties, **recovery_properties(savepoint, claim_mode, leaves_state=leaves_state)}
     if address is not None:
         properties = {**properties, **_session_properties(address, is_detached=detached)}
     configuration = load_configuration(properties, parallelism, master)
@@ -135,13 +115,6 @@ def run(
     context.exit(code)
 
 
-def _python_properties(files: str | None, requirements: str | None, archives: str | None) -> dict[str, str]:
-    from headrace.config.options import python
-
-    named = {python.FILES.key: files, python.REQUIREMENTS.key: requirements, python.ARCHIVES.key: archives}
-    return {key: value for key, value in named.items() if value is not None}
-
-
 def _without_detached(arguments: Sequence[str]) -> list[str]:
     """Return the words of the command line without the first -d, which is ours: the program's come later."""
     words = list(arguments)
@@ -155,32 +128,16 @@ def _without_detached(arguments: Sequence[str]) -> list[str]:
 def _session_properties(address: str, *, is_detached: bool) -> dict[str, str]:
     from headrace.config import Configuration
     from headrace.config.options import execution, rest
-    from headrace.datastream.executor import TARGET
     from headrace.rest.client import RestClient
 
     client = RestClient.of(Configuration(), address)
     return {
-        TARGET.key: "session",
+        execution.TARGET.key: "session",
         rest.ADDRESS.key: client.host,
         rest.PORT.key: str(client.port),
         rest.ENABLED.key: "false",
         execution.ATTACHED.key: str(not is_detached).lower(),
     }
-
-
-def _recovery_properties(
-    savepoint: str | None, claim_mode: str | None, *, leaves_state: bool
-) -> dict[str, str]:
-    from headrace.config.options import checkpointing
-
-    if savepoint is None and (leaves_state or claim_mode):
-        raise click.UsageError("--allow-non-restored-state and --claim-mode go with --from-savepoint")
-    named = {
-        checkpointing.RECOVERY_PATH.key: savepoint,
-        checkpointing.RECOVERY_IGNORE_UNCLAIMED_STATE.key: "true" if leaves_state else None,
-        checkpointing.RECOVERY_CLAIM_MODE.key: claim_mode,
-    }
-    return {key: value for key, value in named.items() if value is not None}
 
 
 def _choose_progress(*, wanted: bool) -> Progress:
@@ -212,11 +169,17 @@ class _Run:
 
     def to_its_end(self) -> int:
         """Run the program and wait for its jobs; return the exit code."""
+        from headrace.config.options.python import FILES
         from headrace.spark.executor import watching
+        from headrace.spark.session import announcing_start
+        from headrace.util.import_paths import add_to_import_path
 
         watched = watching(on_job=self._job_started, on_epoch=self._epoch_completed)
-        with self._interrupts, SavepointSignals(self._running), watched:
+        starting = announcing_start(self._progress.spark_starting)
+        with self._interrupts, SavepointSignals(self._running), watched, starting:
             with self._progress, self._program.as_main(self._arguments):
+                for path in self._configuration.get(FILES):
+                    add_to_import_path(path)
                 self._open_plane()
                 code = self._run_program()
                 is_clean = self._is_clean() or self._clean_up()
@@ -234,8 +197,10 @@ class _Run:
         if self._configuration.get(ENABLED):
             from headrace.rest.assembly import ControlPlane
             from headrace.rest.spark_cluster import SparkCluster
+            from headrace.util.application_log import application_log
 
-            self._plane = ControlPlane(self._configuration, SparkCluster(self._configuration))
+            log = application_log(self._configuration)
+            self._plane = ControlPlane(self._configuration, SparkCluster(self._configuration, log))
             self._plane.start()
 
     def _close_plane(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,7 @@ import click
 from headrace.cli.errors import ExitCode
 from headrace.cli.interrupts import Interrupts
 from headrace.cli.options import load_configuration, property_option
-from headrace.cli.state_home import state_home
+from headrace.util.state_home import state_home
 
 if TYPE_CHECKING:
     from headrace.config import Configuration
@@ -35,7 +36,8 @@ def session(
     """Start Spark and wait for jobs: `headrace run -m HOST:PORT program.py`.
 
     All jobs share one Spark. Ctrl-C, SIGTERM or DELETE /cluster cancel them and end the session. With high
-    availability they are found again by the next session of the same high-availability.cluster-id.
+    availability SIGTERM leaves them, as the loss of the machine does, to the next session of the same
+    high-availability.cluster-id.
     """
     from headrace.config.options.rest import SUBMIT_ENABLED
 
@@ -48,23 +50,27 @@ def session(
 
 
 def _serve(configuration: Configuration) -> int:
+    from headrace.config.options.spark import MASTER
     from headrace.rest.assembly import ControlPlane
     from headrace.rest.spark_cluster import SparkCluster
     from headrace.runtime.leadership import Leadership
     from headrace.spark.executor import SparkExecutor, cancel_running_jobs, watching
     from headrace.spark.session import spark_context, stop_spark
     from headrace.spark.user_code import unpack_graph
+    from headrace.util.application_log import application_log
 
     is_over = threading.Event()
+    temporary = TemporaryDirectory(prefix="headrace-session-", ignore_cleanup_errors=True)
     leadership = Leadership.of(configuration, "session")
     executor = SparkExecutor(leadership)
     plane = ControlPlane(
         configuration,
-        SparkCluster(configuration),
+        SparkCluster(configuration, application_log(configuration)),
         start=executor.submit,
         unpack=unpack_graph,
         recovery=None if leadership is None else _recovery(leadership),
         shut_down=is_over.set,
+        artifact_directory=temporary.name if leadership is None else leadership.artifact_directory,
         archive_directory=str(state_home() / "archive"),
     )
     dispatcher = plane.dispatcher
@@ -73,6 +79,7 @@ def _serve(configuration: Configuration) -> int:
         watching(on_job=dispatcher.adopt, on_epoch=dispatcher.observe),
     ):
         try:
+            click.echo(f"starting Spark ({configuration.get(MASTER)})", err=True)
             spark_context(configuration)
             for job in dispatcher.recover():
                 click.echo(f"recovered job {job.name!r} ({job.job_id})", err=True)
@@ -80,13 +87,15 @@ def _serve(configuration: Configuration) -> int:
             click.echo(f"session at {plane.url}", err=True)
             is_over.wait()
         except KeyboardInterrupt:
-            click.echo("ending: jobs are cancelled", err=True)
+            is_left = interrupts.is_for_process and leadership is not None
+            click.echo(f"ending: jobs are {'left to the next session' if is_left else 'cancelled'}", err=True)
         finally:
-            cancel_running_jobs(timeout_s=20.0)
+            cancel_running_jobs(timeout_s=20.0, leave_to_next=interrupts.is_for_process)
             plane.close(fetch_s=0.0)
             if leadership is not None:
                 leadership.release()
             stop_spark()
+            temporary.cleanup()
         return interrupts.exit_code if interrupts.have_come else ExitCode.OK
 
 

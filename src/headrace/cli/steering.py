@@ -1,4 +1,4 @@
-"""Commands that ask a running cluster: list, cancel, stop, savepoint, checkpoint, checkpoints, rescale, logs.
+"""Commands that ask a running cluster: list, cancel, stop, savepoint, checkpoint, checkpoints, rescale.
 
 They take Flink's options, and JOB may be a job's id, the beginning of it, or its name.
 """
@@ -25,7 +25,7 @@ from headrace.errors import ClusterError
 if TYPE_CHECKING:
     from headrace.rest.client import RestClient
 
-__all__ = ["cancel", "checkpoint", "checkpoints", "list_jobs", "logs", "rescale", "savepoint", "stop"]
+__all__ = ["cancel", "checkpoint", "checkpoints", "list_jobs", "rescale", "savepoint", "stop"]
 
 _TYPES = click.Choice(["canonical", "native"], case_sensitive=False)
 _timeout_option = click.option(
@@ -297,17 +297,3 @@ def rescale(
         print_json({"job-id": job_id, "parallelism": parallelism})
     else:
         click.echo(f"job {job_id}: parallelism {parallelism}")
-
-
-# -- logs ----------------------------------------------------------------------------------------------------------
-
-
-@click.command(short_help="Show the log of a cluster's driver.")
-@cluster_options
-def logs(address: str | None, properties: dict[str, str], as_json: bool) -> None:
-    """Show the last lines that the driver has logged."""
-    text = connect(address, properties).get("/jobmanager/log")
-    if as_json:
-        print_json(str(text).splitlines())
-    else:
-        click.echo(text, nl=False)

@@ -12,15 +12,13 @@ import re
 from typing import Final, Protocol
 
 from headrace.common.job_client import JobHandle
-from headrace.config import Configuration, option
+from headrace.config import Configuration
+from headrace.config.options.execution import TARGET
 from headrace.config.options.spark import MASTER
 from headrace.errors import ConfigurationError
 from headrace.graph.job_graph import JobGraph
 
 __all__ = ["JobExecutor", "default_parallelism", "load_executor"]
-
-#: The executor by name, or as `package.module:Class`.
-TARGET: Final = option("execution.target", str).default("spark")
 
 _EXECUTORS: Final = {
     "spark": "headrace.spark.executor:SparkExecutor",

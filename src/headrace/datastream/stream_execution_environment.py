@@ -46,6 +46,7 @@ from headrace.graph.plan_json import stream_plan
 from headrace.graph.stream_graph import GraphSettings, StreamGraph, build_stream_graph
 from headrace.graph.transformations import PhysicalTransformation, SourceTransformation, Transformation
 from headrace.operators.io import SourceOperator
+from headrace.util.import_paths import add_to_import_path
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -322,14 +323,15 @@ class StreamExecutionEnvironment:
     # --------------------------------------------------------------------------------- dependencies
 
     def add_python_file(self, file_path: str) -> None:
-        """Ship a Python file, package or zip file; functions can import it in every worker."""
+        """Ship a Python file, directory, zip, egg or wheel file; the program and its functions can import from it."""
         files = self._configuration.get(python.FILES)
         self._set(python.FILES, [*files, check_text("add_python_file", "path", file_path)])
+        add_to_import_path(file_path)
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
     ) -> None:
-        """Name the packages that workers need.
+        """Name the packages that workers need; pip installs them once in every executor.
 
         Args:
             requirements_file_path: A requirements file.
@@ -339,7 +341,7 @@ class StreamExecutionEnvironment:
         self._set(python.REQUIREMENTS, f"{path}#{requirements_cache_dir}" if requirements_cache_dir else path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Ship an archive; it is unpacked in the working directory of every worker.
+        """Ship an archive; it is unpacked once in every executor, in the working directory of the functions.
 
         Args:
             archive_path: A zip or tar file.
@@ -362,10 +364,18 @@ class StreamExecutionEnvironment:
         raise _no_java("add_classpaths()")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet(
-            "register_cached_file()", "ship the file with add_python_file() or add_python_archive()"
-        )
+        """Ship a file or directory; functions get its path with ``get_distributed_cache()``.
+
+        Args:
+            file_path: A path, or a URI such as ``s3://bucket/path``.
+            name: What functions call it: ``runtime_context.get_distributed_cache().get_file(name)``.
+            executable: Whether it is a program.
+        """
+        path = check_text("register_cached_file", "path", file_path)
+        name = check_text("register_cached_file", "name", name)
+        entry = f"name:{name},path:{path},executable:{str(executable).lower()}"
+        known = self._configuration.get(python.CACHED_FILES)
+        self._set(python.CACHED_FILES, f"{known};{entry}" if known else entry)
 
     # -------------------------------------------------------------------------------------- sources
 

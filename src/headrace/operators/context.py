@@ -66,6 +66,8 @@ class OperatorContext:
     attempt: int = 0
     object_reuse: bool = False
     job_parameters: Mapping[str, str] = field(default_factory=dict)
+    #: Where files are that the job brings along, by name.
+    cached_files: Mapping[str, str] = field(default_factory=dict)
     _warnings: list[str] = field(default_factory=list)
 
     def warn(self, message: str) -> None:
@@ -85,6 +87,31 @@ class OperatorContext:
                 hint="call key_by(...) before this operator",
             )
         return self.keyed_state
+
+
+class DistributedCache:
+    """The files that a program has registered with ``register_cached_file`` (Flink's DistributedCache).
+
+    Args:
+        files: Their paths by name.
+    """
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = files
+
+    def get_file(self, name: str) -> str:
+        """Return the path that a file, or directory, has on this host.
+
+        Raises:
+            JobDefinitionError: If none was registered under the name.
+        """
+        if name not in self._files:
+            known = ", ".join(sorted(self._files)) or "none"
+            raise JobDefinitionError(
+                f"there is no cached file {name!r}; registered are: {known}",
+                hint="call env.register_cached_file(path, name) in the program",
+            )
+        return self._files[name]
 
 
 class RuntimeContext(KeyedStateStore):
@@ -121,6 +148,10 @@ class RuntimeContext(KeyedStateStore):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a global job parameter."""
         return self._context.job_parameters.get(key, default_value)
+
+    def get_distributed_cache(self) -> DistributedCache:
+        """Return the files that the program has registered."""
+        return DistributedCache(self._context.cached_files)
 
     def get_metrics_group(self) -> InMemoryMetricGroup:
         """Return the group in which a function may register its own metrics."""

@@ -24,6 +24,7 @@ from headrace.rest.resources import (
     flame_graphs,
     jobmanager,
     jobs,
+    logs,
     metrics,
     programs,
     rescaling,
@@ -60,6 +61,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *rescaling.ENDPOINTS,
     *taskmanagers.ENDPOINTS,
     *jobmanager.ENDPOINTS,
+    *logs.ENDPOINTS,
     *programs.ENDPOINTS,
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -11,12 +10,12 @@ from headrace.config.options import rest as options
 from headrace.graph.job_graph import JobGraph
 from headrace.rest.application import RestApplication, archive
 from headrace.rest.context import CachedCluster, Cluster, RestContext
-from headrace.rest.log_buffer import LogBuffer
 from headrace.rest.operations import Operations
 from headrace.rest.server import FETCH_S, RestServer
 from headrace.rest.settings import RestSettings
 from headrace.runtime.dispatcher import Dispatcher, LiveJob, Recovery, StartJob
 from headrace.runtime.job_history import JobHistory
+from headrace.util.application_log import DriverLogging, application_log
 
 
 class ControlPlane:
@@ -29,6 +28,7 @@ class ControlPlane:
         unpack: Reads jobs that are submitted.
         recovery: Given if jobs are to outlive the process.
         shut_down: Ends a session.
+        artifact_directory: Where files go that submitted jobs bring along.
         archive_directory: Where ended jobs are kept if the options do not say; None: in memory.
 
     Raises:
@@ -44,6 +44,7 @@ class ControlPlane:
         unpack: Callable[[bytes], JobGraph] | None = None,
         recovery: Recovery | None = None,
         shut_down: Callable[[], None] | None = None,
+        artifact_directory: str = "",
         archive_directory: str | None = None,
     ) -> None:
         settings = RestSettings.from_configuration(configuration)
@@ -54,14 +55,17 @@ class ControlPlane:
             expiration_ms=get(options.HISTORY_EXPIRATION) // timedelta(milliseconds=1),
         )
         self.dispatcher = Dispatcher(archive=self._archive, history=history, start=start, recovery=recovery)
+        log = application_log(configuration)
+        self._logging = DriverLogging(log)
         self._context = RestContext(
             self.dispatcher,
             configuration,
             Operations(settings.keep_results_s),
             CachedCluster(cluster),
-            LogBuffer(),
+            log,
             unpack=unpack,
             shut_down=shut_down,
+            artifact_directory=artifact_directory,
         )
         self._server = RestServer(RestApplication(self._context, settings), settings)
 
@@ -72,21 +76,14 @@ class ControlPlane:
 
     def start(self) -> None:
         """Start to answer."""
-        logger = logging.getLogger("headrace")
-        if not logger.hasHandlers() and logging.lastResort is not None:
-            # Python shows warnings of programs that set up no logging, but only as long as nobody listens.
-            logger.addHandler(logging.lastResort)
-        logger.addHandler(self._context.log)
+        self._logging.start()
         self._server.start()
 
     def close(self, fetch_s: float = FETCH_S) -> None:
         """Archive what has ended, and stop to answer."""
         self.dispatcher.close()
         self._server.close(fetch_s)
-        logger = logging.getLogger("headrace")
-        logger.removeHandler(self._context.log)
-        if logging.lastResort is not None:
-            logger.removeHandler(logging.lastResort)
+        self._logging.stop()
 
     def _archive(self, job: LiveJob) -> dict[str, str]:
         return dict(archive(job, self._context))

@@ -12,9 +12,9 @@ from headrace.config.configuration import Configuration
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.rest.errors import RestError
 from headrace.rest.http import Request
-from headrace.rest.log_buffer import LogBuffer
 from headrace.rest.operations import Operations
 from headrace.runtime.dispatcher import Dispatcher, LiveJob
+from headrace.util.application_log import ApplicationLog, LogFile
 
 #: How long the list of executors is good for, s.
 _EXECUTORS_TTL_S = 2.0
@@ -46,6 +46,16 @@ class Cluster(Protocol):
     def executors(self) -> Sequence[Executor]:
         """Return the executors that are there now; may take a while."""
 
+    def logs_of(self, executor_id: str) -> Sequence[LogFile]:
+        """Return the log files of an executor; may take a while.
+
+        Raises:
+            ClusterError: If they cannot be had from here.
+        """
+
+    def read_log(self, executor_id: str, name: str) -> bytes | None:
+        """Return what is in one of them, None if there is none of that name; raises as `logs_of` does."""
+
 
 class NoCluster:
     """Nothing runs tasks yet."""
@@ -53,6 +63,14 @@ class NoCluster:
     def executors(self) -> Sequence[Executor]:
         """Return none."""
         return ()
+
+    def logs_of(self, executor_id: str) -> Sequence[LogFile]:
+        """Return none."""
+        return ()
+
+    def read_log(self, executor_id: str, name: str) -> bytes | None:
+        """Return nothing."""
+        return None
 
 
 class CachedCluster:
@@ -81,6 +99,14 @@ class CachedCluster:
                 worker.join(1.0)
         return self._known
 
+    def logs_of(self, executor_id: str) -> Sequence[LogFile]:
+        """Ask the cluster."""
+        return self._cluster.logs_of(executor_id)
+
+    def read_log(self, executor_id: str, name: str) -> bytes | None:
+        """Ask the cluster."""
+        return self._cluster.read_log(executor_id, name)
+
     def _look(self) -> None:
         try:
             self._known = tuple(self._cluster.executors())
@@ -96,11 +122,14 @@ class RestContext:
     configuration: Configuration
     operations: Operations
     cluster: Cluster = field(default_factory=NoCluster)
-    log: LogBuffer = field(default_factory=LogBuffer)
+    #: The log files of this process; None if it keeps none.
+    log: ApplicationLog | None = None
     #: Reads a job that was submitted; None where none are taken.
     unpack: Callable[[bytes], JobGraph] | None = None
     #: Ends the process; None where it ends with its program.
     shut_down: Callable[[], None] | None = None
+    #: Where files go that submitted jobs bring along, each job's below its id.
+    artifact_directory: str = ""
     #: As clients see it, such as `http://localhost:8081`.
     url: str = ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headrace.errors import (
+    ClusterError,
     ConfigurationError,
     HeadraceError,
     JobDefinitionError,
@@ -40,4 +41,6 @@ def status_of(error: HeadraceError) -> int:
         return 501
     if isinstance(error, ConfigurationError | JobDefinitionError):
         return 400
+    if isinstance(error, ClusterError):
+        return error.status or 502
     return 500

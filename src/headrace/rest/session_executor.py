@@ -19,6 +19,7 @@ from headrace.graph.job_graph import JobGraph
 from headrace.rest.client import RestClient
 from headrace.rest.resources.accumulators import unpacked_accumulators
 from headrace.rest.resources.programs import JOB_TYPE
+from headrace.runtime.artifacts import bundle
 from headrace.runtime.job_store import StoredJob
 from headrace.spark.user_code import pack_graph
 
@@ -39,8 +40,10 @@ class SessionExecutor:
         """
         client = RestClient.of(configuration)
         now_ms = time.time_ns() // 1_000_000
+        named, artifacts = bundle(configuration)
+        options = {**_for_session(configuration), **named}
         stored = StoredJob(
-            job_graph.job_id, job_graph.name, pack_graph(job_graph), _for_session(configuration), now_ms
+            job_graph.job_id, job_graph.name, pack_graph(job_graph), options, now_ms, artifacts
         )
         client.ask("POST", "/jobs", msgspec.msgpack.encode(stored), content_type=JOB_TYPE)
         is_detached = not configuration.get(execution.ATTACHED)

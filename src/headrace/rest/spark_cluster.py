@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from headrace.config.configuration import Configuration
 from headrace.rest.context import Executor
+from headrace.spark.executor_logs import executor_log_urls, read_remote_log, remote_log_files
 from headrace.spark.slots import offered_slots
+from headrace.util.application_log import SPARK_LOG, WORKERS_LOG, ApplicationLog, LogFile
+
+#: What Spark calls the executor of a local master.
+_LOCAL = "driver"
 
 
 class SparkCluster:
@@ -14,10 +19,12 @@ class SparkCluster:
 
     Args:
         configuration: Says how many slots each of them offers.
+        log: The log of this process, which a local executor shares.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, log: ApplicationLog) -> None:
         self._configuration = configuration
+        self._log = log
 
     def executors(self) -> Sequence[Executor]:
         """Ask Spark."""
@@ -36,3 +43,15 @@ class SparkCluster:
             )
             for each, slots, is_elastic in offered_slots(self._configuration)
         ]
+
+    def logs_of(self, executor_id: str) -> Sequence[LogFile]:
+        """Ask the process that has them."""
+        if executor_id == _LOCAL:
+            return self._log.files(WORKERS_LOG, SPARK_LOG)
+        return remote_log_files(executor_id, executor_log_urls(executor_id))
+
+    def read_log(self, executor_id: str, name: str) -> bytes | None:
+        """Ask the process that has it."""
+        if executor_id == _LOCAL:
+            return self._log.read(name)
+        return read_remote_log(executor_id, executor_log_urls(executor_id), name)

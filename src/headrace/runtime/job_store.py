@@ -47,6 +47,8 @@ class StoredJob(msgspec.Struct, frozen=True):
     #: `Configuration.to_dict()`.
     configuration: dict[str, str]
     submitted_ms: int
+    #: Content of the files that the job brings along, by the name that the options have for them.
+    artifacts: dict[str, bytes] = {}
 
 
 class CheckpointPointer(msgspec.Struct, frozen=True):

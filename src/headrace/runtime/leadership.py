@@ -69,6 +69,11 @@ class Leadership:
         """Return where the jobs of this cluster id are kept for whoever leads next."""
         return JobStore(self._settings.jobs_directory, self._lease)
 
+    @property
+    def artifact_directory(self) -> str:
+        """Where files of jobs are kept for whoever leads next."""
+        return f"{self._settings.jobs_directory}-artifacts"
+
     def ensure(self) -> None:
         """Raise if this process does not lead any more; to be called before every write that matters."""
         self._lease.ensure_leader()

@@ -24,6 +24,7 @@ from headrace.runtime.messages import EpochPlan, SubtaskReport
 from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import JobCode, read_report
 from headrace.runtime.task.scratch import remove_scratch
+from headrace.spark.artifacts import WorkerKind
 from headrace.spark.failures import recover_from
 from headrace.spark.placement import Placement
 from headrace.spark.user_code import pack_job
@@ -33,8 +34,9 @@ from headrace.spark.worker import LevelFunction, run_compaction
 class SparkEpochRunner:
     """Runs the epochs of one job on a Spark context."""
 
-    def __init__(self, context: SparkContext, code: JobCode) -> None:
+    def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
         self._context = context
+        self._workers = workers or WorkerKind()
         self._code = code
         self._layout = Layout(code.job)
         self._job_key = f"{code.job.job_id}/{code.lineage}"
@@ -49,7 +51,8 @@ class SparkEpochRunner:
         """Run one epoch."""
         shuffles: list[Any] = []
         try:
-            reports = [read_report(buffer) for buffer in self._build(plan, shuffles).collect()]
+            stages = self._build(plan, shuffles)
+            reports = [read_report(buffer) for buffer in stages.collect()]
             self._placement.learn({report.host for report in reports if report.host})
             return reports
         except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
@@ -66,15 +69,17 @@ class SparkEpochRunner:
         encoded_plan = pickle.dumps(plan, protocol=5)
         stage = self._first_inputs
         last = self._layout.depth - 1
-        for level in range(self._layout.depth):
-            function = LevelFunction(
-                self._job_key, self._broadcast, encoded_plan, level, is_last=level == last
-            )
-            stage = stage.mapPartitionsWithIndex(function)
-            stage._bypass_serializer = True  # type: ignore[attr-defined]  # our function yields bytes already
-            if level < last:
-                stage, shuffle = self._exchange(stage, level + 1)
-                shuffles.append(shuffle)
+        with self._workers.asked_for(context):
+            for level in range(self._layout.depth):
+                function = LevelFunction(
+                    self._job_key, self._broadcast, encoded_plan, level, is_last=level == last
+                )
+                stage = stage.mapPartitionsWithIndex(function)
+                stage._bypass_serializer = True  # type: ignore[attr-defined]  # our function yields bytes already
+                if level < last:
+                    stage, shuffle = self._exchange(stage, level + 1)
+                    shuffles.append(shuffle)
+            stage._jrdd  # noqa: B018 - built here, while the context asks for the right workers
         return stage
 
     def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:

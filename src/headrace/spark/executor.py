@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache, partial
 from threading import Timer
 from typing import Any
@@ -22,10 +23,17 @@ from headrace.common.job_execution_result import JobExecutionResult
 from headrace.common.job_id import JobID
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
-from headrace.config.options import checkpointing, exchange, execution, python, state
-from headrace.errors import JobCancelledError, LeadershipError, UnsupportedFeatureError
+from headrace.config.options import checkpointing, exchange, execution, logs, python, state
+from headrace.errors import (
+    JobCancelledError,
+    JobDefinitionError,
+    LeadershipError,
+    UnsupportedFeatureError,
+)
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import uniform_parallelism
+from headrace.runtime.artifacts import find_artifacts
+from headrace.runtime.high_availability import HighAvailabilitySettings
 from headrace.runtime.job_master import JobMaster, JobProgress
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.job_settings import job_master_settings
@@ -34,6 +42,7 @@ from headrace.runtime.restore import RestoreReport
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import remove_scratch
 from headrace.runtime.task.settings import TaskSettings
+from headrace.spark.artifacts import WorkerKind, ship
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
 from headrace.spark.session import spark_context
@@ -49,6 +58,8 @@ _epoch_listeners: list[Callable[[JobGraph, EpochSummary], None]] = []
 _job_listeners: list[Callable[[SparkJob], object]] = []
 #: Longer than Spark gives a python worker to end by itself (spark.python.task.killTimeout: 2 s).
 _LAST_WRITES_S = 3.0
+#: Names of the jobs of this process that are highly available, by cluster id.
+_led: dict[str, str] = {}
 #: The jobs of this process that are not over, in the order they were started.
 _running: list[SparkJob] = []
 
@@ -105,13 +116,23 @@ def _cancel_at_exit() -> None:
     atexit.register(cancel_running_jobs, timeout_s=10.0)
 
 
+def _refuse_second_job(configuration: Configuration, name: str) -> None:
+    """With high availability a program has one job: the next driver would begin with the first again."""
+    settings = HighAvailabilitySettings.from_configuration(configuration)
+    if settings is None:
+        return
+    first = _led.get(settings.cluster_id)
+    _led.setdefault(settings.cluster_id, name)
+    if first is not None:
+        raise JobDefinitionError(
+            f"execute() is called for '{name}' after '{first}', and with high availability a program has one job: "
+            "after a loss the next driver would begin with the first again",
+            hint="put both into one job, or into two programs, each with its own high-availability.cluster-id",
+        )
+
+
 def _refuse_what_is_not_there(configuration: Configuration) -> None:
     """Refuse options that would be accepted and not honoured."""
-    for packages in (python.REQUIREMENTS, python.ARCHIVES, python.EXECUTABLE):
-        if configuration.contains(packages):
-            raise UnsupportedFeatureError.not_yet(
-                packages.key, "install what the functions need where Spark's workers run"
-            )
     if configuration.get(execution.LATENCY_TRACKING_INTERVAL):
         raise UnsupportedFeatureError.not_yet(execution.LATENCY_TRACKING_INTERVAL.key, "leave it out")
     if configuration.get(checkpointing.SNAPSHOT_COMPRESSION):
@@ -145,10 +166,13 @@ class SparkJob:
         leadership: Leadership | None = None,
     ) -> None:
         store = store_settings(configuration)
+        artifacts = find_artifacts(configuration)
         self.configuration = configuration
         #: Whether the lease is this job's own; that of a session goes on when the job has ended.
         self._owns_leadership = leadership is None
         self._result = _Result()
+        if self._owns_leadership:
+            _refuse_second_job(configuration, job_graph.name)
         self._leadership = leadership or Leadership.of(configuration, job_graph.name)
         if self._leadership is not None and self._owns_leadership:
             job_graph = self._leadership.with_lasting_id(job_graph)
@@ -162,15 +186,15 @@ class SparkJob:
             store=store,
             buffer_records=configuration.get(exchange.BUFFER_RECORDS),
             state_cache_entries=configuration.get(state.CACHE_ENTRIES),
+            log_level=configuration.get(logs.LEVEL),
         )
         try:
             context = spark_context(configuration)
             _cancel_at_exit()
-            for path in configuration.get(python.FILES):
-                context.addPyFile(path)
+            shipped, workers = ship(context, artifacts, configuration.get(python.EXECUTABLE))
             self._master = JobMaster(
                 job_graph,
-                partial(_make_runner, context, task_settings),
+                partial(_make_runner, context, replace(task_settings, artifacts=shipped), workers),
                 job_master_settings(configuration, configured or str(self._temporary)),
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,
@@ -340,9 +364,9 @@ class _Result(Future[JobExecutionResult]):
 
 
 def _make_runner(
-    context: SparkContext, settings: TaskSettings, job: JobGraph, lineage: str
+    context: SparkContext, settings: TaskSettings, workers: WorkerKind, job: JobGraph, lineage: str
 ) -> SparkEpochRunner:
     try:
-        return SparkEpochRunner(context, JobCode(job, lineage, settings))
+        return SparkEpochRunner(context, JobCode(job, lineage, settings), workers)
     except (Py4JError, PySparkException) as error:
         raise recover(str(error)) from None  # in words: Java's are forty lines

@@ -1,9 +1,10 @@
-"""What Spark's Java process writes to its standard error, on its way to ours.
+"""What Spark's Java process writes to its standard error, on its way to ours and to the application's log.
 
 Java gets the end of a pipe instead of our own standard error. So its lines come out whole and wherever
 `sys.stderr` leads at that moment, beside the progress display of the command line. Its greetings do not come out at
-all, nor does what PySpark says about workers that were interrupted with their epoch. What functions print in workers
-takes the same way: Spark sends it there.
+all, nor does what PySpark says about workers that were interrupted with their epoch. What functions print and log in
+workers takes the same way: Spark sends it there. The file gets everything; of what functions log, the terminal gets
+warnings and worse.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import re
 import sys
 import threading
 from typing import Final
+
+from headrace.spark.worker_log import LOG_LINE
+from headrace.util.application_log import BoundedFile
 
 #: Said at every start, by Java about Spark's own choice of modules and by Spark about the level of its log.
 _GREETINGS: Final = re.compile(
@@ -70,11 +74,32 @@ class NoiseFilter:
         return True
 
 
-class JvmOutput:
-    """A pipe for a process to write to, and a thread that passes its lines on."""
+class WarningsOnly:
+    """Of the records that workers log, keeps warnings and worse; anything else is let through."""
 
     def __init__(self) -> None:
+        self._is_in_record = False
+
+    def lets_through(self, line: str) -> bool:
+        """Whether to show a line; lines are to be given in order."""
+        head = LOG_LINE.match(line)
+        if head is not None:
+            self._is_in_record = head[1] in {"DEBUG", "INFO"}
+        elif not line[:1].isspace():
+            self._is_in_record = False
+        return not self._is_in_record
+
+
+class JvmOutput:
+    """A pipe for a process to write to, and a thread that passes its lines on.
+
+    Args:
+        log: Takes every line.
+    """
+
+    def __init__(self, log: BoundedFile) -> None:
         reading, self._writing = os.pipe()
+        self._log = log
         self._is_silent = False
         self._thread = threading.Thread(
             target=self._forward, args=(reading,), name="headrace-jvm-output", daemon=True
@@ -95,11 +120,14 @@ class JvmOutput:
         self._is_silent = True
 
     def _forward(self, reading: int) -> None:
-        noise = NoiseFilter()
+        noise, levels = NoiseFilter(), WarningsOnly()
         with open(reading, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                self._show(noise.passed(line))
+                self._log.write(line)
+                if levels.lets_through(line):
+                    self._show(noise.passed(line))
         self._show(noise.rest())
+        self._log.close()
 
     def _show(self, lines: list[str]) -> None:
         if lines and not self._is_silent:

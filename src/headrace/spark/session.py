@@ -12,7 +12,8 @@ import re
 import signal
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import resources
 
 from py4j.java_gateway import JavaGateway
@@ -24,8 +25,12 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import spark as spark_options
 from headrace.errors import ConfigurationError, JobExecutionError
 from headrace.spark.jvm_output import JvmOutput
+from headrace.spark.masters import check_master
+from headrace.util.application_log import SPARK_LOG, WORKERS_LOG, ApplicationLog, application_log
 
 _lock = threading.Lock()
+#: Called with the master when Spark is about to be started, which takes seconds.
+_start_listeners: list[Callable[[str], object]] = []
 
 #: What epochs rely on, with the reason; keys a user sets win, except where noted in `_FIXED`.
 _DEFAULTS = {
@@ -46,7 +51,12 @@ _DEFAULTS = {
     "spark.shuffle.compress": "false",
     "spark.cleaner.periodicGC.interval": "10min",
     "spark.rdd.compress": "false",
+    # Logs of executors stay small.
+    "spark.executor.logs.rolling.strategy": "size",
+    "spark.executor.logs.rolling.maxSize": str(10 << 20),
+    "spark.executor.logs.rolling.maxRetainedFiles": "2",
 }
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 #: Settings without which an epoch would not mean what it says.
 _FIXED = {
     "spark.speculation": "false",
@@ -54,6 +64,16 @@ _FIXED = {
     "spark.stage.maxConsecutiveAttempts": "1",
     "spark.python.worker.reuse": "true",
 }
+
+
+@contextmanager
+def announcing_start(listener: Callable[[str], object]) -> Iterator[None]:
+    """Have a function called with the master's name when Spark is started, while the `with` lasts."""
+    _start_listeners.append(listener)
+    try:
+        yield
+    finally:
+        _start_listeners.remove(listener)
 
 
 def spark_context(configuration: Configuration) -> SparkContext:
@@ -65,12 +85,17 @@ def spark_context(configuration: Configuration) -> SparkContext:
         # Workers must import what the driver imported.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        conf = _spark_conf(configuration)
+        master = configuration.get(spark_options.MASTER)
+        check_master(master)
+        for listener in _start_listeners:
+            listener(master)
+        log = application_log(configuration)
+        conf = _spark_conf(configuration, log)
         interrupt = signal.getsignal(signal.SIGINT)
         try:
-            context = SparkContext(conf=conf, gateway=_launch_gateway(conf))
+            context = SparkContext(conf=conf, gateway=_launch_gateway(conf, log))
         except Exception as error:
-            raise _start_failure(error) from error
+            raise _start_failure(error, log) from error
         if threading.current_thread() is threading.main_thread():
             # PySpark has put its own in place, which fails the running epoch before the job can be cancelled.
             signal.signal(signal.SIGINT, interrupt)
@@ -87,11 +112,11 @@ def stop_spark() -> None:
                 active.stop()
 
 
-def _launch_gateway(conf: SparkConf) -> JavaGateway | None:
+def _launch_gateway(conf: SparkConf, log: ApplicationLog) -> JavaGateway | None:
     """Start Spark's Java process; None if one runs already."""
     if SparkContext._gateway is not None:
         return None
-    output = JvmOutput()
+    output = JvmOutput(log.open(WORKERS_LOG))
     # What is registered first runs last: Spark is stopped by then.
     atexit.register(output.silence)
     try:
@@ -100,7 +125,7 @@ def _launch_gateway(conf: SparkConf) -> JavaGateway | None:
         output.close_own_end()
 
 
-def _spark_conf(configuration: Configuration) -> SparkConf:
+def _spark_conf(configuration: Configuration, log: ApplicationLog) -> SparkConf:
     conf = SparkConf()
     retries = configuration.get(spark_options.TASK_RETRIES)
     master = _master(configuration.get(spark_options.MASTER), retries)
@@ -108,9 +133,9 @@ def _spark_conf(configuration: Configuration) -> SparkConf:
         **_DEFAULTS,
         "spark.app.name": "headrace",
         "spark.task.maxFailures": str(retries + 1),
-        **_logging_settings(),
         **configuration.spark_settings(),
     }
+    settings[_JAVA_OPTIONS] = f"{_logging_options(log)} {settings.get(_JAVA_OPTIONS, '')}".strip()
     for key, value in _FIXED.items():
         asked = settings.get(key)
         if asked is not None and asked != value:
@@ -129,17 +154,24 @@ def _master(master: str, retries: int) -> str:
     return f"local[{local.group(1) or 1},{retries + 1}]" if local else master
 
 
-def _logging_settings() -> dict[str, str]:
-    """Keep Spark's log off the user's terminal unless something is wrong."""
-    quiet = resources.files("headrace.spark").joinpath("log4j2.properties")
-    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}"}
+def _logging_options(log: ApplicationLog) -> str:
+    """Have Spark log to a file of the application; on the user's terminal is what is wrong."""
+    settings = {
+        "log4j2.configurationFile": resources.files("headrace.spark").joinpath("log4j2.properties"),
+        "headrace.log.file": log.path(SPARK_LOG),
+        "headrace.log.size": log.max_bytes,
+    }
+    return " ".join(f'"-D{key}={value}"' for key, value in settings.items())
 
 
-def _start_failure(error: Exception) -> JobExecutionError:
+def _start_failure(error: Exception, log: ApplicationLog) -> JobExecutionError:
     text = str(error)
     if "JAVA_GATEWAY_EXITED" in text:
         return JobExecutionError(
             "Spark did not start: its Java process ended at once",
             hint="Spark 4.3 needs Java 17 or later: check `java -version` and JAVA_HOME; `make setup` installs it",
         )
-    return JobExecutionError(f"Spark did not start: {text.splitlines()[0] if text else type(error).__name__}")
+    return JobExecutionError(
+        f"Spark did not start: {text.splitlines()[0] if text else type(error).__name__}",
+        hint=f"Spark's own log is {log.path(SPARK_LOG)}",
+    )

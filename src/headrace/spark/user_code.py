@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from dataclasses import replace
 from typing import Any
 
-from pyspark import cloudpickle
+from pyspark import SparkFiles, cloudpickle
 
 from headrace import pyflink_alias
 from headrace.errors import HeadraceError, JobDefinitionError
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.workplace import Workplace, prepare
 
 
 def pack_job(code: JobCode) -> bytes:
@@ -29,20 +31,26 @@ def pack_job(code: JobCode) -> bytes:
         content = cloudpickle.dumps((code, _main_classes()))
     except Exception as error:
         raise _unpicklable(code.job, error) from error
-    return pickle.dumps((_import_paths(), pyflink_alias.is_installed(), content), protocol=5)
+    # What must be in place before the functions can be read.
+    first = (_import_paths(), pyflink_alias.is_installed(), code.settings.artifacts)
+    return pickle.dumps((*first, content), protocol=5)
 
 
 def unpack_job(packed: bytes) -> JobCode:
     """Make a job's code ready to run in a worker."""
-    paths, has_pyflink_alias, content = pickle.loads(packed)
+    paths, has_pyflink_alias, artifacts, content = pickle.loads(packed)
     if has_pyflink_alias:
         pyflink_alias.install()  # before the functions, which may name pyflink's modules
     # Where the driver's modules are on this machine too, as with a local master.
     sys.path.extend(path for path in paths if path not in sys.path and os.path.exists(path))
+    workplace = (
+        prepare(artifacts, SparkFiles.getRootDirectory(), SparkFiles.get) if artifacts else Workplace()
+    )
+    workplace.enter()
     code, main_classes = pickle.loads(content)
     vars(sys.modules["__main__"]).update(main_classes)
     assert isinstance(code, JobCode)
-    return code
+    return replace(code, settings=replace(code.settings, cached_files=workplace.cached_files))
 
 
 def pack_graph(job: JobGraph) -> bytes:

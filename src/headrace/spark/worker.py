@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import pickle
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import LevelRunner
 from headrace.spark.failures import carry
 from headrace.spark.user_code import unpack_job
+from headrace.spark.worker_log import log_as
 from headrace.state.compaction import compact
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class LevelFunction:
         """Yield, for the shuffle, a partition number before every buffer; from the last level bare reports."""
         try:
             runner = self._runner()
+            log_as(runner.task_name(self._level, partition), runner.settings.log_level)
             plan: EpochPlan = pickle.loads(self._plan)
             context = TaskContext.get()
             attempt = context.attemptNumber() if context is not None else 0
@@ -65,11 +66,3 @@ class LevelFunction:
 def run_compaction(work: Compaction) -> int:
     """Merge one chain's files; returns the size of the result."""
     return compact(work.files, work.path)
-
-
-def _close_all() -> None:
-    for runner in _runners.values():
-        runner.close()
-
-
-atexit.register(_close_all)

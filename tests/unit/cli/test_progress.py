@@ -125,6 +125,36 @@ def test_plain_progress_says_something_at_the_start_every_ten_seconds_and_at_the
     ]
 
 
+def test_the_start_of_spark_is_said_at_once():
+    console = Console(file=io.StringIO(), width=200)
+    PlainProgress(console).spark_starting("local[2]")
+    assert console.file.getvalue() == "STARTING Spark (local[2])\n"
+
+
+def test_a_terminal_shows_how_long_spark_takes_until_there_is_a_job():
+    clock = Clock()
+    screen = io.StringIO()
+    console = Console(file=screen, width=200, force_terminal=True, color_system=None)
+    progress = LiveProgress(console, clock)
+    progress.spark_starting("local[2]")
+    clock.now_s = 3.2
+    progress.paint()
+    assert screen.getvalue().split(ERASE)[1:] == [
+        "starting Spark (local[2]), 0:00:00",
+        "starting Spark (local[2]), 0:00:03",
+    ]
+    job = Job()
+    progress.job_started(job)
+    progress.paint()
+    assert screen.getvalue().endswith(f"{ERASE}'clicks' starting, 0:00:00")
+    job.end()
+    progress.paint()
+    assert (
+        screen.getvalue().rpartition(ERASE)[2].strip()
+        == "FINISHED job 'clicks': 0 records in 0 epochs, 0.0 s"
+    )
+
+
 def test_without_progress_there_is_a_line_at_the_end():
     progress, shown, clock = make_plain(Progress)
     job = Job()

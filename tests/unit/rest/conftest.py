@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
@@ -27,6 +28,7 @@ from headrace.rest.settings import RestSettings
 from headrace.runtime.dispatcher import Dispatcher, LiveJob
 from headrace.runtime.job_history import JobHistory
 from headrace.testing.mini_cluster import MiniJob
+from headrace.util.application_log import ApplicationLog, LogFile
 from tests.unit.runtime.jobs import BASE, job_graph, make_env
 
 OPTIONS = {key: value for key, value in BASE.items() if key != "execution.target"}
@@ -87,15 +89,24 @@ class OneExecutor:
             )
         ]
 
+    def logs_of(self, executor_id: str) -> list[LogFile]:
+        return [LogFile("stderr", 5, 1), LogFile("stdout", 4, 1)]
+
+    def read_log(self, executor_id: str, name: str) -> bytes | None:
+        return {"stderr": b"said\n", "stdout": b"out\n"}.get(name)
+
 
 class RestCluster:
     """A dispatcher over mini clusters, and the application in front of it."""
 
     def __init__(self, options: dict[str, str] | None = None, settings: RestSettings | None = None) -> None:
         self.jobs: list[MiniJob] = []
+        self._folder = TemporaryDirectory()
+        self.log = ApplicationLog(Path(self._folder.name))
+        self.log.path("headrace.log").write_text("begun\n")
         configuration = Configuration(options or {})
         self.dispatcher = Dispatcher(archive=self._archive, start=self._start, history=JobHistory())
-        self.context = RestContext(self.dispatcher, configuration, Operations(), OneExecutor())
+        self.context = RestContext(self.dispatcher, configuration, Operations(), OneExecutor(), self.log)
         self.application = RestApplication(self.context, settings or RestSettings())
 
     def _archive(self, job: LiveJob) -> dict[str, str]:
@@ -130,6 +141,7 @@ class RestCluster:
         for job in self.jobs:
             job.cancel().result(30)
             job._thread.join(30)
+        self._folder.cleanup()
 
 
 def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 30) -> None:

@@ -240,3 +240,15 @@ def test_a_flame_graph_of_what_is_not_there_is_refused(
 ) -> None:
     vertex = running.master.job.vertices[-1].vertex_id
     assert cluster.ask("GET", f"/jobs/{running.job_id}/vertices/{vertex}/flamegraph?{query}").status == status
+
+
+def test_logs_are_listed_and_read(cluster: RestCluster) -> None:
+    assert [each["name"] for each in cluster.get("/jobmanager/logs")["logs"]] == ["headrace.log"]
+    assert cluster.ask("GET", "/jobmanager/log").body == b"begun\n"
+    assert cluster.ask("GET", "/jobmanager/logs/headrace.log").body == b"begun\n"
+    assert [each["name"] for each in cluster.get("/taskmanagers/driver/logs")["logs"]] == ["stderr", "stdout"]
+    assert cluster.ask("GET", "/taskmanagers/driver/log").body == b"said\n"
+    assert cluster.ask("GET", "/taskmanagers/driver/stdout").body == b"out\n"
+    assert cluster.ask("GET", "/taskmanagers/driver/logs/stdout").body == b"out\n"
+    assert cluster.ask("GET", "/taskmanagers/driver/logs/other").status == 404
+    assert cluster.ask("GET", "/taskmanagers/17/log").status == 404

@@ -13,10 +13,11 @@ from py4j.protocol import Py4JError
 
 from headrace.common.job_status import JobStatus
 from headrace.config import Configuration
-from headrace.errors import JobExecutionError
+from headrace.errors import JobDefinitionError, JobExecutionError
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.job_master import JobProgress, MakeRunner
 from headrace.spark import executor
+from headrace.spark.artifacts import WorkerKind
 from headrace.spark.executor import SparkExecutor, SparkJob, cancel_running_jobs, running_jobs, watching
 from tests.unit.datastream.fakes import RecordingExecutor, make_env
 
@@ -42,6 +43,9 @@ class Master:
     def cancel(self) -> None:
         self.end.set_exception(JobExecutionError("cancelled"))
 
+    def step_down(self, error: Exception) -> None:
+        self.end.set_exception(error)
+
     def remove_files(self) -> None:
         """It has none."""
 
@@ -53,15 +57,17 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]
     monkeypatch.setattr(executor, "_cancel_at_exit", lambda: None)
     monkeypatch.setattr(executor, "SparkEpochRunner", lambda *_: SimpleNamespace(close=lambda: None))
     monkeypatch.setattr(executor, "JobMaster", Master)
+    monkeypatch.setattr(executor, "ship", lambda *_: ((), WorkerKind()))
+    monkeypatch.setattr(executor, "_led", {})
     yield
     cancel_running_jobs(timeout_s=10)
 
 
-def submit() -> SparkJob:
+def submit(options: dict[str, str] | None = None) -> SparkJob:
     env = make_env()
     env.from_collection([1]).print()
     env.execute("numbers")
-    return SparkExecutor().submit(RecordingExecutor.jobs.pop().job_graph, Configuration())
+    return SparkExecutor().submit(RecordingExecutor.jobs.pop().job_graph, Configuration(options or {}))
 
 
 def test_running_jobs_are_known_until_they_are_over(tmp_path):
@@ -141,3 +147,19 @@ def test_what_spark_says_when_it_cannot_take_a_job_is_put_into_words(monkeypatch
     assert "java" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
     assert running_jobs() == []
+
+
+def test_with_high_availability_a_program_has_one_job(tmp_path):
+    options = {
+        "high-availability.type": "filesystem",
+        "high-availability.storageDir": str(tmp_path / "ha"),
+        "high-availability.cluster-id": "clicks",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+    }
+    first = submit(options)
+    first._master.end.set_result(None)
+    first.result_future().result(timeout=10)
+
+    with pytest.raises(JobDefinitionError, match="'numbers' after 'numbers'"):
+        submit(options)
+    submit({**options, "high-availability.cluster-id": "orders"})

@@ -3,8 +3,12 @@ from __future__ import annotations
 import io
 import os
 from contextlib import redirect_stderr
+from pathlib import Path
 
-from headrace.spark.jvm_output import JvmOutput, NoiseFilter
+import pytest
+
+from headrace.spark.jvm_output import JvmOutput, NoiseFilter, WarningsOnly
+from headrace.util.application_log import BoundedFile
 
 GREETINGS = (
     "WARNING: Using incubator modules: jdk.incubator.vector\n"
@@ -13,10 +17,17 @@ GREETINGS = (
 )
 
 
+@pytest.fixture(autouse=True)
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where everything is written as well."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "log"
+
+
 def forward(*texts: bytes, to: io.StringIO, is_silent: bool = False) -> str:
     """Write to the pipe as Java would, and return what has come out when it is closed."""
     with redirect_stderr(to):
-        output = JvmOutput()
+        output = JvmOutput(BoundedFile(Path("log"), 1 << 20))
         if is_silent:
             output.silence()
         for text in texts:
@@ -112,3 +123,26 @@ Traceback (most recent call last):
     shown = [shown for line in lines for shown in noise.passed(line)] + noise.rest()
 
     assert shown == lines[4:]
+
+
+def test_the_log_gets_every_line(log: Path):
+    forward(GREETINGS.encode(), b"in worker: 1\n", to=io.StringIO(), is_silent=True)
+
+    assert log.read_text() == GREETINGS + "in worker: 1\n"
+
+
+def test_of_what_functions_log_only_warnings_are_shown():
+    levels = WarningsOnly()
+    lines = """\
+printed
+2026-11-15 22:13:20,123 INFO    [Map (1/2)] orders - a large one
+    in two lines
+printed again
+2026-11-15 22:13:20,124 WARNING [Map (2/2)] orders - an odd one
+    with its reason
+2026-11-15 22:13:20,125 DEBUG   [Map (2/2)] orders - nothing
+""".splitlines()
+
+    shown = [line for line in lines if levels.lets_through(line)]
+
+    assert shown == [lines[0], *lines[3:6]]

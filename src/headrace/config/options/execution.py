@@ -38,8 +38,9 @@ TARGET = (
     option("execution.target", str)
     .default("spark")
     .describe(
-        "What runs the job. `spark` is all there is; Flink's targets, such as `local` or `yarn-application`, "
-        "are accepted, and `headrace.spark.master` chooses what they choose there."
+        "What runs the job: `spark`, or `session` for the one at `rest.address`, as `headrace run -m` sets it. Flink's "
+        "targets, such as `local` or `yarn-application`, are accepted, and `headrace.spark.master` chooses what they "
+        "choose there. A class of your own is named as `package.module:Class`."
     )
 )
 PARALLELISM = (

@@ -1,4 +1,4 @@
-"""The job manager: this process. Its options, environment, log and threads."""
+"""The job manager: this process. Its options, environment and threads."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ import traceback
 import msgspec
 
 from headrace.rest.context import RestContext
-from headrace.rest.errors import RestError
-from headrace.rest.http import TEXT, Body, CamelBody, Request, Response
+from headrace.rest.http import Body, CamelBody, Request
 from headrace.rest.resources.jobs import ConfigEntry
-from headrace.rest.resources.taskmanagers import find_executor
 from headrace.rest.routing import Endpoint
-
-_LOG_NAME = "headrace.log"
 
 
 class Machine(Body):
@@ -30,16 +26,6 @@ class Environment(msgspec.Struct, frozen=True):
 
     jvm: Machine
     classpath: list[str]
-
-
-class LogFile(Body):
-    name: str
-    size: int
-    mtime: int
-
-
-class LogFiles(Body):
-    logs: list[LogFile]
 
 
 class ThreadDumpEntry(CamelBody):
@@ -74,25 +60,6 @@ def job_environment(context: RestContext, request: Request) -> Environment:
     return environment(context, request)
 
 
-def logs(context: RestContext, request: Request) -> LogFiles:
-    size = len(context.log.text().encode())
-    return LogFiles(logs=[LogFile(name=_LOG_NAME, size=size, mtime=context.log.changed_ms)])
-
-
-def log(context: RestContext, request: Request) -> Response:
-    return Response(context.log.text().encode(), content_type=TEXT)
-
-
-def log_file(context: RestContext, request: Request) -> Response:
-    if request.params["filename"] != _LOG_NAME:
-        raise RestError(404, f"There is no log file {request.params['filename']}.")
-    return log(context, request)
-
-
-def stdout(context: RestContext, request: Request) -> Response:
-    return Response(b"", content_type=TEXT)
-
-
 def thread_dump(context: RestContext, request: Request) -> ThreadDump:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return ThreadDump(
@@ -112,25 +79,9 @@ def log_url(context: RestContext, request: Request) -> LogUrl:
     return LogUrl(url=f"{context.url}/jobmanager/log")
 
 
-def executor_logs(context: RestContext, request: Request) -> LogFiles:
-    find_executor(context, request)
-    return LogFiles(logs=[])
-
-
-def executor_log(context: RestContext, request: Request) -> Response:
-    executor = find_executor(context, request)
-    raise RestError(
-        404, f"Logs of executor {executor.executor_id} are where Spark's cluster manager puts them."
-    )
-
-
 ENDPOINTS = (
     Endpoint("GET", "/jobmanager/config", "The options that are set.", configuration, list[ConfigEntry]),
     Endpoint("GET", "/jobmanager/environment", "What this process runs on.", environment, Environment),
-    Endpoint("GET", "/jobmanager/logs", "The log files there are.", logs, LogFiles),
-    Endpoint("GET", "/jobmanager/logs/{filename}", "One log file.", log_file, None),
-    Endpoint("GET", "/jobmanager/log", "The last lines of the log.", log, None),
-    Endpoint("GET", "/jobmanager/stdout", "The standard output belongs to the program: empty.", stdout, None),
     Endpoint(
         "GET", "/jobmanager/thread-dump", "What the threads of this process do.", thread_dump, ThreadDump
     ),
@@ -142,25 +93,4 @@ ENDPOINTS = (
         Environment,
     ),
     Endpoint("GET", "/jobs/{jobid}/jobmanager/log-url", "Where the job's log is.", log_url, LogUrl),
-    Endpoint(
-        "GET",
-        "/taskmanagers/{taskmanagerid}/logs",
-        "Logs of a task manager: Spark has them.",
-        executor_logs,
-        LogFiles,
-    ),
-    Endpoint(
-        "GET",
-        "/taskmanagers/{taskmanagerid}/log",
-        "The log of a task manager: Spark has it.",
-        executor_log,
-        None,
-    ),
-    Endpoint(
-        "GET",
-        "/taskmanagers/{taskmanagerid}/stdout",
-        "The output of a task manager: Spark has it.",
-        executor_log,
-        None,
-    ),
 )

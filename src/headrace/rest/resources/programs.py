@@ -6,13 +6,17 @@ from typing import NoReturn
 
 import msgspec
 
+from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
 from headrace.config.options import rest as options
 from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Empty, Request
 from headrace.rest.routing import Endpoint
+from headrace.runtime.artifacts import unbundle
+from headrace.runtime.dispatcher import LiveJob
 from headrace.runtime.job_store import StoredJob
+from headrace.state.files import delete_directory, join_path
 
 #: The body of a submission: a `StoredJob` in msgpack.
 JOB_TYPE = "application/vnd.headrace.job"
@@ -45,8 +49,22 @@ def submit(context: RestContext, request: Request) -> Submitted:
     graph = context.unpack(stored.graph)
     if graph.job_id != stored.job_id:
         raise RestError(400, "Bad request: the job has another id than its envelope")
-    job = context.dispatcher.submit(graph, Configuration(stored.configuration))
+    place = join_path(context.artifact_directory, stored.job_id)
+    configuration = unbundle(stored.configuration, stored.artifacts, place)
+    try:
+        job = context.dispatcher.submit(graph, Configuration(configuration))
+    except BaseException:
+        delete_directory(place)
+        raise
+    if stored.artifacts:
+        job.job.result_future().add_done_callback(lambda _: _discard(job, place))
     return Submitted(job_url=f"/jobs/{job.job_id}", job_id=job.job_id)
+
+
+def _discard(job: LiveJob, artifacts: str) -> None:
+    """Delete a job's artifacts when it is over; the next driver wants those of one that goes on."""
+    if job.status is not JobStatus.SUSPENDED:
+        delete_directory(artifacts)
 
 
 def _ensure_allowed(context: RestContext) -> None:

@@ -95,6 +95,17 @@ class LevelRunner:
             header.level, partition, pack(header, pickle.dumps(report, protocol=5)), level, is_last=is_last
         )
 
+    @property
+    def settings(self) -> TaskSettings:
+        """The options of the job's tasks."""
+        return self._code.settings
+
+    def task_name(self, level: int, partition: int) -> str:
+        """Name what runs in a partition, as Flink names its tasks: `Map -> Sink (1/2)`."""
+        subtask = self._layout.levels[level][partition]
+        vertex = self._code.job.vertex(subtask.vertex_id)
+        return f"{vertex.name} ({subtask.subtask + 1}/{vertex.parallelism})"
+
     def close(self) -> None:
         """Close every task that was kept."""
         while self._kept:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headrace.runtime.artifacts import ShippedArtifact
 from headrace.state.stores.settings import StoreSettings
 
 
@@ -18,3 +20,9 @@ class TaskSettings:
     store: StoreSettings = field(default_factory=StoreSettings)
     buffer_records: int = 1_000
     state_cache_entries: int = 1_000_000
+    #: The least level that functions log.
+    log_level: str = "INFO"
+    #: What the job brings along.
+    artifacts: tuple[ShippedArtifact, ...] = ()
+    #: Where the worker has cached files, by name; filled in there.
+    cached_files: Mapping[str, str] = field(default_factory=dict)

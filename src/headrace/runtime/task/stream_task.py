@@ -283,6 +283,7 @@ class StreamTask:
             watermark=lambda: link.watermark,
             object_reuse=self._job.object_reuse,
             job_parameters=self._job.global_job_parameters,
+            cached_files=self._settings.cached_files,
         )
 
     def _make_keyed_state(self, place: TaskPlace) -> KeyedStateBackend:

@@ -1,4 +1,4 @@
-"""Where the command line keeps what outlives a process: logs, and archives of a session."""
+"""Where a process keeps what outlives a process: logs, and archives of a session."""
 
 from __future__ import annotations
 

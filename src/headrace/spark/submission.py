@@ -1,0 +1,153 @@
+"""spark-submit for a program whose driver is to run in the cluster: application mode.
+
+    headrace run-application --master yarn -D ... job.py 1 2
+      -> spark-submit --master yarn --deploy-mode cluster --archives application.zip#application ... entry.py
+           run application/program/job.py 1 2                    <- what the driver runs in the cluster
+
+Spark gives the driver one archive with the program, its artifacts and its options, unpacked in the working directory.
+So no option is a word of the command, which others can see. Nothing is run here.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.find_spark_home import _find_spark_home
+
+from headrace.config.configuration import Configuration
+from headrace.config.file import FILE_NAME
+from headrace.config.options import execution, python, spark
+from headrace.errors import UnsupportedFeatureError
+from headrace.runtime.artifacts import ArtifactKind, bundle, find_artifacts
+from headrace.spark.masters import ClusterManager
+
+#: The directory of the driver in which Spark unpacks what it needs.
+FOLDER = "application"
+
+
+@dataclass(frozen=True)
+class Application:
+    """What is submitted."""
+
+    configuration: Configuration
+    #: `local:` before a path means that the image of the container has it.
+    program: str
+    arguments: Sequence[str] = ()
+    #: "cluster", or "client" for a driver in this process's place.
+    deploy_mode: str = "cluster"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """How to submit it."""
+
+    command: tuple[str, ...]
+    #: The options of the driver, as the text of a configuration file.
+    options: str
+    #: What the archive must hold, by name: bytes, or a file to read them from; without one there is no archive.
+    archive: Mapping[str, bytes | Path] = field(default_factory=dict)
+
+
+def plan_submission(application: Application, entry: Path, archive: Path, spark_submit: str) -> Submission:
+    """Return the command that submits an application.
+
+    Args:
+        application: What is submitted.
+        entry: A Python file that runs the command line of headrace.
+        archive: Where the archive is going to be.
+        spark_submit: The command.
+
+    Raises:
+        UnsupportedFeatureError: If the cluster cannot run the driver.
+        ConfigurationError: If an artifact is missing.
+    """
+    configuration = application.configuration
+    master = configuration.get(spark.MASTER)
+    is_cluster = application.deploy_mode == "cluster"
+    if is_cluster:
+        _check_deploy_mode(master)
+    options = configuration.to_dict()
+    program = application.program
+    content: dict[str, bytes | Path] = {}
+    if is_cluster:
+        named, artifacts = bundle(configuration)
+        content = dict(artifacts)
+        options |= {key: _inside(value, artifacts) for key, value in named.items()}
+        if program.startswith("local:"):
+            program = "/" + program.removeprefix("local:").lstrip("/")
+        else:
+            content[f"program/{Path(program).name}"] = Path(program)
+            program = f"{FOLDER}/program/{Path(program).name}"
+    text = json.dumps(options, indent=1)  # which is YAML as well
+    archives: list[str] = []
+    if is_cluster:
+        content[FILE_NAME] = text.encode()
+        archives = [f"{archive}#{FOLDER}", *_interpreter_archives(configuration)]
+    command = [
+        spark_submit,
+        *("--master", master, "--deploy-mode", application.deploy_mode),
+        *("--name", configuration.get(execution.NAME) or Path(program).stem),
+        *(word for pair in _spark_settings(configuration).items() for word in ("--conf", "=".join(pair))),
+        *(("--archives", ",".join(archives)) if archives else ()),
+        *(str(entry), "run", program, *application.arguments),
+    ]
+    return Submission(tuple(command), text, content)
+
+
+def write_archive(content: Mapping[str, bytes | Path], path: Path) -> None:
+    """Write the archive that a submission needs."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in content.items():
+            archive.writestr(name, data.read_bytes() if isinstance(data, Path) else data)
+
+
+def spark_submit_command() -> str:
+    """Return where Spark's own command is: in SPARK_HOME, or in the pyspark that is installed."""
+    return str(Path(_find_spark_home()) / "bin" / "spark-submit")
+
+
+def _check_deploy_mode(master: str) -> None:
+    manager = ClusterManager.of(master)
+    if manager in (ClusterManager.YARN, ClusterManager.KUBERNETES):
+        return
+    if manager is ClusterManager.STANDALONE:
+        raise UnsupportedFeatureError(
+            "a Spark standalone cluster runs no drivers of Python programs: Spark has no cluster deploy mode for them",
+            feature="run-application on Spark standalone",
+            hint=f"run the driver on a machine near the cluster: `headrace run -d --master {master} job.py`, or "
+            f"send jobs to a session there: `headrace session --submit --master {master}`",
+        )
+    raise UnsupportedFeatureError(
+        f"the master {master} has no cluster to run the driver in",
+        feature="run-application on a local master",
+        hint="use `headrace run`, or name a cluster with --master yarn or --master k8s://...",
+    )
+
+
+def _spark_settings(configuration: Configuration) -> dict[str, str]:
+    settings = dict(sorted(configuration.spark_settings().items()))
+    executable = configuration.get(python.EXECUTABLE)
+    if executable is not None:
+        settings.setdefault("spark.pyspark.python", executable)
+    return settings
+
+
+def _interpreter_archives(configuration: Configuration) -> list[str]:
+    """Return the archive that the interpreter is in: the driver needs it before anything of ours runs."""
+    executable = configuration.get(python.EXECUTABLE) or ""
+    return [
+        f"{each.path}#{each.name}"
+        for each in find_artifacts(configuration)
+        if each.kind is ArtifactKind.ARCHIVE and executable.startswith(f"{each.name}/")
+    ]
+
+
+def _inside(value: str, names: Mapping[str, bytes]) -> str:
+    """Put the directory before the names of bundled files in the value of an option."""
+    for name in names:
+        value = value.replace(name, f"{FOLDER}/{name}")
+    return value

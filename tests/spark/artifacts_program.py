@@ -1,0 +1,57 @@
+"""A program for tests of artifacts: its functions import, read and run what travelled with the job, and say where.
+
+Run with `--through-api` it names the artifacts itself; otherwise the command line has done so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from headrace.common import Configuration
+from headrace.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
+
+
+class Use(MapFunction):
+    """Uses everything, and reports the process it was in."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._tool = runtime_context.get_distributed_cache().get_file("tool")
+
+    def map(self, value: int) -> dict[str, Any]:
+        import shipped_file
+        import shipped_package.inner
+        import shipped_wheel
+
+        tool = subprocess.run([self._tool], capture_output=True, text=True, check=True)
+        return {
+            "file": shipped_file.VALUE,
+            "package": shipped_package.inner.VALUE,
+            "wheel": shipped_wheel.VALUE,
+            "archive": Path("data/words.txt").read_text(),
+            "tool": tool.stdout.strip(),
+            "pid": os.getpid(),
+            "directory": os.getcwd(),
+        }
+
+
+def main(folder: str, options: dict[str, str], *, through_api: bool) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    env.set_parallelism(2)
+    if through_api:
+        env.add_python_file(f"{folder}/shipped_file.py")
+        env.add_python_file(f"{folder}/library")
+        env.set_python_requirements(f"{folder}/requirements.txt", f"{folder}/packages")
+        env.add_python_archive(f"{folder}/data.zip", "data")
+    env.register_cached_file(f"{folder}/tool.sh", "tool", executable=True)
+    numbers = env.from_collection(list(range(40))).rebalance()
+    with numbers.map(Use()).execute_and_collect("artifacts") as rows:
+        print(json.dumps(list(rows)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], json.loads(sys.argv[2]), through_api="--through-api" in sys.argv)

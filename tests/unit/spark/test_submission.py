@@ -1,0 +1,113 @@
+"""The command that spark-submit gets, word for word, and the archive that goes with it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from headrace.config import Configuration
+from headrace.errors import ConfigurationError, UnsupportedFeatureError
+from headrace.runtime.artifacts import find_artifacts
+from headrace.spark.submission import Application, Submission, plan_submission, write_archive
+
+ENTRY, ARCHIVE = Path("/lib/entry.py"), Path("/tmp/a.zip")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "job.py"
+    path.write_text("print('hello')")
+    return path
+
+
+def planned(options: dict[str, str], program: str, *arguments: str, mode: str = "cluster") -> Submission:
+    application = Application(Configuration(options), program, arguments, mode)
+    return plan_submission(application, ENTRY, ARCHIVE, "spark-submit")
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster:6443"])
+def test_a_cluster_gets_program_and_options_in_an_archive(program: Path, master: str) -> None:
+    options = {
+        "headrace.spark.master": master,
+        "spark.executor.instances": "3",
+        "headrace.rest.token": "a-token-nobody-knows",
+    }
+    submission = planned(options, str(program), "--day", "1")
+    assert submission.command == (
+        *("spark-submit", "--master", master, "--deploy-mode", "cluster", "--name", "job"),
+        *("--conf", "spark.executor.instances=3"),
+        *("--archives", "/tmp/a.zip#application"),
+        *("/lib/entry.py", "run", "application/program/job.py", "--day", "1"),
+    )
+    assert set(submission.archive) == {"program/job.py", "headrace.yaml"}
+    assert json.loads(submission.options) == options
+
+
+def test_a_program_of_the_image_is_not_sent(program: Path) -> None:
+    submission = planned({"headrace.spark.master": "k8s://https://c"}, "local:///opt/jobs/job.py", "x")
+    assert submission.command[-4:] == ("/lib/entry.py", "run", "/opt/jobs/job.py", "x")
+    assert set(submission.archive) == {"headrace.yaml"}
+
+
+def test_the_driver_finds_artifacts_where_its_options_say(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "helper.py").write_text("VALUE = 1")
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "inner.py").write_text("VALUE = 2")
+    (tmp_path / "env.zip").write_bytes(b"PK\5\6" + bytes(18))
+    options = {
+        "headrace.spark.master": "yarn",
+        "python.files": f"{tmp_path}/helper.py;{tmp_path}/library",
+        "python.archives": f"{tmp_path}/env.zip#env",
+        "python.executable": "env/bin/python",
+        "pipeline.cached-files": f"name:models,path:{tmp_path}/library",
+    }
+    submission = planned(options, str(program))
+    archives = submission.command[submission.command.index("--archives") + 1]
+    # The interpreter's archive is there on its own as well: without it the driver could not start.
+    assert archives == f"/tmp/a.zip#application,{tmp_path}/env.zip#env"
+    assert "spark.pyspark.python=env/bin/python" in submission.command
+
+    # As Spark does it: the archive is unpacked in the working directory of the driver.
+    driver = tmp_path / "driver"
+    write_archive(submission.archive, tmp_path / "application.zip")
+    with zipfile.ZipFile(tmp_path / "application.zip") as archive:
+        archive.extractall(driver / "application")
+    monkeypatch.chdir(driver)
+    there = Configuration.load(environ={"HEADRACE_CONF_DIR": "application"}, working_directory=driver)
+    found = find_artifacts(there)
+    assert [(each.kind.value, each.name) for each in found] == [
+        ("python file", "helper.py"),
+        ("python file", "library"),
+        ("archive", "env"),
+        ("cached file", "models"),
+    ]
+    assert all(Path(each.path).exists() and not Path(each.path).is_absolute() for each in found)
+    assert (driver / "application" / "program" / "job.py").read_text() == "print('hello')"
+
+
+def test_a_driver_here_needs_no_archive(program: Path) -> None:
+    submission = planned({"headrace.spark.master": "spark://host:7077"}, str(program), mode="client")
+    assert submission.archive == {}
+    assert "--archives" not in submission.command
+    assert submission.command[-3:] == ("/lib/entry.py", "run", str(program))
+
+
+def test_a_standalone_cluster_runs_no_drivers_and_what_to_do_is_said(program: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError) as refused:
+        planned({"headrace.spark.master": "spark://host:7077"}, str(program))
+    assert "headrace run -d --master spark://host:7077" in str(refused.value.hint)
+
+
+def test_a_local_master_has_no_cluster(program: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"local\[2\] has no cluster"):
+        planned({"headrace.spark.master": "local[2]"}, str(program))
+
+
+def test_a_missing_artifact_is_said_before_anything_is_submitted(program: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is not there"):
+        planned({"headrace.spark.master": "yarn", "python.files": "/nowhere.py"}, str(program))

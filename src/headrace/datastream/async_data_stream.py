@@ -103,7 +103,8 @@ def _wait(
 ) -> DataStream:
     if not isinstance(stream, DataStream):
         raise JobDefinitionError(f"{call}(): expected a DataStream, got {kind_and_value(stream)}")
-    function, capacity, retry = described.async_function, described.capacity, described.async_retry_strategy
+    function, retry = described.async_function, described.async_retry_strategy
+    capacity: object = described.capacity
     check_function(call, function, AsyncFunction)
     if not inspect.iscoroutinefunction(function.async_invoke):
         raise JobDefinitionError(

@@ -46,10 +46,13 @@ def session(
     configuration = load_configuration(properties, master=master)
     if not configuration.get(SUBMIT_ENABLED):
         click.echo(f"warning: no jobs are taken: allow it with --submit ({SUBMIT_ENABLED.key})", err=True)
-    context.exit(_serve(configuration))
+    with TemporaryDirectory(prefix="headrace-session-", ignore_cleanup_errors=True) as folder:
+        code = _serve(configuration, folder)
+    context.exit(code)
 
 
-def _serve(configuration: Configuration) -> int:
+def _serve(configuration: Configuration, folder: str) -> int:
+    """Serve until somebody wants the end; files of jobs go to the folder, or where the next session finds them."""
     from headrace.config.options.spark import MASTER
     from headrace.rest.assembly import ControlPlane
     from headrace.rest.spark_cluster import SparkCluster
@@ -60,7 +63,6 @@ def _serve(configuration: Configuration) -> int:
     from headrace.util.application_log import application_log
 
     is_over = threading.Event()
-    temporary = TemporaryDirectory(prefix="headrace-session-", ignore_cleanup_errors=True)
     leadership = Leadership.of(configuration, "session")
     executor = SparkExecutor(leadership)
     plane = ControlPlane(
@@ -70,7 +72,7 @@ def _serve(configuration: Configuration) -> int:
         unpack=unpack_graph,
         recovery=None if leadership is None else _recovery(leadership),
         shut_down=is_over.set,
-        artifact_directory=temporary.name if leadership is None else leadership.artifact_directory,
+        artifact_directory=folder if leadership is None else leadership.artifact_directory,
         archive_directory=str(state_home() / "archive"),
     )
     dispatcher = plane.dispatcher
@@ -95,7 +97,6 @@ def _serve(configuration: Configuration) -> int:
             if leadership is not None:
                 leadership.release()
             stop_spark()
-            temporary.cleanup()
         return interrupts.exit_code if interrupts.have_come else ExitCode.OK
 
 

@@ -127,16 +127,18 @@ class DriverLogging:
 
     def __init__(self, log: ApplicationLog) -> None:
         self._logger = logging.getLogger("headrace")
-        self._stream = log.open(DRIVER_LOG)
-        to_file = logging.StreamHandler(self._stream)
-        to_file.setFormatter(logging.Formatter(LINE_FORMAT))
-        self._handlers: Sequence[logging.Handler] = (to_file, _ToRoot())
+        self._log = log
+        self._stream: BoundedFile | None = None
+        self._handlers: Sequence[logging.Handler] = ()
         self._before = self._logger.level, self._logger.propagate
-        self._level = log.level
 
     def start(self) -> None:
         """Write from now on."""
-        self._logger.setLevel(self._level)
+        self._stream = self._log.open(DRIVER_LOG)
+        to_file = logging.StreamHandler(self._stream)
+        to_file.setFormatter(logging.Formatter(LINE_FORMAT))
+        self._handlers = (to_file, _ToRoot())
+        self._logger.setLevel(self._log.level)
         self._logger.propagate = False
         for handler in self._handlers:
             self._logger.addHandler(handler)
@@ -147,7 +149,8 @@ class DriverLogging:
             self._logger.removeHandler(handler)
         level, self._logger.propagate = self._before
         self._logger.setLevel(level)
-        self._stream.close()
+        if self._stream is not None:
+            self._stream.close()
 
 
 class _ToRoot(logging.Handler):

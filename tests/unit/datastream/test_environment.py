@@ -241,8 +241,6 @@ def test_java_code_is_refused_with_the_reason(env: StreamExecutionEnvironment, c
 def test_what_is_missing_says_so(env: StreamExecutionEnvironment) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"create_input\(\) is not in headrace yet"):
         env.create_input(None)
-    with pytest.raises(UnsupportedFeatureError, match=r"register_cached_file\(\) is not in headrace yet"):
-        env.register_cached_file("a", "b")
 
 
 def test_a_state_backend_becomes_configuration(env: StreamExecutionEnvironment) -> None:

@@ -36,6 +36,7 @@ class Master:
         self.progress = JobProgress()
         self.execution = SimpleNamespace(status=JobStatus.RUNNING)
         self.end: Future[None] = Future()
+        self.accumulators = SimpleNamespace(results=dict)
 
     def run(self) -> None:
         self.end.result()

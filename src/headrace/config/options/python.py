@@ -33,7 +33,7 @@ EXECUTABLE = (
     .no_default("the interpreter that runs the program")
     .describe(
         "The Python interpreter of the workers: a command, a path that every host has, or a path in an archive of the "
-        "job, such as `env.tar.gz/bin/python`."
+        "job, such as `./env.tar.gz/bin/python`."
     )
 )
 CACHED_FILES = (

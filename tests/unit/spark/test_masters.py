@@ -37,7 +37,7 @@ def test_a_master_says_who_runs_spark(master: str, manager: ClusterManager) -> N
     assert ClusterManager.of(master) is manager
 
 
-@pytest.mark.parametrize("master", ["", "locall", "local[x]", "host:7077", "mesos://host", "spark://"])
+@pytest.mark.parametrize("master", ["", "here", "local[x]", "host:7077", "mesos://host", "spark://"])
 def test_what_is_no_master_is_refused_with_those_there_are(master: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         check_master(master)

@@ -243,6 +243,19 @@ def make_row(fields: tuple[str, ...] | None, values: Iterable[Any], kind: int) -
     return row
 
 
+def rows_of(fields: tuple[str, ...], columns: Sequence[Sequence[Any]]) -> list[Row]:
+    """Make rows of columns of equal length, each as a list of values."""
+    rows = []
+    append, new = rows.append, Row.__new__
+    for values in zip(*columns, strict=True):
+        row: Row = new(Row)
+        _set_values(row, list(values))
+        _set_fields(row, fields)
+        _set_kind(row, _INSERT)
+        append(row)
+    return rows
+
+
 def _plain(value: Any) -> Any:
     """Turn rows within a value into dictionaries."""
     if isinstance(value, Row):

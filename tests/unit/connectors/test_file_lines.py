@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headrace.connectors.base import Slice
 from headrace.connectors.file import FileEnumeratorProvider, FileSource, StreamFormat, _lines
-from headrace.connectors.file.source import LineReader
+from headrace.connectors.file._line_reader import LineReader
 
 
 def lines_of(content: bytes, charset: str) -> list[str]:
@@ -37,7 +37,7 @@ def read_in_slices(source: FileSource, max_records: int | None, block_bytes: int
     for split in enumerator.discover():
         position, is_finished = enumerator.start_position(split), False
         while not is_finished:
-            reader = LineReader(source.charset, block_bytes)
+            reader = LineReader(source.format.charset, block_bytes)
             before = len(lines)
             for batch in reader.read(Slice(split, position, max_records=max_records)):
                 lines += batch.values

@@ -1,8 +1,9 @@
-"""Text files as source and sink, on every file system that `pyarrow.fs` reaches.
+"""Files as source and sink, on every file system that `pyarrow.fs` reaches.
 
-    source:  _paths (what is there)  ->  source (splits, planning)  ->  _lines (bytes to lines)
+    source:  _paths (what is there)  ->  source (splits, planning)  ->  _line_reader (text), _bulk (blocks of records)
     sink:    sink (declaration)  ->  _writer (stages segments)  ->  _committer (publishes parts)
              with _buckets (directories), _policies (names, rolling), _parts (what is full), _storage (files)
+    formats: _formats (what a format is, text)  ->  parquet, orc, avro (with _columns: rows and Arrow's columns)
 
 The names here are PyFlink's, of `pyflink.datastream.connectors.file_system`.
 """
@@ -10,6 +11,8 @@ The names here are PyFlink's, of `pyflink.datastream.connectors.file_system`.
 from __future__ import annotations
 
 from headrace.connectors.file._buckets import BucketAssigner
+from headrace.connectors.file._bulk import BulkFormat
+from headrace.connectors.file._formats import StreamFormat
 from headrace.connectors.file._policies import (
     DefaultRollingPolicy,
     FileCompactor,
@@ -20,12 +23,10 @@ from headrace.connectors.file._policies import (
 )
 from headrace.connectors.file.sink import FileSink, StreamingFileSink
 from headrace.connectors.file.source import (
-    BulkFormat,
     FileEnumeratorProvider,
     FileSource,
     FileSourceBuilder,
     FileSplitAssignerProvider,
-    StreamFormat,
 )
 
 __all__ = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 
@@ -188,8 +188,3 @@ class FileCompactor:
     def identical_file_compactor() -> NoReturn:
         """Refuse."""
         _refuse_compaction()
-
-
-def refuse_bulk_format(name: str, *_: Any) -> NoReturn:
-    """Refuse columnar output."""
-    raise UnsupportedFeatureError.not_yet(f"{name}.for_bulk_format", f"write rows with {name}.for_row_format")

@@ -12,7 +12,7 @@ from uuid import uuid4
 from headrace.connectors.base import SinkWriter, WriterContext
 from headrace.connectors.file import _storage
 from headrace.connectors.file._buckets import BucketAssigner
-from headrace.connectors.file._formats import RowFormat
+from headrace.connectors.file._formats import BulkRows, RowFormat, SegmentWriter
 from headrace.connectors.file._parts import Segment
 from headrace.connectors.file._paths import Location
 from headrace.connectors.file._policies import RollingPolicy
@@ -33,9 +33,9 @@ class _OpenSegment:
     name: str
     place: Location
     stream: Any
+    writer: SegmentWriter
     opened_ms: int
     written_ms: int = 0
-    size: int = 0
 
 
 class FileWriter(SinkWriter):
@@ -44,7 +44,7 @@ class FileWriter(SinkWriter):
     def __init__(
         self,
         base: Location,
-        format: RowFormat,
+        format: RowFormat | BulkRows,
         bucket_assigner: BucketAssigner,
         rolling_policy: RollingPolicy,
         *,
@@ -70,15 +70,13 @@ class FileWriter(SinkWriter):
             self._write(batch.values)
 
     def _write(self, values: Sequence[Any]) -> None:
-        data = self._format.encode(values)
         now = self._clock()
         bucket = self._bucket_at(now).strip("/")
         segment = self._open.get(bucket) or self._begin(bucket, int(now * 1000))
         with _storage.blaming(segment.place, "write"):
-            segment.stream.write(data)
-        segment.size += len(data)
+            segment.writer.write(values)
         segment.written_ms = int(now * 1000)
-        if self._policy.is_full(segment.size):
+        if self._policy.is_full(segment.writer.size):
             # An epoch may be large: it fills as many files as it takes.
             self._end(bucket)
 
@@ -89,12 +87,16 @@ class FileWriter(SinkWriter):
         name = f"{staging_name(here.job_id, here.sink_id)}/{here.epoch}-{here.subtask}-{token}"
         place = self._base.child(STAGING, name)
         self._places.append(place)
-        segment = _OpenSegment(name, place, _storage.open_output(place), now_ms)
+        stream = _storage.open_output(place)
+        with _storage.blaming(place, "write"):
+            segment = _OpenSegment(name, place, stream, self._format.begin(stream), now_ms)
         self._open[bucket] = segment
         return segment
 
     def _end(self, bucket: str) -> None:
         done = self._open[bucket]
+        with _storage.blaming(done.place, "write"):
+            done.writer.finish()
         _storage.finish_output(done.place, done.stream)
         del self._open[bucket]
         self._segments.append(
@@ -103,7 +105,7 @@ class FileWriter(SinkWriter):
                 bucket=bucket,
                 subtask=self._context.subtask,
                 epoch=self._context.epoch,
-                size=done.size,
+                size=done.writer.size,
                 opened_ms=done.opened_ms,
                 written_ms=done.written_ms,
             )

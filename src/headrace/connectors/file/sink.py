@@ -1,4 +1,4 @@
-"""`FileSink`: records as lines of text, in files that appear when they are full and only once.
+"""`FileSink`: records in files that appear when they are full and only once, as rows or in columns.
 
     worker    writer      in progress   <base>/.staging/<job>-<sink>/<epoch>-<subtask>-…   one a bucket and epoch
     driver    committer   pending       the same, in a part that is not full yet
@@ -21,26 +21,26 @@ from pyarrow.fs import FileType
 from headrace.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from headrace.connectors.file._buckets import BucketAssigner
 from headrace.connectors.file._committer import FileCommitter
-from headrace.connectors.file._formats import RowFormat
+from headrace.connectors.file._formats import BulkRows, RowFormat
 from headrace.connectors.file._paths import Location, locate
 from headrace.connectors.file._policies import (
     MissingBuilder,
+    OnCheckpointRollingPolicy,
     OutputFileConfig,
     RollingPolicy,
-    refuse_bulk_format,
 )
 from headrace.connectors.file._writer import FileWriter
 from headrace.errors import ConnectorError, JobDefinitionError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from headrace.common.serialization import Encoder
+    from headrace.common.serialization import BulkWriterFactory, Encoder
 
 _CHECK_INTERVAL_MS = 60_000
 
 
 @dataclass(frozen=True)
 class FileSink(Sink):
-    """Writes records to part files, each record exactly once. Make one with `for_row_format`.
+    """Writes records to part files, each record exactly once. Make one with `for_row_format` or `for_bulk_format`.
 
     A part file holds what one subtask wrote to one bucket, over as many epochs as it takes until the rolling
     policy says that it is full. It is published, under the name `<prefix>-<subtask>-<epoch>-<id><suffix>`,
@@ -49,7 +49,7 @@ class FileSink(Sink):
     """
 
     base: Location
-    format: RowFormat
+    format: RowFormat | BulkRows
     bucket_assigner: BucketAssigner
     rolling_policy: RollingPolicy
     config: OutputFileConfig
@@ -76,9 +76,25 @@ class FileSink(Sink):
         return FileSink.RowFormatBuilder(base_path, encoder)
 
     @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:
-        """Refuse: columnar formats are not written yet."""
-        refuse_bulk_format("FileSink")
+    def for_bulk_format(
+        base_path: str | os.PathLike[str], writer_factory: BulkWriterFactory
+    ) -> FileSink.BulkFormatBuilder:
+        """Begin a sink that writes files as a whole: Parquet, ORC, Avro.
+
+        Args:
+            base_path: The directory to write to, as a local path or URI; it is made if it is not there.
+            writer_factory: For instance `ParquetBulkWriters.for_row_type(row_type)`.
+
+        Raises:
+            JobDefinitionError: The path is a file, or the factory is none.
+            ConnectorError: The file system cannot be reached.
+        """
+        if not callable(getattr(writer_factory, "create", None)):
+            raise JobDefinitionError(
+                f"FileSink.for_bulk_format: expected a BulkWriterFactory; got {writer_factory!r}",
+                hint="for instance ParquetBulkWriters.for_row_type(row_type)",
+            )
+        return FileSink.BulkFormatBuilder(base_path, BulkRows(writer_factory))
 
     def get_transformer(self) -> None:
         """Rows need no preparation."""
@@ -103,15 +119,15 @@ class FileSink(Sink):
             clock=clock,
         )
 
-    class RowFormatBuilder:
+    class BaseBuilder:
         """Collects the settings of a `FileSink`."""
 
-        def __init__(self, base_path: str | os.PathLike[str], encoder: Encoder) -> None:
+        def __init__(self, base_path: str | os.PathLike[str], file_format: RowFormat | BulkRows) -> None:
             self._base_path = base_path
-            self._encoder = encoder
+            self._format = file_format
             self._assigner = BucketAssigner.date_time_bucket_assigner()
             self._config = OutputFileConfig.builder().build()
-            self._policy: RollingPolicy = RollingPolicy.default_rolling_policy()
+            self._policy: RollingPolicy = RollingPolicy.on_checkpoint_rolling_policy()
             self._check_interval = _CHECK_INTERVAL_MS
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
@@ -125,7 +141,7 @@ class FileSink(Sink):
             return self
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-            """Choose when a file is full; without it, with 128 MB or after a minute."""
+            """Choose when a file is full."""
             if not isinstance(rolling_policy, RollingPolicy):
                 raise JobDefinitionError(
                     f"FileSink.with_rolling_policy: expected a RollingPolicy; got {rolling_policy!r}",
@@ -181,16 +197,36 @@ class FileSink(Sink):
                 )
             return FileSink(
                 base,
-                RowFormat(self._encoder),
+                self._format,
                 self._assigner,
                 self._policy,
                 self._config,
                 self._check_interval,
             )
 
-    #: What PyFlink's builders have in common; here there is one.
-    BaseBuilder = RowFormatBuilder
-    BulkFormatBuilder = MissingBuilder()
+    class RowFormatBuilder(BaseBuilder):
+        """Collects the settings of a sink of rows. Without a policy, files are full with 128 MB or after a minute."""
+
+        def __init__(self, base_path: str | os.PathLike[str], encoder: Encoder) -> None:
+            super().__init__(base_path, RowFormat(encoder))
+            self._policy = RollingPolicy.default_rolling_policy()
+
+    class BulkFormatBuilder(BaseBuilder):
+        """Collects the settings of a sink of files that are written as a whole."""
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
+            """Take the one policy there is: such a file cannot be gone on with once it is finished.
+
+            Raises:
+                JobDefinitionError: It is another policy.
+            """
+            if not isinstance(rolling_policy, OnCheckpointRollingPolicy):
+                raise JobDefinitionError(
+                    "FileSink.for_bulk_format: files in columns can only be rolled with a checkpoint; got "
+                    f"{rolling_policy!r}",
+                    hint="leave with_rolling_policy() out",
+                )
+            return super().with_rolling_policy(rolling_policy)
 
 
 class StreamingFileSink:
@@ -208,4 +244,6 @@ class StreamingFileSink:
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:
         """Refuse."""
-        refuse_bulk_format("StreamingFileSink")
+        raise UnsupportedFeatureError.not_yet(
+            "StreamingFileSink", "use FileSink.for_bulk_format with sink_to"
+        )

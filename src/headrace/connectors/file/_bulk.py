@@ -1,0 +1,128 @@
+"""Files that are read by blocks of records, such as the row groups of Parquet.
+
+    file    | block | block | block | footer |          a split is a byte range: the blocks that begin in it
+    split   [ 0 ......... )[ 1 .........     )
+    position              number of records of the split read so far
+
+Blocks before the position are skipped without being decoded.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headrace.connectors.base import BATCH_RECORDS, Slice, SourceReader, SplitProgress
+from headrace.connectors.file._formats import FileFormat
+from headrace.connectors.file._splits import FileSplit, reading, see_that_it_is_unchanged
+from headrace.elements import Batch
+
+
+class Block(Protocol):
+    """Records that are decoded together."""
+
+    def skip(self, count: int) -> int:
+        """Leave out this many records, or all of them; returns how many it were."""
+
+    def batches(self) -> Iterator[list[Any]]:
+        """Decode what was not left out, in lists of a few thousand at most."""
+
+
+class BulkFormat(FileFormat):
+    """A format that is read by blocks of records."""
+
+    counts_records = True
+    #: Whether blocks can be found from any byte on, so that a file can be read in several places at once.
+    is_splittable = False
+
+    def can_split(self, compression: str | None) -> bool:
+        """Whether blocks can be found from any byte on."""
+        return self.is_splittable
+
+    def create_reader(self) -> SourceReader:
+        """Make what reads the blocks in a worker."""
+        return BulkReader(self)
+
+    @abstractmethod
+    def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
+        """Find the blocks that begin in a range of bytes, in order.
+
+        Args:
+            file: The open file; can seek.
+            start: The first byte; 0 if the format is not splittable.
+            end: Behind the last byte.
+        """
+
+
+@dataclass
+class _Reading:
+    """A split that is being read: where the next record comes from."""
+
+    split: FileSplit
+    position: int
+    batches: Iterator[list[Any]]
+    #: Decoded but not handed on.
+    rest: list[Any]
+
+
+class BulkReader(SourceReader):
+    """Reads splits of a bulk format.
+
+    A split stays open when its slice has ended: if the next one goes on from there, no block is decoded twice.
+    """
+
+    def __init__(self, bulk_format: BulkFormat) -> None:
+        self._format = bulk_format
+        self._reading: _Reading | None = None
+        self._progress = SplitProgress(0, is_finished=False)
+
+    def read(self, piece: Slice) -> Iterator[Batch]:
+        """Yield the records of a slice."""
+        here = self._take(piece)
+        wanted = piece.max_records
+        with reading(here.split, lambda: self._position(here)):
+            while wanted is None or wanted > 0:
+                values = here.rest or next(here.batches, None)
+                if values is None:
+                    self._progress = SplitProgress(here.position, is_finished=True)
+                    return
+                most = BATCH_RECORDS if wanted is None else min(wanted, BATCH_RECORDS)
+                here.rest = values[most:]
+                values = values[:most]
+                here.position += len(values)
+                if wanted is not None:
+                    wanted -= len(values)
+                if values:
+                    yield Batch(values)
+        self._reading = here
+        self._progress = SplitProgress(here.position, is_finished=False)
+
+    def progress(self) -> SplitProgress:
+        """Say where the slice ended."""
+        return self._progress
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._reading = None
+
+    def _take(self, piece: Slice) -> _Reading:
+        split = piece.split
+        assert isinstance(split, FileSplit)
+        kept, self._reading = self._reading, None
+        see_that_it_is_unchanged(split, f"record {piece.start}")
+        if kept is not None and (kept.split, kept.position) == (split, piece.start):
+            return kept
+        return _Reading(split, piece.start, self._decoded(split, piece.start), [])
+
+    def _decoded(self, split: FileSplit, skip: int) -> Iterator[list[Any]]:
+        with split.location.file_system.open_input_file(split.location.path) as file:
+            for block in self._format.blocks(file, split.start, split.start + split.length):
+                skip -= block.skip(skip)
+                if not skip:
+                    yield from block.batches()
+
+    @staticmethod
+    def _position(here: _Reading) -> str:
+        return f"record {here.position}"

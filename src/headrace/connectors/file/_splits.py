@@ -1,0 +1,84 @@
+"""A part of a file as a split, and what can be wrong with the file when its turn comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyarrow import ArrowException
+from pyarrow.fs import FileType
+
+from headrace.connectors.base import SourceSplit
+from headrace.connectors.file._paths import Location
+from headrace.errors import ConnectorError, FormatError
+
+
+@dataclass(frozen=True)
+class FileSplit(SourceSplit):
+    """A byte range of a file, or a file that can only be read from its beginning."""
+
+    location: Location
+    start: int
+    length: int
+    #: Size of the whole file when it was found. Another size later means that it was changed.
+    file_size: int
+    compression: str | None
+    #: Whether positions count records from the beginning instead of bytes.
+    by_record: bool
+
+
+def place_of(split: FileSplit, position: str) -> str:
+    """Name a place in a file, for messages."""
+    return f"{split.location}, {position}"
+
+
+def changed(split: FileSplit, position: str, now: Any = "fewer") -> ConnectorError:
+    """Say that a file is not what it was when it was found."""
+    return ConnectorError(
+        f"FileSource: {place_of(split, position)}: the file was changed while the job reads it; "
+        f"it had {split.file_size} bytes when it was found and has {now} now",
+        hint="write a file under a hidden name and rename it when it is complete; to read a changed file, "
+        "start the job without its old state",
+        retryable=False,
+    )
+
+
+def see_that_it_is_unchanged(split: FileSplit, position: str) -> None:
+    """See that the file is there, and as long as it was when it was found.
+
+    Raises:
+        ConnectorError: It is gone, or was changed.
+    """
+    info = split.location.info()
+    if info.type == FileType.NotFound:
+        raise ConnectorError(
+            f"FileSource: {place_of(split, position)}: the file is gone",
+            hint="put it back; keep input files until the job has read them, where every worker sees them",
+        )
+    if info.size != split.file_size:
+        raise changed(split, position, info.size)
+
+
+@contextmanager
+def reading(split: FileSplit, position: Callable[[], str]) -> Iterator[None]:
+    """Say of which file it was, and where, that reading failed."""
+    try:
+        yield
+    except OSError as error:
+        raise ConnectorError(
+            f"FileSource: cannot read {place_of(split, position())}: {error}",
+            hint="check that the file is there, may be read on every worker, and is not damaged",
+        ) from error
+    except FormatError as error:
+        raise FormatError(
+            f"FileSource: {place_of(split, position())}: {error.message}",
+            example=error.example,
+            hint=error.hint,
+        ) from error
+    except (ArrowException, ValueError, EOFError) as error:
+        raise FormatError(
+            f"FileSource: {place_of(split, position())}: {error}",
+            hint="check that the file is whole, and of the format that it is read as",
+        ) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import operator
 import sqlite3
 from collections.abc import Sequence
@@ -11,7 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import fastavro
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from headrace.common.serialization import Encoder
 from headrace.connectors.base import (
@@ -28,7 +33,12 @@ from headrace.connectors.function_source import FunctionSink
 from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from headrace.connectors.jdbc._connections import dispose_engines
 from headrace.connectors.print import PrintSink
+from headrace.datastream.formats.avro import AvroBulkWriters, AvroSchema
+from headrace.datastream.formats.csv import CsvBulkWriters, CsvSchema
+from headrace.datastream.formats.orc import OrcBulkWriters
+from headrace.datastream.formats.parquet import ParquetBulkWriters
 from headrace.testing.contracts import ContractViolation, check_sink
+from headrace.types import DataTypes
 
 EPOCHS = [["a", "b", "c", "d", "e"], ["f"], [], [f"word-{i}" for i in range(50)]]
 
@@ -59,6 +69,34 @@ def test_the_file_sink_keeps_the_contract(tmp_path, assigner, policy):
     sink = builder.with_rolling_policy(policy).build()
 
     check_sink(sink, EPOCHS, published=lambda: lines_below(tmp_path))
+
+
+ROW_TYPE = DataTypes.ROW([DataTypes.FIELD("word", DataTypes.STRING())])
+AVRO = AvroSchema({"type": "record", "name": "Word", "fields": [{"name": "word", "type": "string"}]})
+BULK = {
+    "parquet": (ParquetBulkWriters.for_row_type(ROW_TYPE), lambda path: pq.read_table(path).to_pylist()),
+    "orc": (OrcBulkWriters.for_row_type(ROW_TYPE), lambda path: orc.read_table(path).to_pylist()),
+    "avro": (
+        AvroBulkWriters.for_generic_record(AVRO),
+        lambda path: list(fastavro.reader(io.BytesIO(path.read_bytes()))),
+    ),
+    "csv": (
+        CsvBulkWriters.for_schema(CsvSchema.builder().add_string_column("word").set_use_header().build()),
+        lambda path: list(csv.DictReader(path.read_text().splitlines())),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BULK)
+def test_the_file_sink_keeps_the_contract_in_bulk_formats(tmp_path, name):
+    factory, read = BULK[name]
+    sink = FileSink.for_bulk_format(tmp_path, factory).build()
+
+    def published() -> list[Any]:
+        parts = [path for path in tmp_path.rglob("part-*") if ".staging" not in path.parts]
+        return [record for path in parts for record in read(path)]
+
+    check_sink(sink, [[{"word": word} for word in epoch] for epoch in EPOCHS], published)
 
 
 def test_the_print_sink_keeps_the_contract(capsys):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import itertools
+import json
 import operator
 import socketserver
 import threading
@@ -12,8 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
+from headrace.common import Row, Types
 from headrace.common.time import Duration
 from headrace.connectors.base import (
     Boundedness,
@@ -30,9 +37,16 @@ from headrace.connectors.file import FileEnumeratorProvider, FileSource, StreamF
 from headrace.connectors.function_source import PythonSource
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.connectors.socket import SocketSource
+from headrace.datastream import OutputTag
+from headrace.datastream.formats.avro import AvroBulkFormat, AvroSchema
+from headrace.datastream.formats.csv import CsvReaderFormat, CsvSchema
+from headrace.datastream.formats.json import JsonRowDeserializationSchema
+from headrace.datastream.formats.orc import OrcColumnarRowInputFormat
+from headrace.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from headrace.elements import Batch
 from headrace.testing.contracts import ContractViolation, check_source
 from headrace.testing.sources import EndEpoch, ScriptedSource, Timestamped
+from headrace.types import DataTypes
 
 WORDS = [f"word-{i}" for i in range(23)]
 
@@ -74,6 +88,65 @@ def wide_files(folder: Path) -> FileSource:
     return FileSource.for_record_stream_format(StreamFormat.text_line_format("UTF-16"), folder).build()
 
 
+ROWS = [Row(id=i, name=f"name {i}" if i % 5 else None) for i in range(23)]
+ROW_TYPE = DataTypes.ROW(
+    [DataTypes.FIELD("id", DataTypes.BIGINT()), DataTypes.FIELD("name", DataTypes.STRING())]
+)
+ROW_TYPE_INFO = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
+
+
+def table(rows: Sequence[Row]) -> pa.Table:
+    return pa.table({"name": [row.name for row in rows], "id": [row.id for row in rows]})
+
+
+def json_lines(folder: Path, *, packed: bool = False) -> Source:
+    for number, rows in enumerate((ROWS[:7], ROWS[7:])):
+        data = "".join(json.dumps(row.as_dict()) + "\r\n" for row in rows).encode()
+        data += b"\n"  # an empty line is no record
+        path = folder / f"{number}.json{'.gz' if packed else ''}"
+        path.write_bytes(gzip.compress(data) if packed else data)
+    schema = JsonRowDeserializationSchema.builder().type_info(ROW_TYPE_INFO).build()
+    lines = StreamFormat.schema_line_format(schema)
+    builder = FileSource.for_record_stream_format(lines, folder)
+    return builder.set_file_enumerator(FileEnumeratorProvider(64)).build()
+
+
+def csv_files(folder: Path, *, bad: bool = False) -> Source:
+    schema = CsvSchema.builder().add_number_column("id").add_string_column("name")
+    schema = schema.set_use_header().set_null_value("-").build()
+    noise = "what,is,this\n" if bad else ""
+    for number, rows in enumerate((ROWS[:7], [], ROWS[7:])):
+        lines = "".join(f'{row.id},"{"-" if row.name is None else row.name}"\n{noise}' for row in rows)
+        (folder / f"{number}.csv").write_text("id,name\n" + lines)
+    builder = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), folder)
+    return (builder.set_dead_letter_tag(OutputTag("bad")) if bad else builder).build()
+
+
+def parquet_files(folder: Path) -> Source:
+    pq.write_table(table(ROWS[:20]), folder / "a.parquet", row_group_size=6)
+    pq.write_table(table([]).cast(table(ROWS).schema), folder / "empty.parquet")
+    pq.write_table(table(ROWS[20:]), folder / "b.parquet")
+    builder = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(ROW_TYPE, batch_size=4), folder)
+    return builder.set_file_enumerator(FileEnumeratorProvider(300)).build()
+
+
+def orc_files(folder: Path) -> Source:
+    orc.write_table(table(ROWS[:20]), folder / "a.orc")
+    orc.write_table(table(ROWS[20:]), folder / "b.orc")
+    return FileSource.for_bulk_file_format(OrcColumnarRowInputFormat(ROW_TYPE), folder).build()
+
+
+def avro_files(folder: Path) -> Source:
+    schema = {
+        "type": "record",
+        "name": "User",
+        "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}],
+    }
+    with (folder / "a.avro").open("wb") as file:
+        fastavro.writer(file, schema, [row.as_dict() for row in ROWS], sync_interval=50)
+    return FileSource.for_bulk_file_format(AvroBulkFormat(AvroSchema(schema)), folder).build()
+
+
 CASES = {
     "collection": Case(lambda _: CollectionSource(WORDS), WORDS),
     "empty collection": Case(lambda _: CollectionSource([]), []),
@@ -90,6 +163,13 @@ CASES = {
     "whole files": Case(partial(files, split_bytes=None), WORDS),
     "monitored files": Case(partial(files, monitored=True), WORDS),
     "wide files": Case(wide_files, WORDS),
+    "json lines": Case(json_lines, ROWS),
+    "packed json lines": Case(partial(json_lines, packed=True), ROWS),
+    "csv files": Case(csv_files, ROWS),
+    "bad csv files": Case(partial(csv_files, bad=True), ROWS),
+    "parquet files": Case(parquet_files, ROWS),
+    "orc files": Case(orc_files, ROWS),
+    "avro files": Case(avro_files, [row.as_dict() for row in ROWS]),
     "script": Case(
         lambda _: ScriptedSource([EndEpoch(), 1, 2, EndEpoch(), Timestamped(3, 10)], [4], []),
         [1, 2, 3, 4],
@@ -103,6 +183,19 @@ def test_a_source_keeps_the_contract(name, parallelism, tmp_path):
     case = CASES[name]
 
     check_source(case.make(tmp_path), case.expected, parallelism, **case.options)
+
+
+def test_files_that_come_later_are_read(tmp_path):
+    source = files(tmp_path, monitored=True)
+    numbers = itertools.count()
+
+    def more() -> list[str]:
+        name = f"late-{next(numbers)}"
+        (tmp_path / f".{name}").write_text(f"{name}\n")
+        (tmp_path / f".{name}").rename(tmp_path / name)
+        return [name]
+
+    check_source(source, WORDS, parallelism=2, more=more)
 
 
 @pytest.fixture

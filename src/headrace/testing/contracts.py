@@ -21,6 +21,7 @@ from headrace.connectors.base import (
     Committer,
     CommitterContext,
     DeliveryGuarantee,
+    ReaderContext,
     Sink,
     SinkWriter,
     Slice,
@@ -82,13 +83,14 @@ def check_source(
     cuts: Iterable[Cut] = CUTS,
     *,
     is_restartable: bool = True,
+    more: Callable[[], Sequence[Any]] | None = None,
     timeout_s: float = 20.0,
 ) -> None:
     """Read a source in every way of cutting it into epochs; each must give the same records.
 
     Checked besides: the declaration and slices pickle, a slice that is read again gives the same, no split
-    comes twice, an epoch keeps to its limit, and reading goes on after a restart where it stood, also at
-    another parallelism.
+    comes twice, an epoch keeps to its limit, and reading goes on after a restart at any epoch where it stood,
+    also with more readers and with fewer. Splits may be empty.
 
     Args:
         source: The source. A bounded one must end by itself; an unbounded one is read until it has given as
@@ -96,6 +98,8 @@ def check_source(
         expected: All records, in any order.
         parallelism: How many subtasks to plan for.
         cuts: How many records an epoch may read of a split.
+        more: Adds to the input of an unbounded source (a file, a partition, records) and returns what it added.
+            Called once for each way of reading, when all else was read; it must be found and read, too.
         is_restartable: Whether a new enumerator can go on from a position. False for sockets and their like.
         timeout_s: How long to wait for records, for each cut.
 
@@ -103,16 +107,29 @@ def check_source(
         ContractViolation: The source does something else; the message says what.
     """
     source = pickle.loads(pickle.dumps(source))
-    by_split: dict[str, list[Any]] | None = None
+    expected = list(expected)
+    by_split: dict[str, list[Any]] = {}
     for cut in cuts:
         restarts = (False, True) if is_restartable else (False,)
         for with_restarts in restarts:
             run = _Run(source, parallelism, with_restarts, f"cut {cut}{', with restarts' * with_restarts}")
-            run.read_all(cut, len(expected), time.monotonic() + timeout_s)
-            found = [record for records in run.records.values() for record in records]
-            _require_same(found, expected, run.name)
-            by_split = by_split or run.records
-            _require(run.records == by_split, f"{run.name}: splits hold other records than with another cut")
+            try:
+                run.read_all(cut, len(expected), time.monotonic() + timeout_s)
+                _require_same(run.found, expected, run.name)
+                if more is not None:
+                    run.name += ", with more"
+                    expected += more()
+                    run.read_all(cut, len(expected), time.monotonic() + timeout_s)
+                    _require_same(run.found, expected, run.name)
+            finally:
+                run.close()
+            # A split only ever grows: what was read of it before is what it begins with.
+            for split_id, before in by_split.items():
+                _require(
+                    run.records.get(split_id, [])[: len(before)] == before,
+                    f"{run.name}: split {split_id!r} holds other records than with another cut",
+                )
+            by_split = run.records
 
 
 class _Run:
@@ -127,22 +144,28 @@ class _Run:
         self._with_restarts = with_restarts
         self._splits: dict[str, SourceSplit] = {}
         self._positions: dict[str, SplitProgress] = {}
+        self._restarts = 0
         self._enumerator = source.create_enumerator(parallelism)
 
+    @property
+    def found(self) -> list[Any]:
+        """What was read of all splits."""
+        return [record for records in self.records.values() for record in records]
+
+    def close(self) -> None:
+        self._enumerator.close()
+
     def read_all(self, cut: Cut, expected: int, deadline: float) -> None:
-        try:
-            for limit in cycle([cut] if isinstance(cut, int) else cut):
-                has_read = self._run_epoch(limit)
-                if self._is_over(expected):
-                    return
-                count = sum(map(len, self.records.values()))
-                _require(time.monotonic() < deadline, f"{self.name}: no end; {count} records so far")
-                if not has_read:
-                    self._wait()
-                elif self._with_restarts:
-                    self._restart()
-        finally:
-            self._enumerator.close()
+        for limit in cycle([cut] if isinstance(cut, int) else cut):
+            has_read = self._run_epoch(limit)
+            if self._is_over(expected):
+                return
+            count = sum(map(len, self.records.values()))
+            _require(time.monotonic() < deadline, f"{self.name}: no end; {count} records so far")
+            if not has_read:
+                self._wait()
+            elif self._with_restarts:
+                self._restart()
 
     def _run_epoch(self, limit: int) -> bool:
         self._discover()
@@ -182,6 +205,7 @@ class _Run:
 
     def _read_once(self, piece: Slice) -> tuple[list[Any], SplitProgress]:
         reader = self._source.create_reader()
+        reader.open(ReaderContext())
         values: list[Any] = []
         for batch in reader.read(piece):
             _require(len(batch), f"{self.name}: an empty batch")
@@ -204,9 +228,11 @@ class _Run:
         time.sleep(0.005 if delay is None else min(delay, 0.05))
 
     def _restart(self) -> None:
-        """Go on as a new driver would, which has the splits and positions and one subtask more."""
+        """Go on as a new driver would, which has the splits and positions, and more subtasks or fewer."""
         self._enumerator.close()
-        self._enumerator = self._source.create_enumerator(self._parallelism + 1)
+        self._restarts += 1
+        parallelism = max(1, self._parallelism + (1 if self._restarts % 2 else -1))
+        self._enumerator = self._source.create_enumerator(parallelism)
         self._enumerator.restore(list(self._splits.values()))
         self._discover(is_restart=True)
 
@@ -226,8 +252,9 @@ def check_sink(
 
     Every epoch is written by two subtasks, each in three attempts: one is aborted, one vanishes, one
     succeeds. What succeeded is committed, committed again, and committed by a restored committer, as after
-    the crash of a driver. An epoch without records comes last, then the end of the input. What a sink holds
-    back (files that are not full yet) must be there by then.
+    the crash of a driver; of every second epoch the driver crashes before the commit.
+    An epoch without records comes last, then the end of the input. What a sink holds back (files that are not
+    full yet) must be there by then.
 
     Args:
         sink: The sink. What it writes to must be empty.
@@ -250,6 +277,9 @@ def check_sink(
             _require_no_more(published(), so_far, f"epoch {number}, before the commit")
         so_far += records
         snapshot = None if committer is None else committer.snapshot()
+        if committer is not None and is_marked and number % 2 == 0:
+            # The checkpoint was complete, and nothing more was done.
+            committer = _recover(sink, snapshot)
         for name in ("committed", "committed again", "committed by a new committer"):
             if committer is not None:
                 if name.endswith("new committer"):

@@ -474,7 +474,6 @@ def test_patterns_and_zones_that_are_not_known_are_refused():
         lambda base: FileCompactStrategy.builder(),
         lambda base: FileCompactor.concat_file_compactor(),
         lambda base: FileCompactor.identical_file_compactor(),
-        lambda base: FileSink.for_bulk_format(str(base), None),
         lambda base: StreamingFileSink.for_row_format(str(base), Encoder.simple_string_encoder()),
         lambda base: StreamingFileSink.for_bulk_format(str(base), None),
     ],

@@ -14,7 +14,6 @@ import pytest
 from headrace.common.time import Duration
 from headrace.connectors.base import Boundedness, Slice, SplitEnumerator
 from headrace.connectors.file import (
-    BulkFormat,
     FileEnumeratorProvider,
     FileSource,
     FileSourceBuilder,
@@ -273,9 +272,9 @@ def test_packed_files_that_cannot_be_unpacked_are_refused_rather_than_read_as_te
         lines_from(tmp_path).build().create_enumerator(1).discover()
 
 
-def test_what_is_not_there_yet_is_refused():
-    with pytest.raises(UnsupportedFeatureError, match="for_bulk_file_format is not in headrace yet"):
-        FileSource.for_bulk_file_format(BulkFormat(), "x")
+def test_what_cannot_be_read_is_refused():
+    with pytest.raises(JobDefinitionError, match="expected a BulkFormat; got None"):
+        FileSource.for_bulk_file_format(None, "x")  # type: ignore[arg-type]
     with pytest.raises(JobDefinitionError, match="at least one path"):
         lines_from()
     with pytest.raises(JobDefinitionError, match="unknown charset 'utf-9'"):

@@ -10,21 +10,21 @@ Blocks before the position are skipped without being decoded.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from headrace.connectors.base import BATCH_RECORDS, Slice, SourceReader, SplitProgress
+from headrace.connectors.base import BATCH_RECORDS, ReaderContext, Slice, SourceReader, SplitProgress
 from headrace.connectors.file._formats import FileFormat
 from headrace.connectors.file._splits import FileSplit, reading, see_that_it_is_unchanged
 from headrace.elements import Batch
 
 
 class Block(Protocol):
-    """Records that are decoded together."""
+    """Values that are decoded together; each is a record, or becomes one."""
 
     def skip(self, count: int) -> int:
-        """Leave out this many records, or all of them; returns how many it were."""
+        """Leave out this many values, or all of them; returns how many it were."""
 
     def batches(self) -> Iterator[list[Any]]:
         """Decode what was not left out, in lists of a few thousand at most."""
@@ -44,6 +44,19 @@ class BulkFormat(FileFormat):
     def create_reader(self) -> SourceReader:
         """Make what reads the blocks in a worker."""
         return BulkReader(self)
+
+    def opened(self, context: ReaderContext) -> BulkFormat:
+        """Return the format as a reader uses it, with what the engine lends."""
+        return self
+
+    def records_of(self, values: list[Any], place: Callable[[int], str]) -> list[Any]:
+        """Make records of what blocks hold; some may be left out, for they cannot be read.
+
+        Args:
+            values: Some that stand next to each other.
+            place: Says where the one of an index was found.
+        """
+        return values
 
     @abstractmethod
     def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
@@ -66,6 +79,10 @@ class _Reading:
     #: Decoded but not handed on.
     rest: list[Any]
 
+    def place(self, index: int) -> str:
+        """Name the record of an index from here."""
+        return f"{self.split.location}, record {self.position + index}"
+
 
 class BulkReader(SourceReader):
     """Reads splits of a bulk format.
@@ -78,11 +95,15 @@ class BulkReader(SourceReader):
         self._reading: _Reading | None = None
         self._progress = SplitProgress(0, is_finished=False)
 
+    def open(self, context: ReaderContext) -> None:
+        """Take the metrics and side outputs of the source."""
+        self._format = self._format.opened(context)
+
     def read(self, piece: Slice) -> Iterator[Batch]:
         """Yield the records of a slice."""
         here = self._take(piece)
         wanted = piece.max_records
-        with reading(here.split, lambda: self._position(here)):
+        with reading(here.split, lambda: f"record {here.position}"):
             while wanted is None or wanted > 0:
                 values = here.rest or next(here.batches, None)
                 if values is None:
@@ -91,11 +112,12 @@ class BulkReader(SourceReader):
                 most = BATCH_RECORDS if wanted is None else min(wanted, BATCH_RECORDS)
                 here.rest = values[most:]
                 values = values[:most]
+                records = self._format.records_of(values, here.place)
                 here.position += len(values)
                 if wanted is not None:
                     wanted -= len(values)
-                if values:
-                    yield Batch(values)
+                if records:
+                    yield Batch(records)
         self._reading = here
         self._progress = SplitProgress(here.position, is_finished=False)
 
@@ -117,12 +139,15 @@ class BulkReader(SourceReader):
         return _Reading(split, piece.start, self._decoded(split, piece.start), [])
 
     def _decoded(self, split: FileSplit, skip: int) -> Iterator[list[Any]]:
-        with split.location.file_system.open_input_file(split.location.path) as file:
+        with _open(split) as file:
             for block in self._format.blocks(file, split.start, split.start + split.length):
                 skip -= block.skip(skip)
                 if not skip:
                     yield from block.batches()
 
-    @staticmethod
-    def _position(here: _Reading) -> str:
-        return f"record {here.position}"
+
+def _open(split: FileSplit) -> Any:
+    files, path = split.location.file_system, split.location.path
+    if split.compression is not None:
+        return files.open_input_stream(path, compression=split.compression)
+    return files.open_input_file(path)

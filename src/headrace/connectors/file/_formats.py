@@ -11,16 +11,16 @@ import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol
 
 from headrace.connectors.base import SourceReader
 from headrace.connectors.file import _lines
-from headrace.connectors.file._line_reader import LineReader
+from headrace.connectors.file._line_reader import LineReader, SchemaLineReader
 from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError, UserFunctionError
 
 if TYPE_CHECKING:
-    from headrace.common.serialization import BulkWriterFactory, Encoder
+    from headrace.common.serialization import BulkWriterFactory, DeserializationSchema, Encoder
 
 _COMPRESSIONS = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2"}
 #: What Flink can unpack and we cannot. As text it would be noise.
@@ -37,6 +37,17 @@ class FileFormat(ABC):
         """Return what a file is packed with as a whole, by its name."""
         return None
 
+    def with_dead_letters(self, tag_id: str) -> FileFormat:
+        """Send records that cannot be read to a side output.
+
+        Raises:
+            JobDefinitionError: The format has no records that could be told from others when they are damaged.
+        """
+        raise JobDefinitionError(
+            f"FileSource: {type(self).__name__} has no dead letters: what cannot be read is the file as a whole",
+            hint="use it with StreamFormat.schema_line_format or CsvReaderFormat",
+        )
+
     @abstractmethod
     def can_split(self, compression: str | None) -> bool:
         """Whether a file can be read from any byte on."""
@@ -46,16 +57,22 @@ class FileFormat(ABC):
         """Make the reader of this format's splits."""
 
 
-@dataclass(frozen=True)
-class StreamFormat(FileFormat):
-    """How the bytes of a file become records, one after the other.
+def compression_by_name(path: str) -> str | None:
+    """Return what a file of text is packed with.
 
-    Example:
-        >>> StreamFormat.text_line_format("ISO-8859-1")
-        StreamFormat(charset='iso8859-1')
+    Raises:
+        UnsupportedFeatureError: Flink could unpack it, we cannot.
     """
+    extension = os.path.splitext(path)[1].lower()
+    if extension in _UNREADABLE:
+        raise UnsupportedFeatureError.not_yet(
+            f"FileSource: reading {extension} files ({path})", "pack the file with gzip or zstd"
+        )
+    return _COMPRESSIONS.get(extension)
 
-    charset: str
+
+class StreamFormat(FileFormat):
+    """How the bytes of a file become records, one after the other. Files may be packed: `.gz`, `.zst`, `.bz2`."""
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
@@ -66,23 +83,46 @@ class StreamFormat(FileFormat):
 
         Raises:
             JobDefinitionError: There is no such charset.
+
+        Example:
+            >>> StreamFormat.text_line_format("ISO-8859-1")
+            TextLines(charset='iso8859-1')
         """
         try:
-            return StreamFormat(codecs.lookup(charset_name).name)
+            return TextLines(codecs.lookup(charset_name).name)
         except LookupError as error:
             raise JobDefinitionError(
                 f"StreamFormat.text_line_format: unknown charset {charset_name!r}",
                 hint="for instance UTF-8, UTF-16, ISO-8859-1, windows-1252, GBK, Shift_JIS",
             ) from error
 
+    @staticmethod
+    def schema_line_format(schema: DeserializationSchema) -> StreamFormat:
+        """Read each line with a format of records; empty lines are left out. PyFlink does not have it.
+
+        Args:
+            schema: For instance a `JsonRowDeserializationSchema`, for JSON lines.
+
+        Raises:
+            JobDefinitionError: It is no such schema.
+        """
+        if not callable(getattr(schema, "deserialize", None)):
+            raise JobDefinitionError(
+                f"StreamFormat.schema_line_format: expected a DeserializationSchema; got {schema!r}",
+                hint="for instance JsonRowDeserializationSchema.builder().type_info(...).build()",
+            )
+        return SchemaLines(schema)
+
     def compression_of(self, path: str) -> str | None:
         """Return what a file is packed with, by its name."""
-        extension = os.path.splitext(path)[1].lower()
-        if extension in _UNREADABLE:
-            raise UnsupportedFeatureError.not_yet(
-                f"FileSource: reading {extension} files ({path})", "pack the file with gzip or zstd"
-            )
-        return _COMPRESSIONS.get(extension)
+        return compression_by_name(path)
+
+
+@dataclass(frozen=True)
+class TextLines(StreamFormat):
+    """Lines of text."""
+
+    charset: str
 
     def can_split(self, compression: str | None) -> bool:
         """Whether lines can be found from any byte on."""
@@ -91,6 +131,27 @@ class StreamFormat(FileFormat):
     def create_reader(self) -> SourceReader:
         """Make what reads the lines in a worker."""
         return LineReader(self.charset)
+
+
+@dataclass(frozen=True)
+class SchemaLines(StreamFormat):
+    """Lines that are records of another format."""
+
+    schema: DeserializationSchema
+    #: The side output for lines that cannot be read.
+    dead_letters: str | None = None
+
+    def with_dead_letters(self, tag_id: str) -> SchemaLines:
+        """Send lines that cannot be read to a side output."""
+        return replace(self, dead_letters=tag_id)
+
+    def can_split(self, compression: str | None) -> bool:
+        """Whether lines can be found from any byte on."""
+        return compression is None
+
+    def create_reader(self) -> SourceReader:
+        """Make what reads the lines in a worker."""
+        return SchemaLineReader(self.schema, self.dead_letters)
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -104,6 +165,9 @@ class SegmentWriter(Protocol):
 
     def finish(self) -> None:
         """Write what is left; the stream is closed by its owner."""
+
+    def discard(self) -> None:
+        """Write nothing more: the file is going to be deleted."""
 
     @property
     def size(self) -> int:
@@ -144,6 +208,9 @@ class _RowSegment:
     def finish(self) -> None:
         """Nothing is held back."""
 
+    def discard(self) -> None:
+        """Nothing will be written."""
+
 
 @dataclass(frozen=True)
 class BulkRows:
@@ -175,6 +242,10 @@ class _BulkSegment:
     def finish(self) -> None:
         self._writer.finish()
 
+    def discard(self) -> None:
+        # Writers of Arrow end their file when they are collected, whoever has closed it by then.
+        self._stream.is_discarded = True
+
     @property
     def size(self) -> int:
         return self._stream.count
@@ -186,10 +257,12 @@ class CountingStream(io.RawIOBase, BinaryIO):
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self.count = 0
+        self.is_discarded = False
 
     def write(self, data: Any) -> int:
-        """Write bytes."""
-        self._stream.write(data)
+        """Write bytes, unless nobody wants them any more."""
+        if not self.is_discarded:
+            self._stream.write(data)
         size = memoryview(data).nbytes
         self.count += size
         return size

@@ -6,14 +6,16 @@ packed or in a charset whose newlines cannot be found byte by byte, positions co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import cast
+from typing import Any, cast
 
-from headrace.connectors.base import BATCH_RECORDS, Slice, SourceReader, SplitProgress
+from headrace.common.serialization import DeserializationSchema
+from headrace.connectors.base import BATCH_RECORDS, ReaderContext, Slice, SourceReader, SplitProgress
 from headrace.connectors.file import _lines
 from headrace.connectors.file._splits import FileSplit, changed, reading, see_that_it_is_unchanged
 from headrace.elements import Batch
+from headrace.formats.dead_letter import ERRORS_METRIC, DeadLetter, RecordDecoder
 
 
 class LineReader(SourceReader):
@@ -33,15 +35,23 @@ class LineReader(SourceReader):
         lines = self._read_counted(split, piece) if split.by_record else self._read_range(split, piece)
         with reading(split, lambda: _name(split, self._position)):
             see_that_it_is_unchanged(split, _name(split, piece.start))
-            for found in lines:
-                for first in range(0, len(found), BATCH_RECORDS):
-                    yield Batch(found[first : first + BATCH_RECORDS])
+            for position, found in lines:
+                yield from self._batches(split, position, found)
+
+    def _lines_of(self, data: bytes, charset: str) -> Sequence[Any]:
+        """Cut a block into its lines."""
+        return _lines.decode_lines(data, charset)
+
+    def _batches(self, split: FileSplit, position: int, lines: Sequence[Any]) -> Iterator[Batch]:
+        """Make records of lines, of which the first has this position."""
+        for first in range(0, len(lines), BATCH_RECORDS):
+            yield Batch(list(lines[first : first + BATCH_RECORDS]))
 
     def progress(self) -> SplitProgress:
         """Say where the slice ended."""
         return SplitProgress(self._position, self._is_finished)
 
-    def _read_range(self, split: FileSplit, piece: Slice) -> Iterator[list[str]]:
+    def _read_range(self, split: FileSplit, piece: Slice) -> Iterator[tuple[int, Sequence[Any]]]:
         """Read lines that start before the end of the range; the position is a byte."""
         end = split.start + split.length
         wanted = piece.max_records
@@ -58,16 +68,16 @@ class LineReader(SourceReader):
                     data = data[: data.find(b"\n", end - 1 - position) + 1] or data
                 if wanted is not None:
                     data = _lines.first_lines(data, wanted)
-                found = _lines.decode_lines(data, self._charset)
+                found = self._lines_of(data, self._charset)
                 position += len(data)
                 if wanted is not None:
                     wanted -= len(found)
+                yield position - len(data), found
                 self._position = position
-                yield found
         self._position = position
         self._is_finished = position >= end
 
-    def _read_counted(self, split: FileSplit, piece: Slice) -> Iterator[list[str]]:
+    def _read_counted(self, split: FileSplit, piece: Slice) -> Iterator[tuple[int, Sequence[Any]]]:
         """Read lines of a file that has to be read from its beginning; the position is a number of lines."""
         skip: int = piece.start
         wanted = piece.max_records
@@ -87,15 +97,68 @@ class LineReader(SourceReader):
                     return
                 rest = data.split(b"\n", skip)[-1]
                 taken = rest if wanted is None else _lines.first_lines(rest, wanted)
-                found = _lines.decode_lines(taken, charset)
+                found = self._lines_of(taken, charset)
                 skip = 0
-                self._position += len(found)
                 if wanted is not None:
                     wanted -= len(found)
-                yield found
+                yield self._position, found
+                self._position += len(found)
                 if len(taken) < len(rest):
                     return
         self._is_finished = True
+
+
+class SchemaLineReader(LineReader):
+    """Reads each line with a format of records: JSON, CSV, raw, ...
+
+    Args:
+        schema: The format.
+        dead_letters: The side output for lines that cannot be read; None if there is none.
+    """
+
+    def __init__(
+        self,
+        schema: DeserializationSchema,
+        dead_letters: str | None = None,
+        block_bytes: int = _lines.BLOCK_BYTES,
+    ) -> None:
+        super().__init__("utf-8", block_bytes)
+        self._schema = schema
+        self._dead_letters = dead_letters
+        self.open(ReaderContext())
+
+    def open(self, context: ReaderContext) -> None:
+        """Take the metrics and side outputs of the source."""
+        self._decoder = record_decoder(self._schema, self._dead_letters, context)
+
+    def _lines_of(self, data: bytes, charset: str) -> Sequence[bytes]:
+        return _lines.split_lines(data)
+
+    def _batches(self, split: FileSplit, position: int, lines: Sequence[Any]) -> Iterator[Batch]:
+        def place(index: int) -> str:
+            before = index if split.by_record else sum(len(line) + 1 for line in lines[:index])
+            return f"{split.location}, {_name(split, position + before)}"
+
+        for first in range(0, len(lines), BATCH_RECORDS):
+            batch = self._decoder.decode(
+                [line.removesuffix(b"\r") or None for line in lines[first : first + BATCH_RECORDS]],
+                position_of=lambda index, first=first: place(first + index),
+            )
+            if batch:
+                yield batch
+
+
+def record_decoder(
+    schema: DeserializationSchema, dead_letters: str | None, context: ReaderContext
+) -> RecordDecoder:
+    """Make what decodes the records of a source, and deals with those that cannot be read."""
+
+    def emit(letter: DeadLetter) -> None:
+        assert dead_letters is not None
+        context.emit_side(dead_letters, letter)
+
+    errors = context.metrics.counter(ERRORS_METRIC)
+    return RecordDecoder(schema, errors=errors, emit_dead_letter=None if dead_letters is None else emit)
 
 
 def _name(split: FileSplit, position: int) -> str:

@@ -91,6 +91,14 @@ def decode_lines(data: bytes, charset: str) -> list[str]:
     return lines
 
 
+def split_lines(data: bytes) -> list[bytes]:
+    r"""Cut whole lines apart, without `\n`."""
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
 def first_line_start(file: RandomAccessFile, position: int, end: int, block_bytes: int = BLOCK_BYTES) -> int:
     """Return where the first line begins at or after the position; `end` if none does before it."""
     if position == 0:

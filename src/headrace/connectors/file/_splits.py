@@ -72,8 +72,10 @@ def reading(split: FileSplit, position: Callable[[], str]) -> Iterator[None]:
             hint="check that the file is there, may be read on every worker, and is not damaged",
         ) from error
     except FormatError as error:
+        # The error of a record says itself where it is.
+        where = "" if str(split.location) in error.message else f"{place_of(split, position())}: "
         raise FormatError(
-            f"FileSource: {place_of(split, position())}: {error.message}",
+            f"FileSource: {where}{error.message}",
             example=error.example,
             hint=error.hint,
         ) from error

@@ -125,5 +125,6 @@ class FileWriter(SinkWriter):
     def close(self) -> None:
         while self._open:
             _, segment = self._open.popitem()
+            segment.writer.discard()
             with _storage.blaming(segment.place, "write"):
                 segment.stream.close()

@@ -12,6 +12,9 @@ from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import Block, BulkFormat
 from headrace.errors import ConnectorError, FormatError, JobDefinitionError
 
+#: What every container file begins with.
+_MAGIC = b"Obj\x01"
+
 
 def _fastavro() -> Any:
     try:
@@ -97,6 +100,9 @@ class AvroBulkFormat(BulkFormat):
 
     def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
         """Find the blocks."""
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise FormatError("this is no Avro container file")
+        file.seek(0)
         for block in _fastavro().block_reader(file, self._schema):
             yield _AvroBlock(block)
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 from headrace.common.time import Duration, as_millis
 from headrace.connectors.base import (
@@ -107,6 +107,23 @@ class FileSourceBuilder:
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
         """Take a split assigner; there is one, and it leaves placement to Spark."""
+        return self
+
+    def set_dead_letter_tag(self, output_tag: Any) -> FileSourceBuilder:
+        """Send records that cannot be read to a side output, as `DeadLetter`s, instead of failing the job.
+
+        Args:
+            output_tag: An OutputTag; read it with `get_side_output` on the stream of the source.
+
+        Raises:
+            JobDefinitionError: It is no tag, or the format has no such records.
+        """
+        tag_id = getattr(output_tag, "tag_id", None)
+        if not isinstance(tag_id, str):
+            raise JobDefinitionError(
+                f"FileSource.set_dead_letter_tag: expected an OutputTag; got {output_tag!r}"
+            )
+        self._format = self._format.with_dead_letters(tag_id)
         return self
 
     def build(self) -> FileSource:

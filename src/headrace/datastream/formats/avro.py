@@ -5,6 +5,7 @@ Those of the schema registry, which PyFlink does not have, go with them.
 
 from __future__ import annotations
 
+from headrace.connectors.file.avro import AvroBulkFormat, AvroBulkWriters, AvroSchema
 from headrace.datastream._missing import missing_names
 from headrace.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from headrace.formats.avro_confluent import (
@@ -13,12 +14,15 @@ from headrace.formats.avro_confluent import (
 )
 
 __all__ = [
+    "AvroBulkFormat",
+    "AvroBulkWriters",
     "AvroRowDeserializationSchema",
     "AvroRowSerializationSchema",
+    "AvroSchema",
     "ConfluentRegistryAvroRowDeserializationSchema",
     "ConfluentRegistryAvroRowSerializationSchema",
 ]
 
 __getattr__ = missing_names(
-    __name__, "AvroSchema", "GenericRecordAvroTypeInfo", "AvroInputFormat", "AvroBulkWriters"
+    __name__, "GenericRecordAvroTypeInfo", AvroInputFormat="use FileSource with AvroBulkFormat(schema)"
 )

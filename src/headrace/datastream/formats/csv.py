@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from headrace.datastream._missing import missing_names
+from headrace.connectors.file.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema, CsvSchemaBuilder
 from headrace.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 
-__all__ = ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
-
-__getattr__ = missing_names(__name__, "CsvSchema", "CsvSchemaBuilder", "CsvReaderFormat", "CsvBulkWriters")
+__all__ = [
+    "CsvBulkWriters",
+    "CsvReaderFormat",
+    "CsvRowDeserializationSchema",
+    "CsvRowSerializationSchema",
+    "CsvSchema",
+    "CsvSchemaBuilder",
+]

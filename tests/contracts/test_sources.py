@@ -35,6 +35,8 @@ from headrace.connectors.collection import CollectionSource
 from headrace.connectors.datagen import DataGeneratorSource
 from headrace.connectors.file import FileEnumeratorProvider, FileSource, StreamFormat
 from headrace.connectors.function_source import PythonSource
+from headrace.connectors.jdbc import JdbcPartition, JdbcSource
+from headrace.connectors.jdbc._connections import dispose_engines
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.connectors.socket import SocketSource
 from headrace.datastream import OutputTag
@@ -196,6 +198,27 @@ def test_files_that_come_later_are_read(tmp_path):
         return [name]
 
     check_source(source, WORDS, parallelism=2, more=more)
+
+
+def orders(server: Any) -> list[Row]:
+    """Make a table of rows, some of them without a shelf."""
+    rows = [Row(id=i, fruit=f"fruit {i}", shelf=None if i % 7 == 0 else i % 3) for i in range(23)]
+    server.execute("DROP TABLE IF EXISTS orders")
+    server.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, fruit TEXT, shelf INTEGER)")
+    values = ", ".join(f"({r.id}, '{r.fruit}', {'NULL' if r.shelf is None else r.shelf})" for r in rows)
+    server.execute(f"INSERT INTO orders VALUES {values}")
+    return rows
+
+
+@pytest.mark.parametrize("column", ["id", "shelf"])
+@pytest.mark.parametrize("server", ["postgres", "mariadb"])
+def test_a_jdbc_source_keeps_the_contract(request, server, column):
+    running = request.getfixturevalue(server)
+    expected = orders(running)
+    partition = JdbcPartition(column, 3)
+    source = JdbcSource(running.options(), "orders", ["id", "fruit", "shelf"], partition, fetch_size=4)
+    check_source(source, expected, parallelism=2, cuts=(3, (7, 1), 1_000_000))
+    dispose_engines()
 
 
 @pytest.fixture

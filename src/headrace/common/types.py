@@ -245,7 +245,7 @@ def make_row(fields: tuple[str, ...] | None, values: Iterable[Any], kind: int) -
 
 def rows_of(fields: tuple[str, ...], columns: Sequence[Sequence[Any]]) -> list[Row]:
     """Make rows of columns of equal length, each as a list of values."""
-    rows = []
+    rows: list[Row] = []
     append, new = rows.append, Row.__new__
     for values in zip(*columns, strict=True):
         row: Row = new(Row)

@@ -473,4 +473,4 @@ def test_a_driver_that_is_not_installed_is_named(monkeypatch):
 
     with pytest.raises(ConnectorError, match="is not installed, which mysql") as caught:
         _connections.engine_for(connection)
-    assert "PyMySQL" in (caught.value.hint or "")
+    assert "headrace[mysql]" in (caught.value.hint or "")

@@ -105,7 +105,7 @@ class BulkReader(SourceReader):
         wanted = piece.max_records
         with reading(here.split, lambda: f"record {here.position}"):
             while wanted is None or wanted > 0:
-                values = here.rest or next(here.batches, None)
+                values: list[Any] | None = here.rest or next(here.batches, None)
                 if values is None:
                     self._progress = SplitProgress(here.position, is_finished=True)
                     return

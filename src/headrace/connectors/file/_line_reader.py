@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, cast
 
 from headrace.common.serialization import DeserializationSchema
@@ -135,15 +136,14 @@ class SchemaLineReader(LineReader):
         return _lines.split_lines(data)
 
     def _batches(self, split: FileSplit, position: int, lines: Sequence[Any]) -> Iterator[Batch]:
-        def place(index: int) -> str:
+        def place(first: int, further: int) -> str:
+            index = first + further
             before = index if split.by_record else sum(len(line) + 1 for line in lines[:index])
             return f"{split.location}, {_name(split, position + before)}"
 
         for first in range(0, len(lines), BATCH_RECORDS):
-            batch = self._decoder.decode(
-                [line.removesuffix(b"\r") or None for line in lines[first : first + BATCH_RECORDS]],
-                position_of=lambda index, first=first: place(first + index),
-            )
+            some = [line.removesuffix(b"\r") or None for line in lines[first : first + BATCH_RECORDS]]
+            batch = self._decoder.decode(some, position_of=partial(place, first))
             if batch:
                 yield batch
 

@@ -23,7 +23,7 @@ from headrace.formats.csv import CsvDialect, CsvRowDeserializationSchema, CsvRow
 from headrace.formats.dead_letter import RecordDecoder
 from headrace.types import DataType, DataTypes
 
-_NUMBERS = {
+_NUMBERS: dict[DataType, TypeInformation] = {
     DataTypes.TINYINT(): Types.BYTE(),
     DataTypes.SMALLINT(): Types.SHORT(),
     DataTypes.INT(): Types.INT(),
@@ -31,7 +31,11 @@ _NUMBERS = {
     DataTypes.FLOAT(): Types.FLOAT(),
     DataTypes.DOUBLE(): Types.DOUBLE(),
 }
-_ELEMENTS = {**_NUMBERS, DataTypes.STRING(): Types.STRING(), DataTypes.BOOLEAN(): Types.BOOLEAN()}
+_ELEMENTS: dict[DataType, TypeInformation] = {
+    **_NUMBERS,
+    DataTypes.STRING(): Types.STRING(),
+    DataTypes.BOOLEAN(): Types.BOOLEAN(),
+}
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,7 @@ class CsvSchemaBuilder:
         return self
 
 
-def _known(name: str, given: DataType, known: dict[Any, TypeInformation]) -> TypeInformation:
+def _known(name: str, given: Any, known: dict[DataType, TypeInformation]) -> TypeInformation:
     found = known.get(given.with_nullability(True)) if isinstance(given, DataType) else None
     if found is None:
         raise JobDefinitionError(

@@ -48,16 +48,16 @@ def engine_for(options: JdbcConnectionOptions) -> Engine:
             # Parameters are rows, which belong in no log.
             engine = create_engine(url.text, pool_pre_ping=True, hide_parameters=True)
         except ImportError as error:
-            missing = "headrace[jdbc]" if error.name == "sqlalchemy" else url.driver_package
+            missing = "headrace[jdbc]" if error.name == "sqlalchemy" else url.driver_extra
             raise ConnectorError(
-                f"JdbcSink: {error.name} is not installed, which {url.shown} needs",
+                f"JDBC: {error.name} is not installed, which {url.shown} needs",
                 hint=f"pip install '{missing}', where the program runs and on every worker",
                 retryable=False,
             ) from error
         except Exception as error:  # noqa: BLE001 - raised again, without the password
             # Whatever SQLAlchemy thinks of the URL: it may quote it.
             raise ConnectorError(
-                f"JdbcSink: cannot use the URL {url.shown}: {url.scrub(str(error))}", retryable=False
+                f"JDBC: cannot use the URL {url.shown}: {url.scrub(str(error))}", retryable=False
             ) from _shown_cause(options, error)
         _engines[key] = engine
     return engine
@@ -150,7 +150,7 @@ def _failure(
         "see that the database runs and can be reached" if retryable else "correct the statement or the table"
     )
     return ConnectorError(
-        f"JdbcSink: {what} failed at {options.database_url().shown}: {_reason(options, error)}",
+        f"JDBC: {what} failed at {options.database_url().shown}: {_reason(options, error)}",
         hint=hint,
         retryable=retryable,
     )

@@ -15,7 +15,8 @@ _DRIVERS = {
     "mariadb": "mariadb+pymysql",
     "sqlite": "sqlite",
 }
-_INSTALL = {"psycopg": "psycopg[binary]", "pymysql": "PyMySQL"}
+#: The extra that has a driver.
+_EXTRAS = {"psycopg": "headrace[jdbc]", "pymysql": "headrace[mysql]"}
 #: Properties of JDBC drivers that mean something to the Python driver, under its name for them.
 _PROPERTIES = {
     "postgresql": {
@@ -165,10 +166,10 @@ class DatabaseUrl:
         return text
 
     @property
-    def driver_package(self) -> str:
+    def driver_extra(self) -> str:
         """What to install for this database."""
         driver = self.text.partition("://")[0].partition("+")[2]
-        return _INSTALL.get(driver, driver or "its driver")
+        return _EXTRAS.get(driver, driver or "its driver")
 
 
 def _word(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Rows into databases, under PyFlink's names: `pyflink.datastream.connectors.jdbc`."""
+"""Rows from and into databases. The sink has PyFlink's names: `pyflink.datastream.connectors.jdbc`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,20 @@ from headrace.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
     JdbcExecutionOptions,
+    JdbcLookup,
+    JdbcPartition,
     JdbcSink,
+    JdbcSource,
 )
+from headrace.connectors.lookup import LookupCacheOptions
 
-__all__ = ["JdbcConnectionOptions", "JdbcExactlyOnceOptions", "JdbcExecutionOptions", "JdbcSink"]
+__all__ = [
+    "JdbcConnectionOptions",
+    "JdbcExactlyOnceOptions",
+    "JdbcExecutionOptions",
+    "JdbcLookup",
+    "JdbcPartition",
+    "JdbcSink",
+    "JdbcSource",
+    "LookupCacheOptions",
+]

@@ -14,9 +14,9 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from headrace.elements import Batch
 from headrace.metrics.metricbase import InMemoryMetricGroup, MetricGroup
@@ -166,6 +166,65 @@ class Source(ABC):
 
 
 @dataclass(frozen=True)
+class FileRead:
+    """Whole files, read by Spark's own readers.
+
+    Args:
+        format: Spark's name of the format: parquet, json, csv, ...
+        paths: The files.
+        options: The reader's.
+        metadata: Columns that are not in the files, by name, as Spark SQL over ``_metadata``.
+    """
+
+    format: str
+    paths: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RangeRead:
+    """Rows made from numbers: ``id`` from ``start`` to before ``end``, an expression over it per column."""
+
+    start: int
+    end: int
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RowsRead:
+    """Rows that the slice itself carries, in the order of the columns."""
+
+    rows: tuple[tuple[Any, ...], ...]
+
+
+SparkRead = FileRead | RangeRead | RowsRead
+
+
+class SparkSource(Source):
+    """A source of tables that Spark reads by itself: its rows never enter Python before the job wants them there.
+
+    Its slices are exact: what an epoch reads, and where it ends, is known when it is planned.
+    """
+
+    @abstractmethod
+    def spark_read(self, slices: Sequence[Slice]) -> SparkRead:
+        """Say how Spark reads these slices of one subtask."""
+
+    @abstractmethod
+    def reached(self, piece: Slice) -> SplitProgress:
+        """Say where a slice ends."""
+
+    @abstractmethod
+    def records_in(self, piece: Slice) -> int:
+        """Return how many records a slice has, or about how many."""
+
+    def create_reader(self) -> SourceReader:
+        """There is none: Spark reads."""
+        raise NotImplementedError(f"{type(self).__name__} is read by Spark")
+
+
+@dataclass(frozen=True)
 class WriterContext:
     """Where a sink writer runs. ``attempt_id`` is unique: staged output of a failed try is never mistaken."""
 
@@ -293,6 +352,9 @@ class Committer(ABC):
 
 class Sink(ABC):
     """A sink declaration: frozen, picklable, validated when it is made."""
+
+    #: Whether it keeps nothing: rows that Spark has computed need not come to Python for it.
+    discards: ClassVar[bool] = False
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:

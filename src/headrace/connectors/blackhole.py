@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from headrace.connectors.base import Sink, SinkWriter, WriterContext
 from headrace.elements import Batch
@@ -13,6 +13,8 @@ from headrace.elements import Batch
 @dataclass(frozen=True)
 class BlackholeSink(Sink):
     """Discards records."""
+
+    discards: ClassVar[bool] = True
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _Discard()

@@ -32,6 +32,7 @@ from headrace.errors import (
 )
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import uniform_parallelism
+from headrace.graph.table_job import is_table_job
 from headrace.runtime.artifacts import find_artifacts
 from headrace.runtime.high_availability import HighAvailabilitySettings
 from headrace.runtime.job_master import JobMaster, JobProgress
@@ -47,6 +48,7 @@ from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
+from headrace.spark.table_epochs import TableEpochRunner
 from headrace.state.files import delete_directory
 from headrace.state.stores.settings import store_settings
 
@@ -365,8 +367,11 @@ class _Result(Future[JobExecutionResult]):
 
 def _make_runner(
     context: SparkContext, settings: TaskSettings, workers: WorkerKind, job: JobGraph, lineage: str
-) -> SparkEpochRunner:
+) -> SparkEpochRunner | TableEpochRunner:
+    code = JobCode(job, lineage, settings)
     try:
-        return SparkEpochRunner(context, JobCode(job, lineage, settings), workers)
+        if is_table_job(job):
+            return TableEpochRunner(context, code, workers)
+        return SparkEpochRunner(context, code, workers)
     except (Py4JError, PySparkException) as error:
         raise recover(str(error)) from None  # in words: Java's are forty lines

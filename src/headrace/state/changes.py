@@ -13,13 +13,14 @@ import pickle
 import struct
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import Self
+from typing import Self, cast
 
 from headrace.errors import StateError
 from headrace.state.files import new_file, open_file
 from headrace.state.handles import StateFile
+from headrace.state.row_sets import RowSet
 
 _MAGIC = b"HRSTATE1"
 _FOOTER = struct.Struct(">II")
@@ -168,15 +169,40 @@ def merge_changes(changes: Iterable[StateChange], *, keep_removals: bool) -> Sta
     The entries come in the order of their keys, as stores like to have them.
     """
     merged: dict[str, dict[bytes, bytes | None]] = {}
+    tables: dict[str, dict[int, list[RowSet]]] = {}
     for change in changes:
         for name, column in change.items():
-            entries = merged.setdefault(name, {})
-            for keys, values in column.values():
-                entries.update(zip(keys, values, strict=True))
+            for group, section in column.items():
+                rows = rows_in(section)
+                if rows is not None:
+                    tables.setdefault(name, {}).setdefault(group, []).append(rows)
+                else:
+                    keys, values = section
+                    merged.setdefault(name, {}).update(zip(keys, values, strict=True))
     if not keep_removals:
         for name, entries in merged.items():
             merged[name] = {key: value for key, value in entries.items() if value is not None}
-    return {name: _sorted_column(entries) for name, entries in merged.items()}
+    return {
+        **{name: _sorted_column(entries) for name, entries in merged.items()},
+        **{name: _merged_tables(parts, keep_removals=keep_removals) for name, parts in tables.items()},
+    }
+
+
+def rows_in(section: object) -> RowSet | None:
+    """Return the rows of a section of columnar state, which stand in files where others have entries; else None."""
+    return section if isinstance(section, RowSet) else None
+
+
+def table_change(tables: Mapping[str, RowSet], max_parallelism: int) -> StateChange:
+    """Return the touched rows of columnar state as a change, cut by key group."""
+    return {
+        name: cast(Column, dict(rows.by_group(max_parallelism))) for name, rows in tables.items() if len(rows)
+    }
+
+
+def _merged_tables(parts: Mapping[int, Sequence[RowSet]], *, keep_removals: bool) -> Column:
+    merged = {group: RowSet.merged(sets, keep_removals=keep_removals) for group, sets in parts.items()}
+    return cast(Column, {group: rows for group, rows in merged.items() if len(rows)})
 
 
 def _sorted_column(entries: dict[bytes, bytes | None]) -> Column:

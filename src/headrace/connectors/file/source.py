@@ -247,7 +247,7 @@ class _FileEnumerator(SplitEnumerator):
         if self._next_look is None or self._clock() < self._next_look:
             return ()
         interval = self._source.discovery_interval_ms
-        found = [file for path in self._source.paths for file in _list(path, is_static=interval is None)]
+        found = [file for path in self._source.paths for file in list_files(path, is_static=interval is None)]
         self._next_look = None if interval is None else self._clock() + interval / 1000
         splits: list[FileSplit] = []
         for file in found:
@@ -272,7 +272,7 @@ class _FileEnumerator(SplitEnumerator):
         return None if self._next_look is None else max(0.0, self._next_look - self._clock())
 
 
-def _list(path: InputPath, *, is_static: bool) -> list[FoundFile]:
+def list_files(path: InputPath, *, is_static: bool) -> list[FoundFile]:
     try:
         if is_static and not path.exists():
             raise ConnectorError(

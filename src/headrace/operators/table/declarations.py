@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
@@ -22,22 +22,8 @@ import pyarrow as pa
 from headrace.errors import InvariantViolation
 from headrace.operators.io import SinkOperator, SourceOperator
 
-#: The column that says what a row does to the table; TINYINT, one of `RowKind`. Not there in insert-only streams.
+#: The column that says what a row does to the table: TINYINT, the value of a `RowKind`. Insert-only streams have none.
 KIND = "__kind"
-
-
-class RowKind(IntEnum):
-    """What a row of a changelog does, with Flink's numbers."""
-
-    INSERT = 0
-    UPDATE_BEFORE = 1
-    UPDATE_AFTER = 2
-    DELETE = 3
-
-    @property
-    def short(self) -> str:
-        """How Flink prints it."""
-        return ("+I", "-U", "+U", "-D")[self]
 
 
 @dataclass(frozen=True)

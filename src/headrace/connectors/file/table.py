@@ -1,0 +1,137 @@
+"""`FileTableSource`: the files below a path as a table that Spark's own readers read.
+
+A split is a file, and an epoch reads whole files, as many as make the records it may have; so an epoch that runs again
+reads the same. Parquet files say how many rows they have; of others it is guessed from their size.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow.parquet as pq
+from pyarrow import ArrowInvalid
+
+from headrace.connectors.base import (
+    Boundedness,
+    FileRead,
+    Slice,
+    SourceSplit,
+    SparkSource,
+    SplitEnumerator,
+    SplitProgress,
+)
+from headrace.connectors.file._paths import InputPath, Location
+from headrace.connectors.file.source import list_files
+from headrace.errors import ConnectorError
+
+#: Bytes that a row of text is taken to have.
+_ROW_BYTES = 100
+
+
+@dataclass(frozen=True)
+class TableFile(SourceSplit):
+    """One file, and how many rows it has, or may have."""
+
+    location: Location
+    rows: int
+
+
+@dataclass(frozen=True)
+class FileTableSource(SparkSource):
+    """The rows of files.
+
+    Args:
+        path: A file, a directory or a pattern; files whose names begin with a dot or an underscore are passed over.
+        format: Spark's name of the format: parquet, json or csv.
+        options: Of Spark's reader.
+        metadata: Columns that are not in the files, by name, as Spark SQL over ``_metadata``.
+        discovery_interval_s: How often to look for new files; None: those that are there when the job starts are all.
+        reads_whole: Whether one epoch reads everything; for queries in BATCH mode.
+    """
+
+    path: InputPath
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    discovery_interval_s: float | None = None
+    reads_whole: bool = False
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED if self.discovery_interval_s is None else Boundedness.CONTINUOUS_UNBOUNDED
+
+    @property
+    def concurrent_splits(self) -> int | None:  # type: ignore[override]  # it depends on how much is read
+        return None if self.reads_whole else 1
+
+    def create_enumerator(
+        self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
+    ) -> SplitEnumerator:
+        return _TableFiles(self, clock)
+
+    def spark_read(self, slices: Sequence[Slice]) -> FileRead:
+        paths = tuple(str(_file(piece).location) for piece in slices)
+        return FileRead(self.format, paths, self.options, self.metadata)
+
+    def reached(self, piece: Slice) -> SplitProgress:
+        return SplitProgress(1, is_finished=True)
+
+    def records_in(self, piece: Slice) -> int:
+        return 0 if self.reads_whole else _file(piece).rows
+
+
+class _TableFiles(SplitEnumerator):
+    def __init__(self, source: FileTableSource, clock: Callable[[], float]) -> None:
+        self._source = source
+        self._clock = clock
+        self._seen: set[str] = set()
+        self._next = clock()
+        self._is_complete = False
+
+    def restore(self, splits: Sequence[SourceSplit]) -> None:
+        self._seen.update(split.split_id for split in splits)
+
+    def discover(self) -> Sequence[TableFile]:
+        if self._is_complete or self._clock() < self._next:
+            return ()
+        interval = self._source.discovery_interval_s
+        files = list_files(self._source.path, is_static=interval is None)
+        if interval is None:
+            self._is_complete = True
+        else:
+            self._next = self._clock() + interval
+        fresh = [file for file in files if str(file.location) not in self._seen]
+        self._seen.update(str(file.location) for file in fresh)
+        return [
+            TableFile(str(file.location), file.location, self._rows(file.location, file.size))
+            for file in fresh
+        ]
+
+    @property
+    def is_complete(self) -> bool:
+        return self._is_complete
+
+    def start_position(self, split: SourceSplit) -> int:
+        return 0
+
+    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
+        return Slice(split, 0, 1)
+
+    def next_discovery_delay(self) -> float | None:
+        return None if self._is_complete else max(0.0, self._next - self._clock())
+
+    def _rows(self, location: Location, size: int) -> int:
+        if self._source.format != "parquet":
+            return max(1, size // _ROW_BYTES)
+        try:
+            with location.file_system.open_input_file(location.path) as file:
+                return int(pq.ParquetFile(file).metadata.num_rows)
+        except (ArrowInvalid, OSError) as error:
+            raise ConnectorError(f"filesystem table: cannot read {location} as parquet: {error}") from error
+
+
+def _file(piece: Slice) -> TableFile:
+    assert isinstance(piece.split, TableFile)
+    return piece.split

@@ -1,0 +1,165 @@
+"""Tables that are made up: of numbers, by Spark (`RangeTableSource`), and of rows that are given (`ValuesSource`)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.connectors.base import (
+    Boundedness,
+    RangeRead,
+    RowsRead,
+    Slice,
+    SourceSplit,
+    SparkSource,
+    SplitEnumerator,
+    SplitProgress,
+)
+from headrace.errors import JobDefinitionError
+
+
+@dataclass(frozen=True)
+class NumberRange(SourceSplit):
+    """Every row whose number leaves this remainder: the share of one subtask."""
+
+    start: int
+    #: None: without end.
+    end: int | None
+
+
+@dataclass(frozen=True)
+class RangeTableSource(SparkSource):
+    """Rows made from numbers, the same for the same number: datagen, and sequences.
+
+    Args:
+        columns: Spark SQL over ``id`` for each column.
+        count: How many rows; None: without end.
+        rate_per_second: At most how many; None: as fast as the job takes them.
+    """
+
+    columns: tuple[str, ...]
+    count: int | None = None
+    rate_per_second: float | None = None
+    concurrent_splits = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None and self.count < 0:
+            raise JobDefinitionError(f"the number of rows must not be negative; got {self.count}")
+        if self.rate_per_second is not None and self.rate_per_second <= 0:
+            raise JobDefinitionError(f"rows per second must be more than 0; got {self.rate_per_second}")
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else Boundedness.BOUNDED
+
+    def create_enumerator(
+        self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
+    ) -> SplitEnumerator:
+        return _NumberRanges(self, clock)
+
+    def spark_read(self, slices: Sequence[Slice]) -> RangeRead:
+        (piece,) = slices
+        return RangeRead(piece.start, piece.end, self.columns)
+
+    def reached(self, piece: Slice) -> SplitProgress:
+        return SplitProgress(piece.end, is_finished=self.count is not None and piece.end >= self.count)
+
+    def records_in(self, piece: Slice) -> int:
+        return int(piece.end - piece.start)
+
+
+class _NumberRanges(SplitEnumerator):
+    """One split: Spark deals the numbers of an epoch out to its cores by itself."""
+
+    def __init__(self, source: RangeTableSource, clock: Callable[[], float]) -> None:
+        self._source = source
+        self._clock = clock
+        self._started: tuple[float, int] | None = None
+        self._is_found = False
+
+    def restore(self, splits: Sequence[SourceSplit]) -> None:
+        self._is_found = bool(splits)
+
+    def discover(self) -> Sequence[NumberRange]:
+        if self._is_found:
+            return ()
+        self._is_found = True
+        return [NumberRange("numbers", 0, self._source.count)]
+
+    @property
+    def is_complete(self) -> bool:
+        return True
+
+    def start_position(self, split: SourceSplit) -> int:
+        return 0
+
+    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
+        end = position + max_records
+        if self._source.rate_per_second is not None:
+            if self._started is None:
+                self._started = (self._clock(), position)
+            begun, first = self._started
+            end = min(end, first + math.floor((self._clock() - begun) * self._source.rate_per_second) + 1)
+        if self._source.count is not None:
+            end = min(end, self._source.count)
+        if end <= position and position != self._source.count:
+            return None
+        return Slice(split, position, end)
+
+    def next_discovery_delay(self) -> float | None:
+        rate = self._source.rate_per_second
+        return None if rate is None else 1 / rate
+
+
+@dataclass(frozen=True)
+class ValuesSource(SparkSource):
+    """Rows that the program gives: VALUES.
+
+    Args:
+        rows: They, in the order of the table's columns.
+    """
+
+    rows: tuple[tuple[Any, ...], ...]
+    concurrent_splits = None
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        return _Values(self)
+
+    def spark_read(self, slices: Sequence[Slice]) -> RowsRead:
+        (piece,) = slices
+        return RowsRead(self.rows[piece.start : piece.end])
+
+    def reached(self, piece: Slice) -> SplitProgress:
+        return SplitProgress(piece.end, is_finished=piece.end >= len(self.rows))
+
+    def records_in(self, piece: Slice) -> int:
+        return int(piece.end - piece.start)
+
+
+class _Values(SplitEnumerator):
+    def __init__(self, source: ValuesSource) -> None:
+        self._source = source
+        self._is_found = False
+
+    def discover(self) -> Sequence[SourceSplit]:
+        if self._is_found:
+            return ()
+        self._is_found = True
+        return [SourceSplit("values")]
+
+    @property
+    def is_complete(self) -> bool:
+        return True
+
+    def start_position(self, split: SourceSplit) -> int:
+        return 0
+
+    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice:
+        return Slice(split, position, min(position + max_records, len(self._source.rows)))

@@ -1,0 +1,287 @@
+"""Aggregate functions: what Spark makes of an epoch's rows, what state keeps, and what comes out.
+
+    rows of an epoch --Spark: partials--> one row per key --merge with state--> new accumulator --result--> the output
+
+Partials are differences: a row that is retracted counts -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.errors import UnsupportedFeatureError
+from headrace.operators.table.base import quote
+from headrace.operators.table.declarations import KIND, AggSpec
+from headrace.state.columns import ColumnType
+
+Columns = Mapping[str, pa.Array]
+
+_WEIGHT = f"CASE WHEN {quote(KIND)} IN (0, 2) THEN 1L ELSE -1L END"
+
+
+class Accumulator(Protocol):
+    """One aggregate call."""
+
+    @property
+    def partials(self) -> tuple[tuple[str, str], ...]:
+        """Spark SQL aggregates over the rows of one key, with the column each is called."""
+
+    @property
+    def columns(self) -> tuple[ColumnType, ...]:
+        """What state keeps per key; the partials have the same names."""
+
+    def merge(self, old: Columns, new: Columns) -> dict[str, pa.Array]:
+        """Add partials to an accumulator; that of a new key is NULL."""
+
+    def result(self, columns: Columns) -> pa.Array:
+        """Return the results of accumulators."""
+
+
+def weight_sql(*, retracts: bool) -> str:
+    """Return the Spark SQL of what a row counts."""
+    return _WEIGHT if retracts else "1L"
+
+
+def make_accumulator(
+    position: int, call: AggSpec, arguments: Mapping[str, pa.DataType], *, retracts: bool
+) -> Accumulator:
+    """Make what computes a call over rows as they come. DISTINCT and retracted extremes are not its business.
+
+    Args:
+        position: The call's number, for names.
+        call: What to compute.
+        arguments: The types of the input's columns.
+        retracts: Whether rows may be retracted.
+    """
+    name = f"a{position}"
+    sql = _Sql(call, retracts)
+    function = call.function.upper()
+    if function == "COUNT":
+        return Count(name, sql.count())
+    kind = arguments[call.arguments[0]]
+    if function in ("SUM", "SUM0", "AVG"):
+        return Sum(name, call, sql, sum_type(kind))
+    if function in ("MIN", "MAX"):
+        return Extreme(name, call, sql.extreme(function), kind, function)
+    if function in ("VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "STDDEV"):
+        return Variance(name, call, sql)
+    if function in ("FIRST_VALUE", "LAST_VALUE") and not retracts:
+        return Edge(name, call, kind)
+    suffix = " of a changelog with updates" if retracts else ""
+    raise UnsupportedFeatureError.not_yet(
+        f"{function}{suffix} in a streaming query", "run the query in BATCH mode"
+    )
+
+
+@dataclass(frozen=True)
+class _Sql:
+    """The Spark SQL of partials of one call."""
+
+    call: AggSpec
+    retracts: bool
+
+    def condition(self, *, counts_nulls: bool = False) -> str:
+        """Return which rows the call is over."""
+        conditions = [quote(self.call.filter)] if self.call.filter else []
+        if not counts_nulls:
+            conditions += [f"{quote(argument)} IS NOT NULL" for argument in self.call.arguments[:1]]
+        return " AND ".join(conditions) or "true"
+
+    def count(self) -> str:
+        weight = weight_sql(retracts=self.retracts)
+        return f"CAST(coalesce(sum(CASE WHEN {self.condition()} THEN {weight} END), 0L) AS BIGINT)"
+
+    def sum(self, value: str, spark_type: str) -> str:
+        weighted = f"CAST({value} AS {spark_type})"
+        if self.retracts:
+            weighted = f"({weighted} * ({_WEIGHT}))"
+        return f"CAST(sum(CASE WHEN {self.condition()} THEN {weighted} END) AS {spark_type})"
+
+    def extreme(self, function: str) -> str:
+        return f"{function}(CASE WHEN {self.condition()} THEN {quote(self.call.arguments[0])} END)"
+
+
+def sum_type(kind: pa.DataType) -> tuple[pa.DataType, str]:
+    """Return what sums of a type are kept as, for Arrow and for Spark."""
+    if pa.types.is_decimal(kind):
+        return pa.decimal128(38, kind.scale), f"DECIMAL(38,{kind.scale})"
+    if pa.types.is_floating(kind):
+        return pa.float64(), "DOUBLE"
+    return pa.int64(), "BIGINT"
+
+
+class Count:
+    """COUNT."""
+
+    def __init__(self, name: str, sql: str) -> None:
+        self._name = name
+        self.partials = ((sql, name),)
+        self.columns = (ColumnType(name, pa.int64()),)
+
+    def merge(self, old: Columns, new: Columns) -> dict[str, pa.Array]:
+        return {self._name: add(old[self._name], new[self._name])}
+
+    def result(self, columns: Columns) -> pa.Array:
+        return pc.fill_null(columns[self._name], 0)
+
+
+class Sum:
+    """SUM, SUM0 and AVG: a sum, and how many values are in it."""
+
+    def __init__(self, name: str, call: AggSpec, sql: _Sql, kept_as: tuple[pa.DataType, str]) -> None:
+        self._sum, self._count = f"{name}s", f"{name}n"
+        self._call = call
+        self.partials = (
+            (sql.sum(quote(call.arguments[0]), kept_as[1]), self._sum),
+            (sql.count(), self._count),
+        )
+        self.columns = (ColumnType(self._sum, kept_as[0]), ColumnType(self._count, pa.int64()))
+
+    def merge(self, old: Columns, new: Columns) -> dict[str, pa.Array]:
+        return {column.name: add(old[column.name], new[column.name]) for column in self.columns}
+
+    def result(self, columns: Columns) -> pa.Array:
+        total, count = columns[self._sum], pc.fill_null(columns[self._count], 0)
+        kind = self._call.result.arrow
+        is_empty = pc.equal(count, 0)
+        if self._call.function.upper() == "SUM0":
+            return pc.if_else(is_empty, pa.scalar(0, kind), total.cast(kind, safe=False))
+        value = (
+            total.cast(kind, safe=False)
+            if self._call.function.upper() == "SUM"
+            else average(total, count, kind)
+        )
+        return pc.if_else(is_empty, pa.scalar(None, kind), value)
+
+
+class Extreme:
+    """MIN and MAX of rows that are never retracted."""
+
+    def __init__(self, name: str, call: AggSpec, sql: str, kind: pa.DataType, function: str) -> None:
+        self._name = name
+        self._call = call
+        self._pick = pc.min_element_wise if function == "MIN" else pc.max_element_wise
+        self.partials = ((sql, name),)
+        self.columns = (ColumnType(name, kind),)
+
+    def merge(self, old: Columns, new: Columns) -> dict[str, pa.Array]:
+        return {self._name: pick(self._pick, old[self._name], new[self._name])}
+
+    def result(self, columns: Columns) -> pa.Array:
+        return columns[self._name].cast(self._call.result.arrow, safe=False)
+
+
+class Variance:
+    """VAR_POP and its relatives, by the sums of values and of their squares."""
+
+    def __init__(self, name: str, call: AggSpec, sql: _Sql) -> None:
+        self._sum, self._squares, self._count = f"{name}s", f"{name}q", f"{name}n"
+        self._call = call
+        value = f"CAST({quote(call.arguments[0])} AS DOUBLE)"
+        self.partials = (
+            (sql.sum(value, "DOUBLE"), self._sum),
+            (sql.sum(f"{value} * {value}", "DOUBLE"), self._squares),
+            (sql.count(), self._count),
+        )
+        self.columns = (
+            ColumnType(self._sum, pa.float64()),
+            ColumnType(self._squares, pa.float64()),
+            ColumnType(self._count, pa.int64()),
+        )
+
+    def merge(self, old: Columns, new: Columns) -> dict[str, pa.Array]:
+        return {column.name: add(old[column.name], new[column.name]) for column in self.columns}
+
+    def result(self, columns: Columns) -> pa.Array:
+        function = self._call.function.upper()
+        count = pc.fill_null(columns[self._count], 0).to_numpy(zero_copy_only=False).astype(np.float64)
+        total, squares = (
+            pc.fill_null(columns[name], 0.0).to_numpy(zero_copy_only=False)
+            for name in (self._sum, self._squares)
+        )
+        least = 1 if function.endswith("_POP") else 2
+        divisor = np.where(count >= least, count - (least - 1), 1)
+        spread = np.maximum(squares - total * total / np.maximum(count, 1), 0) / divisor
+        if function.startswith("STDDEV"):
+            spread = np.sqrt(spread)
+        return pa.array(spread, mask=count < least).cast(self._call.result.arrow, safe=False)
+
+
+class Edge:
+    """FIRST_VALUE and LAST_VALUE of rows that are never retracted, in the order Spark has them in an epoch."""
+
+    def __init__(self, name: str, call: AggSpec, kind: pa.DataType) -> None:
+        self._name = name
+        self._call = call
+        self._is_first = call.function.upper() == "FIRST_VALUE"
+        value = quote(call.arguments[0])
+        condition = f" FILTER (WHERE {quote(call.filter)})" if call.filter else ""
+        function = "first" if self._is_first else "last"
+        self.partials = ((f"{function}({value}, true){condition}", name),)
+        self.columns = (ColumnType(name, kind),)
+
+    def merge(self, old: Columns, new: Columns) -> dict[str, pa.Array]:
+        first, second = (old, new) if self._is_first else (new, old)
+        return {self._name: pc.coalesce(first[self._name], second[self._name])}
+
+    def result(self, columns: Columns) -> pa.Array:
+        return columns[self._name].cast(self._call.result.arrow, safe=False)
+
+
+# -- arithmetic ------------------------------------------------------------------------------------------------
+
+
+def add(left: pa.Array, right: pa.Array) -> pa.Array:
+    """Add numbers; NULL counts as nothing, and two of them are NULL."""
+    kind = left.type
+    if pa.types.is_decimal(kind):  # one digit more than there is room for is not an overflow yet
+        left, right = (each.cast(pa.decimal256(60, kind.scale)) for each in (left, right))
+    if not left.null_count and not right.null_count:
+        return _narrow(pc.add(left, right), kind)
+    zero = pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, left.type)
+    total = pc.add(pc.fill_null(left, zero), pc.fill_null(right, zero))
+    nothing = pc.and_(pc.is_null(left), pc.is_null(right))
+    return _narrow(pc.if_else(nothing, pa.scalar(None, total.type), total), kind)
+
+
+def _narrow(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return array if array.type == kind else array.cast(kind)
+
+
+def pick(function: Any, left: pa.Array, right: pa.Array) -> pa.Array:
+    """Return the lesser or greater of values; of a value and NULL the value."""
+    if pa.types.is_boolean(left.type):
+        return function(left.cast(pa.int8()), right.cast(pa.int8())).cast(pa.bool_())
+    return function(left, right, skip_nulls=True)
+
+
+def average(total: pa.Array, count: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Divide as Flink does: whole numbers are cut off, decimals rounded."""
+    if pa.types.is_decimal(total.type):
+        step = Decimal(1).scaleb(-kind.scale) if pa.types.is_decimal(kind) else None
+        values = [
+            _quotient(value, number, step)
+            for value, number in zip(total.to_pylist(), count.to_pylist(), strict=True)
+        ]
+        return pa.array(values, kind if step is not None else pa.float64()).cast(kind)
+    numbers = np.maximum(count.to_numpy(zero_copy_only=False), 1)
+    sums = pc.fill_null(total, 0).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(total.type):
+        return pa.array(sums / numbers).cast(kind, safe=False)
+    if pa.types.is_floating(kind):
+        return pa.array(sums / numbers).cast(kind)
+    return pa.array(np.sign(sums) * (np.abs(sums) // numbers)).cast(kind, safe=False)
+
+
+def _quotient(value: Decimal | None, number: int, step: Decimal | None) -> Decimal | float | None:
+    if value is None or not number:
+        return None
+    quotient = value / number
+    return float(quotient) if step is None else quotient.quantize(step, ROUND_HALF_UP)

@@ -1,0 +1,178 @@
+"""The contract between a table task and the stateful operators it runs.
+
+    inputs of the epoch (Arrow) + state at its start + time  ->  process()  ->  changelog (Arrow) + rows of state
+
+An operator sees an epoch as a whole and once: it is a function, and keeps nothing between epochs but its tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.columns import Cells, Ints, to_arrow, to_cells
+from headrace.state.row_sets import RowSet
+
+#: Both hashes of a row's key, BIGINT; made in Spark, by `key_hash_sql`.
+HASHES = ("__h1", "__h2")
+#: The same of what tells rows of one key apart, where an operator wants it.
+ROW_HASHES = ("__r1", "__r2")
+#: Which input of a stateful node a row belongs to, INT.
+SIDE = "__side"
+
+
+@dataclass(frozen=True)
+class EpochTime:
+    """What time it is in an epoch. Rows come first, then event time goes on."""
+
+    #: The watermark while rows come; those that it has passed are late.
+    before: int
+    #: The watermark behind the rows.
+    after: int
+    #: The clock, ms since 1970.
+    now_ms: int = 0
+    #: Whether all input has ended with this epoch.
+    is_final: bool = False
+
+
+@dataclass
+class EpochOutput:
+    """What an operator makes of an epoch."""
+
+    #: The columns of the declaration's output, and `KIND` unless that is insert-only.
+    rows: pa.Table
+    #: Rows of state to write, by table.
+    changes: Mapping[str, RowSet] = field(default_factory=dict)
+    late_rows: int = 0
+    #: When the clock next has something to do.
+    next_timer_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """How an input of an operator comes out of Spark.
+
+    Args:
+        side: The number rows have in `SIDE`.
+        source: Which of the node's inputs it is made of.
+        group_by: Columns to aggregate by in Spark; None: rows as they are.
+        items: Spark SQL and name of each column; with ``group_by`` aggregates, besides those columns.
+        where: Rows that count; None: all.
+        keys: The columns that the hashes are of, which say where rows go.
+        row_keys: The columns that `ROW_HASHES` are of, which tell rows of one key apart; None: not wanted.
+    """
+
+    side: int
+    source: int
+    keys: tuple[str, ...]
+    group_by: tuple[str, ...] | None = None
+    items: tuple[tuple[str, str], ...] = ()
+    where: str | None = None
+    row_keys: tuple[str, ...] | None = None
+
+
+class TableOperator(Protocol):
+    """A stateful node at work."""
+
+    #: Its tables of state.
+    layouts: tuple[TableLayout, ...]
+    #: What it wants of its inputs.
+    inputs: tuple[InputSpec, ...]
+
+    def process(
+        self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
+    ) -> EpochOutput:
+        """Work off an epoch; inputs are by side, those without rows are left out."""
+
+
+def key_hash_sql(columns: Sequence[tuple[str, bool]]) -> tuple[str, str]:
+    """Return the Spark SQL of both hashes of a key.
+
+    Spark's hash passes over NULLs, so that each column comes with whether it is NULL.
+
+    Args:
+        columns: Names, and whether the type is one that Spark hashes well; others are hashed as text.
+    """
+    if not columns:
+        return "0L", "0L"
+    parts = []
+    for name, is_plain in columns:
+        quoted = quote(name)
+        parts += [quoted if is_plain else f"CAST({quoted} AS STRING)", f"isnull({quoted})"]
+    listed = ", ".join(parts)
+    return f"xxhash64({listed})", f"xxhash64(1L, {listed})"
+
+
+def quote(name: str) -> str:
+    """Return a column's name as Spark SQL wants it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def hashes_of(table: pa.Table, names: Sequence[str] = HASHES) -> Ints:
+    """Return the hashes of the keys of rows, side by side."""
+    return np.stack([numbers(table, name) for name in names], axis=1)
+
+
+def positions_in(keys: Ints, wanted: Ints) -> Ints:
+    """Return where keys stand among others, none of which stands twice; -1 for those that do not."""
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    first, second = keys[order, 0], keys[order, 1]
+    places = np.searchsorted(first, wanted[:, 0])
+    found = np.full(len(wanted), -1, np.int64)
+    at = np.arange(len(wanted))
+    while len(at):
+        is_same = (places[at] < len(first)) & (first[np.minimum(places[at], len(first) - 1)] == wanted[at, 0])
+        at = at[is_same]
+        hit = second[places[at]] == wanted[at, 1]
+        found[at[hit]] = order[places[at[hit]]]
+        at = at[~hit]
+        places[at] += 1
+    return found
+
+
+def numbers(table: pa.Table, name: str) -> Ints:
+    """Return a BIGINT column without NULLs."""
+    values: Ints = table.column(name).to_numpy()
+    return values.astype(np.int64, copy=False)
+
+
+def read_columns(table: SlotTable, slots: Ints, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Return columns of rows of state; NULL where the slot is -1."""
+    found = slots >= 0
+    columns = {}
+    for name in names:
+        column = table.layout.column(name)
+        if found.all():
+            columns[name] = to_arrow(table.cells(name, slots), column)
+        else:
+            array = to_arrow(table.cells(name, slots[found]), column)
+            places = np.full(len(slots), -1, np.int64)
+            places[found] = np.arange(int(found.sum()))
+            columns[name] = array.take(pa.array(places, mask=~found))
+    return columns
+
+
+def written_rows(
+    layout: TableLayout,
+    keys: Ints,
+    columns: Mapping[str, pa.Array],
+    *,
+    owners: Ints | None = None,
+    removed: npt.NDArray[np.bool_] | None = None,
+) -> RowSet:
+    """Return rows of state to write, or to remove where ``removed`` says so."""
+    gone = np.zeros(len(keys), np.bool_) if removed is None else removed
+    cells: dict[str, Cells] = {
+        column.name: to_cells(_typed(columns[column.name], column.arrow), column) for column in layout.columns
+    }
+    return RowSet(keys, owners, gone, cells, layout.types)
+
+
+def _typed(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    return array if array.type == kind else array.cast(kind)

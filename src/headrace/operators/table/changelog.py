@@ -1,0 +1,96 @@
+"""Changelogs as Arrow tables: rows of before and after, put in Flink's order with their kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.common.types import RowKind
+from headrace.operators.table.declarations import KIND, Schema
+
+Bools = npt.NDArray[np.bool_]
+
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = (kind.value for kind in RowKind)
+
+
+def update_changelog(
+    schema: Schema,
+    before: Mapping[str, pa.Array],
+    after: Mapping[str, pa.Array],
+    *,
+    was: Bools,
+    is_now: Bools,
+    changed: Bools,
+    emits_update_before: bool,
+    is_insert_only: bool = False,
+) -> pa.Table:
+    """Return what became of keyed rows: +I, -U and +U, or -D, key after key.
+
+    Args:
+        schema: The columns.
+        before: The rows as they were.
+        after: The rows as they are.
+        was: Where there was one before.
+        is_now: Where there is one now.
+        changed: Where an update is worth telling.
+        emits_update_before: Whether -U is wanted.
+        is_insert_only: Whether only +I can come, and kinds are left out.
+    """
+    count = len(was)
+    inserted, deleted, updated = ~was & is_now, was & ~is_now, was & is_now & changed
+    olds = (updated & emits_update_before) | deleted
+    news = inserted | updated
+    positions = np.concatenate([np.flatnonzero(olds), np.flatnonzero(news) + count])
+    kinds = np.concatenate(
+        [
+            np.where(deleted[olds], DELETE, UPDATE_BEFORE),
+            np.where(inserted[news], INSERT, UPDATE_AFTER),
+        ]
+    ).astype(np.int8)
+    # Each old row right before the new one of its key.
+    order = np.argsort(
+        np.where(positions >= count, 2 * (positions - count) + 1, 2 * positions), kind="stable"
+    )
+    positions, kinds = positions[order], kinds[order]
+    columns = {}
+    picks = pa.array(positions)
+    for column in schema:
+        both = pa.chunked_array([before[column.name], after[column.name]], column.arrow)
+        columns[column.name] = both.take(picks)
+    if not is_insert_only:
+        columns[KIND] = pa.chunked_array([pa.array(kinds)])
+    return pa.table(columns)
+
+
+def changes_table(
+    schema: Schema, columns: Mapping[str, pa.Array | pa.ChunkedArray], kinds: npt.NDArray[np.int8] | None
+) -> pa.Table:
+    """Return rows with their kinds; None for an insert-only stream."""
+    arrays = {column.name: _cast(columns[column.name], column.arrow) for column in schema}
+    if kinds is not None:
+        arrays[KIND] = pa.array(kinds, pa.int8())
+    return pa.table(arrays)
+
+
+def empty_changes(schema: Schema, *, is_insert_only: bool) -> pa.Table:
+    """Return no rows."""
+    kinds = None if is_insert_only else np.empty(0, np.int8)
+    return changes_table(schema, {column.name: pa.array([], column.arrow) for column in schema}, kinds)
+
+
+def weights_of(kinds: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
+    """Return 1 for rows that come and -1 for rows that go."""
+    return np.where((kinds == INSERT) | (kinds == UPDATE_AFTER), 1, -1).astype(np.int64)
+
+
+def concat_changes(tables: Sequence[pa.Table], schema: Schema, *, is_insert_only: bool) -> pa.Table:
+    """Put changes behind each other."""
+    tables = [table for table in tables if table.num_rows]
+    return pa.concat_tables(tables) if tables else empty_changes(schema, is_insert_only=is_insert_only)
+
+
+def _cast(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    return array if array.type == kind else array.cast(kind)

@@ -1,0 +1,61 @@
+"""From the declaration of a stateful node to the operator that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from headrace.errors import UnsupportedFeatureError
+from headrace.operators.table.base import TableOperator
+from headrace.operators.table.declarations import GroupAggregate, Schema, StatefulNode
+from headrace.operators.table.group_aggregate import GroupAggregateOperator
+
+
+def build_operator(
+    declaration: StatefulNode, schemas: Sequence[Schema], retracts: Sequence[bool]
+) -> TableOperator:
+    """Make the operator of a node.
+
+    Args:
+        declaration: What it is.
+        schemas: The columns of each input.
+        retracts: For each input whether its rows may be retracted.
+
+    Raises:
+        UnsupportedFeatureError: There is no operator for it yet.
+    """
+    declaration = replace(declaration, output=as_spark_gives(declaration.output))
+    inputs = [as_spark_gives(schema) for schema in schemas]
+    if isinstance(declaration, GroupAggregate):
+        return GroupAggregateOperator(declaration, inputs[0], retracts=retracts[0])
+    raise UnsupportedFeatureError.not_yet(
+        f"{type(declaration).__name__} in a streaming query", "run the query in BATCH mode"
+    )
+
+
+def as_spark_gives(schema: Schema) -> Schema:
+    """Return a schema with the Arrow types that come out of Spark: times have microseconds."""
+    return tuple(replace(column, arrow=spark_arrow_type(column.arrow)) for column in schema)
+
+
+def spark_arrow_type(kind: pa.DataType) -> pa.DataType:
+    """Return the Arrow type that Spark has for a type.
+
+    >>> spark_arrow_type(pa.list_(pa.timestamp("ms")))
+    ListType(list<item: timestamp[us]>)
+    """
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(spark_arrow_type(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(spark_arrow_type(kind.key_type), spark_arrow_type(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(spark_arrow_type(field.type)) for field in kind])
+    return kind

@@ -1,0 +1,307 @@
+"""GROUP BY without a window: one row per key, changed as its input changes.
+
+Spark has summed up each key's part of the epoch already, so a key costs once per epoch: its accumulators are read, the
+differences are added, and what becomes of its row is said as in Flink's mini-batch mode: +I for a new key, -U and +U of
+a changed result, nothing for an equal one (unless state has a time to live), -D when its last row is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.operators.table.accumulators import Accumulator, make_accumulator, pick, sum_type, weight_sql
+from headrace.operators.table.base import (
+    EpochOutput,
+    EpochTime,
+    InputSpec,
+    hashes_of,
+    read_columns,
+    written_rows,
+)
+from headrace.operators.table.changelog import empty_changes, update_changelog
+from headrace.operators.table.declarations import AggSpec, GroupAggregate, Schema
+from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.values import BagChanges, ValueBag
+from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.columns import Bools, ColumnType, Ints
+from headrace.state.row_sets import RowSet
+
+_ROWS = "rows"
+_GROUPS = "groups"
+_EXTREMES = ("MIN", "MAX")
+
+
+class GroupAggregateOperator:
+    """Runs a `GroupAggregate`.
+
+    Args:
+        declaration: What it is.
+        schema: The columns of its input.
+        retracts: Whether rows of its input may be retracted.
+    """
+
+    def __init__(self, declaration: GroupAggregate, schema: Schema, *, retracts: bool) -> None:
+        self._declaration = declaration
+        self._ttl = TimeToLive(declaration.ttl_ms)
+        types = {column.name: column.arrow for column in schema}
+        self._calls = AggregateCalls(declaration.keys, declaration.calls, types, self._ttl, retracts=retracts)
+        self._key_names = {key: f"k{index}" for index, key in enumerate(declaration.keys)}
+        self._layout = TableLayout(
+            _GROUPS,
+            (
+                *(ColumnType(name, types[key], is_key=True) for key, name in self._key_names.items()),
+                ColumnType(_ROWS, pa.int64()),
+                *self._calls.columns,
+                *self._ttl.columns,
+            ),
+        )
+        self.layouts = (self._layout, *(bag.layout for bag in self._calls.bags))
+        weight = weight_sql(retracts=retracts)
+        self.inputs = (
+            InputSpec(
+                side=0,
+                source=0,
+                keys=declaration.keys,
+                group_by=declaration.keys,
+                items=((f"CAST(sum({weight}) AS BIGINT)", _ROWS), *self._calls.partials),
+            ),
+            *(bag.input for bag in self._calls.bags),
+        )
+
+    def process(
+        self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
+    ) -> EpochOutput:
+        table = state[_GROUPS]
+        changes: dict[str, RowSet] = {}
+        swept = self._ttl.sweep(table, time.now_ms)
+        groups = inputs.get(0)
+        if groups is None or not groups.num_rows:
+            if swept is not None:
+                changes[_GROUPS] = swept
+            declaration = self._declaration
+            return EpochOutput(
+                empty_changes(declaration.output, is_insert_only=declaration.is_insert_only), changes
+            )
+        groups = groups.combine_chunks()
+        keys = hashes_of(groups)
+        slots = self._ttl.alive(table, table.find(keys), time.now_ms)
+        old = read_columns(table, slots, [column.name for column in (*self._calls.columns, _ROWS_COLUMN)])
+        new, bag_rows = self._calls.merge(old, groups, inputs, keys, state, time.now_ms)
+        changes.update(bag_rows)
+        was = slots >= 0
+        rows = pc.add(pc.fill_null(old[_ROWS], 0), groups.column(_ROWS).combine_chunks())
+        is_now = rows.to_numpy() > 0
+        key_columns = {name: groups.column(key).combine_chunks() for key, name in self._key_names.items()}
+        stamps = self._ttl.stamps(len(keys), time.now_ms)
+        written = written_rows(
+            self._layout, keys, {**key_columns, _ROWS: rows, **new, **stamps}, removed=~is_now
+        )
+        # What was never there need not be taken away.
+        kept = was | is_now
+        written = written if kept.all() else written.take(kept)
+        changes[_GROUPS] = written if swept is None else _without(swept, written)
+        return EpochOutput(self._changelog(key_columns, old, new, was, is_now), changes)
+
+    def _changelog(
+        self,
+        key_columns: Mapping[str, pa.Array],
+        old: Mapping[str, pa.Array],
+        new: Mapping[str, pa.Array],
+        was: Bools,
+        is_now: Bools,
+    ) -> pa.Table:
+        declaration = self._declaration
+        names = [column.name for column in declaration.output]
+        keys = dict(zip(names, key_columns.values(), strict=False))
+        before = {**keys, **self._calls.results(old)}
+        after = {**keys, **self._calls.results(new)}
+        results = names[len(keys) :]
+        changed = np.full(len(was), bool(self._ttl))
+        for name in results:
+            changed |= _differs(before[name], after[name])
+        return update_changelog(
+            declaration.output,
+            before,
+            after,
+            was=was,
+            is_now=is_now,
+            changed=changed,
+            emits_update_before=declaration.emits_update_before,
+            is_insert_only=declaration.is_insert_only,
+        )
+
+
+_ROWS_COLUMN = ColumnType(_ROWS, pa.int64())
+
+
+class AggregateCalls:
+    """The calls of an aggregation, with the bags that some of them need."""
+
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        calls: Sequence[AggSpec],
+        types: Mapping[str, pa.DataType],
+        ttl: TimeToLive,
+        *,
+        retracts: bool,
+    ) -> None:
+        self._calls = calls
+        self._accumulators: list[Accumulator] = []
+        self.bags: list[ValueBag] = []
+        #: Which bag a call goes by.
+        self._bag_of: dict[int, ValueBag] = {}
+        shared: dict[tuple[tuple[str, ...], str | None], ValueBag] = {}
+        for position, call in enumerate(calls):
+            needs_bag = call.arguments and (
+                (call.distinct and call.function.upper() not in _EXTREMES)
+                or (retracts and call.function.upper() in _EXTREMES)
+            )
+            accumulator = make_accumulator(position, call, types, retracts=retracts and not needs_bag)
+            self._accumulators.append(accumulator)
+            if needs_bag:
+                place = (call.arguments, call.filter)
+                if place not in shared:
+                    weight = weight_sql(retracts=retracts)
+                    kind = types[call.arguments[0]]
+                    shared[place] = ValueBag(len(self.bags) + 1, keys, *place, kind, weight, ttl)
+                    self.bags.append(shared[place])
+                self._bag_of[position] = shared[place]
+
+    @property
+    def columns(self) -> tuple[ColumnType, ...]:
+        """What state keeps per key."""
+        return tuple(column for each in self._accumulators for column in each.columns)
+
+    @property
+    def partials(self) -> tuple[tuple[str, str], ...]:
+        """What Spark computes per key of an epoch."""
+        return tuple(
+            partial
+            for position, each in enumerate(self._accumulators)
+            if position not in self._bag_of
+            for partial in each.partials
+        )
+
+    def merge(
+        self,
+        old: Mapping[str, pa.Array],
+        groups: pa.Table,
+        inputs: Mapping[int, pa.Table],
+        keys: Ints,
+        state: Mapping[str, SlotTable],
+        now_ms: int,
+    ) -> tuple[dict[str, pa.Array], dict[str, RowSet]]:
+        """Add an epoch to the accumulators of its keys; returns them, and the rows of the bags."""
+        changes = {
+            bag.layout.name: bag.change(inputs.get(bag.input.side), keys, state[bag.layout.name], now_ms)
+            for bag in self.bags
+        }
+        partials = {
+            name: groups.column(name).combine_chunks() for name in groups.column_names if name in set(old)
+        }
+        merged: dict[str, pa.Array] = {}
+        for position, accumulator in enumerate(self._accumulators):
+            bag = self._bag_of.get(position)
+            if bag is None:
+                merged.update(accumulator.merge(old, partials))
+                continue
+            change = changes[bag.layout.name]
+            names = [column.name for column in accumulator.columns]
+            if change is None:
+                merged.update({name: old[name] for name in names})
+            elif self._calls[position].function.upper() in _EXTREMES:
+                extreme = _Extremes(self._calls[position], bag, change, keys, state[bag.layout.name])
+                merged[names[0]] = extreme.after(old[names[0]])
+            else:
+                merged.update(accumulator.merge(old, _bag_partials(accumulator, change, len(keys))))
+        rows = {name: change.rows for name, change in changes.items() if change is not None}
+        return merged, rows
+
+    def results(self, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+        """Return the results of all calls, by their names."""
+        return {
+            call.result.name: _as_type(accumulator.result(columns), call.result.arrow)
+            for call, accumulator in zip(self._calls, self._accumulators, strict=True)
+        }
+
+
+class _Extremes:
+    """MIN or MAX of values that may be taken back."""
+
+    def __init__(
+        self, call: AggSpec, bag: ValueBag, change: BagChanges, keys: Ints, state: SlotTable
+    ) -> None:
+        self._is_min = call.function.upper() == "MIN"
+        self._pick = pc.min_element_wise if self._is_min else pc.max_element_wise
+        self._bag, self._change, self._keys, self._state = bag, change, keys, state
+
+    def after(self, before: pa.Array) -> pa.Array:
+        change = self._change
+        count = len(self._keys)
+        came = change.signs > 0
+        best = self._best(change.positions[came], change.values.filter(pa.array(came)), count, before.type)
+        after = pick(self._pick, before, best)
+        # Where the lowest itself is gone, all that is left of the key must be looked at.
+        gone = ~came
+        lost = pc.equal(change.values.filter(pa.array(gone)), before.take(pa.array(change.positions[gone])))
+        losers = np.unique(change.positions[gone][pc.fill_null(lost, False).to_numpy(zero_copy_only=False)])
+        if not len(losers):
+            return after
+        at, values = self._bag.all_values(change, losers, self._keys, self._state)
+        left = self._best(at, values, count, before.type)
+        is_loser = np.zeros(count, np.bool_)
+        is_loser[losers] = True
+        return pc.if_else(pa.array(is_loser), left, after)
+
+    def _best(self, positions: Ints, values: pa.Array, count: int, kind: pa.DataType) -> pa.Array:
+        """Return the lowest value at each position, NULL where there is none."""
+        order = pc.sort_indices(
+            pa.table({"p": positions, "v": values}),
+            sort_keys=[("p", "ascending"), ("v", "ascending" if self._is_min else "descending")],
+        )
+        ordered = positions[order.to_numpy()]
+        firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        places = np.full(count, -1, np.int64)
+        places[ordered[firsts]] = firsts
+        return values.take(order).take(pa.array(places, mask=places < 0)).cast(kind)
+
+
+def _bag_partials(accumulator: Accumulator, change: BagChanges, count: int) -> dict[str, pa.Array]:
+    """Return what appeared and disappeared as differences, for each key."""
+    partials = {}
+    for column in accumulator.columns:
+        if column.arrow == pa.int64() and not column.name.endswith("s"):
+            numbers = np.zeros(count, np.int64)
+            np.add.at(numbers, change.positions, change.signs)
+            partials[column.name] = pa.array(numbers)
+            continue
+        values = change.values.cast(sum_type(change.values.type)[0])
+        signed = pc.if_else(pa.array(change.signs > 0), values, pc.negate(values))
+        sums = pa.table({"p": change.positions, "v": signed}).group_by("p").aggregate([("v", "sum")])
+        places = np.full(count, -1, np.int64)
+        places[sums.column("p").to_numpy()] = np.arange(sums.num_rows)
+        total = sums.column("v_sum").combine_chunks().take(pa.array(places, mask=places < 0))
+        partials[column.name] = total.cast(column.arrow)
+    return partials
+
+
+def _differs(before: pa.Array, after: pa.Array) -> Bools:
+    """Where values are not the same; NULL is the same as NULL."""
+    unequal = pc.fill_null(pc.not_equal(before, after), False)
+    nulls = pc.xor(pc.is_null(before), pc.is_null(after))
+    differs: Bools = pc.or_(unequal, nulls).to_numpy(zero_copy_only=False)
+    return differs
+
+
+def _without(swept: RowSet, written: RowSet) -> RowSet:
+    """Put rows to remove before those that are written, without those that are written anyway."""
+    return RowSet.merged([swept, written], keep_removals=True)
+
+
+def _as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return array if array.type == kind else array.cast(kind)

@@ -1,0 +1,97 @@
+"""Event time in an epoch of a table job: known to the driver before the epoch runs, and given to operators in the plan.
+
+    epoch n      scan reads rows up to 12:07      operators: rows of n, then the watermark of n - 1
+    epoch n + 1  scan reads rows up to 12:09      operators: rows of n + 1, then 12:07 minus the delay
+
+Where a scan's end is known when the epoch is planned, its rows are followed by the end of time in the same epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
+from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan
+from headrace.runtime.task.time_parts import NO_TIME, TIME
+from headrace.state.operator_state import own_part, with_own_part
+
+
+@dataclass(frozen=True)
+class VertexTime:
+    """Where event time stands at a vertex."""
+
+    #: Before the epoch: rows that this has passed are late.
+    before: int
+    #: Behind the rows of the epoch.
+    after: int
+    #: Whether all that comes before the vertex has ended with the epoch.
+    is_final: bool
+
+
+def vertex_times(job: JobGraph, plan: EpochPlan, final_scans: Mapping[str, bool]) -> dict[str, VertexTime]:
+    """Return where time stands at each vertex in an epoch.
+
+    Args:
+        job: The job.
+        plan: The epoch.
+        final_scans: For each scan whether it will have ended, as far as that is known.
+    """
+    times: dict[str, VertexTime] = {}
+    for vertex in job.vertices:
+        parts = subtask_plans(vertex, plan)
+        seen = min((seen_by(part, vertex.head.operator_id) for part in parts), default=MIN_WATERMARK)
+        if vertex.is_source:
+            is_final = final_scans[vertex.vertex_id] or all(part.has_ended for part in parts)
+            after = MAX_WATERMARK if is_final else scan_watermark(vertex, plan)
+        else:
+            producers = [times[edge.source_vertex] for edge in job.inputs_of(vertex.vertex_id)]
+            is_final = all(time.is_final for time in producers)
+            after = max(seen, min(time.after for time in producers))
+        times[vertex.vertex_id] = VertexTime(seen, after, is_final)
+    return times
+
+
+def next_watermarks(job: JobGraph, scans: Mapping[str, int]) -> dict[str, int]:
+    """Return how far each vertex will come in the next epoch, given what scans have reached."""
+    reached: dict[str, int] = {}
+    for vertex in job.vertices:
+        producers = [reached[edge.source_vertex] for edge in job.inputs_of(vertex.vertex_id)]
+        reached[vertex.vertex_id] = scans[vertex.vertex_id] if vertex.is_source else min(producers)
+    return reached
+
+
+def scan_watermark(vertex: JobVertex, plan: EpochPlan) -> int:
+    """Return the lowest watermark that subtasks of a scan had reached before the epoch, without those that idle."""
+    parts = subtask_plans(vertex, plan)
+    active = [
+        part
+        for part in parts
+        if not part.has_ended and not (part.open_splits and part.open_splits <= part.idle_splits)
+    ]
+    if not active:
+        # All of them idle: time stands still where the furthest is; all ended: it is over.
+        ended = all(part.has_ended for part in parts)
+        idle = max((seen_by(part, vertex.head.operator_id) for part in parts), default=MIN_WATERMARK)
+        return MAX_WATERMARK if ended else idle
+    return min(seen_by(part, vertex.head.operator_id) for part in active)
+
+
+def subtask_plans(vertex: JobVertex, plan: EpochPlan) -> list[SubtaskPlan]:
+    """Return the plans of a vertex's subtasks."""
+    return [plan.subtasks[SubtaskId(vertex.vertex_id, index)] for index in range(vertex.parallelism)]
+
+
+def seen_by(part: SubtaskPlan, operator_id: str) -> int:
+    """Return the watermark that a subtask has seen."""
+    seen, _ = own_part(part.operator_state.get(operator_id), TIME) or NO_TIME
+    return int(seen)
+
+
+def time_state(part: SubtaskPlan, operator_id: str, watermark: int) -> dict[str, bytes]:
+    """Return the operator state that keeps a watermark; nothing if it is kept already."""
+    before = part.operator_state.get(operator_id)
+    if watermark == seen_by(part, operator_id):
+        return {}
+    return {operator_id: with_own_part(before, TIME, (watermark, None))}

@@ -1,0 +1,127 @@
+"""TableTask: one subtask of a stateful table node, for one epoch.
+
+state at the epoch's start + its rows (Arrow) -> operator -> changelog (Arrow), change file, report
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from uuid import uuid4
+
+import pyarrow as pa
+
+from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.graph.table_job import fragment_of
+from headrace.metrics.reports import CounterReport
+from headrace.operators.table.base import EpochTime, TableOperator
+from headrace.operators.table.declarations import Schema, StatefulNode, TableDeclaration
+from headrace.operators.table.factory import build_operator
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
+from headrace.runtime.table_time import VertexTime, time_state
+from headrace.runtime.task.scratch import copy_directory
+from headrace.runtime.task.settings import TaskSettings
+from headrace.state.changes import table_change, write_change
+from headrace.state.columnar.copy import TableCopy
+from headrace.state.files import join_path
+from headrace.state.handles import StateChain, StateFile
+from headrace.state.key_groups import key_group_range
+
+#: Rows that came when their window had been closed, as Flink calls it.
+_LATE = "numLateRecordsDropped"
+
+
+def operator_of(job: JobGraph, vertex: JobVertex) -> TableOperator:
+    """Make the operator of a stateful vertex."""
+    declaration = vertex.head.declaration
+    assert isinstance(declaration, StatefulNode)
+    schemas: dict[int, Schema] = {}
+    retracts: dict[int, bool] = {}
+    for edge in job.inputs_of(vertex.vertex_id):
+        schemas[edge.target_input] = fragment_of(edge).schema
+        retracts[edge.target_input] = retracts.get(edge.target_input, False) or has_kinds(
+            job, edge.source_vertex
+        )
+    order = sorted(schemas)
+    return build_operator(declaration, [schemas[side] for side in order], [retracts[side] for side in order])
+
+
+def has_kinds(job: JobGraph, vertex_id: str) -> bool:
+    """Whether what comes out of a vertex is a changelog with kinds."""
+    declaration: TableDeclaration = job.vertex(vertex_id).head.declaration  # type: ignore[assignment]  # a table job
+    return not getattr(declaration, "is_insert_only", True)
+
+
+class TableTask:
+    """Runs one subtask for one epoch.
+
+    Args:
+        job: The job.
+        subtask: Which one.
+        lineage: The run.
+        settings: The run's.
+    """
+
+    def __init__(self, job: JobGraph, subtask: SubtaskId, lineage: str, settings: TaskSettings) -> None:
+        self._vertex = job.vertex(subtask.vertex_id)
+        self._node = self._vertex.head
+        self._subtask = subtask
+        self._lineage = lineage
+        self._operator = operator_of(job, self._vertex)
+        directory = copy_directory(
+            settings, lineage, self._node.operator_id, f"{subtask.subtask}-of-{self._vertex.parallelism}"
+        )
+        self._copy = TableCopy(directory, self._operator.layouts)
+
+    def run(
+        self, plan: EpochPlan, at: VertexTime, inputs: Mapping[int, pa.Table], spark_attempt: int = 0
+    ) -> tuple[pa.Table, SubtaskReport]:
+        """Work off the subtask's rows of an epoch, by side; returns what comes out, and the report."""
+        started, started_ms = time.perf_counter_ns(), _wall_clock_ms()
+        own: SubtaskPlan = plan.subtasks[self._subtask]
+        operator_id = self._node.operator_id
+        chain = own.keyed.get(operator_id) or StateChain(self._lineage)
+        attempt_id = uuid4().hex[:16]
+        groups = key_group_range(
+            self._subtask.subtask, self._vertex.max_parallelism, self._vertex.parallelism
+        )
+        try:
+            self._copy.catch_up(chain, groups)
+            now = EpochTime(at.before, at.after, started_ms, at.is_final)
+            output = self._operator.process(inputs, self._copy.tables, now)
+        finally:
+            self._copy.release()
+        change = table_change(output.changes, self._vertex.max_parallelism)
+        changes = {}
+        if change:
+            name = f"{operator_id}-{self._subtask.subtask}-{plan.epoch}-{attempt_id}.change"
+            path = join_path(state_files_dir(plan.state_dir), name)
+            changes[operator_id] = StateFile(path, chain.version, plan.epoch, write_change(path, change))
+        late = {_LATE: CounterReport(output.late_rows)} if output.late_rows else {}
+        report = SubtaskReport(
+            subtask=self._subtask,
+            attempt_id=attempt_id,
+            changes=changes,
+            operator_state=time_state(own, operator_id, at.after),
+            has_ended=at.is_final,
+            watermark=at.after,
+            next_timer_ms=None if at.is_final else output.next_timer_ms,
+            records_in=sum(table.num_rows for table in inputs.values()),
+            records_out=output.rows.num_rows,
+            bytes_in=sum(table.nbytes for table in inputs.values()),
+            bytes_out=output.rows.nbytes,
+            busy_ns=time.perf_counter_ns() - started,
+            started_ms=started_ms,
+            ended_ms=_wall_clock_ms(),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            spark_attempt=spark_attempt,
+            user_metrics={operator_id: late} if late else {},
+        )
+        return output.rows, report
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,411 @@
+"""Runs an epoch of a Table or SQL job: one DataFrame from its scans to each of its sinks.
+
+    scan (slices of the plan) -> fragment -> exchange -> stateful node -> fragment -> ... -> sink
+
+What is stateless stays in the JVM. A stateful node is one python stage behind one exchange; it reports beside its rows,
+through an accumulator. Scans that Spark reads by itself have no task of ours: their reports are made here, from what
+the plan says and from what Spark has observed.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from headrace.connectors.base import Slice, SparkSource
+from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
+from headrace.errors import TaskLostError
+from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.graph.table_job import fragment_of
+from headrace.operators.table.declarations import SparkQuery, StatefulNode, TableScan, TableSink
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+from headrace.runtime.state_registry import Compaction
+from headrace.runtime.table_time import (
+    next_watermarks,
+    seen_by,
+    subtask_plans,
+    time_state,
+    vertex_times,
+)
+from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.scratch import remove_scratch
+from headrace.runtime.task.table_task import has_kinds, operator_of
+from headrace.spark.failures import recover_from
+from headrace.spark.table_frames import apply_fragment, ddl, exchange, read_frame
+from headrace.spark.table_worker import ReportParam, TableFunctions
+from headrace.spark.user_code import pack_job
+from headrace.spark.worker import run_compaction
+
+#: What epochs rely on.
+_SESSION = {
+    # The number of partitions is the number of subtasks, not what Spark finds convenient.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # A dictionary or a list that a function returns is what its type says.
+    "spark.sql.execution.pythonUDF.arrow.enabled": "true",
+}
+
+
+class TableEpochRunner:
+    """Runs the epochs of one table job on a Spark context."""
+
+    def __init__(self, context: SparkContext, code: JobCode) -> None:
+        self._context = context
+        self._code = code
+        self._job = code.job
+        self._job_key = f"{code.job.job_id}/{code.lineage}"
+        self._group = f"headrace-{self._job_key}"
+        self._broadcast = context.broadcast(pack_job(code))
+        self._reports = context.accumulator([], ReportParam())
+        self._session = SparkSession(context).newSession()
+        parallelism = max(vertex.parallelism for vertex in code.job.vertices)
+        for key, value in {**_SESSION, "spark.sql.shuffle.partitions": str(parallelism)}.items():
+            self._session.conf.set(key, value)
+        self._operators = {
+            vertex.vertex_id: operator_of(code.job, vertex)
+            for vertex in code.job.vertices
+            if isinstance(vertex.head.declaration, StatefulNode)
+        }
+        # One thread, only to wait for Spark's background job.
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="headrace-compaction")
+
+    def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
+        """Run one epoch."""
+        self._context.setJobGroup(
+            self._group, f"{self._job.name}: epoch {plan.epoch}", interruptOnCancel=True
+        )
+        self._reports.value = []
+        functions = TableFunctions(self._job_key, self._broadcast, self._reports, plan)
+        epoch = _Epoch(self._session, self._job, plan, self._operators, functions)
+        try:
+            epoch.run()
+            return epoch.reports([pickle.loads(report) for report in self._reports.value])
+        except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
+            raise recover_from(error, getattr(self._context._gateway, "proc", None)) from None
+        finally:
+            epoch.close()
+
+    def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
+        """Merge state files in a Spark job beside the epochs."""
+        return self._background.submit(self._compact, list(work))
+
+    def cancel(self) -> None:
+        """Interrupt the running epoch."""
+        with suppress(Py4JError, OSError):  # without its Java process the epoch ends by itself
+            self._context.cancelJobGroup(self._group)
+
+    def close(self) -> None:
+        """Free the broadcast and this host's scratch space; other hosts' goes with their executors."""
+        self._background.shutdown(wait=True, cancel_futures=True)
+        if self._context._jsc is not None:
+            with suppress(Py4JError, OSError):
+                self._broadcast.destroy()
+        remove_scratch(self._code.settings)
+
+    def _compact(self, work: list[Compaction]) -> list[int]:
+        self._context.setLocalProperty("spark.scheduler.pool", "headrace-background")
+        return self._context.parallelize(work, len(work)).map(run_compaction).collect()
+
+
+@dataclass(frozen=True)
+class _ScanPart:
+    """What one subtask of a scan that Spark reads does in an epoch."""
+
+    slices: tuple[Slice, ...]
+    #: How many rows there were; None if there can be none.
+    rows: Observation | None = None
+    #: How far event time came in them.
+    time: Observation | None = None
+
+
+class _Epoch:
+    """One epoch, put together and run."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        job: JobGraph,
+        plan: EpochPlan,
+        operators: Mapping[str, Any],
+        functions: TableFunctions,
+    ) -> None:
+        self._session = session
+        self._job = job
+        self._plan = plan
+        self._operators = operators
+        self._functions = functions
+        self._scan_parts: dict[SubtaskId, _ScanPart] = {}
+        self._frames: dict[str, DataFrame | None] = {}
+        self._shared: list[DataFrame] = []
+        self._started = time.perf_counter_ns()
+        self._started_ms = _wall_clock_ms()
+        self._times = vertex_times(
+            job, plan, {v.vertex_id: self._ends(v) for v in job.vertices if v.is_source}
+        )
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        for vertex in self._job.vertices:
+            declaration = vertex.head.declaration
+            if isinstance(declaration, TableSink):
+                self._write(vertex, declaration)
+                continue
+            frame = self._frame(vertex)
+            if frame is not None and len(self._job.outputs_of(vertex.vertex_id)) > 1:
+                frame = frame.persist()
+                self._shared.append(frame)
+            self._frames[vertex.vertex_id] = frame
+
+    def close(self) -> None:
+        """Let go of what several nodes have read."""
+        for frame in self._shared:
+            with suppress(Py4JError, PySparkException, OSError):
+                frame.unpersist()
+
+    def _frame(self, vertex: JobVertex) -> DataFrame | None:
+        """Return what comes out of a vertex; None if nothing can."""
+        if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
+            return None
+        declaration = vertex.head.declaration
+        if isinstance(declaration, TableScan):
+            return self._scan(vertex, declaration)
+        if isinstance(declaration, SparkQuery):
+            inputs: dict[str, Any] = {
+                f"input{side}": self._input(vertex, side) for side in self._sides(vertex)
+            }
+            return self._session.sql(declaration.sql.format(*(f"{{{name}}}" for name in inputs)), **inputs)
+        assert isinstance(declaration, StatefulNode)
+        return self._stateful(vertex, declaration)
+
+    def _stateful(self, vertex: JobVertex, declaration: StatefulNode) -> DataFrame:
+        operator = self._operators[vertex.vertex_id]
+        edges = self._job.inputs_of(vertex.vertex_id)
+        schemas = {edge.target_input: fragment_of(edge).schema for edge in edges}
+        united = {side: self._input(vertex, side) for side in self._sides(vertex)}
+        exchanged = exchange(
+            self._session,
+            [(spec, united[spec.source]) for spec in operator.inputs],
+            schemas,
+            vertex.parallelism,
+            vertex.max_parallelism,
+        )
+        function = self._functions.stateful(vertex.vertex_id, self._times[vertex.vertex_id])
+        return exchanged.mapInArrow(
+            function, ddl(declaration.output, has_kinds=not declaration.is_insert_only)
+        )
+
+    def _sides(self, vertex: JobVertex) -> list[int]:
+        return sorted({edge.target_input for edge in self._job.inputs_of(vertex.vertex_id)})
+
+    def _input(self, vertex: JobVertex, side: int) -> DataFrame:
+        """Return the rows of one input, of all its producers."""
+        edges = [edge for edge in self._job.inputs_of(vertex.vertex_id) if edge.target_input == side]
+        is_changelog = any(has_kinds(self._job, edge.source_vertex) for edge in edges)
+        frames = []
+        for edge in edges:
+            frame = self._frames[edge.source_vertex]
+            if frame is not None:
+                kinds = has_kinds(self._job, edge.source_vertex)
+                frame = apply_fragment(frame, fragment_of(edge), has_kinds=kinds)
+                frames.append(frame if kinds or not is_changelog else frame.selectExpr("*", "0Y AS __kind"))
+        if not frames:
+            schema = ddl(fragment_of(edges[0]).schema, has_kinds=is_changelog)
+            return self._session.createDataFrame([], schema)
+        return reduce(DataFrame.unionByName, frames)
+
+    # -- scans -------------------------------------------------------------------------------------------------
+
+    def _scan(self, vertex: JobVertex, declaration: TableScan) -> DataFrame | None:
+        if not isinstance(declaration.source, SparkSource):
+            return self._python_scan(vertex, declaration)
+        frames = []
+        for subtask, part in self._subtasks(vertex):
+            slices = self._slices(declaration.source, part)
+            if part.has_ended or not slices:
+                self._scan_parts[subtask] = _ScanPart(slices)
+                continue
+            frame = read_frame(self._session, declaration.source.spark_read(slices), declaration.schema)
+            frames.append(self._observe(frame, declaration, subtask, slices))
+        return reduce(DataFrame.union, frames) if frames else None
+
+    def _python_scan(self, vertex: JobVertex, declaration: TableScan) -> DataFrame:
+        running = [subtask for subtask, part in self._subtasks(vertex) if not part.has_ended]
+        frames = []
+        for subtask in running:
+            seed = self._session.range(subtask.subtask, subtask.subtask + 1, 1, 1)
+            schema = ddl(declaration.schema, has_kinds=declaration.has_kinds)
+            frame = seed.mapInArrow(self._functions.reading(vertex.vertex_id), schema)
+            frames.append(self._observe(frame, declaration, subtask))
+        return reduce(DataFrame.union, frames)
+
+    def _observe(
+        self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, slices: tuple[Slice, ...] = ()
+    ) -> DataFrame:
+        """Apply a scan's fragment, and have Spark count what is read and see how far time has come."""
+        rows, time_seen = Observation(), None
+        frame = frame.observe(rows, F.count(F.lit(1)).alias("rows"))
+        if declaration.fragment is not None:
+            frame = apply_fragment(frame, declaration.fragment, has_kinds=declaration.has_kinds)
+        if declaration.watermark is not None:
+            time_seen = Observation()
+            frame = frame.observe(time_seen, F.max(F.expr(declaration.watermark.expression_ms)).alias("ms"))
+        self._scan_parts[subtask] = _ScanPart(slices, rows, time_seen)
+        return frame
+
+    def _slices(self, source: SparkSource, part: SubtaskPlan) -> tuple[Slice, ...]:
+        """Return what is read of the slices: as many as make the records that an epoch may have."""
+        chosen: list[Slice] = []
+        records = 0
+        for piece in part.slices:
+            if chosen and part.max_records is not None and records >= part.max_records:
+                break
+            chosen.append(piece)
+            records += source.records_in(piece)
+        return tuple(chosen)
+
+    def _ends(self, vertex: JobVertex) -> bool:
+        """Whether a scan is known to end with this epoch."""
+        declaration = vertex.head.declaration
+        assert isinstance(declaration, TableScan)
+        source = declaration.source
+        if not isinstance(source, SparkSource):
+            return False
+        for part in subtask_plans(vertex, self._plan):
+            if part.has_ended:
+                continue
+            slices = self._slices(source, part)
+            finished = {piece.split.split_id for piece in slices if source.reached(piece).is_finished}
+            if part.may_get_more_splits or not part.open_splits <= finished:
+                return False
+        return True
+
+    # -- sinks -------------------------------------------------------------------------------------------------
+
+    def _write(self, vertex: JobVertex, declaration: TableSink) -> None:
+        if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
+            return
+        frame = self._input(vertex, 0)
+        if not declaration.sink.discards:
+            function = self._functions.writing(vertex.vertex_id, self._times[vertex.vertex_id])
+            frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "nothing INT")
+        frame.write.format("noop").mode("overwrite").save()
+
+    # -- reports -----------------------------------------------------------------------------------------------
+
+    def reports(self, told: Sequence[SubtaskReport]) -> list[SubtaskReport]:
+        """Return a report of every subtask: those that were told, and those of subtasks that are none of ours."""
+        self._refuse_doubles(told)
+        by_subtask = {report.subtask: report for report in told}
+        reports = []
+        reached: dict[str, int] = {}
+        for vertex in self._job.vertices:
+            for subtask, part in self._subtasks(vertex):
+                report = by_subtask.get(subtask)
+                if part.has_ended:
+                    report = SubtaskReport(subtask, has_ended=True)
+                elif vertex.is_source:
+                    report = self._scan_report(vertex, subtask, part, report)
+                elif report is None:
+                    report = self._silent_report(subtask)
+                reports.append(report)
+        for vertex in self._job.vertices:
+            if vertex.is_source:
+                reached[vertex.vertex_id] = _lowest(
+                    [report for report in reports if report.subtask.vertex_id == vertex.vertex_id]
+                )
+        return self._with_timers(reports, next_watermarks(self._job, reached))
+
+    def _refuse_doubles(self, told: Sequence[SubtaskReport]) -> None:
+        twice = [
+            subtask for subtask, count in Counter(report.subtask for report in told).items() if count > 1
+        ]
+        if twice:
+            raise TaskLostError(f"a part of the epoch was computed twice: subtask {twice[0].subtask}")
+
+    def _scan_report(
+        self, vertex: JobVertex, subtask: SubtaskId, part: SubtaskPlan, told: SubtaskReport | None
+    ) -> SubtaskReport:
+        declaration = vertex.head.declaration
+        assert isinstance(declaration, TableScan)
+        scan = self._scan_parts.get(subtask) or _ScanPart(())
+        if isinstance(declaration.source, SparkSource):
+            told = self._spark_scan_report(subtask, part, declaration.source, scan)
+        assert told is not None
+        watermark = max(seen_by(part, vertex.head.operator_id), self._time_of(scan))
+        return replace(
+            told,
+            watermark=MAX_WATERMARK if told.has_ended else watermark,
+            operator_state=time_state(part, vertex.head.operator_id, watermark),
+            is_idle=bool(part.open_splits) and part.open_splits <= part.idle_splits,
+        )
+
+    def _spark_scan_report(
+        self, subtask: SubtaskId, part: SubtaskPlan, source: SparkSource, scan: _ScanPart
+    ) -> SubtaskReport:
+        progress = {piece.split.split_id: source.reached(piece) for piece in scan.slices}
+        finished = {name for name, each in progress.items() if each.is_finished}
+        records = int(scan.rows.get["rows"]) if scan.rows is not None else 0
+        return SubtaskReport(
+            subtask=subtask,
+            progress=progress,
+            has_ended=not part.may_get_more_splits and part.open_splits <= finished,
+            records_in=records,
+            records_out=records,
+            # Spark's own work is not told apart by stage: it counts as the scan's.
+            busy_ns=time.perf_counter_ns() - self._started if records else 0,
+            started_ms=self._started_ms,
+            ended_ms=_wall_clock_ms(),
+        )
+
+    def _time_of(self, scan: _ScanPart) -> int:
+        seen = scan.time.get["ms"] if scan.time is not None else None
+        return MIN_WATERMARK if seen is None else int(seen)
+
+    def _silent_report(self, subtask: SubtaskId) -> SubtaskReport:
+        at = self._times[subtask.vertex_id]
+        return SubtaskReport(subtask, has_ended=at.is_final, watermark=at.after)
+
+    def _with_timers(
+        self, reports: Sequence[SubtaskReport], coming: Mapping[str, int]
+    ) -> list[SubtaskReport]:
+        """Have the next epoch run at once where time has come further than operators know."""
+        timed = []
+        for report in reports:
+            at = self._times[report.subtask.vertex_id]
+            is_behind = coming[report.subtask.vertex_id] > at.after
+            is_source = self._job.vertex(report.subtask.vertex_id).is_source
+            wants_more = is_behind and not report.has_ended and not is_source
+            timed.append(replace(report, next_timer_ms=self._started_ms) if wants_more else report)
+        return timed
+
+    def _subtasks(self, vertex: JobVertex) -> list[tuple[SubtaskId, SubtaskPlan]]:
+        return [
+            (subtask, self._plan.subtasks[subtask])
+            for subtask in (SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism))
+        ]
+
+
+def _lowest(reports: Sequence[SubtaskReport]) -> int:
+    """Return how far event time has come in a scan."""
+    active = [report for report in reports if not report.has_ended and not report.is_idle]
+    if not active:
+        return MAX_WATERMARK if all(report.has_ended for report in reports) else MIN_WATERMARK
+    return min(MIN_WATERMARK if report.watermark is None else report.watermark for report in active)
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000

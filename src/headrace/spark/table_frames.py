@@ -1,0 +1,224 @@
+"""Parts of a table job as DataFrames: scans, fragments, and the exchange in front of a stateful node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce, wraps
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import pandas_udf
+
+from headrace.connectors.base import FileRead, RangeRead, RowsRead, SparkRead
+from headrace.errors import UserFunctionError
+from headrace.operators.table.base import HASHES, ROW_HASHES, SIDE, InputSpec, key_hash_sql, quote
+from headrace.operators.table.declarations import (
+    KIND,
+    Column,
+    Explode,
+    Fragment,
+    PythonCall,
+    PythonCalls,
+    Schema,
+    Select,
+    Step,
+    Where,
+)
+from headrace.spark.failures import carry
+
+#: The subtask a row goes to, INT.
+SUBTASK = "__subtask"
+#: What `SIDE` is in the one row that every subtask gets in every epoch, so that it runs and knows which one it is.
+CONTROL = -1
+
+
+def ddl(schema: Schema, *, has_kinds: bool) -> str:
+    """Return a schema as Spark SQL's DDL."""
+    columns = [f"{quote(column.name)} {column.spark_type}" for column in schema]
+    return ", ".join([*columns, *([f"{KIND} TINYINT"] if has_kinds else [])])
+
+
+# -- scans -----------------------------------------------------------------------------------------------------
+
+
+def read_frame(session: SparkSession, read: SparkRead, schema: Schema) -> DataFrame:
+    """Return the rows of a scan that Spark reads by itself."""
+    if isinstance(read, RangeRead):
+        items = [
+            f"CAST({sql} AS {column.spark_type}) AS {quote(column.name)}"
+            for sql, column in zip(read.columns, schema, strict=True)
+        ]
+        return session.range(read.start, read.end).selectExpr(*items)
+    if isinstance(read, RowsRead):
+        columns = [pa.array([row[i] for row in read.rows], column.arrow) for i, column in enumerate(schema)]
+        table = pa.table(columns, names=[column.name for column in schema])
+        return session.createDataFrame(table, ddl(schema, has_kinds=False))
+    return _read_files(session, read, schema)
+
+
+def _read_files(session: SparkSession, read: FileRead, schema: Schema) -> DataFrame:
+    stored = tuple(column for column in schema if column.name not in read.metadata)
+    frame = (
+        session.read.format(read.format)
+        .options(**read.options)
+        .schema(ddl(stored, has_kinds=False))
+        .load(list(read.paths))
+    )
+    if not read.metadata:
+        return frame
+    items = [
+        f"CAST({read.metadata[column.name]} AS {column.spark_type}) AS {quote(column.name)}"
+        if column.name in read.metadata
+        else quote(column.name)
+        for column in schema
+    ]
+    return frame.selectExpr(*items)
+
+
+# -- fragments -------------------------------------------------------------------------------------------------
+
+
+def apply_fragment(frame: DataFrame, fragment: Fragment, *, has_kinds: bool) -> DataFrame:
+    """Do stateless work on rows."""
+    return reduce(lambda each, step: _apply_step(each, step, has_kinds=has_kinds), fragment.steps, frame)
+
+
+def _apply_step(frame: DataFrame, step: Step, *, has_kinds: bool) -> DataFrame:
+    if isinstance(step, Where):
+        return frame.where(step.condition)
+    if isinstance(step, Select):
+        items = [f"{sql} AS {quote(name)}" for sql, name in step.items]
+        return frame.selectExpr(*items, *([KIND] if has_kinds else []))
+    if isinstance(step, Explode):
+        return frame.selectExpr("*", _generator(step))
+    assert isinstance(step, PythonCalls)
+    return frame.select("*", *(_call(call) for call in step.calls))
+
+
+def _generator(step: Explode) -> str:
+    function, _, rest = step.generator.partition("(")
+    name = f"{function}_outer" if step.is_outer and not function.endswith("_outer") else function
+    return f"{name}({rest} AS ({', '.join(map(quote, step.names))})"
+
+
+def _call(call: PythonCall) -> SparkColumn:
+    function = _carrying(call.function)
+    kind = call.result.spark_type
+    make_vectorized: Any = pandas_udf
+    made: Any = make_vectorized(function, kind) if call.is_pandas else F.udf(function, kind)
+    if not call.is_deterministic:
+        made = made.asNondeterministic()
+    result: SparkColumn = made(*(F.col(quote(name)) for name in call.arguments))
+    return result.alias(call.result.name)
+
+
+def _carrying(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a user's function say what it failed with."""
+
+    @wraps(function)
+    def called(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:
+            raise carry(UserFunctionError.from_exception(error, record=arguments)) from error
+
+    # Spark looks at hints to find out what kind of function it is; ours says so itself.
+    called.__annotations__ = {}
+    return called
+
+
+# -- the exchange ----------------------------------------------------------------------------------------------
+
+
+def exchange(
+    session: SparkSession,
+    inputs: Sequence[tuple[InputSpec, DataFrame]],
+    schemas: Mapping[int, Schema],
+    parallelism: int,
+    max_parallelism: int,
+) -> DataFrame:
+    """Bring rows to the subtasks of a stateful node.
+
+    Every input has columns of its own in what comes out (see `side_column`), NULL in rows of the others; each subtask
+    gets a `CONTROL` row besides.
+    """
+    frames = []
+    for spec, frame in inputs:
+        prepared = _prepare(frame, spec, schemas[spec.source], parallelism, max_parallelism)
+        frames.append((spec, prepared, [field for field in prepared.schema.fields if field.name not in _OWN]))
+    parts = []
+    for spec, frame, _ in frames:
+        columns = [F.lit(spec.side).alias(SIDE), F.col(SUBTASK)]
+        columns += [F.col(name) for name in HASHES]
+        for other, _, fields in frames:
+            for field in fields:
+                value = F.col(quote(field.name)) if other is spec else F.lit(None).cast(field.dataType)
+                columns.append(value.alias(side_column(other.side, field.name)))
+        parts.append(frame.select(*columns))
+    control = session.range(0, parallelism, 1, 1).select(
+        F.lit(CONTROL).alias(SIDE),
+        F.col("id").cast("int").alias(SUBTASK),
+        *(F.lit(0).cast("long").alias(name) for name in HASHES),
+        *(
+            F.lit(None).cast(field.dataType).alias(side_column(spec.side, field.name))
+            for spec, _, fields in frames
+            for field in fields
+        ),
+    )
+    united = reduce(DataFrame.union, parts, control)
+    return united.repartitionById(parallelism, F.col(SUBTASK))
+
+
+_OWN = frozenset({SUBTASK, *HASHES})
+
+
+def side_column(side: int, name: str) -> str:
+    """Return what a column of an input is called behind the exchange."""
+    return f"s{side}_{name}"
+
+
+def split_sides(table: pa.Table) -> tuple[int | None, dict[int, pa.Table]]:
+    """Return which subtask got these rows, and the rows of each input that has some; undoes `exchange`."""
+    sides = table.column(SIDE).to_numpy()
+    subtask = None
+    if table.num_rows:
+        subtask = table.column(SUBTASK)[0].as_py()
+    inputs = {}
+    present = sorted(set(sides.tolist()) - {CONTROL})
+    for side in present:
+        rows = table.filter(pa.array(sides == side))
+        prefix = side_column(side, "")
+        names = [name for name in table.column_names if name.startswith(prefix)]
+        inputs[side] = pa.table(
+            [*(rows.column(name) for name in HASHES), *(rows.column(name) for name in names)],
+            names=[*HASHES, *(name.removeprefix(prefix) for name in names)],
+        )
+    return subtask, inputs
+
+
+def _prepare(
+    frame: DataFrame, spec: InputSpec, schema: Schema, parallelism: int, max_parallelism: int
+) -> DataFrame:
+    if spec.where is not None:
+        frame = frame.where(spec.where)
+    if spec.group_by is not None:
+        aggregates = [F.expr(sql).alias(name) for sql, name in spec.items]
+        frame = frame.groupBy(*(F.col(quote(name)) for name in spec.group_by)).agg(*aggregates)
+    elif spec.items:
+        frame = frame.selectExpr("*", *(f"{sql} AS {quote(name)}" for sql, name in spec.items))
+    kinds = {column.name: column for column in schema}
+    first, second = _hashes(spec.keys, kinds)
+    items = [f"{first} AS {HASHES[0]}", f"{second} AS {HASHES[1]}"]
+    if spec.row_keys is not None:
+        rows = _hashes(spec.row_keys, kinds)
+        items += [f"{sql} AS {name}" for sql, name in zip(rows, ROW_HASHES, strict=True)]
+    frame = frame.selectExpr("*", *items)
+    group = f"pmod({HASHES[0]}, {max_parallelism}L)"
+    return frame.selectExpr("*", f"CAST({group} * {parallelism} DIV {max_parallelism} AS INT) AS {SUBTASK}")
+
+
+def _hashes(names: Iterable[str], schema: Mapping[str, Column]) -> tuple[str, str]:
+    return key_hash_sql([(name, not pa.types.is_nested(schema[name].arrow)) for name in names])

@@ -1,0 +1,298 @@
+"""What runs in Spark's python workers for a table job: stateful nodes, python sources and writers of sinks.
+
+Rows go from stage to stage as Arrow batches; reports go to the driver beside them, in an accumulator.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import AccumulatorParam, TaskContext
+
+from headrace.common.types import Row, RowKind
+from headrace.connectors.base import Slice, SplitProgress, WriterContext
+from headrace.elements import Batch
+from headrace.errors import HeadraceError, InvariantViolation, UserFunctionError
+from headrace.operators.table.declarations import KIND, Schema, TableScan, TableSink
+from headrace.operators.table.factory import as_spark_gives
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskReport, sink_staging_dir
+from headrace.runtime.table_time import VertexTime
+from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.table_task import TableTask
+from headrace.spark.failures import carry
+from headrace.spark.table_frames import split_sides
+from headrace.spark.user_code import unpack_job
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator, Broadcast
+
+Batches = Iterable[pa.RecordBatch]
+#: Rows in a batch that goes back to Spark.
+_OUT_ROWS = 1 << 16
+_KINDS = tuple(RowKind)
+
+_codes: dict[str, JobCode] = {}
+_KEPT_JOBS = 4
+
+
+class ReportParam(AccumulatorParam[list[bytes]]):
+    """Reports of subtasks, put together."""
+
+    def zero(self, value: list[bytes]) -> list[bytes]:
+        return []
+
+    def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:
+        value1.extend(value2)
+        return value1
+
+
+class TableFunctions:
+    """The functions of one epoch's stages; small: the job's code comes once, as a broadcast."""
+
+    def __init__(
+        self, job_key: str, code: Broadcast[bytes], reports: Accumulator[list[bytes]], plan: EpochPlan
+    ) -> None:
+        self._job_key = job_key
+        self._code = code
+        self._reports = reports
+        self._plan = plan
+
+    def stateful(self, vertex_id: str, at: VertexTime) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function of a stateful node's stage."""
+        job_key, code, reports = self._job_key, self._code, self._reports
+        plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            with _carried():
+                rows = list(batches)
+                subtask, inputs = split_sides(pa.Table.from_batches(rows)) if rows else (None, {})
+                if subtask is None:
+                    raise InvariantViolation("a subtask of a table job got no control row")
+                known = _job_code(job_key, code)
+                task = TableTask(known.job, SubtaskId(vertex_id, subtask), known.lineage, known.settings)
+                output, report = task.run(pickle.loads(plan), at, inputs, _attempt())
+                reports.add([pickle.dumps(report, protocol=5)])
+            yield from output.combine_chunks().to_batches(_OUT_ROWS)
+
+        return run
+
+    def writing(self, vertex_id: str, at: VertexTime) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function of a sink's stage: what comes out is nothing."""
+        job_key, code, reports = self._job_key, self._code, self._reports
+        plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            with _carried():
+                context = TaskContext.get()
+                assert context is not None
+                known = _job_code(job_key, code)
+                subtask = SubtaskId(vertex_id, context.partitionId())
+                report = _write(known, subtask, pickle.loads(plan), at, batches)
+                reports.add([pickle.dumps(report, protocol=5)])
+            yield from ()
+
+        return run
+
+    def reading(self, vertex_id: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function of a python source's stage; its input is a row with the number of the subtask."""
+        job_key, code, reports = self._job_key, self._code, self._reports
+        plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            with _carried():
+                known = _job_code(job_key, code)
+                for batch in batches:
+                    for number in batch.column(0).to_pylist():
+                        reader = _ScanReader(known, SubtaskId(vertex_id, number), pickle.loads(plan))
+                        yield from reader.run()
+                        reports.add([pickle.dumps(reader.report(), protocol=5)])
+
+        return run
+
+
+class _ScanReader:
+    """Reads the slices of one subtask of a python source."""
+
+    def __init__(self, code: JobCode, subtask: SubtaskId, plan: EpochPlan) -> None:
+        vertex = code.job.vertex(subtask.vertex_id)
+        declaration = vertex.head.declaration
+        assert isinstance(declaration, TableScan)
+        self._scan = declaration
+        self._name = vertex.name
+        self._job_name = code.job.name
+        self._subtask = subtask
+        self._plan = plan.subtasks[subtask]
+        self._schema = as_spark_gives(declaration.schema)
+        self._progress: dict[str, SplitProgress] = {}
+        self._records = 0
+        self._started, self._started_ms = time.perf_counter_ns(), _wall_clock_ms()
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        reader = self._scan.source.create_reader()
+        try:
+            for piece in self._plan.slices:
+                left = None if self._plan.max_records is None else self._plan.max_records - self._records
+                if left is not None and left <= 0:
+                    return
+                for batch in reader.read(_capped(piece, left)):
+                    self._records += len(batch)
+                    yield _to_arrow(batch, self._schema, has_kinds=self._scan.has_kinds)
+                self._progress[piece.split.split_id] = reader.progress()
+        except HeadraceError:
+            raise
+        except Exception as error:
+            raise UserFunctionError.from_exception(
+                error, job=self._job_name, operator=self._name, subtask=self._subtask.subtask
+            ) from error
+        finally:
+            reader.close()
+
+    def report(self) -> SubtaskReport:
+        finished = {name for name, progress in self._progress.items() if progress.is_finished}
+        return SubtaskReport(
+            subtask=self._subtask,
+            progress=self._progress,
+            has_ended=not self._plan.may_get_more_splits and self._plan.open_splits <= finished,
+            records_in=self._records,
+            records_out=self._records,
+            **_place(self._started, self._started_ms),
+        )
+
+
+def _write(
+    code: JobCode, subtask: SubtaskId, plan: EpochPlan, at: VertexTime, batches: Batches
+) -> SubtaskReport:
+    """Hand rows to a sink's writer."""
+    started, started_ms = time.perf_counter_ns(), _wall_clock_ms()
+    vertex = code.job.vertex(subtask.vertex_id)
+    declaration = vertex.head.declaration
+    assert isinstance(declaration, TableSink)
+    attempt_id = uuid4().hex[:16]
+    context = WriterContext(
+        subtask=subtask.subtask,
+        parallelism=vertex.parallelism,
+        epoch=plan.epoch,
+        attempt_id=attempt_id,
+        job_id=plan.job_id,
+        sink_id=vertex.head.operator_id,
+        staging_dir=sink_staging_dir(plan.state_dir),
+    )
+    writer = None
+    records = 0
+    committables: tuple[Any, ...] = ()
+    try:
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            if writer is None:  # an epoch without records stages nothing
+                writer = declaration.sink.create_writer(context)
+            writer.write_batch(Batch(_to_rows(batch, declaration.schema)))
+            records += batch.num_rows
+        if writer is not None:
+            committables = tuple(writer.prepare_commit())
+    except BaseException as error:
+        if writer is not None:
+            writer.abort()
+        if isinstance(error, HeadraceError) or not isinstance(error, Exception):
+            raise
+        raise UserFunctionError.from_exception(
+            error, job=code.job.name, operator=vertex.name, subtask=subtask.subtask
+        ) from error
+    finally:
+        if writer is not None:
+            writer.close()
+    return SubtaskReport(
+        subtask=subtask,
+        attempt_id=attempt_id,
+        committables={vertex.head.operator_id: committables} if committables else {},
+        has_ended=at.is_final,
+        watermark=at.after,
+        records_in=records,
+        **_place(started, started_ms),
+    )
+
+
+def _place(started: int, started_ms: int) -> dict[str, Any]:
+    return {
+        "busy_ns": time.perf_counter_ns() - started,
+        "started_ms": started_ms,
+        "ended_ms": _wall_clock_ms(),
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "spark_attempt": _attempt(),
+    }
+
+
+def _to_rows(batch: pa.RecordBatch, schema: Schema) -> list[Row]:
+    names = [column.name for column in schema]
+    columns = [batch.column(name).to_pylist() for name in names]
+    rows = []
+    kinds = batch.column(KIND).to_pylist() if KIND in batch.schema.names else None
+    for index, values in enumerate(zip(*columns, strict=True)):
+        row = Row(*values)
+        row.set_field_names(names)
+        if kinds is not None:
+            row.set_row_kind(_KINDS[kinds[index]])
+        rows.append(row)
+    return rows
+
+
+def _to_arrow(batch: Batch, schema: Schema, *, has_kinds: bool) -> pa.RecordBatch:
+    arrays = [
+        pa.array([value[index] for value in batch.values], column.arrow)
+        for index, column in enumerate(schema)
+    ]
+    names = [column.name for column in schema]
+    if has_kinds:
+        kinds = [value.get_row_kind().value if isinstance(value, Row) else 0 for value in batch.values]
+        arrays.append(pa.array(kinds, pa.int8()))
+        names.append(KIND)
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _capped(piece: Slice, max_records: int | None) -> Slice:
+    if max_records is None or (piece.max_records is not None and piece.max_records <= max_records):
+        return piece
+    return replace(piece, max_records=max_records)
+
+
+def _part(plan: EpochPlan, vertex_id: str) -> EpochPlan:
+    """Return what subtasks of one vertex must know of a plan."""
+    own = {subtask: part for subtask, part in plan.subtasks.items() if subtask.vertex_id == vertex_id}
+    return replace(plan, subtasks=own)
+
+
+def _job_code(job_key: str, code: Broadcast[bytes]) -> JobCode:
+    known = _codes.get(job_key)
+    if known is None:
+        known = _codes[job_key] = unpack_job(code.value)
+        while len(_codes) > _KEPT_JOBS:
+            _codes.pop(next(iter(_codes)))
+    return known
+
+
+@contextmanager
+def _carried() -> Iterator[None]:
+    """Have the driver hear what a worker failed with."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:  # whatever it was, the driver must be able to say it
+        raise carry(error) from error
+
+
+def _attempt() -> int:
+    context = TaskContext.get()
+    return context.attemptNumber() if context is not None else 0
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,186 @@
+"""TableCopy: the host's copy of all tables of one operator subtask, at one committed version.
+
+As every copy of state it only ever holds committed versions: an epoch's changes go to a file and come here when a later
+epoch starts from them. While they are written a mark lies beside the copy; a process that finds one builds it anew. One
+process writes at a time, and only when nobody reads.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import IO, Any
+
+from headrace.errors import StateError
+from headrace.state.changes import ChangeReader, rows_in
+from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.handles import StateChain, StateFile
+from headrace.state.row_sets import RowSet
+
+#: Rows of a state file that are put together before they are written.
+_CHUNK_ROWS = 1 << 18
+#: A table with fewer rows than this is never made anew for its dead ones.
+_FEW_SLOTS = 1 << 16
+_SMALL_HEAP = 1 << 24
+
+
+class TableCopy:
+    """The tables of one operator subtask.
+
+    Args:
+        directory: Where the copy is, or will be; every process of the host finds the same.
+        layouts: The tables the operator has.
+    """
+
+    def __init__(self, directory: str, layouts: Sequence[TableLayout]) -> None:
+        self._directory = directory
+        self._layouts = layouts
+        self._lock: IO[bytes] | None = None
+        self.tables: dict[str, SlotTable] = {}
+
+    def catch_up(self, chain: StateChain, groups: range) -> None:
+        """Bring the copy to the chain's version; what is read until ``release`` is this version."""
+        self.release()
+        os.makedirs(self._directory, exist_ok=True)
+        self._lock = open(os.path.join(self._directory, "lock"), "ab")
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
+        if not self._is_at(chain):
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._bring_to(
+                chain, groups
+            )  # another process may have done it meanwhile; then nothing is left to do
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
+        self._open(self._read_mark())
+
+    def release(self) -> None:
+        """The epoch is over: other processes may have the copy."""
+        for table in self.tables.values():
+            table.close()
+        self.tables = {}
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _is_at(self, chain: StateChain) -> bool:
+        mark = self._read_mark()
+        self._refuse_other_run(mark, chain)
+        return bool(mark["version"] == chain.version and not os.path.exists(self._dirty))
+
+    def _refuse_other_run(self, mark: dict[str, Any], chain: StateChain) -> None:
+        if mark["lineage"] not in ("", chain.lineage):
+            raise StateError(
+                f"the local state copy belongs to lineage {mark['lineage']}, not {chain.lineage}"
+            )
+        if mark["version"] > chain.version:
+            raise StateError(
+                f"the local state copy is at version {mark['version']}, this attempt wants {chain.version}: "
+                "a later attempt of the same subtask is at work"
+            )
+
+    def _bring_to(self, chain: StateChain, groups: range) -> None:
+        mark = self._read_mark()
+        if os.path.exists(self._dirty):
+            mark = self._clear()  # somebody was killed while writing
+        files = chain.since(mark["version"])
+        if mark["version"] and files and files[0].is_base:
+            mark = self._clear()
+        if not files:
+            return
+        with self._writing():
+            self._open(mark)
+            for file in files:
+                for name, rows in _row_sets(file, groups):
+                    if name in self.tables:
+                        self.tables[name].apply(rows)
+            self._vacuum()
+            tables = {name: (table.slots, table.heaps) for name, table in self.tables.items()}
+            self._write_mark({"lineage": chain.lineage, "version": chain.version, "tables": tables})
+            for table in self.tables.values():
+                table.close()
+
+    def _vacuum(self) -> None:
+        """Make tables anew that are mostly dead rows."""
+        for layout in self._layouts:
+            table = self.tables[layout.name]
+            is_small = table.slots <= _FEW_SLOTS and sum(table.heaps.values()) <= _SMALL_HEAP
+            if is_small:
+                continue
+            live = table.live
+            if len(live) * 2 > table.slots and table.garbage() * 2 <= sum(table.heaps.values()):
+                continue
+            path = self._path(layout)
+            fresh = SlotTable(f"{path}.new", layout)
+            for start in range(0, len(live), _CHUNK_ROWS):
+                fresh.apply(table.rows(live[start : start + _CHUNK_ROWS]))
+            slots, heaps = fresh.slots, fresh.heaps
+            fresh.close()
+            table.close()
+            shutil.rmtree(path)
+            os.rename(f"{path}.new", path)
+            self.tables[layout.name] = SlotTable(path, layout, slots, heaps)
+
+    def _open(self, mark: dict[str, Any]) -> None:
+        for layout in self._layouts:
+            slots, heaps = mark["tables"].get(layout.name, (0, {}))
+            self.tables[layout.name] = SlotTable(self._path(layout), layout, slots, heaps)
+
+    def _path(self, layout: TableLayout) -> str:
+        return os.path.join(self._directory, layout.name)
+
+    @property
+    def _dirty(self) -> str:
+        return os.path.join(self._directory, "dirty")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with open(self._dirty, "wb"):
+            pass
+        yield
+        os.unlink(self._dirty)  # only if all went well
+
+    def _clear(self) -> dict[str, Any]:
+        """Begin with nothing."""
+        for table in self.tables.values():
+            table.close()
+        self.tables = {}
+        for layout in self._layouts:
+            shutil.rmtree(self._path(layout), ignore_errors=True)
+            shutil.rmtree(f"{self._path(layout)}.new", ignore_errors=True)
+        mark = os.path.join(self._directory, "mark")
+        if os.path.exists(mark):
+            os.unlink(mark)
+        return self._read_mark()
+
+    def _read_mark(self) -> dict[str, Any]:
+        try:
+            with open(os.path.join(self._directory, "mark"), encoding="ascii") as file:
+                mark: dict[str, Any] = json.load(file)
+                return mark
+        except FileNotFoundError:
+            return {"lineage": "", "version": 0, "tables": {}}
+
+    def _write_mark(self, mark: dict[str, Any]) -> None:
+        path = os.path.join(self._directory, "mark")
+        with open(f"{path}.new", "w", encoding="ascii") as file:
+            json.dump(mark, file)
+        os.replace(f"{path}.new", path)
+
+
+def _row_sets(file: StateFile, groups: range) -> Iterator[tuple[str, RowSet]]:
+    """Yield the rows of a file by table, many key groups together."""
+    waiting: dict[str, list[RowSet]] = {}
+    with closing(ChangeReader.of(file, groups)) as reader:
+        for group in reader.groups:
+            for name, section in reader.section(group).items():
+                rows = rows_in(section)
+                assert rows is not None
+                parts = waiting.setdefault(name, [])
+                parts.append(rows)
+                if sum(map(len, parts)) >= _CHUNK_ROWS:
+                    yield name, RowSet.concat(waiting.pop(name))
+    for name, parts in waiting.items():
+        yield name, RowSet.concat(parts)

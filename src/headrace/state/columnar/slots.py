@@ -1,0 +1,331 @@
+"""SlotTable: the host's copy of one table of columnar state, in memory-mapped arrays that every process can open.
+
+    index    hash -> slot + 1, open addressing          keys     slot -> both hashes of the row's key
+    owners   slot -> both hashes of the row's owner     chains   hash of an owner -> newest slot + 1 -> next + 1 ...
+    columns  slot -> value; of strings: slot -> place and length in a heap that is only appended to
+
+A row that was removed keeps its slot, marked as dead, until the table is made anew. Everything works on whole arrays of
+keys: a probe round looks at one place per key that is still searching, so a lookup takes few rounds whatever its size.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.state.columns import Cells, ColumnType, Ints, gather
+from headrace.state.row_sets import RowSet
+
+_FIRST_CAPACITY = 1 << 12
+_FIRST_HEAP = 1 << 16
+#: Spreads hashes over the index: neighbouring key groups share their low bits.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """What one table of state is made of."""
+
+    name: str
+    columns: tuple[ColumnType, ...]
+    #: Whether rows are found together by their owner.
+    has_owners: bool = False
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The types of the columns, by name."""
+        return {column.name: column.arrow for column in self.columns}
+
+    def column(self, name: str) -> ColumnType:
+        """Find a column by its name."""
+        return next(column for column in self.columns if column.name == name)
+
+
+class SlotTable:
+    """One table, at whatever version was applied last; `TableCopy` says which that is."""
+
+    def __init__(
+        self, directory: str, layout: TableLayout, slots: int = 0, heaps: dict[str, int] | None = None
+    ):
+        os.makedirs(directory, exist_ok=True)
+        self._directory = directory
+        self.layout = layout
+        #: Slots in use, those of dead rows too.
+        self.slots = slots
+        #: Bytes in use of each heap.
+        self.heaps = dict(heaps or {})
+        self._arrays: dict[str, Array] = {}
+        self._capacity = 0
+        self._open(max(_FIRST_CAPACITY, _power_of_two(slots)))
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    @property
+    def live(self) -> Ints:
+        """The slots that hold a row."""
+        return np.flatnonzero(self._arrays["live"][: self.slots])
+
+    def find(self, keys: Ints) -> Ints:
+        """Return the slot of each key, -1 where there is no row."""
+        slots = self._probe("index", self._arrays["keys"], keys)
+        found = slots >= 0
+        slots[found] = np.where(self._arrays["live"][slots[found]] != 0, slots[found], -1)
+        return slots
+
+    def members(self, owners: Ints) -> tuple[Ints, Ints]:
+        """Return the rows of each owner: positions in ``owners``, and slots."""
+        current = self._probe("chains", self._arrays["owners"], owners)
+        positions: list[Ints] = []
+        slots: list[Ints] = []
+        at = np.flatnonzero(current >= 0)
+        current = current[at]
+        live, following = self._arrays["live"], self._arrays["next"]
+        while len(at):
+            is_live = live[current] != 0
+            positions.append(at[is_live])
+            slots.append(current[is_live])
+            current = following[current] - 1
+            goes_on = current >= 0
+            at, current = at[goes_on], current[goes_on]
+        if not positions:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return np.concatenate(positions), np.concatenate(slots)
+
+    def keys_at(self, slots: Ints) -> Ints:
+        """Return the keys of rows."""
+        keys: Ints = self._arrays["keys"][slots]
+        return keys
+
+    def owners_at(self, slots: Ints) -> Ints:
+        """Return the owners of rows."""
+        owners: Ints = self._arrays["owners"][slots]
+        return owners
+
+    def cells(self, name: str, slots: Ints) -> Cells:
+        """Return the values of a column."""
+        valid = self._arrays[f"{name}.valid"][slots] != 0
+        if self.layout.column(name).raw is not None:
+            return Cells(valid, self._arrays[f"{name}.values"][slots])
+        starts = self._arrays[f"{name}.starts"][slots]
+        lengths = self._arrays[f"{name}.lengths"][slots]
+        return Cells(valid, None, lengths, gather(self._arrays[f"{name}.heap"], starts, lengths))
+
+    def rows(self, slots: Ints) -> RowSet:
+        """Return whole rows."""
+        return RowSet(
+            self.keys_at(slots),
+            self.owners_at(slots) if self.layout.has_owners else None,
+            np.zeros(len(slots), np.bool_),
+            {column.name: self.cells(column.name, slots) for column in self.layout.columns},
+            self.layout.types,
+        )
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def apply(self, rows: RowSet) -> None:
+        """Write rows and take away those that were removed."""
+        slots = self._probe("index", self._arrays["keys"], rows.keys)
+        gone = slots[rows.removed & (slots >= 0)]
+        self._arrays["live"][gone] = 0
+        written = np.flatnonzero(~rows.removed)
+        if not len(written):
+            return
+        if len(written) < len(rows):
+            rows, slots = rows.take(written), slots[written]
+        fresh = np.flatnonzero(slots < 0)
+        if len(fresh):
+            slots[fresh] = self._add(rows.keys[fresh], None if rows.owners is None else rows.owners[fresh])
+        self._arrays["live"][slots] = 1
+        for column in self.layout.columns:
+            cells = rows.columns[column.name]
+            if not column.is_key:
+                self._write(column, slots, cells)
+            elif len(fresh):
+                self._write(column, slots[fresh], cells.take(fresh))
+
+    def garbage(self) -> int:
+        """Return how many bytes of the heaps nothing points to, of rows that were written over."""
+        live = self.live
+        return sum(
+            used - int(self._arrays[f"{name}.lengths"][live].sum()) for name, used in self.heaps.items()
+        )
+
+    def close(self) -> None:
+        """Let go of the mappings."""
+        self._arrays.clear()
+
+    # -- slots -------------------------------------------------------------------------------------------------
+
+    def _add(self, keys: Ints, owners: Ints | None) -> Ints:
+        """Give new keys a slot each."""
+        count = len(keys)
+        if self.slots + count > self._capacity // 2:
+            self._grow(_power_of_two(2 * (self.slots + count)))
+        slots = np.arange(self.slots, self.slots + count)
+        self.slots += count
+        self._arrays["keys"][slots] = keys
+        self._place("index", self._arrays["keys"], slots)
+        if owners is not None:
+            self._arrays["owners"][slots] = owners
+            self._chain(slots)
+        return slots
+
+    def _probe(self, index: str, hashes: Array, keys: Ints) -> Ints:
+        """Return the slots under which keys stand in an index, -1 for those that do not."""
+        table = self._arrays[index]
+        mask = len(table) - 1
+        found = np.full(len(keys), -1, np.int64)
+        at = np.arange(len(keys))
+        places = _home(keys[:, 0], mask)
+        first, second = keys[:, 0], keys[:, 1]
+        while len(at):
+            slots = table[places] - 1
+            occupied = slots >= 0
+            at, slots, places = at[occupied], slots[occupied], places[occupied]
+            stored = hashes[slots]
+            same = (stored[:, 0] == first[at]) & (stored[:, 1] == second[at])
+            found[at[same]] = slots[same]
+            at, places = at[~same], (places[~same] + 1) & mask
+        return found
+
+    def _place(self, index: str, hashes: Array, slots: Ints) -> None:
+        """Put slots of keys that are not there into an index."""
+        table = self._arrays[index]
+        mask = len(table) - 1
+        places = _home(hashes[slots, 0], mask)
+        while len(slots):
+            is_free = table[places] == 0
+            # Of several that want the same place the last one gets it; the others look on.
+            table[places[is_free]] = slots[is_free] + 1
+            waits = table[places] != slots + 1
+            slots, places = slots[waits], (places[waits] + 1) & mask
+
+    def _chain(self, slots: Ints) -> None:
+        """Put new rows in front of the others of their owner."""
+        owners, following = self._arrays["owners"], self._arrays["next"]
+        own = owners[slots]
+        # Rows of one owner beside each other: each points to the one before it, the first to the old head.
+        order = np.lexsort((own[:, 1], own[:, 0]))
+        slots, own = slots[order], own[order]
+        begins = np.ones(len(slots), np.bool_)
+        begins[1:] = (own[1:] != own[:-1]).any(axis=1)
+        heads = self._probe("chains", owners, own[begins])
+        following[slots[1:]] = np.where(begins[1:], 0, slots[:-1] + 1)
+        following[slots[begins]] = heads + 1
+        ends = np.append(np.flatnonzero(begins)[1:], len(slots)) - 1
+        newest = slots[ends]
+        is_new = heads < 0
+        self._place("chains", owners, newest[is_new])
+        self._replace("chains", heads[~is_new], newest[~is_new])
+
+    def _replace(self, index: str, old: Ints, new: Ints) -> None:
+        """Put other slots of the same owners in the place of those that stand in an index."""
+        table = self._arrays[index]
+        mask = len(table) - 1
+        places = _home(self._arrays["owners"][old, 0], mask)
+        while len(old):
+            here = table[places] == old + 1
+            table[places[here]] = new[here] + 1
+            old, new, places = old[~here], new[~here], (places[~here] + 1) & mask
+
+    def _write(self, column: ColumnType, slots: Ints, cells: Cells) -> None:
+        name = column.name
+        self._arrays[f"{name}.valid"][slots] = cells.valid
+        if cells.values is not None:
+            self._arrays[f"{name}.values"][slots] = cells.values
+            return
+        assert cells.lengths is not None
+        assert cells.data is not None
+        used = self.heaps.get(name, 0)
+        end = used + len(cells.data)
+        heap = self._arrays[f"{name}.heap"]
+        if end > len(heap):
+            heap = self._map(f"{name}.heap", np.dtype(np.uint8), _power_of_two(end))
+        heap[used:end] = cells.data
+        self.heaps[name] = end
+        self._arrays[f"{name}.starts"][slots] = used + np.cumsum(cells.lengths) - cells.lengths
+        self._arrays[f"{name}.lengths"][slots] = cells.lengths
+
+    # -- arrays ------------------------------------------------------------------------------------------------
+
+    def _open(self, capacity: int) -> None:
+        """Map everything; twice as many places in an index as there are slots."""
+        self._capacity = self._stored_capacity() or capacity
+        for name, dtype, width in self._slot_arrays():
+            self._map(name, dtype, self._capacity // 2, width)
+        for name in self._indexes():
+            self._map(name, np.dtype(np.int64), self._capacity)
+        for column in self.layout.columns:
+            if column.raw is None:
+                size = max(_FIRST_HEAP, _power_of_two(self.heaps.get(column.name, 0)))
+                self._map(f"{column.name}.heap", np.dtype(np.uint8), size)
+
+    def _grow(self, capacity: int) -> None:
+        """Make room for more slots: arrays get longer, indexes are filled anew."""
+        self._capacity = capacity
+        for name, dtype, width in self._slot_arrays():
+            self._map(name, dtype, capacity // 2, width)
+        slots = np.arange(self.slots)
+        for name in self._indexes():
+            self._arrays.pop(name)
+            os.unlink(self._path(name))
+            self._map(name, np.dtype(np.int64), capacity)
+        self._place("index", self._arrays["keys"], slots)
+        if self.layout.has_owners:
+            self._arrays["next"][:] = 0
+            self._chain(slots)
+
+    def _slot_arrays(self) -> Sequence[tuple[str, np.dtype[Any], int]]:
+        """Names, types and widths of the arrays that have a place per slot."""
+        number: np.dtype[Any] = np.dtype(np.int64)
+        byte: np.dtype[Any] = np.dtype(np.uint8)
+        arrays: list[tuple[str, np.dtype[Any], int]] = [("keys", number, 2), ("live", byte, 1)]
+        if self.layout.has_owners:
+            arrays += [("owners", number, 2), ("next", number, 1)]
+        for column in self.layout.columns:
+            arrays.append((f"{column.name}.valid", byte, 1))
+            if column.raw is not None:
+                arrays.append((f"{column.name}.values", column.raw, 1))
+            else:
+                arrays += [(f"{column.name}.starts", number, 1), (f"{column.name}.lengths", number, 1)]
+        return arrays
+
+    def _indexes(self) -> list[str]:
+        return ["index", "chains"] if self.layout.has_owners else ["index"]
+
+    def _stored_capacity(self) -> int:
+        path = self._path("index")
+        return os.path.getsize(path) // 8 if os.path.exists(path) else 0
+
+    def _map(self, name: str, dtype: np.dtype[Any], length: int, width: int = 1) -> Array:
+        """Map a file of at least this many places; what is new of it is zero."""
+        path = self._path(name)
+        size = length * width * dtype.itemsize
+        with open(path, "ab") as file:
+            if file.tell() < size:
+                file.truncate(size)
+        shape = (length, width) if width > 1 else (length,)
+        array = np.memmap(path, dtype, "r+", shape=shape).view(np.ndarray)
+        self._arrays[name] = array
+        return array
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+
+def _home(hashes: Ints, mask: int) -> Ints:
+    """Return where in an index of this size the search for hashes begins."""
+    spread = (hashes.astype(np.uint64) * _SPREAD) >> np.uint64(20)
+    return (spread & np.uint64(mask)).astype(np.int64)
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(0, int(least) - 1).bit_length()

@@ -1,0 +1,92 @@
+"""RowSet: rows of a table of state, with the hashes of their keys; a section of a state file is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.state.columns import Bools, Cells, ColumnType, Ints, to_arrow
+
+
+@dataclass
+class RowSet:
+    """Rows that were written or removed; no key stands twice."""
+
+    #: Two 64-bit hashes of each row's key, side by side: what a row is known by.
+    keys: npt.NDArray[np.int64]
+    #: The same of what rows are found together by (the key of a join); None where rows are found alone.
+    owners: npt.NDArray[np.int64] | None
+    #: Where it is True the row is gone, and its cells mean nothing.
+    removed: Bools
+    columns: Mapping[str, Cells]
+    #: The types of the columns, for those who read a file without the program.
+    types: Mapping[str, pa.DataType]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def take(self, positions: npt.NDArray[np.int64] | Bools) -> RowSet:
+        """Return the rows at these positions, or where a mask is True."""
+        return RowSet(
+            self.keys[positions],
+            None if self.owners is None else self.owners[positions],
+            self.removed[positions],
+            {name: cells.take(positions) for name, cells in self.columns.items()},
+            self.types,
+        )
+
+    @staticmethod
+    def concat(parts: Sequence[RowSet]) -> RowSet:
+        """Put row sets of one table behind each other."""
+        if len(parts) == 1:
+            return parts[0]
+        owners = [part.owners for part in parts if part.owners is not None]
+        return RowSet(
+            np.concatenate([part.keys for part in parts]),
+            np.concatenate(owners) if owners else None,
+            np.concatenate([part.removed for part in parts]),
+            {name: Cells.concat([part.columns[name] for part in parts]) for name in parts[0].columns},
+            parts[0].types,
+        )
+
+    @staticmethod
+    def merged(parts: Sequence[RowSet], *, keep_removals: bool) -> RowSet:
+        """Lay row sets over each other, the later one winning."""
+        rows = RowSet.concat(parts)
+        if len(parts) > 1:
+            rows = rows.take(last_of_each(rows.keys))
+        return rows if keep_removals or not rows.removed.any() else rows.take(~rows.removed)
+
+    def to_arrow(self) -> dict[str, pa.Array]:
+        """Return the columns with their types."""
+        return {
+            name: to_arrow(self.columns[name], ColumnType(name, kind)) for name, kind in self.types.items()
+        }
+
+    def by_group(self, max_parallelism: int) -> Iterator[tuple[int, RowSet]]:
+        """Cut the rows by key group."""
+        leading = self.keys if self.owners is None else self.owners
+        groups = group_of(leading[:, 0], max_parallelism)
+        order = np.argsort(groups, kind="stable")
+        rows, groups = self.take(order), groups[order]
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        for start, end in zip(starts, [*starts[1:], len(groups)], strict=True):
+            yield int(groups[start]), rows.take(np.arange(start, end))
+
+
+def group_of(hashes: Ints, max_parallelism: int) -> Ints:
+    """Return the key groups of keys, by their first hashes; Spark's ``pmod(hash, max_parallelism)``."""
+    return hashes % max_parallelism
+
+
+def last_of_each(keys: npt.NDArray[np.int64]) -> Ints:
+    """Return the position of the last row of each key, in order."""
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    ordered = keys[order]
+    is_last = np.ones(len(order), np.bool_)
+    is_last[:-1] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return np.sort(order[is_last])

@@ -30,7 +30,7 @@ from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import TaskLostError
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
-from headrace.operators.table.declarations import SparkQuery, StatefulNode, TableScan, TableSink
+from headrace.operators.table.declarations import Join, SparkQuery, StatefulNode, TableScan, TableSink
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.state_registry import Compaction
 from headrace.runtime.table_time import (
@@ -44,7 +44,7 @@ from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import remove_scratch
 from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.spark.failures import recover_from
-from headrace.spark.table_frames import apply_fragment, ddl, exchange, read_frame
+from headrace.spark.table_frames import apply_fragment, ddl, exchange, filter_pairs, read_frame
 from headrace.spark.table_worker import ReportParam, TableFunctions
 from headrace.spark.user_code import pack_job
 from headrace.spark.worker import run_compaction
@@ -204,9 +204,10 @@ class _Epoch:
             vertex.max_parallelism,
         )
         function = self._functions.stateful(vertex.vertex_id, self._times[vertex.vertex_id])
-        return exchanged.mapInArrow(
+        frame = exchanged.mapInArrow(
             function, ddl(declaration.output, has_kinds=not declaration.is_insert_only)
         )
+        return filter_pairs(frame, declaration) if isinstance(declaration, Join) else frame
 
     def _sides(self, vertex: JobVertex) -> list[int]:
         return sorted({edge.target_input for edge in self._job.inputs_of(vertex.vertex_id)})

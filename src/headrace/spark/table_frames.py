@@ -14,12 +14,21 @@ from pyspark.sql.pandas.functions import pandas_udf
 
 from headrace.connectors.base import FileRead, RangeRead, RowsRead, SparkRead
 from headrace.errors import UserFunctionError
-from headrace.operators.table.base import HASHES, ROW_HASHES, SIDE, InputSpec, key_hash_sql, quote
+from headrace.operators.table.base import (
+    HASHES,
+    ROW_HASHES,
+    SESSION,
+    SIDE,
+    InputSpec,
+    key_hash_sql,
+    quote,
+)
 from headrace.operators.table.declarations import (
     KIND,
     Column,
     Explode,
     Fragment,
+    Join,
     PythonCall,
     PythonCalls,
     Schema,
@@ -130,6 +139,18 @@ def _carrying(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+def filter_pairs(frame: DataFrame, join: Join) -> DataFrame:
+    """Check what else must hold of the pairs of an inner join; the condition names columns by side and position."""
+    if join.condition is None:
+        return frame
+    names = [column.name for column in join.output]
+    left = len(join.left)
+    by_position = [f"l{i}" if i < left else f"r{i - left}" for i in range(len(names))]
+    kinds = [] if join.is_insert_only else [KIND]
+    renamed = frame.toDF(*by_position, *kinds).where(join.condition)
+    return renamed.toDF(*names, *kinds)
+
+
 # -- the exchange ----------------------------------------------------------------------------------------------
 
 
@@ -204,9 +225,14 @@ def _prepare(
 ) -> DataFrame:
     if spec.where is not None:
         frame = frame.where(spec.where)
+    if spec.derived:
+        frame = frame.selectExpr("*", *(f"{sql} AS {quote(name)}" for sql, name in spec.derived))
     if spec.group_by is not None:
         aggregates = [F.expr(sql).alias(name) for sql, name in spec.items]
-        frame = frame.groupBy(*(F.col(quote(name)) for name in spec.group_by)).agg(*aggregates)
+        groups = [F.col(quote(name)) for name in spec.group_by]
+        if spec.session is not None:
+            groups.append(F.expr(spec.session).alias(SESSION))
+        frame = frame.groupBy(*groups).agg(*aggregates)
     elif spec.items:
         frame = frame.selectExpr("*", *(f"{sql} AS {quote(name)}" for sql, name in spec.items))
     kinds = {column.name: column for column in schema}
@@ -221,4 +247,6 @@ def _prepare(
 
 
 def _hashes(names: Iterable[str], schema: Mapping[str, Column]) -> tuple[str, str]:
-    return key_hash_sql([(name, not pa.types.is_nested(schema[name].arrow)) for name in names])
+    return key_hash_sql(
+        [(name, name not in schema or not pa.types.is_nested(schema[name].arrow)) for name in names]
+    )

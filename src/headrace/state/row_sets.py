@@ -18,7 +18,8 @@ class RowSet:
 
     #: Two 64-bit hashes of each row's key, side by side: what a row is known by.
     keys: npt.NDArray[np.int64]
-    #: The same of what rows are found together by (the key of a join); None where rows are found alone.
+    #: The same of what rows are found together by (the key of a join), and whose key group they are in; None where
+    #: rows are found alone.
     owners: npt.NDArray[np.int64] | None
     #: Where it is True the row is gone, and its cells mean nothing.
     removed: Bools
@@ -28,6 +29,17 @@ class RowSet:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the rows, about."""
+        cells = self.columns.values()
+        return self.keys.nbytes + sum(
+            array.nbytes
+            for each in cells
+            for array in (each.values, each.lengths, each.data)
+            if array is not None
+        )
 
     def take(self, positions: npt.NDArray[np.int64] | Bools) -> RowSet:
         """Return the rows at these positions, or where a mask is True."""

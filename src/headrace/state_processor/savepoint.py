@@ -12,11 +12,12 @@ from headrace.errors import StateError
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from headrace.runtime.checkpoint.storage import StoredCheckpoint, check_files, load_checkpoint
 from headrace.runtime.source_coordinator import positions_in
-from headrace.state.changes import ALL_GROUPS, KEY_GROUP_PREFIX, Section
+from headrace.state.changes import ALL_GROUPS, KEY_GROUP_PREFIX, Section, rows_in
 from headrace.state.compaction import read_groups
 from headrace.state.key_groups import key_group_of
 from headrace.state.keys import KeyDigest, encode_key, hash_key
 from headrace.state.operator_state import elements_of
+from headrace.state.row_sets import RowSet
 from headrace.state.schema import SCHEMAS, Schemas, StateSchema, schemas_in
 from headrace.state.ttl import RULES
 from headrace.state_processor.rows import Place, StateRow, rows_of
@@ -35,7 +36,7 @@ class StateSummary:
     """One state of an operator."""
 
     name: str
-    #: value, list, map, reducing, aggregating, timers, slices; of state without a key: list, union, broadcast.
+    #: value, list, map, reducing, aggregating, timers, slices, table; of state without a key: list, union, broadcast.
     kind: str
     #: Whether it belongs to keys.
     is_keyed: bool
@@ -52,6 +53,8 @@ class StateSummary:
         """Return kind and type in words, such as ``map from STRING to LONG``."""
         if not self.is_keyed:
             return f"{self.kind}, no key"
+        if self.kind == "table":
+            return "table of a SQL job"
         described = StateSchema(self.kind, self.type, self.key_type).describe()  # type: ignore[arg-type]
         return f"{described}, with a time to live" if self.has_ttl else described
 
@@ -216,7 +219,15 @@ class OperatorReader:
         """Return the states there are, by name. All keyed state is read once for it."""
         found: dict[tuple[str, str], StateSummary] = {}
         for _, _, schemas, sections in self._groups(ALL_GROUPS):
-            for name, (keys, values) in sections.items():
+            for name, section in sections.items():
+                rows = rows_in(section)
+                if rows is not None:
+                    table = found.get((name, "table")) or StateSummary(name, "table", True, 0, 0)
+                    found[name, "table"] = replace(
+                        table, entries=table.entries + len(rows), size=table.size + rows.size
+                    )
+                    continue
+                keys, values = section
                 schema = schemas.get(name) or StateSchema("value")
                 before = found.get((name, schema.kind)) or StateSummary(
                     name, schema.kind, True, 0, 0, schema.type, schema.key_type, schema.has_ttl
@@ -296,9 +307,14 @@ class OperatorReader:
 
     def _keyed_rows(self, state: str | None, groups: range) -> Iterator[StateRow]:
         for subtask, group, schemas, sections in self._groups(groups):
-            for name, (keys, values) in sections.items():
+            for name, section in sections.items():
                 if state is not None and name != state:
                     continue
+                rows = rows_in(section)
+                if rows is not None:
+                    yield from _table_rows(name, rows, subtask, group)
+                    continue
+                keys, values = section
                 place = Place(name, schemas.get(name) or StateSchema("value"), subtask, group)
                 for storage_key, value in zip(keys, values, strict=True):
                     assert value is not None  # removals are gone
@@ -316,6 +332,14 @@ class OperatorReader:
                         yield StateRow(name, kind, None, value, map_key=map_key, subtask=subtask)
                 else:
                     yield StateRow(name, kind, None, element, subtask=subtask)
+
+
+def _table_rows(name: str, rows: RowSet, subtask: int, group: int) -> Iterator[StateRow]:
+    """Yield the rows of a table of columnar state; a row's value is its columns by name."""
+    columns = {column: array.to_pylist() for column, array in rows.to_arrow().items()}
+    for values in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, values, strict=True))
+        yield StateRow(name, "table", None, row, subtask=subtask, key_group=group)
 
 
 def schemas_of(group: int, sections: dict[str, Section]) -> Schemas:

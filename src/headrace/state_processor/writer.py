@@ -16,7 +16,7 @@ from headrace.errors import StateError
 from headrace.graph.operator_ids import hash_of_uid
 from headrace.runtime.checkpoint.metadata import FileRef, KeyedPart, OperatorSnapshot
 from headrace.runtime.checkpoint.storage import write_savepoint
-from headrace.state.changes import Section, write_sections
+from headrace.state.changes import Section, rows_in, write_sections
 from headrace.state.compaction import read_groups
 from headrace.state.entries import pack_map_entry
 from headrace.state.schema import SCHEMAS, Schemas, StateSchema, encode_schemas, type_text
@@ -141,6 +141,10 @@ def _edited_groups(
         left = {name: part for name, part in sections.items() if name not in edits.dropped_states}
         for name, (change, type_info) in edits.changes.items():
             if name in left:
+                if rows_in(left[name]) is not None:
+                    raise StateError(
+                        f"state '{name}' is a table of a SQL job, which cannot be changed", retryable=False
+                    )
                 before = Place(name, schemas.get(name) or StateSchema("value"), subtask, group)
                 after = before.schema
                 if type_info is not None:
@@ -149,7 +153,7 @@ def _edited_groups(
                 schemas[name] = after
         if SCHEMAS in left:
             left[SCHEMAS] = (left[SCHEMAS][0], [_without(schemas, edits.dropped_states)])
-        yield group, {name: part for name, part in left.items() if part[0]}
+        yield group, {name: part for name, part in left.items() if rows_in(part) is not None or part[0]}
 
 
 def _without(schemas: Schemas, dropped: set[str]) -> bytes:

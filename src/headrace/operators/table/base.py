@@ -23,6 +23,8 @@ from headrace.state.row_sets import RowSet
 HASHES = ("__h1", "__h2")
 #: The same of what tells rows of one key apart, where an operator wants it.
 ROW_HASHES = ("__r1", "__r2")
+#: The session that Spark has put rows into.
+SESSION = "__session"
 #: Which input of a stateful node a row belongs to, INT.
 SIDE = "__side"
 
@@ -61,7 +63,9 @@ class InputSpec:
     Args:
         side: The number rows have in `SIDE`.
         source: Which of the node's inputs it is made of.
+        derived: Spark SQL and name of columns to add first.
         group_by: Columns to aggregate by in Spark; None: rows as they are.
+        session: Spark SQL of a session window to aggregate by as well; it is called `SESSION`.
         items: Spark SQL and name of each column; with ``group_by`` aggregates, besides those columns.
         where: Rows that count; None: all.
         keys: The columns that the hashes are of, which say where rows go.
@@ -75,15 +79,20 @@ class InputSpec:
     items: tuple[tuple[str, str], ...] = ()
     where: str | None = None
     row_keys: tuple[str, ...] | None = None
+    derived: tuple[tuple[str, str], ...] = ()
+    session: str | None = None
 
 
 class TableOperator(Protocol):
     """A stateful node at work."""
 
-    #: Its tables of state.
-    layouts: tuple[TableLayout, ...]
-    #: What it wants of its inputs.
-    inputs: tuple[InputSpec, ...]
+    @property
+    def layouts(self) -> tuple[TableLayout, ...]:
+        """Its tables of state."""
+
+    @property
+    def inputs(self) -> tuple[InputSpec, ...]:
+        """What it wants of its inputs."""
 
     def process(
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
@@ -134,6 +143,23 @@ def positions_in(keys: Ints, wanted: Ints) -> Ints:
         at = at[~hit]
         places[at] += 1
     return found
+
+
+def mixed(keys: Ints, numbers_: Ints) -> Ints:
+    """Return hashes of keys together with a number, such as the end of a slice."""
+    salted = keys.astype(np.uint64) ^ _finalized(numbers_.astype(np.uint64) * _ODD)[:, None]
+    return _finalized(salted * np.array([_ODD, _OTHER_ODD])).view(np.int64)
+
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_OTHER_ODD = np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+def _finalized(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Spread the bits of numbers over all of them; the last steps of MurmurHash3."""
+    values = (values ^ (values >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    values = (values ^ (values >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return values ^ (values >> np.uint64(33))
 
 
 def numbers(table: pa.Table, name: str) -> Ints:

@@ -9,8 +9,18 @@ import pyarrow as pa
 
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.base import TableOperator
-from headrace.operators.table.declarations import GroupAggregate, Schema, StatefulNode
+from headrace.operators.table.declarations import (
+    GroupAggregate,
+    Join,
+    Schema,
+    StatefulNode,
+    WindowAggregate,
+    WindowKind,
+)
 from headrace.operators.table.group_aggregate import GroupAggregateOperator
+from headrace.operators.table.join import JoinOperator
+from headrace.operators.table.session_aggregate import SessionAggregateOperator
+from headrace.operators.table.window_aggregate import WindowAggregateOperator
 
 
 def build_operator(
@@ -30,6 +40,12 @@ def build_operator(
     inputs = [as_spark_gives(schema) for schema in schemas]
     if isinstance(declaration, GroupAggregate):
         return GroupAggregateOperator(declaration, inputs[0], retracts=retracts[0])
+    if isinstance(declaration, WindowAggregate):
+        if declaration.window is not None and declaration.window.kind is WindowKind.SESSION:
+            return SessionAggregateOperator(declaration, inputs[0], retracts=retracts[0])
+        return WindowAggregateOperator(declaration, inputs[0], retracts=retracts[0])
+    if isinstance(declaration, Join):
+        return JoinOperator(declaration, inputs, retracts)
     raise UnsupportedFeatureError.not_yet(
         f"{type(declaration).__name__} in a streaming query", "run the query in BATCH mode"
     )

@@ -222,6 +222,33 @@ class AggregateCalls:
         rows = {name: change.rows for name, change in changes.items() if change is not None}
         return merged, rows
 
+    def combine(self, first: Mapping[str, pa.Array], second: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+        """Put accumulators together; for calls that go by no bag."""
+        merged: dict[str, pa.Array] = {}
+        for accumulator in self._accumulators:
+            merged.update(accumulator.merge(first, second))
+        return merged
+
+    def combine_groups(self, columns: Mapping[str, pa.Array], groups: Ints) -> dict[str, pa.Array]:
+        """Put the accumulators of groups together, whose rows stand beside each other; one row per group."""
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        ranks = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
+        merged = {name: column.take(pa.array(starts)) for name, column in columns.items()}
+        ordinal = np.cumsum(ranks == 0) - 1
+        for rank in range(1, int(ranks.max(initial=0)) + 1):
+            rows = np.flatnonzero(ranks == rank)
+            added = {name: column.take(pa.array(rows)) for name, column in columns.items()}
+            targets = ordinal[rows]
+            old = {name: column.take(pa.array(targets)) for name, column in merged.items()}
+            fresh = self.combine(old, added)
+            places = np.arange(len(starts))
+            places[targets] = len(starts) + np.arange(len(rows))
+            merged = {
+                name: pa.chunked_array([column, fresh[name]]).take(pa.array(places)).combine_chunks()
+                for name, column in merged.items()
+            }
+        return merged
+
     def results(self, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
         """Return the results of all calls, by their names."""
         return {

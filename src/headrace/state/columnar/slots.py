@@ -210,6 +210,8 @@ class SlotTable:
 
     def _chain(self, slots: Ints) -> None:
         """Put new rows in front of the others of their owner."""
+        if not len(slots):
+            return
         owners, following = self._arrays["owners"], self._arrays["next"]
         own = owners[slots]
         # Rows of one owner beside each other: each points to the one before it, the first to the old head.

@@ -1,0 +1,303 @@
+"""GROUP BY over windows: a row per key and window, once, when the watermark has passed the window's end.
+
+Spark has summed up each key's part of the epoch by slice. Slices are kept until the last window around them has fired;
+rows of a slice whose windows have all fired are late, and dropped (Flink's rule for windowing table functions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.errors import UnsupportedFeatureError
+from headrace.operators.table.accumulators import weight_sql
+from headrace.operators.table.base import (
+    EpochOutput,
+    EpochTime,
+    InputSpec,
+    hashes_of,
+    mixed,
+    numbers,
+    quote,
+    read_columns,
+    written_rows,
+)
+from headrace.operators.table.changelog import changes_table, empty_changes
+from headrace.operators.table.declarations import Schema, WindowAggregate
+from headrace.operators.table.group_aggregate import AggregateCalls
+from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.windows import Slices
+from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.columns import ColumnType, Ints
+from headrace.state.row_sets import RowSet
+
+_TABLE = "slices"
+_ROWS, _COUNT = "rows", "read"
+_START, _END = "slice_start", "slice_end"
+_KEPT = (ColumnType(_START, pa.int64(), is_key=True), ColumnType(_END, pa.int64(), is_key=True))
+
+
+class WindowAggregateOperator:
+    """Runs a `WindowAggregate` over TUMBLE, HOP or CUMULATE windows, or over rows that have their windows already.
+
+    Args:
+        declaration: What it is.
+        schema: The columns of its input.
+        retracts: Whether rows of its input may be retracted.
+    """
+
+    def __init__(self, declaration: WindowAggregate, schema: Schema, *, retracts: bool) -> None:
+        self._declaration = declaration
+        self._slices = Slices(declaration.window) if declaration.window is not None else None
+        types = {column.name: column.arrow for column in schema}
+        self._calls = window_calls(declaration, types, retracts=retracts)
+        self._key_names = {key: f"k{index}" for index, key in enumerate(declaration.keys)}
+        self._layout = TableLayout(
+            _TABLE,
+            (
+                *(ColumnType(name, types[key], is_key=True) for key, name in self._key_names.items()),
+                *_KEPT,
+                ColumnType(_ROWS, pa.int64()),
+                *self._calls.columns,
+            ),
+            has_owners=True,  # a slice goes where its key goes
+        )
+        self.layouts = (self._layout,)
+        derived, by_window = self._windows_of_rows()
+        self.inputs = (
+            InputSpec(
+                side=0,
+                source=0,
+                keys=declaration.keys,
+                derived=derived,
+                group_by=(*declaration.keys, *by_window),
+                items=(
+                    (f"CAST(sum({weight_sql(retracts=retracts)}) AS BIGINT)", _ROWS),
+                    ("count(1)", _COUNT),
+                    *self._calls.partials,
+                ),
+                where=self._where(),
+            ),
+        )
+
+    def _windows_of_rows(self) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+        """Return the columns to derive that tell slices apart, and their names."""
+        declaration = self._declaration
+        if declaration.window is None:
+            assert declaration.start is not None
+            assert declaration.end is not None
+            return ((quote(declaration.start), _START), (quote(declaration.end), _END)), (_START, _END)
+        assert self._slices is not None
+        if declaration.window.time is None:
+            return (), ()
+        return ((self._slices.end_sql(declaration.window.time), _END),), (_END,)
+
+    def _where(self) -> str | None:
+        """Rows without a time belong to no window."""
+        declaration = self._declaration
+        time = declaration.end if declaration.window is None else declaration.window.time
+        return None if time is None else f"{quote(time)} IS NOT NULL"
+
+    def process(
+        self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
+    ) -> EpochOutput:
+        table = state[_TABLE]
+        before, after = self._clock(time)
+        fresh, late = self._added(inputs.get(0), table, before, time.now_ms)
+        stored = self._due_slots(table, after, fresh)
+        columns, keys, owners = _joined(table, stored, fresh, self._layout)
+        ends, starts = _ints(columns[_END]), _ints(columns[_START])
+        output = self._fire(columns, starts, ends, before, after)
+        is_over = self._last(ends) - 1 <= after
+        rows = written_rows(self._layout, keys, columns, owners=owners, removed=is_over)
+        # A stored slice that stays needs not be written again; stored ones come first.
+        touched = np.ones(len(keys), np.bool_)
+        touched[: len(stored)] = is_over[: len(stored)]
+        changes = rows if touched.all() else rows.take(touched)
+        return EpochOutput(
+            output, {_TABLE: changes} if len(changes) else {}, late, self._next_timer(table, changes, after)
+        )
+
+    # -- rows --------------------------------------------------------------------------------------------------
+
+    def _clock(self, time: EpochTime) -> tuple[int, int]:
+        """Return before and after in the time that windows go by."""
+        window = self._declaration.window
+        if window is not None and window.time is None:
+            # As in Flink, the end of input does not close windows of the clock.
+            return -1, time.now_ms - 1
+        return time.before, time.after
+
+    def _added(
+        self, rows: pa.Table | None, table: SlotTable, before: int, now_ms: int
+    ) -> tuple[dict[str, pa.Array | Ints], int]:
+        """Return the slices that rows were added to, as they are now, and how many rows were late."""
+        if rows is None or not rows.num_rows:
+            return {}, 0
+        rows = rows.combine_chunks()
+        keys = hashes_of(rows)
+        if _END in rows.column_names:
+            ends = numbers(rows, _END)
+        else:
+            assert self._slices is not None
+            ends = self._slices.end_of(np.full(len(keys), now_ms, np.int64))
+        starts = numbers(rows, _START) if _START in rows.column_names else ends - self._slice_ms
+        on_time = self._last(ends) - 1 > before
+        late = int(numbers(rows, _COUNT)[~on_time].sum())
+        if not on_time.all():
+            rows, keys = rows.filter(pa.array(on_time)), keys[on_time]
+            ends, starts = ends[on_time], starts[on_time]
+            rows = rows.combine_chunks()
+        row_keys = mixed(mixed(keys, ends), starts)
+        slots = table.find(row_keys)
+        names = [column.name for column in self._calls.columns]
+        old = read_columns(table, slots, [*names, _ROWS])
+        new = {name: rows.column(name).combine_chunks() for name in names}
+        added: dict[str, pa.Array | Ints] = {
+            **{name: rows.column(key).combine_chunks() for key, name in self._key_names.items()},
+            _START: pa.array(starts),
+            _END: pa.array(ends),
+            _ROWS: pc.add(pc.fill_null(old[_ROWS], 0), rows.column(_ROWS).combine_chunks()),
+            **self._calls.combine(old, new),
+            "keys": row_keys,
+            "owners": keys,
+            "slots": slots,
+        }
+        return added, late
+
+    def _due_slots(self, table: SlotTable, after: int, fresh: Mapping[str, pa.Array | Ints]) -> Ints:
+        """Return the stored slices that a window is due of, without those that were added to."""
+        live = table.live
+        ends = _raw(table, _END, live)
+        due = live[ends - 1 <= after]
+        return np.setdiff1d(due, fresh["slots"]) if fresh else due
+
+    # -- firing ------------------------------------------------------------------------------------------------
+
+    def _fire(
+        self, columns: Mapping[str, pa.Array], starts: Ints, ends: Ints, before: int, after: int
+    ) -> pa.Table:
+        declaration = self._declaration
+        positions, windows = (
+            self._slices.windows(ends) if self._slices is not None else (np.arange(len(ends)), ends)
+        )
+        due = (windows - 1 > before) & (windows - 1 <= after)
+        positions, windows = positions[due], windows[due]
+        if not len(positions):
+            return empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
+        window_starts = self._slices.start_of(windows) if self._slices is not None else starts[positions]
+        groups = _group_ids(columns, list(self._key_names.values()), positions, windows, window_starts)
+        order = np.argsort(groups, kind="stable")
+        positions, windows, window_starts = positions[order], windows[order], window_starts[order]
+        groups = groups[order]
+        picked = {
+            name: columns[name].take(pa.array(positions))
+            for name in (_ROWS, *(column.name for column in self._calls.columns))
+        }
+        firsts = np.flatnonzero(np.diff(groups, prepend=-1))
+        rows = np.add.reduceat(_ints(picked.pop(_ROWS)), firsts)
+        merged = self._calls.combine_groups(picked, groups)
+        results = self._calls.results(merged)
+        output: dict[str, pa.Array] = {}
+        names = [column.name for column in declaration.output]
+        key_columns = [columns[name].take(pa.array(positions[firsts])) for name in self._key_names.values()]
+        of_calls = [results[call.result.name] for call in declaration.calls]
+        times = {
+            "window_start": window_starts[firsts],
+            "window_end": windows[firsts],
+            "window_time": windows[firsts] - 1,
+        }
+        of_windows = [pa.array(times[name] * 1000, pa.timestamp("us")) for name in declaration.properties]
+        for name, array in zip(names, [*key_columns, *of_calls, *of_windows], strict=True):
+            output[name] = array
+        there = rows > 0
+        fired = changes_table(declaration.output, output, None)
+        fired = fired if there.all() else fired.filter(pa.array(there))
+        if declaration.is_insert_only:
+            return fired
+        return fired.append_column("__kind", pa.array(np.zeros(fired.num_rows, np.int8)))
+
+    def _next_timer(self, table: SlotTable, changes: RowSet, after: int) -> int | None:
+        """Return when the clock closes the next window."""
+        window = self._declaration.window
+        if window is None or window.time is not None:
+            return None
+        assert self._slices is not None
+        written = changes.take(~changes.removed)
+        stored = _raw(table, _END, table.live)
+        ends = np.concatenate([stored, _ints(written.to_arrow()[_END])]) if len(written) else stored
+        _, windows = self._slices.windows(ends)
+        waiting = windows[windows - 1 > after]
+        return int(waiting.min()) if len(waiting) else None
+
+    # -- windows -----------------------------------------------------------------------------------------------
+
+    @property
+    def _slice_ms(self) -> int:
+        assert self._slices is not None
+        return self._slices.slice_ms
+
+    def _last(self, ends: Ints) -> Ints:
+        """Return the end of the last window around slices."""
+        return ends if self._slices is None else self._slices.last_window(ends)
+
+
+def window_calls(
+    declaration: WindowAggregate, types: Mapping[str, pa.DataType], *, retracts: bool
+) -> AggregateCalls:
+    """Make the calls of a window aggregation.
+
+    Raises:
+        UnsupportedFeatureError: For calls that would need to know every value of a window.
+    """
+    calls = AggregateCalls(declaration.keys, declaration.calls, types, TimeToLive(0), retracts=retracts)
+    if calls.bags:
+        raise UnsupportedFeatureError.not_yet(
+            "DISTINCT, and MIN or MAX of a changelog with updates, in a window aggregation",
+            "aggregate without DISTINCT, or run the query in BATCH mode",
+        )
+    return calls
+
+
+def _joined(
+    table: SlotTable, stored: Ints, fresh: Mapping[str, pa.Array | Ints], layout: TableLayout
+) -> tuple[dict[str, pa.Array], Ints, Ints]:
+    """Return stored slices with those of this epoch behind them: columns, keys and owners."""
+    names = [column.name for column in layout.columns]
+    columns = read_columns(table, stored, names)
+    if not fresh:
+        return columns, table.keys_at(stored), table.owners_at(stored)
+    both = {name: pa.concat_arrays([columns[name], _cast(fresh[name], columns[name].type)]) for name in names}
+    keys = np.concatenate([table.keys_at(stored), fresh["keys"]])
+    return both, keys, np.concatenate([table.owners_at(stored), fresh["owners"]])
+
+
+def _group_ids(
+    columns: Mapping[str, pa.Array], keys: list[str], positions: Ints, windows: Ints, starts: Ints
+) -> Ints:
+    """Number the groups of key and window that rows belong to."""
+    arrays = {f"g{index}": columns[name].take(pa.array(positions)) for index, name in enumerate(keys)}
+    table = pa.table({**arrays, "w": windows, "s": starts, "i": np.arange(len(positions))})
+    grouped = table.group_by([*arrays, "w", "s"], use_threads=False).aggregate([("i", "list")])
+    lists = grouped.column("i_list").combine_chunks()
+    ids = np.empty(len(positions), np.int64)
+    ids[lists.flatten().to_numpy()] = np.repeat(np.arange(grouped.num_rows), lists.value_lengths().to_numpy())
+    return ids
+
+
+def _raw(table: SlotTable, name: str, slots: Ints) -> Ints:
+    values = table.cells(name, slots).values
+    assert values is not None
+    return values.view(np.int64)
+
+
+def _ints(array: pa.Array) -> Ints:
+    values: Ints = array.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return array if array.type == kind else array.cast(kind)

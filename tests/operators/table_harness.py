@@ -1,0 +1,225 @@
+"""Stateful table operators without Spark: sqlite does what Spark SQL would, state goes through real files and copies.
+
+Every epoch may run in another place: with `forgets`, each one starts on a host without a copy of state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.common.types import RowKind
+from headrace.operators.table.base import HASHES, ROW_HASHES, EpochTime, InputSpec
+from headrace.operators.table.declarations import KIND, Schema, StatefulNode
+from headrace.operators.table.factory import build_operator
+from headrace.state.changes import table_change, write_change
+from headrace.state.columnar.copy import TableCopy
+from headrace.state.compaction import compact
+from headrace.state.handles import StateChain, StateFile, rescaled_chain
+from headrace.state.key_groups import key_group_range, subtask_of
+
+GROUPS = 16
+#: A row and what it does: ``("+I", "ann", 3)``.
+Change = tuple[Any, ...]
+_MARKS = {kind.short_string(): kind.value for kind in RowKind}
+
+
+class Harness:
+    """Runs epochs of one stateful node at some parallelism."""
+
+    def __init__(
+        self,
+        declaration: StatefulNode,
+        schemas: Sequence[Schema],
+        retracts: Sequence[bool],
+        directory: Path,
+        *,
+        parallelism: int = 1,
+        forgets: bool = False,
+    ) -> None:
+        self._declaration = declaration
+        self._schemas = schemas
+        self._retracts = retracts
+        self._operator = build_operator(declaration, schemas, retracts)
+        self._directory = directory
+        self._forgets = forgets
+        self._parallelism = parallelism
+        self._lineage = "0"
+        self._epoch = 0
+        self._chains = [StateChain("0") for _ in range(parallelism)]
+        self.late = 0
+        self.timers: list[int] = []
+        self.changed_rows = 0
+
+    def run(
+        self,
+        *inputs: Sequence[Change],
+        before: int = 0,
+        after: int = 0,
+        now_ms: int = 0,
+        is_final: bool = False,
+    ) -> list[Change]:
+        """Run an epoch; returns what comes out of all subtasks, one after the other."""
+        self._epoch += 1
+        by_subtask: list[dict[int, pa.Table]] = [{} for _ in range(self._parallelism)]
+        for spec in self._operator.inputs:
+            rows = inputs[spec.source] if spec.source < len(inputs) else []
+            table = self._as_spark_would(spec, rows)
+            owners = np.array(table.column(HASHES[0]).to_pylist(), np.int64) % GROUPS
+            subtasks = np.array([subtask_of(int(group), GROUPS, self._parallelism) for group in owners], int)
+            for subtask in range(self._parallelism):
+                part = table.filter(pa.array(subtasks == subtask))
+                if part.num_rows:
+                    by_subtask[subtask][spec.side] = part
+        self.timers = []
+        time = EpochTime(before, after, now_ms, is_final)
+        return [
+            change
+            for subtask, tables in enumerate(by_subtask)
+            for change in self._run_subtask(subtask, tables, time)
+        ]
+
+    def rescale(self, parallelism: int) -> None:
+        """Go on with another parallelism, as from a savepoint."""
+        parts = [
+            (key_group_range(subtask, GROUPS, self._parallelism), chain.files)
+            for subtask, chain in enumerate(self._chains)
+        ]
+        self._lineage = str(int(self._lineage) + 1)
+        self._chains = [
+            rescaled_chain(self._lineage, parts, key_group_range(subtask, GROUPS, parallelism), self._epoch)
+            for subtask in range(parallelism)
+        ]
+        self._epoch += 1
+        self._parallelism = parallelism
+
+    def compact(self) -> None:
+        """Merge all files of each subtask into one."""
+        for subtask, chain in enumerate(self._chains):
+            if len(chain.files) < 2:
+                continue
+            path = str(self._directory / f"{self._lineage}-{subtask}-{self._epoch}.merged")
+            size = compact(chain.files, path)
+            merged = StateFile(path, 0, chain.version, size, is_base=True)
+            self._chains[subtask] = chain.compacted(merged)
+
+    @property
+    def state_rows(self) -> int:
+        """How many rows of state there are."""
+        total = 0
+        for subtask, chain in enumerate(self._chains):
+            copy = self._copy(subtask)
+            copy.catch_up(chain, key_group_range(subtask, GROUPS, self._parallelism))
+            total += sum(len(table.live) for table in copy.tables.values())
+            copy.release()
+        return total
+
+    def _run_subtask(self, subtask: int, tables: Mapping[int, pa.Table], time: EpochTime) -> list[Change]:
+        chain = self._chains[subtask]
+        if self._forgets:
+            shutil.rmtree(self._copy_path(subtask), ignore_errors=True)
+        copy = self._copy(subtask)
+        copy.catch_up(chain, key_group_range(subtask, GROUPS, self._parallelism))
+        output = self._operator.process(tables, copy.tables, time)
+        copy.release()
+        self.late += output.late_rows
+        if output.next_timer_ms is not None:
+            self.timers.append(output.next_timer_ms)
+        self.changed_rows = sum(len(rows) for rows in output.changes.values())
+        change = table_change(output.changes, GROUPS)
+        if change:
+            path = str(self._directory / f"{self._lineage}-{subtask}-{self._epoch}.change")
+            size = write_change(path, change)
+            self._chains[subtask] = chain.append(StateFile(path, chain.version, self._epoch, size))
+        return _changes(output.rows, self._declaration)
+
+    def _copy(self, subtask: int) -> TableCopy:
+        return TableCopy(self._copy_path(subtask), self._operator.layouts)
+
+    def _copy_path(self, subtask: int) -> str:
+        return str(self._directory / f"copy-{self._lineage}-{subtask}")
+
+    def _as_spark_would(self, spec: InputSpec, rows: Sequence[Change]) -> pa.Table:
+        schema = self._schemas[spec.source]
+        has_kinds = self._retracts[spec.source]
+        columns = [column.name for column in schema] + ([KIND] if has_kinds else [])
+        types = {column.name: column.arrow for column in schema} | {KIND: pa.int8()}
+        given = [(*row[1:], _MARKS[row[0]]) if has_kinds else row[1:] for row in rows]
+        names, result = _evaluate(spec, columns, given)
+        arrays = {name: _array([row[i] for row in result], types.get(name)) for i, name in enumerate(names)}
+        for pair, keys in ((HASHES, spec.keys), (ROW_HASHES, spec.row_keys)):
+            if keys is None:
+                continue
+            hashed = [_hashes([arrays[key][i].as_py() for key in keys]) for i in range(len(result))]
+            for index, name in enumerate(pair):
+                arrays[name] = pa.array([each[index] for each in hashed], pa.int64())
+        return pa.table(arrays)
+
+
+def _evaluate(
+    spec: InputSpec, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> tuple[list[str], list[Any]]:
+    connection = sqlite3.connect(":memory:")
+    connection.create_function("pmod", 2, lambda value, divisor: value % divisor)
+    listed = ", ".join(f"`{name}`" for name in columns)
+    connection.execute(f"CREATE TABLE t ({listed})")
+    marks = ", ".join("?" * len(columns))
+    connection.executemany(f"INSERT INTO t VALUES ({marks})", rows)
+    derived = "".join(f", {_sqlite(sql)} AS `{name}`" for sql, name in spec.derived)
+    source = f"(SELECT *{derived} FROM t WHERE {_sqlite(spec.where or 'true')})"
+    items = [f"{_sqlite(sql)} AS `{name}`" for sql, name in spec.items]
+    if spec.group_by is None:
+        query = f"SELECT {', '.join(['*', *items])} FROM {source}"
+    else:
+        groups = [f"`{name}`" for name in spec.group_by]
+        query = f"SELECT {', '.join([*groups, *items])} FROM {source}"
+        query += f" GROUP BY {', '.join(groups)}" if groups else " HAVING count(*) > 0"
+    cursor = connection.execute(query)
+    names = [description[0] for description in cursor.description]
+    result = cursor.fetchall()
+    connection.close()
+    return names, result
+
+
+def _sqlite(sql: str) -> str:
+    sql = re.sub(r"\b(\d+)L\b", r"\1", sql)
+    return re.sub(r"AS DECIMAL\(\d+,\d+\)", "AS REAL", sql)
+
+
+def _array(values: list[Any], kind: pa.DataType | None) -> pa.Array:
+    if kind is not None:
+        return pa.array(values, kind)
+    return pa.array(values) if any(value is not None for value in values) else pa.array(values, pa.int64())
+
+
+def _hashes(key: Sequence[Any]) -> tuple[int, int]:
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
+    return int.from_bytes(digest[:8], signed=True), int.from_bytes(digest[8:], signed=True)
+
+
+def _changes(table: pa.Table, declaration: StatefulNode) -> list[Change]:
+    names = [column.name for column in declaration.output]
+    assert table.column_names == [*names, *([] if declaration.is_insert_only else [KIND])]
+    rows = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+    if declaration.is_insert_only:
+        return [("+I", *row) for row in rows]
+    marks = [kind.short_string() for kind in RowKind]
+    return [(marks[kind], *row) for kind, row in zip(table.column(KIND).to_pylist(), rows, strict=True)]
+
+
+def materialized(changes: Sequence[Change]) -> Counter[tuple[Any, ...]]:
+    """Return the table that a changelog amounts to; every row that goes must have been there."""
+    table: Counter[tuple[Any, ...]] = Counter()
+    for mark, *row in changes:
+        table[tuple(row)] += 1 if mark in ("+I", "+U") else -1
+        assert table[tuple(row)] >= 0, f"{mark}{row} takes away what is not there"
+    return +table

@@ -1,0 +1,209 @@
+"""GROUP BY: Flink's changes in mini-batch form, and the same table whatever the epochs and hosts."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.errors import UnsupportedFeatureError
+from headrace.operators.table.declarations import AggSpec, Column, GroupAggregate
+from tests.operators.table_harness import Change, Harness, materialized
+
+USER = Column("user", "STRING", pa.string())
+AMOUNT = Column("amount", "BIGINT", pa.int64())
+TAG = Column("tag", "STRING", pa.string())
+INPUT = (USER, AMOUNT, TAG)
+
+
+def result(name: str, kind: pa.DataType | None = None) -> Column:
+    return Column(name, "BIGINT", kind or pa.int64())
+
+
+def aggregate(*calls: AggSpec, **node: Any) -> GroupAggregate:
+    output = (USER, *(call.result for call in calls))
+    return GroupAggregate(output, keys=("user",), calls=calls, **node)
+
+
+COUNT = AggSpec("COUNT", (), result("n"))
+SUM = AggSpec("SUM", ("amount",), result("s"))
+
+
+def harness(declaration: GroupAggregate, directory: Path, *, retracts: bool = True, **how: Any) -> Harness:
+    return Harness(declaration, [INPUT], [retracts], directory, **how)
+
+
+def rows(*changes: tuple[Any, ...]) -> list[Change]:
+    return [(mark, user, amount, tag) for mark, user, amount, tag in ((*each, "t")[:4] for each in changes)]
+
+
+def test_a_new_key_is_inserted_a_changed_one_updated_and_an_emptied_one_deleted(tmp_path: Path):
+    job = harness(aggregate(COUNT, SUM), tmp_path)
+    assert job.run(rows(("+I", "ann", 1), ("+I", "ann", 2))) == [("+I", "ann", 2, 3)]
+    assert job.run(rows(("+I", "ann", 4))) == [("-U", "ann", 2, 3), ("+U", "ann", 3, 7)]
+    assert job.run(rows(("-D", "ann", 1), ("-D", "ann", 2))) == [("-U", "ann", 3, 7), ("+U", "ann", 1, 4)]
+    assert job.run(rows(("-D", "ann", 4))) == [("-D", "ann", 1, 4)]
+    assert job.state_rows == 0
+    assert job.run(rows(("+I", "ann", 5))) == [("+I", "ann", 1, 5)]
+
+
+def test_an_equal_result_is_not_told_again(tmp_path: Path):
+    job = harness(aggregate(SUM), tmp_path)
+    job.run(rows(("+I", "ann", 3)))
+    assert job.run(rows(("+I", "ann", 0))) == []
+    assert job.run(rows(("-U", "ann", 3), ("+U", "ann", 3))) == []
+
+
+def test_with_a_time_to_live_an_equal_result_is_told_again(tmp_path: Path):
+    job = harness(aggregate(SUM, ttl_ms=100), tmp_path)
+    job.run(rows(("+I", "ann", 3)), now_ms=1_000)
+    assert job.run(rows(("+I", "ann", 0)), now_ms=1_050) == [("-U", "ann", 3), ("+U", "ann", 3)]
+
+
+def test_after_its_time_to_live_a_key_is_new(tmp_path: Path):
+    job = harness(aggregate(SUM, ttl_ms=100), tmp_path)
+    job.run(rows(("+I", "ann", 3)), now_ms=1_000)
+    assert job.run(rows(("+I", "ann", 4)), now_ms=1_099) == [("-U", "ann", 3), ("+U", "ann", 7)]
+    assert job.run(rows(("+I", "ann", 1)), now_ms=1_199) == [("+I", "ann", 1)]
+    job.run([], now_ms=2_000)
+    assert job.state_rows == 0
+
+
+def test_without_update_before_only_the_new_row_comes(tmp_path: Path):
+    job = harness(aggregate(COUNT, emits_update_before=False), tmp_path)
+    job.run(rows(("+I", "ann", 1)))
+    assert job.run(rows(("+I", "ann", 1))) == [("+U", "ann", 2)]
+
+
+def test_what_is_taken_back_from_a_key_that_is_not_there_is_passed_over(tmp_path: Path):
+    job = harness(aggregate(COUNT, SUM), tmp_path)
+    assert job.run(rows(("-D", "ann", 1))) == []
+    assert job.run(rows(("+I", "ann", 2))) == [("+I", "ann", 1, 2)]
+
+
+def test_nulls_are_a_key_and_count_for_nothing_else(tmp_path: Path):
+    count_amount = AggSpec("COUNT", ("amount",), result("c"))
+    job = harness(aggregate(COUNT, count_amount, SUM), tmp_path)
+    assert job.run(rows(("+I", None, None), ("+I", None, None))) == [("+I", None, 2, 0, None)]
+    assert job.run(rows(("+I", None, 7))) == [("-U", None, 2, 0, None), ("+U", None, 3, 1, 7)]
+    assert job.run(rows(("-D", None, 7))) == [("-U", None, 3, 1, 7), ("+U", None, 2, 0, None)]
+
+
+def test_an_average_of_whole_numbers_is_cut_off_towards_zero(tmp_path: Path):
+    average = AggSpec("AVG", ("amount",), result("a"))
+    job = harness(aggregate(average), tmp_path, retracts=False)
+    changes = rows(("+I", "ann", 1), ("+I", "ann", 2), ("+I", "bob", -1), ("+I", "bob", -2))
+    assert set(job.run(changes)) == {("+I", "ann", 1), ("+I", "bob", -1)}
+
+
+def test_a_filter_is_per_call(tmp_path: Path):
+    keep = Column("keep", "BOOLEAN", pa.bool_())
+    declaration = aggregate(COUNT, AggSpec("COUNT", (), result("k"), filter="keep"))
+    job = Harness(declaration, [(*INPUT, keep)], [True], tmp_path)
+    changes = [("+I", "ann", 1, "t", True), ("+I", "ann", 1, "t", False), ("+I", "ann", 1, "t", None)]
+    assert job.run(changes) == [("+I", "ann", 3, 1)]
+
+
+def test_the_lowest_value_gives_way_to_the_next_when_it_is_taken_back(tmp_path: Path):
+    low, high = AggSpec("MIN", ("tag",), result("l", pa.string())), AggSpec("MAX", ("amount",), result("h"))
+    job = harness(aggregate(low, high), tmp_path)
+    assert job.run(rows(("+I", "ann", 1, "b"), ("+I", "ann", 5, "a"))) == [("+I", "ann", "a", 5)]
+    assert job.run(rows(("-D", "ann", 5, "a"))) == [("-U", "ann", "a", 5), ("+U", "ann", "b", 1)]
+    assert job.run(rows(("+I", "ann", 9, "c"), ("-D", "ann", 1, "b"))) == [
+        ("-U", "ann", "b", 1),
+        ("+U", "ann", "c", 9),
+    ]
+
+
+def test_first_and_last_value_of_a_changelog_are_refused():
+    with pytest.raises(UnsupportedFeatureError, match="FIRST_VALUE of a changelog with updates"):
+        harness(aggregate(AggSpec("FIRST_VALUE", ("amount",), result("f"))), Path("unused"))
+
+
+def test_a_job_without_keys_has_one_row(tmp_path: Path):
+    declaration = GroupAggregate((COUNT.result,), keys=(), calls=(COUNT,))
+    job = harness(declaration, tmp_path)
+    assert job.run([]) == []
+    assert job.run(rows(("+I", "ann", 1), ("+I", "bob", 1))) == [("+I", 2)]
+    assert job.run(rows(("-D", "bob", 1))) == [("-U", 2), ("+U", 1)]
+
+
+# -- against a model -------------------------------------------------------------------------------------------
+
+CALLS = (
+    COUNT,
+    SUM,
+    AggSpec("AVG", ("amount",), result("a")),
+    AggSpec("MIN", ("amount",), result("l")),
+    AggSpec("MAX", ("tag",), result("h", pa.string())),
+    AggSpec("COUNT", ("tag",), result("d"), distinct=True),
+    AggSpec("SUM", ("amount",), result("ds"), distinct=True),
+)
+
+
+def expected_row(user: Any, held: list[tuple[Any, Any]]) -> tuple[Any, ...]:
+    amounts = [amount for amount, _ in held if amount is not None]
+    tags = [tag for _, tag in held if tag is not None]
+    average = int(abs(sum(amounts)) // len(amounts)) * (1 if sum(amounts) >= 0 else -1) if amounts else None
+    return (
+        user,
+        len(held),
+        sum(amounts) if amounts else None,
+        average,
+        min(amounts, default=None),
+        max(tags, default=None),
+        len(set(tags)),
+        sum(set(amounts)) if amounts else None,
+    )
+
+
+@st.composite
+def changelogs(draw: st.DrawFn) -> list[list[Change]]:
+    """Return epochs of a changelog: every row that goes had come."""
+    there: list[tuple[Any, ...]] = []
+    epochs = []
+    for _ in range(draw(st.integers(1, 5))):
+        epoch: list[Change] = []
+        for _ in range(draw(st.integers(0, 8))):
+            if there and draw(st.booleans()):
+                epoch.append(("-D", *there.pop(draw(st.integers(0, len(there) - 1)))))
+            else:
+                row = (
+                    draw(st.sampled_from(["ann", "bob", None])),
+                    draw(st.none() | st.integers(-5, 5)),
+                    draw(st.sampled_from(["x", "y", "z", None])),
+                )
+                there.append(row)
+                epoch.append(("+I", *row))
+        epochs.append(epoch)
+    return epochs
+
+
+@settings(max_examples=60, deadline=None)
+@given(changelogs(), st.integers(1, 3), st.booleans(), st.booleans())
+def test_the_result_is_that_of_the_rows_that_are_there(
+    epochs: list[list[Change]], parallelism: int, forgets: bool, moves: bool
+):
+    with tempfile.TemporaryDirectory() as directory:
+        job = harness(aggregate(*CALLS), Path(directory), parallelism=parallelism, forgets=forgets)
+        there: Counter[tuple[Any, ...]] = Counter()
+        changes: list[Change] = []
+        for number, epoch in enumerate(epochs):
+            changes += job.run(epoch)
+            for mark, *row in epoch:
+                there[tuple(row)] += 1 if mark == "+I" else -1
+            if moves and number == 1:
+                job.rescale(parallelism + 1)
+            if moves and number == 2:
+                job.compact()
+        by_user: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
+        for (user, amount, tag), count in there.items():
+            by_user[user] += [(amount, tag)] * count
+        expected = Counter(expected_row(user, held) for user, held in by_user.items() if held)
+        assert materialized(changes) == expected

@@ -1,0 +1,195 @@
+"""Window aggregation: each window once, when the watermark has passed it; what comes too late is counted."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.elements import MAX_WATERMARK
+from headrace.errors import UnsupportedFeatureError
+from headrace.operators.table.declarations import AggSpec, Column, WindowAggregate, WindowKind, WindowSpec
+from tests.operators.table_harness import Change, Harness
+
+USER = Column("user", "STRING", pa.string())
+TIME = Column("ts", "BIGINT", pa.int64())
+AMOUNT = Column("amount", "BIGINT", pa.int64())
+INPUT = (USER, TIME, AMOUNT)
+N, S = Column("n", "BIGINT", pa.int64()), Column("s", "BIGINT", pa.int64())
+START = Column("window_start", "TIMESTAMP_NTZ", pa.timestamp("us"))
+END = Column("window_end", "TIMESTAMP_NTZ", pa.timestamp("us"))
+CALLS = (AggSpec("COUNT", (), N), AggSpec("SUM", ("amount",), S))
+
+
+def node(window: WindowSpec) -> WindowAggregate:
+    return WindowAggregate(
+        (USER, N, S, START, END),
+        window=window,
+        keys=("user",),
+        calls=CALLS,
+        properties=("window_start", "window_end"),
+        is_insert_only=True,
+    )
+
+
+def job(window: WindowSpec, directory: Path, **how: Any) -> Harness:
+    return Harness(node(window), [INPUT], [False], directory, **how)
+
+
+def plain(changes: list[Change]) -> list[tuple[Any, ...]]:
+    """Return user, count, sum, start and end in ms."""
+    rows = []
+    for mark, user, count, total, start, end in changes:
+        assert mark == "+I"
+        rows.append(
+            (user, count, total, *(int(t.replace(tzinfo=dt.UTC).timestamp() * 1000) for t in (start, end)))
+        )
+    return sorted(rows)
+
+
+def tumble(size: int, offset: int = 0) -> WindowSpec:
+    return WindowSpec(WindowKind.TUMBLE, "ts", size_ms=size, offset_ms=offset)
+
+
+def test_a_window_fires_once_behind_its_end(tmp_path: Path):
+    windows = job(tumble(10), tmp_path)
+    assert windows.run([("+I", "ann", 1, 5), ("+I", "ann", 9, 1), ("+I", "bob", 12, 7)]) == []
+    assert windows.run([("+I", "ann", 3, 2)], before=0, after=8) == []
+    assert plain(windows.run([], before=8, after=9)) == [("ann", 3, 8, 0, 10)]
+    assert windows.run([], before=9, after=15) == []
+    assert plain(windows.run([], before=15, after=MAX_WATERMARK)) == [("bob", 1, 7, 10, 20)]
+    assert windows.state_rows == 0
+
+
+def test_rows_of_a_window_that_has_fired_are_late(tmp_path: Path):
+    windows = job(tumble(10), tmp_path)
+    windows.run([("+I", "ann", 1, 5)], before=0, after=12)
+    assert windows.run([("+I", "ann", 2, 5), ("+I", "ann", 3, 5)], before=12, after=13) == []
+    assert windows.late == 2
+    assert windows.state_rows == 0
+
+
+def test_a_late_row_counts_in_the_hops_that_have_not_fired(tmp_path: Path):
+    windows = job(WindowSpec(WindowKind.HOP, "ts", size_ms=20, slide_ms=10), tmp_path)
+    assert plain(windows.run([("+I", "ann", 5, 1)], before=0, after=9)) == [("ann", 1, 1, -10, 10)]
+    assert plain(windows.run([("+I", "ann", 6, 1)], before=9, after=19)) == [("ann", 2, 2, 0, 20)]
+    windows.run([("+I", "ann", 7, 1)], before=19, after=25)
+    assert windows.late == 1
+
+
+def test_windows_are_shifted_by_their_offset(tmp_path: Path):
+    windows = job(tumble(10, offset=-3), tmp_path)
+    windows.run([("+I", "ann", 6, 1), ("+I", "ann", 7, 1)])
+    assert plain(windows.run([], after=MAX_WATERMARK)) == [("ann", 1, 1, -3, 7), ("ann", 1, 1, 7, 17)]
+
+
+def test_rows_without_a_time_are_in_no_window(tmp_path: Path):
+    windows = job(tumble(10), tmp_path)
+    assert windows.run([("+I", "ann", None, 1)], after=MAX_WATERMARK) == []
+
+
+def test_windows_of_the_clock_close_when_it_passes_them(tmp_path: Path):
+    windows = job(WindowSpec(WindowKind.TUMBLE, None, size_ms=10), tmp_path)
+    assert windows.run([("+I", "ann", None, 1)], now_ms=23) == []
+    assert windows.timers == [30]
+    assert windows.run([("+I", "ann", None, 2)], now_ms=29) == []
+    assert plain(windows.run([], now_ms=30)) == [("ann", 2, 3, 20, 30)]
+    assert windows.timers == []
+
+
+def test_rows_that_have_their_windows_are_aggregated_by_them(tmp_path: Path):
+    start, end = Column("ws", "BIGINT", pa.int64()), Column("we", "BIGINT", pa.int64())
+    declaration = WindowAggregate(
+        (USER, N, S, START, END),
+        window=None,
+        keys=("user",),
+        calls=CALLS,
+        start="ws",
+        end="we",
+        properties=("window_start", "window_end"),
+        is_insert_only=True,
+    )
+    windows = Harness(declaration, [(USER, AMOUNT, start, end)], [False], tmp_path)
+    windows.run([("+I", "ann", 1, 0, 20), ("+I", "ann", 2, 10, 20), ("+I", "ann", 3, 0, 20)])
+    assert plain(windows.run([], after=19)) == [("ann", 1, 2, 10, 20), ("ann", 2, 4, 0, 20)]
+
+
+def test_a_changelog_takes_rows_back_out_of_their_windows(tmp_path: Path):
+    windows = Harness(node(tumble(10)), [INPUT], [True], tmp_path)
+    windows.run([("+I", "ann", 1, 5), ("+I", "bob", 1, 5)])
+    windows.run([("-U", "ann", 1, 5), ("+U", "ann", 1, 6), ("-D", "bob", 1, 5)])
+    assert plain(windows.run([], after=9)) == [("ann", 1, 6, 0, 10)]
+
+
+def test_distinct_in_a_window_is_refused():
+    calls = (AggSpec("COUNT", ("amount",), N, distinct=True),)
+    declaration = WindowAggregate((USER, N, START, END), window=tumble(10), keys=("user",), calls=calls)
+    with pytest.raises(UnsupportedFeatureError, match="DISTINCT"):
+        Harness(declaration, [INPUT], [False], Path("unused"))
+
+
+# -- against a model -------------------------------------------------------------------------------------------
+
+
+def windows_of(spec: WindowSpec, time: int) -> list[tuple[int, int]]:
+    if spec.kind is WindowKind.TUMBLE:
+        start = time - (time - spec.offset_ms) % spec.size_ms
+        return [(start, start + spec.size_ms)]
+    if spec.kind is WindowKind.HOP:
+        last = time - (time - spec.offset_ms) % spec.slide_ms
+        starts = range(last, last - spec.size_ms - spec.slide_ms, -spec.slide_ms)
+        return [(start, start + spec.size_ms) for start in starts if start <= time < start + spec.size_ms]
+    start = time - (time - spec.offset_ms) % spec.size_ms
+    ends = range(start + spec.slide_ms, start + spec.size_ms + 1, spec.slide_ms)
+    return [(start, end) for end in ends if end > time]
+
+
+SPECS = [
+    tumble(7, 2),
+    WindowSpec(WindowKind.HOP, "ts", size_ms=12, slide_ms=4),
+    WindowSpec(WindowKind.HOP, "ts", size_ms=10, slide_ms=4, offset_ms=1),
+    WindowSpec(WindowKind.HOP, "ts", size_ms=4, slide_ms=10),
+    WindowSpec(WindowKind.CUMULATE, "ts", size_ms=12, slide_ms=4, offset_ms=-1),
+]
+rows = st.tuples(st.just("+I"), st.sampled_from(["ann", "bob"]), st.integers(-20, 60), st.integers(0, 9))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.kind.value}-{spec.size_ms}-{spec.slide_ms}")
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.lists(rows, max_size=6), st.integers(0, 15)), max_size=5),
+    st.integers(1, 2),
+    st.booleans(),
+)
+def test_every_window_has_the_rows_that_came_before_it_fired(
+    spec: WindowSpec, epochs: list[tuple[list[Change], int]], parallelism: int, forgets: bool
+):
+    with tempfile.TemporaryDirectory() as directory:
+        windows = job(spec, Path(directory), parallelism=parallelism, forgets=forgets)
+        contents: dict[tuple[str, int, int], list[int]] = defaultdict(list)
+        before, dropped, results = -100, 0, []
+        for position, (epoch, step) in enumerate(epochs):
+            for _, user, time, amount in epoch:
+                around = windows_of(spec, time)
+                waiting = [window for window in around if window[1] - 1 > before]
+                dropped += bool(around) and not waiting
+                for start, end in waiting:
+                    contents[user, start, end].append(amount)
+            after = before + step
+            results += windows.run(epoch, before=before, after=after)
+            before = after
+            if position == 2:
+                windows.rescale(parallelism + 1)
+        results += windows.run([], before=before, after=MAX_WATERMARK, is_final=True)
+        expected = [(user, len(of), sum(of), start, end) for (user, start, end), of in contents.items()]
+        assert plain(results) == sorted(expected)
+        if spec.size_ms >= spec.slide_ms:
+            assert windows.late == dropped
+        assert windows.state_rows == 0

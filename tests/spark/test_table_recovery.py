@@ -1,0 +1,109 @@
+"""Table jobs and what makes them safe: checkpoints, savepoints, other parallelism, lost workers."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from headrace.connectors.collect import CollectSink, open_collector
+from headrace.connectors.table_rows import RangeTableSource
+from headrace.graph.table_job import TableInput, TableNode
+from headrace.operators.table.declarations import (
+    AggSpec,
+    Fragment,
+    GroupAggregate,
+    PythonCall,
+    PythonCalls,
+    Select,
+    TableScan,
+    TableSink,
+)
+from headrace.state_processor import Savepoint
+from tests.spark.table_jobs import bigint, materialized, straight, submit
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_session")]
+
+KEY, COUNT, SUM = bigint("k"), bigint("n"), bigint("s")
+NUMBER = bigint("id")
+
+
+def counting(collect_id: str, count: int | None) -> list[TableNode]:
+    return [
+        TableNode(TableScan(RangeTableSource(("id",), count), schema=(NUMBER,)), "numbers", uid="numbers"),
+        TableNode(
+            GroupAggregate(
+                (KEY, COUNT, SUM),
+                keys=("k",),
+                calls=(AggSpec("COUNT", (), COUNT), AggSpec("SUM", ("id",), SUM)),
+            ),
+            "count",
+            (TableInput(0, Fragment((Select((("id % 5", "k"), ("id", "id"))),), (KEY, NUMBER))),),
+            uid="count",
+        ),
+        TableNode(
+            TableSink(CollectSink(collect_id), schema=(KEY, COUNT, SUM)),
+            "collect",
+            (TableInput(1, straight((KEY, COUNT, SUM))),),
+            uid="collect",
+        ),
+    ]
+
+
+def expected(count: int) -> Counter:
+    return Counter((k, len(range(k, count, 5)), sum(range(k, count, 5))) for k in range(5))
+
+
+def test_a_job_stopped_with_a_savepoint_goes_on_at_another_parallelism(tmp_path: Path):
+    with open_collector("before") as rows:
+        job = submit(counting("before", None), max_records=20)
+        changes = [next(rows) for _ in range(30)]
+        path = job.stop_with_savepoint(
+            advance_to_end_of_event_time=False, savepoint_directory=str(tmp_path)
+        ).result(120)
+        job.result_future().result(60)
+        rows.finish()
+        changes += list(rows)
+    savepoint = Savepoint.load(path)
+    read = savepoint.operator("numbers").source_positions()[0].position
+    assert materialized(changes) == expected(read)
+    stored = savepoint.operator("count").to_arrow("groups")
+    assert sorted(row["k0"] for row in stored.column("value").to_pylist()) == [0, 1, 2, 3, 4]
+    with open_collector("after") as rows:
+        options = {"execution.state-recovery.path": path}
+        job = submit(counting("after", read + 50), parallelism=3, options=options, max_records=20)
+        job.result_future().add_done_callback(lambda future: rows.finish(future.exception()))
+        changes += list(rows)
+    assert materialized(changes) == expected(read + 50)
+
+
+class DieOnce:
+    """Ends its worker process the first time it meets a number."""
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+
+    def __call__(self, number: int) -> int:
+        if number == 33 and not self._mark.exists():
+            self._mark.touch()
+            os._exit(1)
+        return number
+
+
+def test_a_lost_worker_changes_nothing(tmp_path: Path):
+    nodes = counting("lost", 60)
+    fragment = Fragment(
+        (
+            PythonCalls((PythonCall(DieOnce(tmp_path / "died"), ("id",), bigint("same")),)),
+            Select((("same % 5", "k"), ("same", "id"))),
+        ),
+        (KEY, NUMBER),
+    )
+    nodes[1] = TableNode(nodes[1].declaration, "count", (TableInput(0, fragment),), uid="count")
+    with open_collector("lost") as rows:
+        job = submit(nodes, max_records=20)
+        job.result_future().add_done_callback(lambda future: rows.finish(future.exception()))
+        assert materialized(list(rows)) == expected(60)
+    assert (tmp_path / "died").exists()

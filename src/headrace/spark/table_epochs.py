@@ -43,6 +43,7 @@ from headrace.runtime.table_time import (
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import remove_scratch
 from headrace.runtime.task.table_task import has_kinds, operator_of
+from headrace.spark.artifacts import WorkerKind
 from headrace.spark.failures import recover_from
 from headrace.spark.table_frames import apply_fragment, ddl, exchange, filter_pairs, read_frame
 from headrace.spark.table_worker import ReportParam, TableFunctions
@@ -62,8 +63,9 @@ _SESSION = {
 class TableEpochRunner:
     """Runs the epochs of one table job on a Spark context."""
 
-    def __init__(self, context: SparkContext, code: JobCode) -> None:
+    def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
         self._context = context
+        self._workers = workers or WorkerKind()
         self._code = code
         self._job = code.job
         self._job_key = f"{code.job.job_id}/{code.lineage}"
@@ -91,6 +93,8 @@ class TableEpochRunner:
         functions = TableFunctions(self._job_key, self._broadcast, self._reports, plan)
         epoch = _Epoch(self._session, self._job, plan, self._operators, functions)
         try:
+            with self._workers.asked_for(self._context):
+                epoch.build()
             epoch.run()
             return epoch.reports([pickle.loads(report) for report in self._reports.value])
         except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
@@ -150,6 +154,7 @@ class _Epoch:
         self._scan_parts: dict[SubtaskId, _ScanPart] = {}
         self._frames: dict[str, DataFrame | None] = {}
         self._shared: list[DataFrame] = []
+        self._sinks: list[DataFrame] = []
         self._started = time.perf_counter_ns()
         self._started_ms = _wall_clock_ms()
         self._times = vertex_times(
@@ -158,17 +163,23 @@ class _Epoch:
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
+    def build(self) -> None:
+        """Put the frames of all sinks together."""
         for vertex in self._job.vertices:
             declaration = vertex.head.declaration
             if isinstance(declaration, TableSink):
-                self._write(vertex, declaration)
+                self._add_sink(vertex, declaration)
                 continue
             frame = self._frame(vertex)
             if frame is not None and len(self._job.outputs_of(vertex.vertex_id)) > 1:
                 frame = frame.persist()
                 self._shared.append(frame)
             self._frames[vertex.vertex_id] = frame
+
+    def run(self) -> None:
+        """Run them, one action per sink; what several of them read is computed once."""
+        for sink in self._sinks:
+            sink.write.format("noop").mode("overwrite").save()
 
     def close(self) -> None:
         """Let go of what several nodes have read."""
@@ -296,14 +307,14 @@ class _Epoch:
 
     # -- sinks -------------------------------------------------------------------------------------------------
 
-    def _write(self, vertex: JobVertex, declaration: TableSink) -> None:
+    def _add_sink(self, vertex: JobVertex, declaration: TableSink) -> None:
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
             return
         frame = self._input(vertex, 0)
         if not declaration.sink.discards:
             function = self._functions.writing(vertex.vertex_id, self._times[vertex.vertex_id])
             frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "nothing INT")
-        frame.write.format("noop").mode("overwrite").save()
+        self._sinks.append(frame)
 
     # -- reports -----------------------------------------------------------------------------------------------
 

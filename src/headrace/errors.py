@@ -170,14 +170,15 @@ class SqlError(HeadraceError):
         sql: The statement, or the script it is part of.
         line: Line of the offending place, from 1.
         column: Column of the offending place, from 1.
+        length: Number of characters to underline.
         hint: What to do about it.
         retryable: Set it to differ from the class for this one error.
 
     Example:
-        >>> print(SqlError("no such column: nam", sql="SELECT nam FROM t", line=1, column=8))
+        >>> print(SqlError("no such column: nam", sql="SELECT nam FROM t", line=1, column=8, length=3))
         no such column: nam
           1 | SELECT nam FROM t
-                     ^
+                     ^^^
     """
 
     domain = "user"
@@ -189,6 +190,7 @@ class SqlError(HeadraceError):
         sql: str | None = None,
         line: int | None = None,
         column: int | None = None,
+        length: int = 1,
         hint: str | None = None,
         retryable: bool | None = None,
     ) -> None:
@@ -196,6 +198,7 @@ class SqlError(HeadraceError):
         self.sql = sql
         self.line = line
         self.column = column
+        self.length = length
 
     def _details(self) -> list[str]:
         text = (self.sql or "").splitlines()
@@ -206,7 +209,10 @@ class SqlError(HeadraceError):
         margin = f"  {self.line} | "
         shown = [margin + text[self.line - 1].replace("\t", " ")]
         if self.column is not None:
-            shown.append(" " * (len(margin) + max(self.column, 1) - 1) + "^")
+            # A place that goes on to the next line is underlined to the end of this one.
+            room = max(len(text[self.line - 1]) - self.column + 1, 1)
+            under = "^" * max(1, min(self.length, room))
+            shown.append(" " * (len(margin) + max(self.column, 1) - 1) + under)
         return shown
 
 

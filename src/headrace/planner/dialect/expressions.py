@@ -1,0 +1,719 @@
+"""The grammar of expressions, by precedence: OR, AND, NOT, comparisons, ||, + -, * / %, signs, access.
+
+Functions with a syntax of their own (EXTRACT, TRIM, OVERLAY) come out as plain calls, with the words that stand
+in place of an argument as symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Final
+
+from headrace.planner.dialect.cursor import RESERVED, Cursor
+from headrace.planner.dialect.syntax import (
+    Access,
+    Case,
+    Cast,
+    Constant,
+    Descriptor,
+    Exists,
+    FieldAccess,
+    Frame,
+    FrameBound,
+    FunctionCall,
+    Identifier,
+    In,
+    Interval,
+    Name,
+    Node,
+    Operator,
+    OrderItem,
+    Query,
+    Star,
+    Subquery,
+    Symbol,
+    TableArgument,
+    Window,
+)
+from headrace.planner.dialect.tokens import Span, Token, TokenKind
+from headrace.planner.dialect.types import parse_type
+
+__all__ = ["Expressions"]
+
+_COMPARISONS: Final = {
+    "=": "EQUALS",
+    "<>": "NOT_EQUALS",
+    "<": "LESS_THAN",
+    "<=": "LESS_THAN_OR_EQUAL",
+    ">": "GREATER_THAN",
+    ">=": "GREATER_THAN_OR_EQUAL",
+}
+_SUMS: Final = {"+": "PLUS", "-": "MINUS"}
+_PRODUCTS: Final = {"*": "TIMES", "/": "DIVIDE", "%": "MOD"}
+#: Functions that are called without parentheses.
+_BARE: Final = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
+_INTERVAL_UNITS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "QUARTER")
+TIME_UNITS: Final = (
+    *("MILLENNIUM", "CENTURY", "DECADE", "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE"),
+    *("SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND", "EPOCH", "DOW", "DOY", "ISODOW", "ISOYEAR"),
+)
+#: TIMESTAMPADD and TIMESTAMPDIFF also take ODBC's names.
+_DIFFERENCE_UNITS: Final = {
+    **{unit: unit for unit in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")},
+    **{
+        f"SQL_TSI_{unit}": unit
+        for unit in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+    },
+}
+_CONSTANTS: Final = {
+    "TRUE": ("boolean", True),
+    "FALSE": ("boolean", False),
+    "NULL": ("null", None),
+    "UNKNOWN": ("null", None),
+}
+#: Words that begin something else, though a name could stand there.
+_NOT_CALLS: Final = RESERVED - {"LEFT", "RIGHT", "GROUPING", "SET", "VALUES", "INSERT"}
+
+
+class Expressions(Cursor):
+    """Reads expressions. Queries within them are read by the subclass that knows queries."""
+
+    def query(self) -> Query:
+        """A query; the grammar of queries overrides this."""
+        raise NotImplementedError
+
+    def sees_query(self) -> bool:
+        """Whether a query comes next, perhaps behind parentheses."""
+        place = 0
+        while self.ahead(place).upper == "(":
+            place += 1
+        return self.ahead(place).upper in {"SELECT", "WITH", "VALUES"}
+
+    # --- operators --------------------------------------------------------------------------------
+
+    def expression(self) -> Node:
+        """Any expression."""
+        return self.deeper(self._or)
+
+    def _or(self) -> Node:
+        return self._chain(self._and, {"OR": "OR"})
+
+    def _and(self) -> Node:
+        return self._chain(self._not, {"AND": "AND"})
+
+    def _chain(self, part: Callable[[], Node], names: dict[str, str]) -> Node:
+        left = part()
+        while self.sees_any(*names):
+            function = names[self.advance().upper]
+            right = part()
+            left = Operator(function, (left, right), left.span.to(right.span))
+        return left
+
+    def _not(self) -> Node:
+        start = self.token
+        if self.accept("NOT"):
+            operand = self.deeper(self._not)
+            return Operator("NOT", (operand,), self.span_from(start))
+        return self._comparison()
+
+    def _comparison(self) -> Node:
+        left = self._sum()
+        while True:
+            start = left.span
+            token = self.token
+            if token.upper in _COMPARISONS:
+                self.advance()
+                if self.sees_any("ANY", "SOME", "ALL") and self.ahead().upper == "(":
+                    self.unsupported(f"comparison with {self.token.upper}")
+                right = self._sum()
+                left = Operator(_COMPARISONS[token.upper], (left, right), self.span_from(start))
+            elif token.upper == "!=":
+                self.fail("Flink's SQL has no '!='", hint="write <>")
+            elif self.accept("IS"):
+                left = self._is(left, start)
+            elif self.sees_any("BETWEEN", "LIKE", "SIMILAR", "IN") or (
+                self.sees("NOT") and self.ahead().upper in {"BETWEEN", "LIKE", "SIMILAR", "IN"}
+            ):
+                left = self._range(left, start)
+            else:
+                return left
+
+    def _is(self, left: Node, start: Span) -> Node:
+        negated = "NOT_" if self.accept("NOT") else ""
+        if self.accept("DISTINCT", "FROM"):
+            right = self._sum()
+            return Operator(f"IS_{negated}DISTINCT_FROM", (left, right), self.span_from(start))
+        if self.accept("JSON"):
+            kind = self.advance().upper if self.sees_any("VALUE", "SCALAR", "ARRAY", "OBJECT") else "VALUE"
+            symbol = Symbol(kind, self.last.span)
+            return Operator(f"IS_{negated}JSON", (left, symbol), self.span_from(start))
+        what = self.choose("NULL", "TRUE", "FALSE", "UNKNOWN")
+        return Operator(f"IS_{negated}{what}", (left,), self.span_from(start))
+
+    def _range(self, left: Node, start: Span) -> Node:
+        negated = self.accept("NOT")
+        word = self.advance().upper
+        if word == "IN":
+            return self._in(left, start, negated)
+        if word == "BETWEEN":
+            symmetric = self.accept("SYMMETRIC")
+            if not symmetric:
+                self.accept("ASYMMETRIC")
+            low = self._sum()
+            self.expect("AND")
+            name = "BETWEEN_SYMMETRIC" if symmetric else "BETWEEN"
+            made: Node = Operator(name, (left, low, self._sum()), self.span_from(start))
+        else:
+            if word == "SIMILAR":
+                self.expect("TO")
+            operands = [left, self._sum()]
+            if self.accept("ESCAPE"):
+                operands.append(self._sum())
+            made = Operator("LIKE" if word == "LIKE" else "SIMILAR", tuple(operands), self.span_from(start))
+        return Operator("NOT", (made,), made.span) if negated else made
+
+    def _in(self, left: Node, start: Span, negated: bool) -> Node:
+        self.expect("(")
+        if self.sees_query():
+            query = self.deeper(self.query)
+            self.expect(")")
+            return In(left, (), query, negated, self.span_from(start))
+        choices = self.commas(self.expression)
+        self.expect(")")
+        return In(left, choices, None, negated, self.span_from(start))
+
+    def _sum(self) -> Node:
+        return self._chain(self._product, _SUMS)
+
+    def _product(self) -> Node:
+        return self._chain(self._concatenation, _PRODUCTS)
+
+    def _concatenation(self) -> Node:
+        # In Calcite || binds tighter than * and /.
+        return self._chain(self._sign, {"||": "CONCAT_OPERATOR"})
+
+    def _sign(self) -> Node:
+        start = self.token
+        if self.sees_any("-", "+"):
+            word = self.advance().upper
+            if word == "-" and self.token.kind is TokenKind.NUMBER:
+                return self._postfix(self._number(start, negative=True))
+            operand = self.deeper(self._sign)
+            return Operator("NEGATE" if word == "-" else "POSITIVE", (operand,), self.span_from(start))
+        return self._postfix(self._primary())
+
+    def _postfix(self, node: Node) -> Node:
+        while True:
+            if self.accept("["):
+                key = self.expression()
+                self.expect("]")
+                node = Access(node, key, self.span_from(node.span))
+            elif self.sees(".") and self.ahead().kind in {TokenKind.WORD, TokenKind.QUOTED}:
+                self.advance()
+                token = self.advance()
+                node = FieldAccess(node, Identifier(token.text, token.span), self.span_from(node.span))
+            else:
+                break
+        if self.sees("::"):
+            self.fail("'::' casts in other dialects", hint="write CAST(value AS type)")
+        if self.sees("AT", "TIME", "ZONE"):
+            self.unsupported("AT TIME ZONE", hint="use CONVERT_TZ")
+        return node
+
+    # --- primaries --------------------------------------------------------------------------------
+
+    def _primary(self) -> Node:
+        token = self.token
+        match token.kind:
+            case TokenKind.NUMBER:
+                return self._number(token)
+            case TokenKind.STRING:
+                self.advance()
+                text = token.text
+                # Strings with only white space between them are one.
+                while self.token.kind is TokenKind.STRING:
+                    text += self.advance().text
+                return Constant("string", text, self.span_from(token))
+            case TokenKind.BYTES:
+                self.advance()
+                return Constant("bytes", bytes.fromhex(token.text), token.span)
+            case TokenKind.QUOTED:
+                return self._name_or_call()
+            case TokenKind.WORD:
+                return self._word(token)
+        if token.upper == "(":
+            return self._parenthesis()
+        self.expected("an expression")
+
+    def _number(self, start: Token, negative: bool = False) -> Node:
+        text = self.advance().text
+        span = self.span_from(start)
+        sign = -1 if negative else 1
+        if "e" in text.lower():
+            value = float(text) * sign
+            if value in {float("inf"), float("-inf")}:
+                self.fail("this number is beyond DOUBLE", span)
+            return Constant("double", value, span)
+        if "." in text:
+            if len(text) > 40:
+                self.fail("a DECIMAL has up to 38 digits", span)
+            return Constant("decimal", Decimal(text) * sign, span)
+        if len(text) > 40 or not -(2**63) <= int(text) * sign < 2**63:
+            self.fail("this number is beyond BIGINT", span, hint="write it as a DECIMAL, with a point")
+        return Constant("integer", int(text) * sign, span)
+
+    def _word(self, token: Token) -> Node:
+        word, following = token.upper, self.ahead()
+        if word in _CONSTANTS:
+            self.advance()
+            kind, value = _CONSTANTS[word]
+            return Constant(kind, value, token.span)  # type: ignore[arg-type]  # kinds of constants
+        if word in {"DATE", "TIME", "TIMESTAMP"} and following.kind is TokenKind.STRING:
+            return self._temporal(word)
+        if word in {"ARRAY", "MAP"} and following.upper == "[":
+            self.advance()
+            return self._constructor(token, word)
+        if word in _BARE and following.upper not in {"(", "."}:
+            self.advance()
+            return FunctionCall(_call_name(token), (), token.span, bare=True)
+        if word == "ROW" and following.upper == "(":
+            self.advance()
+            arguments = self.parenthesized(self.expression)
+            return FunctionCall(_call_name(token), arguments, self.span_from(token))
+        readers = {"INTERVAL": self._interval, "CASE": self._case, "EXISTS": self._exists}
+        return readers.get(word, self._name_or_call)()
+
+    def _exists(self) -> Node:
+        start = self.advance()
+        self.expect("(")
+        query = self.deeper(self.query)
+        self.expect(")")
+        return Exists(query, self.span_from(start))
+
+    def _temporal(self, word: str) -> Node:
+        start = self.advance()
+        text = self.string()
+        kind = {"DATE": "date", "TIME": "time", "TIMESTAMP": "timestamp"}[word]
+        return Constant(kind, text, self.span_from(start))  # type: ignore[arg-type]  # one of three kinds
+
+    def _constructor(self, start: Token, name: str) -> Node:
+        self.expect("[")
+        arguments: tuple[Node, ...] = ()
+        if not self.sees("]"):
+            arguments = self.commas(self.expression)
+        self.expect("]")
+        return FunctionCall(
+            Name((Identifier(name, start.span),), start.span), arguments, self.span_from(start)
+        )
+
+    def _interval(self) -> Node:
+        start = self.advance()
+        negative = self.accept("-")
+        if self.token.kind is TokenKind.NUMBER:
+            self.fail("an interval's amount is written in quotes", hint=f"INTERVAL '{self.token.text}' ...")
+        text = self.string("the interval's amount in single quotes")
+        unit = self.choose(*_INTERVAL_UNITS)
+        precision = fraction = None
+        if self.accept("("):
+            precision = self.integer()
+            if self.accept(","):
+                fraction = self.integer()
+            self.expect(")")
+        to_unit = None
+        if self.accept("TO"):
+            to_unit = self.choose(*_INTERVAL_UNITS)
+            if self.accept("("):
+                fraction = self.integer()
+                self.expect(")")
+        return Interval(text, negative, unit, to_unit, precision, fraction, self.span_from(start))
+
+    def _case(self) -> Node:
+        start = self.advance()
+        operand = None if self.sees("WHEN") else self.expression()
+        branches: list[tuple[Node, Node]] = []
+        while self.accept("WHEN"):
+            conditions = self.commas(self.expression)
+            self.expect("THEN")
+            value = self.expression()
+            if len(conditions) > 1 and operand is None:
+                self.fail("CASE WHEN takes one condition", conditions[1].span, hint="put OR between them")
+            branches += [(condition, value) for condition in conditions]
+        if not branches:
+            self.expected("WHEN")
+        default = self.expression() if self.accept("ELSE") else None
+        self.expect("END")
+        return Case(operand, tuple(branches), default, self.span_from(start))
+
+    def _parenthesis(self) -> Node:
+        start = self.advance()
+        if self.sees_query():
+            mark = self.mark()
+            if not self.sees("("):
+                query = self.deeper(self.query)
+                self.expect(")")
+                return Subquery(query, self.span_from(start))
+            self.back(mark)
+        parts = self.commas(self.expression)
+        self.expect(")")
+        if len(parts) > 1:
+            if self.sees("OVERLAPS"):
+                self.unsupported("OVERLAPS")
+            name = Name((Identifier("ROW", start.span),), start.span)
+            return FunctionCall(name, parts, self.span_from(start))
+        if (
+            self.sees_any(*_INTERVAL_UNITS)
+            and isinstance(parts[0], Operator)
+            and parts[0].function == "MINUS"
+        ):
+            # (a - b) SECOND is the difference of two points of time.
+            unit = self.advance()
+            return Operator(
+                "TIMESTAMP_MINUS", (*parts[0].operands, Symbol(unit.upper, unit.span)), self.span_from(start)
+            )
+        return parts[0]
+
+    # --- names and calls --------------------------------------------------------------------------
+
+    def _name_or_call(self) -> Node:
+        start = self.token
+        if self.ahead().upper == "(" and start.kind is TokenKind.WORD and start.upper not in _NOT_CALLS:
+            special = _SPECIAL.get(start.upper)
+            if special is not None:
+                return self._over(special(self, self.advance()), start)
+            name = Name((Identifier(start.text, start.span),), start.span)
+            self.advance()
+            return self._call(name, start)
+        if start.kind is TokenKind.WORD and start.upper == "CAST":
+            return _cast(self, self.advance())
+        parts = [self.identifier("an expression")]
+        while self.sees("."):
+            if self.ahead().upper == "*":
+                self.advance()
+                self.advance()
+                qualifier = Name(tuple(parts), parts[0].span.to(parts[-1].span))
+                return Star(qualifier, self.span_from(start))
+            if self.ahead().kind not in {TokenKind.WORD, TokenKind.QUOTED}:
+                self.advance()
+                self.expected("a name")
+            self.advance()
+            token = self.advance()
+            parts.append(Identifier(token.text, token.span))
+        name = Name(tuple(parts), parts[0].span.to(parts[-1].span))
+        return self._call(name, start) if self.sees("(") else name
+
+    def _call(self, name: Name, start: Token) -> Node:
+        self.expect("(")
+        if self.accept(")"):
+            return self._over(FunctionCall(name, (), self.span_from(start)), start)
+        if self.accept("*"):
+            self.expect(")")
+            return self._over(FunctionCall(name, (), self.span_from(start), star=True), start)
+        distinct = self.accept("DISTINCT")
+        if not distinct:
+            self.accept("ALL")
+        arguments, names = [], []
+        while True:
+            named = None
+            if self.token.kind in {TokenKind.WORD, TokenKind.QUOTED} and self.ahead().upper == "=>":
+                named = self.advance().text
+                self.advance()
+            names.append(named)
+            arguments.append(self._argument())
+            if not self.accept(","):
+                break
+        nulls = self._nulls()
+        order_by: tuple[OrderItem, ...] = ()
+        if self.accept("ORDER"):
+            self.expect("BY")
+            order_by = self.commas(self.order_item)
+        self.expect(")")
+        call = FunctionCall(
+            name,
+            tuple(arguments),
+            self.span_from(start),
+            distinct=distinct,
+            order_by=order_by,
+            nulls=nulls,
+            argument_names=tuple(names) if any(names) else (),
+        )
+        return self._over(call, start)
+
+    def _argument(self) -> Node:
+        start = self.token
+        if self.sees("TABLE"):
+            self.advance()
+            return self.deeper(lambda: self._table_argument(start))
+        if self.sees("DESCRIPTOR", "("):
+            self.advance()
+            return Descriptor(self.identifiers(), self.span_from(start))
+        if self.sees_query() and not self.sees("("):
+            query = self.deeper(self.query)
+            return Subquery(query, self.span_from(start))
+        return self.expression()
+
+    def _table_argument(self, start: Token) -> Node:
+        source: Name | Query
+        if self.accept("("):
+            source = self.query()
+            self.expect(")")
+        else:
+            source = self.name("a table's name")
+        partition_by: tuple[Node, ...] = ()
+        order_by: tuple[OrderItem, ...] = ()
+        if self.accept("PARTITION", "BY"):
+            # A comma might also go on to the next argument: only parentheses hold several columns.
+            if self.accept("("):
+                partition_by = self.commas(self.expression)
+                self.expect(")")
+            else:
+                partition_by = (self.expression(),)
+                while self.sees(",") and not self._next_argument():
+                    self.advance()
+                    partition_by = (*partition_by, self.expression())
+        if self.accept("ORDER", "BY"):
+            order_by = (self.order_item(),)
+        return TableArgument(source, partition_by, order_by, self.span_from(start))
+
+    def _next_argument(self) -> bool:
+        following = self.ahead(1)
+        return (
+            following.upper in {"DESCRIPTOR", "INTERVAL", "TABLE"}
+            or following.kind in {TokenKind.NUMBER, TokenKind.STRING}
+            or self.ahead(2).upper == "=>"
+        )
+
+    def _nulls(self) -> str | None:
+        for word in ("IGNORE", "RESPECT"):
+            if self.accept(word, "NULLS"):
+                return word
+        return None
+
+    def _over(self, call: FunctionCall | Node, start: Token) -> Node:
+        if not isinstance(call, FunctionCall):
+            return call
+        changes: dict[str, object] = {}
+        if self.sees("WITHIN", "GROUP"):
+            self.unsupported("WITHIN GROUP")
+        if self.sees("FILTER", "("):
+            self.advance()
+            self.advance()
+            self.expect("WHERE")
+            changes["filter"] = self.expression()
+            self.expect(")")
+        if nulls := self._nulls():
+            changes["nulls"] = nulls
+        if self.accept("OVER"):
+            changes["over"] = self.window() if self.sees("(") else self.identifier("a window")
+        if not changes:
+            return call
+        return _changed(call, changes, self.span_from(start))
+
+    def order_item(self) -> OrderItem:
+        """A sort key."""
+        start = self.token
+        expression = self.expression()
+        ascending = not self.accept("DESC")
+        if ascending:
+            self.accept("ASC")
+        nulls = None
+        if self.accept("NULLS"):
+            nulls = self.choose("FIRST", "LAST") == "FIRST"
+        return OrderItem(expression, ascending, nulls, self.span_from(start))
+
+    def window(self) -> Window:
+        """The parentheses of a window."""
+        start = self.expect("(")
+        base = None
+        if not self.sees_any("PARTITION", "ORDER", "ROWS", "RANGE", ")"):
+            base = self.identifier("a window")
+        partition_by: tuple[Node, ...] = ()
+        order_by: tuple[OrderItem, ...] = ()
+        if self.accept("PARTITION"):
+            self.expect("BY")
+            partition_by = self.commas(self.expression)
+        if self.accept("ORDER"):
+            self.expect("BY")
+            order_by = self.commas(self.order_item)
+        frame = self._frame() if self.sees_any("ROWS", "RANGE") else None
+        self.expect(")")
+        return Window(base, partition_by, order_by, frame, self.span_from(start))
+
+    def _frame(self) -> Frame:
+        start = self.token
+        unit = self.advance().upper
+        if self.accept("BETWEEN"):
+            first = self._bound()
+            self.expect("AND")
+            second: FrameBound | None = self._bound()
+        else:
+            first, second = self._bound(), None
+        if self.sees("EXCLUDE"):
+            self.unsupported("EXCLUDE in a window frame")
+        return Frame("ROWS" if unit == "ROWS" else "RANGE", first, second, self.span_from(start))
+
+    def _bound(self) -> FrameBound:
+        start = self.token
+        if self.accept("CURRENT"):
+            self.expect("ROW")
+            return FrameBound("CURRENT ROW", None, self.span_from(start))
+        if self.accept("UNBOUNDED"):
+            side = self.choose("PRECEDING", "FOLLOWING")
+            kind = "UNBOUNDED PRECEDING" if side == "PRECEDING" else "UNBOUNDED FOLLOWING"
+            return FrameBound(kind, None, self.span_from(start))  # type: ignore[arg-type]  # one of two
+        amount = self._sum()
+        side = self.choose("PRECEDING", "FOLLOWING")
+        return FrameBound("PRECEDING" if side == "PRECEDING" else "FOLLOWING", amount, self.span_from(start))
+
+
+def _call_name(token: Token) -> Name:
+    return Name((Identifier(token.text, token.span),), token.span)
+
+
+def _changed(call: FunctionCall, changes: dict[str, object], span: Span) -> FunctionCall:
+    return replace(call, span=span, **changes)  # type: ignore[arg-type]  # fields by their names
+
+
+# --- functions with a syntax of their own -----------------------------------------------------------
+
+
+def _made(cursor: Expressions, start: Token, *arguments: Node, name: str | None = None) -> FunctionCall:
+    cursor.expect(")")
+    called = Identifier(name or start.text, start.span)
+    return FunctionCall(Name((called,), start.span), arguments, cursor.span_from(start))
+
+
+def _unit(cursor: Expressions, *units: str) -> Symbol:
+    word = cursor.choose(*units)
+    return Symbol(word, cursor.last.span)
+
+
+def _cast(cursor: Expressions, start: Token) -> Node:
+    cursor.expect("(")
+    operand = cursor.expression()
+    cursor.expect("AS")
+    data_type = parse_type(cursor)
+    cursor.expect(")")
+    return Cast(operand, data_type, start.upper == "TRY_CAST", cursor.span_from(start))
+
+
+def _extract(cursor: Expressions, start: Token) -> Node:
+    cursor.expect("(")
+    unit = _unit(cursor, *TIME_UNITS)
+    cursor.expect("FROM")
+    return _made(cursor, start, unit, cursor.expression())
+
+
+def _trim(cursor: Expressions, start: Token) -> Node:
+    cursor.expect("(")
+    side = Symbol("BOTH", start.span)
+    if cursor.sees_any("BOTH", "LEADING", "TRAILING"):
+        side = _unit(cursor, "BOTH", "LEADING", "TRAILING")
+    blank = Constant("string", " ", start.span)
+    if cursor.accept("FROM"):
+        return _made(cursor, start, side, blank, cursor.expression())
+    first = cursor.expression()
+    if cursor.accept("FROM"):
+        return _made(cursor, start, side, first, cursor.expression())
+    return _made(cursor, start, side, blank, first)
+
+
+def _position(cursor: Expressions, start: Token) -> Node:
+    cursor.expect("(")
+    needle = cursor._sum()
+    cursor.expect("IN")
+    haystack = cursor.expression()
+    if cursor.sees("FROM"):
+        cursor.unsupported("POSITION ... FROM", hint="use LOCATE(text, string, start)")
+    return _made(cursor, start, needle, haystack)
+
+
+def _substring(cursor: Expressions, start: Token) -> Node:
+    cursor.expect("(")
+    arguments = [cursor.expression()]
+    if cursor.accept("FROM"):
+        arguments.append(cursor.expression())
+        if cursor.accept("FOR"):
+            arguments.append(cursor.expression())
+    else:
+        while cursor.accept(","):
+            arguments.append(cursor.expression())
+    return _made(cursor, start, *arguments)
+
+
+def _overlay(cursor: Expressions, start: Token) -> Node:
+    cursor.expect("(")
+    arguments = [cursor.expression()]
+    cursor.expect("PLACING")
+    arguments.append(cursor.expression())
+    cursor.expect("FROM")
+    arguments.append(cursor.expression())
+    if cursor.accept("FOR"):
+        arguments.append(cursor.expression())
+    return _made(cursor, start, *arguments)
+
+
+def _floor_or_ceil(cursor: Expressions, start: Token) -> Node:
+    cursor.expect("(")
+    operand = cursor.expression()
+    name = "CEIL" if start.upper == "CEILING" else start.upper
+    if cursor.accept("TO"):
+        unit = _unit(
+            cursor, "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND"
+        )
+        return _made(cursor, start, operand, unit, name=f"{name}_TIME")
+    return _made(cursor, start, operand)
+
+
+def _timestamp_arithmetic(cursor: Expressions, start: Token) -> Node:
+    cursor.expect("(")
+    written = _unit(cursor, *_DIFFERENCE_UNITS)
+    arguments: list[Node] = [Symbol(_DIFFERENCE_UNITS[written.name], written.span)]
+    for _ in range(2):
+        cursor.expect(",")
+        arguments.append(cursor.expression())
+    return _made(cursor, start, *arguments)
+
+
+def _json_value(cursor: Expressions, start: Token) -> Node:
+    cursor.expect("(")
+    arguments: list[Node] = [cursor.expression()]
+    cursor.expect(",")
+    arguments.append(cursor.expression())
+    if cursor.accept("RETURNING"):
+        at = cursor.token
+        data_type = parse_type(cursor)
+        # A NULL of the type says what to return; the registry reads its type.
+        arguments.append(Cast(Constant("null", None, at.span), data_type, False, cursor.span_from(at)))
+    if cursor.sees_any("NULL", "ERROR", "DEFAULT"):
+        cursor.unsupported(f"{start.upper} with ON EMPTY or ON ERROR", hint="use COALESCE around it")
+    return _made(cursor, start, *arguments)
+
+
+def _json_query(cursor: Expressions, start: Token) -> Node:
+    cursor.expect("(")
+    arguments = [cursor.expression()]
+    cursor.expect(",")
+    arguments.append(cursor.expression())
+    if not cursor.sees(")"):
+        cursor.unsupported(f"{start.upper} with RETURNING, WRAPPER, ON EMPTY or ON ERROR")
+    return _made(cursor, start, *arguments)
+
+
+_SPECIAL: Final[dict[str, Callable[[Expressions, Token], Node]]] = {
+    "TRY_CAST": _cast,
+    "EXTRACT": _extract,
+    "TRIM": _trim,
+    "POSITION": _position,
+    "SUBSTRING": _substring,
+    "OVERLAY": _overlay,
+    "FLOOR": _floor_or_ceil,
+    "CEIL": _floor_or_ceil,
+    "CEILING": _floor_or_ceil,
+    "TIMESTAMPADD": _timestamp_arithmetic,
+    "TIMESTAMPDIFF": _timestamp_arithmetic,
+    "JSON_VALUE": _json_value,
+    "JSON_QUERY": _json_query,
+    "JSON_EXISTS": _json_query,
+}

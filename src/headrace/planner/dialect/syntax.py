@@ -1,0 +1,685 @@
+"""The syntax tree: what was written, before anything is looked up. Every node knows its place in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal as OneOf
+
+from headrace.planner.dialect.tokens import Span
+from headrace.types.logical import DataType
+
+# --- expressions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Identifier:
+    """One name."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Name:
+    """Names with dots between them: a column, or a table."""
+
+    parts: tuple[Identifier, ...]
+    span: Span
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names as text."""
+        return tuple(part.name for part in self.parts)
+
+    def dotted(self) -> str:
+        """The name as messages show it."""
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True)
+class Star:
+    """`*` or `t.*`."""
+
+    qualifier: Name | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A literal; `kind` says how it was written."""
+
+    kind: OneOf[
+        "integer", "decimal", "double", "string", "bytes", "boolean", "null", "date", "time", "timestamp"
+    ]
+    value: int | Decimal | float | str | bytes | bool | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class Interval:
+    """INTERVAL '...' unit [TO unit]."""
+
+    text: str
+    negative: bool
+    unit: str
+    to_unit: str | None
+    precision: int | None
+    fraction: int | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A keyword in place of an argument: the unit of EXTRACT, the side of TRIM."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator, under the name of its function: PLUS, EQUALS, AND, IS_NULL."""
+
+    function: str
+    operands: tuple[Node, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class OrderItem:
+    """A sort key."""
+
+    expression: Node
+    ascending: bool
+    nulls_first: bool | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class FrameBound:
+    """An end of a window frame."""
+
+    kind: OneOf["UNBOUNDED PRECEDING", "PRECEDING", "CURRENT ROW", "FOLLOWING", "UNBOUNDED FOLLOWING"]
+    amount: Node | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class Frame:
+    """ROWS or RANGE of a window."""
+
+    unit: OneOf["ROWS", "RANGE"]
+    start: FrameBound
+    end: FrameBound | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class Window:
+    """The parentheses behind OVER, or a named window."""
+
+    base: Identifier | None
+    partition_by: tuple[Node, ...]
+    order_by: tuple[OrderItem, ...]
+    frame: Frame | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """A call; operators with a syntax of their own (EXTRACT, TRIM) come as calls too."""
+
+    name: Name
+    arguments: tuple[Node, ...]
+    span: Span
+    distinct: bool = False
+    #: COUNT(*).
+    star: bool = False
+    filter: Node | None = None
+    over: Window | Identifier | None = None
+    order_by: tuple[OrderItem, ...] = ()
+    #: IGNORE NULLS or RESPECT NULLS.
+    nulls: str | None = None
+    #: Names of arguments given as `name => value`, by place.
+    argument_names: tuple[str | None, ...] = ()
+    #: Written without parentheses: CURRENT_DATE.
+    bare: bool = False
+
+
+@dataclass(frozen=True)
+class Cast:
+    """CAST or TRY_CAST."""
+
+    operand: Node
+    type: DataType
+    is_try: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class Case:
+    """CASE."""
+
+    operand: Node | None
+    branches: tuple[tuple[Node, Node], ...]
+    default: Node | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class In:
+    """IN with a list or a query."""
+
+    operand: Node
+    choices: tuple[Node, ...]
+    query: Query | None
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class Exists:
+    """EXISTS."""
+
+    query: Query
+    span: Span
+
+
+@dataclass(frozen=True)
+class Subquery:
+    """A query in place of a value."""
+
+    query: Query
+    span: Span
+
+
+@dataclass(frozen=True)
+class Access:
+    """`collection[key]`."""
+
+    collection: Node
+    key: Node
+    span: Span
+
+
+@dataclass(frozen=True)
+class FieldAccess:
+    """`(expression).field`."""
+
+    row: Node
+    field: Identifier
+    span: Span
+
+
+@dataclass(frozen=True)
+class TableArgument:
+    """TABLE t [PARTITION BY ...] as an argument of a table function."""
+
+    source: Name | Query
+    partition_by: tuple[Node, ...]
+    order_by: tuple[OrderItem, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """DESCRIPTOR(column, ...)."""
+
+    columns: tuple[Identifier, ...]
+    span: Span
+
+
+Node = (
+    Name
+    | Star
+    | Constant
+    | Interval
+    | Symbol
+    | Operator
+    | FunctionCall
+    | Cast
+    | Case
+    | In
+    | Exists
+    | Subquery
+    | Access
+    | FieldAccess
+    | TableArgument
+    | Descriptor
+)
+
+# --- queries --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A hint: OPTIONS('k' = 'v'), STATE_TTL('t' = '1d'), LOOKUP(...)."""
+
+    name: str
+    options: tuple[tuple[str, str], ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Alias:
+    """AS name(column, ...)."""
+
+    name: Identifier
+    columns: tuple[Identifier, ...]
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table or view in FROM."""
+
+    name: Name
+    hints: tuple[Hint, ...]
+    alias: Alias | None
+    #: FOR SYSTEM_TIME AS OF.
+    as_of: Node | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class DerivedTable:
+    """A query in FROM."""
+
+    query: Query
+    alias: Alias | None
+    lateral: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class TableFunction:
+    """TABLE(f(...)) or f(...) in FROM."""
+
+    call: FunctionCall
+    alias: Alias | None
+    lateral: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class UnnestTable:
+    """UNNEST(collection) in FROM."""
+
+    collection: Node
+    with_ordinality: bool
+    alias: Alias | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class JoinTable:
+    """A join in FROM."""
+
+    left: TableExpression
+    right: TableExpression
+    kind: OneOf["INNER", "LEFT", "RIGHT", "FULL", "CROSS"]
+    natural: bool
+    on: Node | None
+    using: tuple[Identifier, ...]
+    span: Span
+
+
+TableExpression = TableName | DerivedTable | TableFunction | UnnestTable | JoinTable
+
+
+@dataclass(frozen=True)
+class SelectItem:
+    """An expression of SELECT, with its name."""
+
+    expression: Node
+    alias: Identifier | None
+    #: The text as it was written.
+    text: str
+
+
+@dataclass(frozen=True)
+class GroupItem:
+    """An expression of GROUP BY, or a way to make grouping sets of expressions."""
+
+    kind: OneOf["SIMPLE", "ROLLUP", "CUBE", "GROUPING SETS"]
+    #: For SIMPLE the one expression; otherwise lists, one for each element.
+    sets: tuple[tuple[Node, ...], ...]
+    #: Nested items of GROUPING SETS.
+    nested: tuple[GroupItem, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Select:
+    """One SELECT block."""
+
+    items: tuple[SelectItem, ...]
+    span: Span
+    distinct: bool = False
+    hints: tuple[Hint, ...] = ()
+    source: TableExpression | None = None
+    where: Node | None = None
+    group_by: tuple[GroupItem, ...] | None = None
+    having: Node | None = None
+    windows: tuple[tuple[Identifier, Window], ...] = ()
+    qualify: Node | None = None
+
+
+@dataclass(frozen=True)
+class ValuesRows:
+    """VALUES (...), (...)."""
+
+    rows: tuple[tuple[Node, ...], ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class SetQuery:
+    """UNION, INTERSECT, EXCEPT."""
+
+    kind: OneOf["UNION", "INTERSECT", "EXCEPT"]
+    all: bool
+    left: QueryBody
+    right: QueryBody
+    span: Span
+
+
+@dataclass(frozen=True)
+class CommonTable:
+    """A query of WITH."""
+
+    name: Identifier
+    columns: tuple[Identifier, ...]
+    query: Query
+
+
+@dataclass(frozen=True)
+class Query:
+    """A whole query: WITH, a body, ORDER BY, LIMIT."""
+
+    body: QueryBody
+    span: Span
+    with_: tuple[CommonTable, ...] = ()
+    order_by: tuple[OrderItem, ...] = ()
+    offset: int = 0
+    fetch: int | None = None
+
+
+QueryBody = Select | ValuesRows | SetQuery | Query
+
+# --- statements -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ColumnSyntax:
+    """A column of CREATE TABLE."""
+
+    name: Identifier
+    kind: OneOf["physical", "computed", "metadata"]
+    type: DataType | None
+    #: Text and tree of a computed column.
+    expression: Node | None
+    expression_text: str | None
+    metadata_key: str | None
+    virtual: bool
+    comment: str | None
+    is_key: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class WatermarkSyntax:
+    """WATERMARK FOR column AS expression."""
+
+    column: Name
+    expression: Node
+    expression_text: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class KeySyntax:
+    """PRIMARY KEY (...) NOT ENFORCED."""
+
+    name: str | None
+    columns: tuple[Identifier, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class LikeSyntax:
+    """LIKE base (INCLUDING ...)."""
+
+    base: Name
+    #: (INCLUDING, EXCLUDING or OVERWRITING; what; where it is written)
+    options: tuple[tuple[str, str, Span], ...]
+
+
+@dataclass(frozen=True)
+class OptionSyntax:
+    """'key' = 'value'."""
+
+    key: str
+    value: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class CreateTableSyntax:
+    """CREATE TABLE."""
+
+    name: Name
+    span: Span
+    temporary: bool = False
+    if_not_exists: bool = False
+    #: None: no parentheses at all.
+    columns: tuple[ColumnSyntax, ...] | None = None
+    watermarks: tuple[WatermarkSyntax, ...] = ()
+    keys: tuple[KeySyntax, ...] = ()
+    #: Names alone, in CREATE TABLE t (a, b) AS SELECT.
+    column_names: tuple[Identifier, ...] = ()
+    comment: str | None = None
+    partitioned_by: tuple[Identifier, ...] = ()
+    options: tuple[OptionSyntax, ...] = ()
+    like: LikeSyntax | None = None
+    query: Query | None = None
+
+
+@dataclass(frozen=True)
+class CreateViewSyntax:
+    """CREATE VIEW."""
+
+    name: Name
+    columns: tuple[Identifier, ...]
+    comment: str | None
+    query: Query
+    query_text: str
+    temporary: bool
+    if_not_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class CreateFunctionSyntax:
+    """CREATE FUNCTION."""
+
+    name: Name
+    class_name: str
+    language: str
+    temporary: bool
+    system: bool
+    if_not_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class CreateDatabaseSyntax:
+    """CREATE DATABASE, and CREATE CATALOG, which looks the same."""
+
+    kind: OneOf["DATABASE", "CATALOG"]
+    name: Name
+    comment: str | None
+    options: tuple[OptionSyntax, ...]
+    if_not_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class DropSyntax:
+    """DROP of anything."""
+
+    kind: OneOf["TABLE", "VIEW", "FUNCTION", "DATABASE", "CATALOG"]
+    name: Name
+    temporary: bool
+    system: bool
+    if_exists: bool
+    cascade: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class AlterTableSyntax:
+    """ALTER TABLE: one action and what it needs."""
+
+    name: Name
+    if_exists: bool
+    action: OneOf[
+        "RENAME TO",
+        "RENAME COLUMN",
+        "SET",
+        "RESET",
+        "ADD",
+        "MODIFY",
+        "DROP COLUMN",
+        "DROP KEY",
+        "DROP WATERMARK",
+    ]
+    span: Span
+    new_name: Name | None = None
+    old_column: Identifier | None = None
+    options: tuple[OptionSyntax, ...] = ()
+    keys_to_reset: tuple[str, ...] = ()
+    columns: tuple[ColumnSyntax, ...] = ()
+    #: Where each column goes: FIRST, AFTER name, or None for the end or where it was.
+    positions: tuple[Identifier | OneOf["FIRST"] | None, ...] = ()
+    watermarks: tuple[WatermarkSyntax, ...] = ()
+    keys: tuple[KeySyntax, ...] = ()
+    dropped: tuple[Identifier, ...] = ()
+
+
+@dataclass(frozen=True)
+class AlterViewSyntax:
+    """ALTER VIEW."""
+
+    name: Name
+    new_name: Name | None
+    query: Query | None
+    query_text: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class AlterDatabaseSyntax:
+    """ALTER DATABASE ... SET."""
+
+    name: Name
+    options: tuple[OptionSyntax, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class UseSyntax:
+    """USE."""
+
+    kind: OneOf["CATALOG", "DATABASE"]
+    name: Name
+    span: Span
+
+
+@dataclass(frozen=True)
+class ShowSyntax:
+    """SHOW."""
+
+    #: CATALOGS, TABLES, COLUMNS, CREATE TABLE, ...
+    subject: str
+    source: Name | None
+    pattern: str | None
+    negated: bool
+    ignore_case: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class DescribeSyntax:
+    """DESCRIBE."""
+
+    name: Name
+    span: Span
+
+
+@dataclass(frozen=True)
+class InsertSyntax:
+    """INSERT."""
+
+    target: Name
+    hints: tuple[Hint, ...]
+    overwrite: bool
+    partition: tuple[tuple[Identifier, Constant | None], ...]
+    columns: tuple[Identifier, ...]
+    query: Query
+    span: Span
+
+
+@dataclass(frozen=True)
+class StatementSetSyntax:
+    """EXECUTE STATEMENT SET BEGIN ... END."""
+
+    inserts: tuple[InsertSyntax, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class ExplainSyntax:
+    """EXPLAIN."""
+
+    details: tuple[str, ...]
+    statement: Query | InsertSyntax | StatementSetSyntax
+    span: Span
+
+
+@dataclass(frozen=True)
+class SetSyntax:
+    """SET."""
+
+    key: str | None
+    value: str | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class ResetSyntax:
+    """RESET."""
+
+    key: str | None
+    span: Span
+
+
+StatementSyntax = (
+    Query
+    | InsertSyntax
+    | StatementSetSyntax
+    | ExplainSyntax
+    | CreateTableSyntax
+    | CreateViewSyntax
+    | CreateFunctionSyntax
+    | CreateDatabaseSyntax
+    | DropSyntax
+    | AlterTableSyntax
+    | AlterViewSyntax
+    | AlterDatabaseSyntax
+    | UseSyntax
+    | ShowSyntax
+    | DescribeSyntax
+    | SetSyntax
+    | ResetSyntax
+)

@@ -1,0 +1,230 @@
+"""The grammar of types: `DECIMAL(10, 2) NOT NULL`, `ROW<a INT, b ARRAY<STRING>>`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from headrace.errors import TypeInferenceError
+from headrace.planner.dialect.cursor import Cursor
+from headrace.planner.dialect.tokens import TokenKind
+from headrace.types import (
+    ArrayType,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    CharType,
+    DataType,
+    DataTypes,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    LocalZonedTimestampType,
+    MapType,
+    MultisetType,
+    Resolution,
+    RowField,
+    RowType,
+    SmallIntType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+    VarBinaryType,
+    VarCharType,
+)
+
+__all__ = ["parse_type"]
+
+_PLAIN: Final[dict[str, Callable[[], DataType]]] = {
+    "BOOLEAN": BooleanType,
+    "TINYINT": TinyIntType,
+    "SMALLINT": SmallIntType,
+    "INT": IntType,
+    "INTEGER": IntType,
+    "BIGINT": BigIntType,
+    "FLOAT": FloatType,
+    "DATE": DateType,
+    "STRING": DataTypes.STRING,
+    "BYTES": DataTypes.BYTES,
+}
+_LENGTHS: Final[dict[str, Callable[[int], DataType]]] = {
+    "CHAR": CharType,
+    "CHARACTER": CharType,
+    "VARCHAR": VarCharType,
+    "BINARY": BinaryType,
+    "VARBINARY": VarBinaryType,
+}
+_FOREIGN: Final = {
+    "TEXT": "STRING",
+    "LONG": "BIGINT",
+    "INT64": "BIGINT",
+    "INT32": "INT",
+    "BOOL": "BOOLEAN",
+    "DATETIME": "TIMESTAMP(3)",
+    "STRUCT": "ROW<...>",
+    "LIST": "ARRAY<...>",
+    "BLOB": "BYTES",
+    "REAL": "FLOAT",
+    "TIMESTAMP_NTZ": "TIMESTAMP",
+}
+_UNSUPPORTED: Final = frozenset({"RAW", "VARIANT", "BITMAP", "STRUCTURED", "DESCRIPTOR"})
+
+
+def parse_type(cursor: Cursor) -> DataType:
+    """A type, with NOT NULL or NULL behind it, and ARRAY or MULTISET behind that."""
+    start = cursor.token
+    try:
+        found = cursor.deeper(lambda: _base(cursor))
+        found = _nullability(cursor, found)
+        while cursor.sees_any("ARRAY", "MULTISET"):
+            made = ArrayType(found) if cursor.advance().upper == "ARRAY" else MultisetType(found)
+            found = _nullability(cursor, made)
+    except TypeInferenceError as wrong:
+        raise cursor.error(wrong.message, cursor.span_from(start)) from wrong
+    return found
+
+
+def _nullability(cursor: Cursor, found: DataType) -> DataType:
+    # NOT ENFORCED may follow a PRIMARY KEY, but never a type.
+    if cursor.accept("NOT", "NULL"):
+        return found.not_null()
+    if cursor.accept("NULL"):
+        return found.nullable()
+    return found
+
+
+def _base(cursor: Cursor) -> DataType:
+    start = cursor.token
+    if start.kind is not TokenKind.WORD:
+        cursor.expected("a type")
+    word = cursor.advance().upper
+    if word in _PLAIN:
+        return _PLAIN[word]()
+    if word in _LENGTHS:
+        if word in {"CHAR", "CHARACTER"} and cursor.accept("VARYING"):
+            word = "VARCHAR"
+        return _LENGTHS[word](_length(cursor))
+    if word in _READERS:
+        return _READERS[word](cursor)
+    if word in {"ARRAY", "MULTISET", "MAP"}:
+        return _collection(cursor, word)
+    if word in _UNSUPPORTED:
+        cursor.unsupported(f"type {word}", start.span)
+    hint = f"in Flink it is {_FOREIGN[word]}" if word in _FOREIGN else None
+    cursor.fail(f"there is no type {start.text!r}", start.span, hint=hint)
+
+
+def _length(cursor: Cursor) -> int:
+    if not cursor.accept("("):
+        return 1
+    start = cursor.token
+    length = cursor.integer("a length")
+    if length < 1:
+        cursor.fail("a length is at least 1", start.span)
+    cursor.expect(")")
+    return length
+
+
+def _precision(cursor: Cursor, default: int) -> int:
+    if not cursor.accept("("):
+        return default
+    precision = cursor.integer("a precision")
+    cursor.expect(")")
+    return precision
+
+
+def _decimal(cursor: Cursor) -> DataType:
+    precision, scale = 10, 0
+    if cursor.accept("("):
+        precision = cursor.integer("a precision")
+        if cursor.accept(","):
+            scale = cursor.integer("a scale")
+        cursor.expect(")")
+    return DecimalType(precision, scale)
+
+
+def _timestamp(cursor: Cursor) -> DataType:
+    precision = _precision(cursor, 6)
+    if cursor.accept("WITH", "LOCAL", "TIME", "ZONE"):
+        return LocalZonedTimestampType(precision)
+    if cursor.sees("WITH"):
+        cursor.unsupported("TIMESTAMP WITH TIME ZONE", hint="use TIMESTAMP_LTZ")
+    cursor.accept("WITHOUT", "TIME", "ZONE")
+    return TimestampType(precision)
+
+
+def _interval(cursor: Cursor) -> DataType:
+    def unit() -> Resolution:
+        word = cursor.choose("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+        made = getattr(DataTypes, word)
+        resolution: Resolution = (
+            made(_precision(cursor, 3 if word == "SECOND" else 2))
+            if word
+            in {
+                "YEAR",
+                "DAY",
+                "SECOND",
+            }
+            else made()
+        )
+        return resolution
+
+    upper = unit()
+    return DataTypes.INTERVAL(upper, unit() if cursor.accept("TO") else None)
+
+
+def _collection(cursor: Cursor, word: str) -> DataType:
+    cursor.expect("<")
+    first = parse_type(cursor)
+    if word == "MAP":
+        cursor.expect(",")
+        made: DataType = MapType(first, parse_type(cursor))
+    else:
+        made = ArrayType(first) if word == "ARRAY" else MultisetType(first)
+    cursor.expect(">")
+    return made
+
+
+def _row(cursor: Cursor) -> DataType:
+    close = {"<": ">", "(": ")"}.get(cursor.token.upper)
+    if close is None:
+        cursor.expected("<")
+    cursor.advance()
+    if cursor.accept(close):
+        return RowType()
+
+    def field() -> RowField:
+        name = cursor.identifier("a field's name")
+        data_type = parse_type(cursor)
+        comment = cursor.string() if cursor.token.kind is TokenKind.STRING else None
+        return RowField(name.name, data_type, comment)
+
+    fields = cursor.commas(field)
+    cursor.expect(close)
+    return RowType(fields)
+
+
+def _double(cursor: Cursor) -> DataType:
+    cursor.accept("PRECISION")
+    return DoubleType()
+
+
+def _time(cursor: Cursor) -> DataType:
+    precision = _precision(cursor, 0)
+    cursor.accept("WITHOUT", "TIME", "ZONE")
+    return TimeType(precision)
+
+
+_READERS: Final[dict[str, Callable[[Cursor], DataType]]] = {
+    "DOUBLE": _double,
+    "DECIMAL": _decimal,
+    "DEC": _decimal,
+    "NUMERIC": _decimal,
+    "TIME": _time,
+    "TIMESTAMP": _timestamp,
+    "TIMESTAMP_LTZ": lambda cursor: LocalZonedTimestampType(_precision(cursor, 6)),
+    "INTERVAL": _interval,
+    "ROW": _row,
+}

@@ -1,0 +1,57 @@
+"""What binding needs wherever it is: the text for errors, the catalogs, the way to user functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from headrace.catalog.functions import CatalogFunction, UserFunction
+from headrace.catalog.manager import CatalogManager
+from headrace.errors import CatalogError, SqlError, SqlValidationError
+from headrace.planner.dialect.tokens import Span, error_at
+from headrace.planner.logical import LogicalNode
+
+__all__ = ["BoundTable", "Context", "FunctionLoader"]
+
+#: Makes a function that a catalog only names callable.
+FunctionLoader = Callable[[str, CatalogFunction], UserFunction]
+
+
+@dataclass(frozen=True)
+class BoundTable:
+    """A query of WITH, bound where it stands."""
+
+    plan: LogicalNode
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where binding happens."""
+
+    text: str
+    manager: CatalogManager
+    load_function: FunctionLoader
+    #: Queries of WITH in reach.
+    common_tables: dict[str, BoundTable] = field(default_factory=dict)
+    #: Views that are being read: one that reads itself would never end.
+    views: tuple[str, ...] = ()
+
+    def error(self, message: str, span: Span, *, hint: str | None = None) -> SqlError:
+        """A validation error at a place."""
+        return error_at(self.text, span, message, hint=hint, kind=SqlValidationError)
+
+    def catalog_error(self, message: str, span: Span, *, hint: str | None = None) -> SqlError:
+        """A catalog error at a place."""
+        return error_at(self.text, span, message, hint=hint, kind=CatalogError)
+
+    def unsupported(self, feature: str, span: Span, *, hint: str | None = None) -> SqlError:
+        """The error for what Flink has and headrace has not."""
+        return self.error(f"{feature} is not in headrace yet", span, hint=hint)
+
+    def with_common_table(self, name: str, table: BoundTable) -> Context:
+        """The context in which one more query of WITH is known."""
+        return replace(self, common_tables={**self.common_tables, name: table})
+
+    def in_view(self, name: str, text: str) -> Context:
+        """The context of a view's query: its own text, and nothing of the query that reads it."""
+        return replace(self, text=text, common_tables={}, views=(*self.views, name))

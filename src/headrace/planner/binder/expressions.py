@@ -1,0 +1,479 @@
+"""Expressions: names resolved, functions found, arguments cast, types known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from headrace.catalog.functions import CatalogFunction, FunctionKind, UserFunction
+from headrace.errors import HeadraceError
+from headrace.planner.binder.context import Context
+from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
+from headrace.planner.binder.scope import Scope, field_of
+from headrace.planner.coercion import can_cast, can_cast_implicitly, is_interval
+from headrace.planner.dialect.syntax import (
+    Access,
+    Case,
+    Cast,
+    Constant,
+    Descriptor,
+    Exists,
+    FieldAccess,
+    FunctionCall,
+    Identifier,
+    In,
+    Interval,
+    Name,
+    Node,
+    Operator,
+    OrderItem,
+    Star,
+    Subquery,
+    Symbol,
+    TableArgument,
+    Window,
+)
+from headrace.planner.dialect.tokens import Span
+from headrace.planner.expressions import (
+    AggregateCall,
+    Call,
+    Expression,
+    Frame,
+    FrameUnit,
+    InputRef,
+    Literal,
+    SortKey,
+    UserCall,
+    WindowCall,
+)
+from headrace.planner.functions import FUNCTIONS, AggregateFunction, Function, WrongArguments, find_aggregate
+from headrace.planner.functions.math import round_type
+from headrace.planner.functions.temporal import add_type
+from headrace.planner.functions.text import constant
+from headrace.types import BooleanType, CharType, DataType, NullType
+
+__all__ = ["ExpressionBinder", "OverCalls", "cast_to"]
+
+#: Properties of group windows, which only mean something beside one.
+_WINDOW_PROPERTIES = tuple(
+    f"{kind}_{what}"
+    for kind in ("TUMBLE", "HOP", "SESSION")
+    for what in ("START", "END", "ROWTIME", "PROCTIME")
+)
+
+
+def cast_to(expression: Expression, data_type: DataType) -> Expression:
+    """The expression as another type, if it has another; NULL is the caller's to judge."""
+    target = data_type.with_nullability(expression.type.is_nullable)
+    if expression.type == target:
+        return expression
+    if isinstance(expression, Literal) and expression.value is None:
+        return Literal(None, data_type.nullable())
+    return Call("CAST", (expression,), target)
+
+
+@dataclass
+class OverCalls:
+    """OVER calls of a SELECT, in the order they were met."""
+
+    #: Columns of the input, which come first.
+    width: int
+    calls: list[WindowCall] = field(default_factory=list)
+    windows: dict[str, Window] = field(default_factory=dict)
+
+    def reference(self, call: WindowCall) -> InputRef:
+        """The column that a call becomes."""
+        if call not in self.calls:
+            self.calls.append(call)
+        return InputRef(self.width + self.calls.index(call), call.type)
+
+
+class ExpressionBinder:
+    """Binds expressions over a scope. Subclasses say what aggregates mean."""
+
+    def __init__(
+        self, context: Context, scope: Scope, over: OverCalls | None = None, place: str = "here"
+    ) -> None:
+        self.context = context
+        self.scope = scope
+        self.over = over
+        #: How messages name the place: "WHERE", "a computed column".
+        self.place = place
+
+    def bind(self, node: Node) -> Expression:
+        """The typed expression of a node."""
+        match node:
+            case Name():
+                return self.scope.resolve(node)
+            case Operator():
+                return self._operator(node)
+            case FunctionCall():
+                return self._function(node)
+            case Cast():
+                return self._cast(node)
+            case Case():
+                return self._case(node)
+            case In() | Exists() | Subquery():
+                return self._subquery(node)
+            case _:
+                return self._other(node)
+
+    def _other(self, node: Node) -> Expression:
+        match node:
+            case Constant():
+                return bind_constant(self.context, node)
+            case Interval():
+                return bind_interval(self.context, node)
+            case Access():
+                return self._call("ITEM", [self.bind(node.collection), self.bind(node.key)], node.span)
+            case FieldAccess():
+                return field_of(self.context, self.bind(node.row), node.field)
+            case _:
+                self._misplaced(node)
+
+    def condition(self, node: Node, clause: str) -> Expression:
+        """A condition: an expression that is TRUE, FALSE or NULL."""
+        bound = self.bind(node)
+        if isinstance(bound.type, NullType):
+            return Literal(None, BooleanType())
+        if not isinstance(bound.type, BooleanType):
+            self.fail(f"{clause} takes a condition, not {bound.type.summary_without_null()}", node.span)
+        return bound
+
+    def typed(self, node: Node) -> Expression:
+        """An expression that has a type: a bare NULL has none."""
+        bound = self.bind(node)
+        if isinstance(bound.type, NullType):
+            self.fail("this NULL has no type", node.span, hint="write CAST(NULL AS ...)")
+        return bound
+
+    def fail(self, message: str, span: Span, *, hint: str | None = None) -> NoReturn:
+        """Refuse at a place."""
+        raise self.context.error(message, span, hint=hint)
+
+    # --- operators and built-ins ------------------------------------------------------------------
+
+    def _operator(self, node: Operator) -> Expression:
+        symbols = [one for one in node.operands if isinstance(one, Symbol)]
+        operands = [self._symbol(one) if isinstance(one, Symbol) else self.bind(one) for one in node.operands]
+        if symbols and node.function == "TIMESTAMP_MINUS":
+            operands.pop()
+        return self._call(node.function, operands, node.span)
+
+    def _symbol(self, node: Symbol) -> Literal:
+        return Literal(node.name, CharType(len(node.name), False))
+
+    def _call(self, name: str, operands: Sequence[Expression], span: Span) -> Expression:
+        function = FUNCTIONS.find(name)
+        assert function is not None, name
+        try:
+            types, result = function.resolve([one.type for one in operands])
+            result = _refined(function, operands, result)
+            cast = tuple(cast_to(one, kind) for one, kind in zip(operands, types, strict=False))
+            call = Call(function.name, cast, result)
+            # What only emission would notice, such as a pattern that must be constant, is told here, with its place.
+            function.emit(call, ["x"] * len(cast))
+        except WrongArguments as wrong:
+            self.fail(wrong.message, span, hint=wrong.hint)
+        except HeadraceError as wrong:
+            raise self.context.error(wrong.message, span, hint=wrong.hint) from wrong
+        return call
+
+    def _cast(self, node: Cast) -> Expression:
+        operand = self.bind(node.operand)
+        if isinstance(operand.type, NullType):
+            return Literal(None, node.type.nullable())
+        if not can_cast(operand.type, node.type) or is_interval(operand.type) or is_interval(node.type):
+            self.fail(
+                f"there is no CAST from {operand.type.summary_without_null()} to "
+                f"{node.type.summary_without_null()}",
+                node.span,
+                hint=_way_to_cast(operand.type, node.type),
+            )
+        try:
+            node.type.spark_name()
+        except HeadraceError as wrong:
+            raise self.context.error(wrong.message, node.span, hint=wrong.hint) from wrong
+        nullable = operand.type.is_nullable or node.is_try
+        return Call("TRY_CAST" if node.is_try else "CAST", (operand,), node.type.with_nullability(nullable))
+
+    def _case(self, node: Case) -> Expression:
+        operands: list[Expression] = []
+        for condition, value in node.branches:
+            if node.operand is None:
+                operands.append(self.condition(condition, "WHEN"))
+            else:
+                compared = [self.bind(node.operand), self.bind(condition)]
+                operands.append(self._call("EQUALS", compared, condition.span))
+            operands.append(self.bind(value))
+        operands.append(Literal(None, NullType()) if node.default is None else self.bind(node.default))
+        return self._call("CASE", operands, node.span)
+
+    def _function(self, node: FunctionCall) -> Expression:
+        name = node.name.path[-1]
+        if len(node.name.path) == 1:
+            aggregate = find_aggregate(name)
+            if node.over is not None:
+                return self._over_call(node, aggregate)
+            if aggregate is not None:
+                return self.aggregate(node, aggregate)
+            if name.upper() in {"GROUPING", "GROUPING_ID", "GROUP_ID"}:
+                return self.grouping(node)
+            if name.upper() in _WINDOW_PROPERTIES or (
+                name.upper() in {"TUMBLE", "HOP", "SESSION", "CUMULATE"}
+            ):
+                return self.window_property(node)
+        self._plain(node)
+        user = self._user_function(node)
+        if user is not None:
+            return self._user_call(node, user)
+        function = FUNCTIONS.find(name) if len(node.name.path) == 1 else None
+        if function is None:
+            self.fail(
+                f"there is no function {node.name.dotted()!r}",
+                node.name.span,
+                hint=FUNCTIONS.suggestion(name, self.context.manager.user_functions()),
+            )
+        operands = [
+            self._symbol(one) if isinstance(one, Symbol) else self.bind(one) for one in node.arguments
+        ]
+        return self._call(function.name, operands, node.span)
+
+    def _plain(self, node: FunctionCall) -> None:
+        """Refuse what only aggregates have."""
+        for given, what in (
+            (node.distinct, "DISTINCT"),
+            (node.filter is not None, "FILTER"),
+            (node.star, "*"),
+            (bool(node.order_by), "ORDER BY"),
+            (node.nulls is not None, f"{node.nulls} NULLS"),
+        ):
+            if given:
+                self.fail(
+                    f"{what} goes with aggregate functions, and {node.name.dotted()} is none", node.span
+                )
+        if node.argument_names:
+            self.fail(f"{node.name.dotted()} takes its arguments by place, not by name", node.span)
+
+    # --- user functions ---------------------------------------------------------------------------
+
+    def _user_function(self, node: FunctionCall) -> UserFunction | None:
+        try:
+            found = self.context.manager.function(node.name.path)
+        except HeadraceError as wrong:
+            raise self.context.catalog_error(wrong.message, node.name.span) from wrong
+        if isinstance(found, CatalogFunction):
+            try:
+                return self.context.load_function(node.name.path[-1], found)
+            except HeadraceError as wrong:
+                raise self.context.error(wrong.message, node.span, hint=wrong.hint) from wrong
+        return found
+
+    def _user_call(self, node: FunctionCall, function: UserFunction) -> Expression:
+        if function.kind not in {FunctionKind.SCALAR, FunctionKind.PANDAS_SCALAR}:
+            self.fail(
+                f"{function.name} is a {function.kind.value} function, which gives no single value", node.span
+            )
+        operands = [self.typed(one) for one in node.arguments]
+        if function.argument_types is not None:
+            if len(operands) != len(function.argument_types):
+                self.fail(
+                    f"{function.name} takes {len(function.argument_types)} arguments, not {len(operands)}",
+                    node.span,
+                )
+            for place, (one, wanted) in enumerate(zip(operands, function.argument_types, strict=True)):
+                if not can_cast_implicitly(one.type, wanted):
+                    self.fail(
+                        f"argument {place + 1} of {function.name} is {wanted.summary_without_null()}, "
+                        f"not {one.type.summary_without_null()}",
+                        node.arguments[place].span,
+                        hint="CAST it",
+                    )
+            operands = [
+                cast_to(one, kind) for one, kind in zip(operands, function.argument_types, strict=True)
+            ]
+        return UserCall(function, tuple(operands), function.result_type)
+
+    # --- what depends on the place ----------------------------------------------------------------
+
+    def aggregate(self, node: FunctionCall, function: AggregateFunction) -> Expression:
+        """An aggregate call; refused where there are no groups."""
+        self.fail(f"an aggregate function cannot stand in {self.place}", node.span)
+
+    def grouping(self, node: FunctionCall) -> Expression:
+        """GROUPING; refused where there are no groups."""
+        self.fail(f"{node.name.dotted().upper()} goes with GROUP BY", node.span)
+
+    def window_property(self, node: FunctionCall) -> Expression:
+        """TUMBLE_START and its like; refused where there is no group window."""
+        name = node.name.dotted().upper()
+        if "_" not in name:
+            self.fail(
+                f"{name} stands in FROM or GROUP BY",
+                node.span,
+                hint=f"FROM TABLE({name}(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND))",
+            )
+        self.fail(f"{name} goes with GROUP BY {name.partition('_')[0]}(...)", node.span)
+
+    def _subquery(self, node: In | Exists | Subquery) -> Expression:
+        if isinstance(node, In) and node.query is None:
+            operands = [self.bind(node.operand), *(self.bind(one) for one in node.choices)]
+            found = self._call("IN", operands, node.span)
+            return self._call("NOT", [found], node.span) if node.negated else found
+        if isinstance(node, Subquery):
+            raise self.context.unsupported(
+                "a query in place of a value", node.span, hint="join with the query instead"
+            )
+        what = "IN with a query" if isinstance(node, In) else "EXISTS"
+        raise self.context.unsupported(f"{what} outside of the conditions that AND joins in WHERE", node.span)
+
+    def _misplaced(self, node: Node) -> NoReturn:
+        match node:
+            case Star():
+                self.fail("a star stands for columns in SELECT only", node.span)
+            case TableArgument() | Descriptor():
+                self.fail("a table or descriptor is an argument of table functions in FROM", node.span)
+            case _:
+                self.fail("this cannot stand here", node.span)
+
+    # --- OVER -------------------------------------------------------------------------------------
+
+    def _over_call(self, node: FunctionCall, function: AggregateFunction | None) -> Expression:
+        if function is None:
+            self.fail(f"{node.name.dotted()} cannot be used with OVER", node.span)
+        if self.over is None:
+            self.fail(
+                f"OVER cannot stand in {self.place}", node.span, hint="put it in SELECT, and filter around it"
+            )
+        if node.filter is not None:
+            raise self.context.unsupported("FILTER with OVER", node.span)
+        if node.nulls == "IGNORE":
+            raise self.context.unsupported("IGNORE NULLS", node.span)
+        if node.order_by or node.argument_names:
+            self.fail(f"{function.name} OVER takes plain arguments", node.span)
+        window = self._window(node.over)
+        over, self.over = self.over, None
+        try:
+            arguments = tuple(self.typed(one) for one in node.arguments)
+            partition = tuple(self.typed(one) for one in window.partition_by)
+            order = tuple(self.sort_key(one) for one in window.order_by)
+        finally:
+            self.over = over
+        try:
+            result = function.resolve([one.type for one in arguments], grouped=True)
+        except WrongArguments as wrong:
+            self.fail(wrong.message, node.span, hint=wrong.hint)
+        if function.only_over and not order and function.name not in {"ROW_NUMBER"}:
+            self.fail(f"{function.name} needs ORDER BY in its window", node.span)
+        frame = None if function.only_over else self._frame(window, node.span)
+        if frame is not None and window.frame is not None and function.name == "COUNT":
+            result = result.not_null()
+        return over.reference(
+            WindowCall(function.name, arguments, result, partition, order, frame, node.distinct)
+        )
+
+    def _window(self, node: Window | Identifier | None) -> Window:
+        assert self.over is not None
+        if isinstance(node, Identifier):
+            if node.name not in self.over.windows:
+                self.fail(f"there is no window {node.name!r}", node.span)
+            return self.over.windows[node.name]
+        assert node is not None
+        if node.base is None:
+            return node
+        base = self._window(node.base)
+        return Window(
+            None,
+            node.partition_by or base.partition_by,
+            node.order_by or base.order_by,
+            node.frame or base.frame,
+            node.span,
+        )
+
+    def sort_key(self, item: OrderItem) -> SortKey:
+        """A sort key; NULL is the smallest value where nothing is said."""
+        expression = self.typed(item.expression)
+        nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
+        return SortKey(expression, item.ascending, nulls_first)
+
+    def _frame(self, window: Window, span: Span) -> Frame:
+        frame = window.frame
+        if frame is None:
+            # With an order: up to the current row and its peers; without: all rows.
+            return Frame(FrameUnit.RANGE, None)
+        end = frame.end
+        if end is not None and end.kind != "CURRENT ROW":
+            raise self.context.unsupported(f"a frame that ends at {end.kind}", end.span)
+        unit = FrameUnit[frame.unit]
+        match frame.start.kind:
+            case "UNBOUNDED PRECEDING":
+                return Frame(unit, None)
+            case "CURRENT ROW":
+                return Frame(unit, 0)
+            case "PRECEDING":
+                return Frame(unit, self._amount(frame.start.amount, unit, frame.start.span))
+            case _:
+                raise self.context.unsupported(f"a frame that starts at {frame.start.kind}", frame.start.span)
+
+    def _amount(self, node: Node | None, unit: FrameUnit, span: Span) -> int:
+        assert node is not None
+        bound = self.bind(node)
+        if unit is FrameUnit.ROWS:
+            rows = constant(bound)
+            if not isinstance(rows, int) or isinstance(rows, bool) or rows < 0:
+                self.fail("ROWS counts with a constant number", span)
+            return rows
+        length = interval_ms(bound) if isinstance(bound, Literal) else None
+        if length is None:
+            self.fail(
+                "RANGE reaches back by an interval",
+                span,
+                hint="RANGE BETWEEN INTERVAL '1' HOUR PRECEDING ...",
+            )
+        return length
+
+
+def _refined(function: Function, operands: Sequence[Expression], result: DataType) -> DataType:
+    """Types that depend on a value, not only on types."""
+    if function.name in {"ROUND", "TRUNCATE"}:
+        digits = constant(operands[1]) if len(operands) > 1 else None
+        return round_type(function.name, result, digits if isinstance(digits, int) else None)
+    if function.name == "TIMESTAMPADD":
+        return add_type(str(constant(operands[0])), result)
+    return result
+
+
+def _way_to_cast(source: DataType, target: DataType) -> str | None:
+    if target.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and source.type_name() in {"BIGINT", "INT"}:
+        return "TO_TIMESTAMP_LTZ(number, 3) makes a moment of milliseconds"
+    if source.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and target.type_name() in {"BIGINT", "INT"}:
+        return "EXTRACT(EPOCH FROM time) or UNIX_TIMESTAMP gives seconds"
+    return None
+
+
+def aggregate_call(
+    binder: ExpressionBinder, node: FunctionCall, function: AggregateFunction, grouped: bool
+) -> AggregateCall:
+    """An aggregate call with its arguments over the rows of the group."""
+    if function.only_over:
+        binder.fail(f"{function.name} needs OVER", node.span, hint=f"it is called {function.shown}")
+    if node.nulls == "IGNORE" or node.argument_names:
+        raise binder.context.unsupported(f"{node.nulls or 'named arguments'} in {function.name}", node.span)
+    if node.star and function.name != "COUNT":
+        binder.fail(f"{function.name}(*) means nothing", node.span)
+    if node.order_by and function.name not in {"ARRAY_AGG", "LISTAGG"}:
+        binder.fail(f"ORDER BY means nothing in {function.name}", node.span)
+    arguments = tuple(binder.typed(one) for one in node.arguments)
+    if function.name == "COUNT" and not arguments and not node.star:
+        binder.fail("COUNT takes * or a value", node.span)
+    try:
+        result = function.resolve([one.type for one in arguments], grouped)
+    except WrongArguments as wrong:
+        binder.fail(wrong.message, node.span, hint=wrong.hint)
+    condition = None if node.filter is None else binder.condition(node.filter, "FILTER")
+    if condition is not None and not function.value_for_no_rows:
+        # No row of the group may pass.
+        result = result.nullable()
+    order = tuple(binder.sort_key(one) for one in node.order_by)
+    return AggregateCall(function.name, arguments, result, node.distinct, condition, order)

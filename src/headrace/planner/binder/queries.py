@@ -1,0 +1,512 @@
+"""Queries: SELECT blocks, set operations, VALUES, ORDER BY and LIMIT, subqueries in WHERE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+
+from headrace.planner.binder.context import BoundTable, Context
+from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, cast_to
+from headrace.planner.binder.grouping import GroupedBinder, Grouping, bind_grouping, settle
+from headrace.planner.binder.scope import Relation, Scope
+from headrace.planner.binder.tables import TableBinder, renamed
+from headrace.planner.coercion import common_type, comparison_type
+from headrace.planner.dialect.syntax import (
+    Exists,
+    FieldAccess,
+    FunctionCall,
+    In,
+    Name,
+    Node,
+    Operator,
+    OrderItem,
+    Query,
+    QueryBody,
+    Select,
+    SelectItem,
+    SetQuery,
+    Star,
+    ValuesRows,
+)
+from headrace.planner.dialect.tokens import Span
+from headrace.planner.expressions import (
+    Call,
+    Expression,
+    InputRef,
+    Literal,
+    SortKey,
+    WindowCall,
+    conjunction,
+    conjuncts,
+    rewrite,
+    shift,
+    walk,
+)
+from headrace.planner.functions import find_aggregate
+from headrace.planner.logical import (
+    Distinct,
+    Field,
+    Filter,
+    Join,
+    JoinKind,
+    Limit,
+    LogicalNode,
+    Over,
+    Project,
+    SetKind,
+    SetOperation,
+    Sort,
+    Union,
+    Values,
+)
+from headrace.types import BooleanType, DataType
+
+__all__ = ["bind_query"]
+
+
+def bind_query(context: Context, query: Query, outer: Scope | None = None) -> LogicalNode:
+    """The logical tree of a query."""
+    return QueryBinder(context, outer).query(query)
+
+
+@dataclass
+class _Block:
+    """A SELECT that is bound up to its projection, so that ORDER BY may still add columns."""
+
+    input: LogicalNode
+    expressions: list[Expression]
+    names: list[str]
+    binder: ExpressionBinder
+    distinct: bool
+    having: Expression | None = None
+    qualify: Expression | None = None
+
+
+class QueryBinder:
+    """Binds queries of one context."""
+
+    def __init__(self, context: Context, outer: Scope | None = None) -> None:
+        self.context = context
+        self.outer = outer
+        #: Conditions of WHERE that name columns of the query around this one.
+        self.correlated: list[Expression] = []
+
+    def query(self, query: Query) -> LogicalNode:
+        """A whole query."""
+        for common in query.with_:
+            plan = bind_query(self.context, common.query)
+            if common.columns:
+                if len(common.columns) != len(plan.schema):
+                    raise self.context.error(
+                        f"{common.name.name} has {len(plan.schema)} columns, and {len(common.columns)} names",
+                        common.name.span,
+                    )
+                plan = renamed(plan, tuple(column.name for column in common.columns))
+            self.context = self.context.with_common_table(common.name.name, BoundTable(plan))
+        body = query.body
+        if isinstance(body, Select):
+            return self._limited(self._select(body, query.order_by), query)
+        node = self._body(body)
+        if query.order_by:
+            node = Sort(node, tuple(self._output_key(node, one) for one in query.order_by))
+        return self._limited(node, query)
+
+    def _limited(self, node: LogicalNode, query: Query) -> LogicalNode:
+        if query.fetch is None and not query.offset:
+            return node
+        return Limit(node, query.offset, query.fetch)
+
+    def _body(self, body: QueryBody) -> LogicalNode:
+        match body:
+            case Select():
+                return self._select(body, ())
+            case ValuesRows():
+                return self._values(body)
+            case SetQuery():
+                return self._set_operation(body)
+            case Query():
+                return QueryBinder(self.context, self.outer).query(body)
+
+    # --- SELECT -----------------------------------------------------------------------------------
+
+    def _select(self, select: Select, order_by: Sequence[OrderItem]) -> LogicalNode:
+        block = self._block(select)
+        if not order_by:
+            return self._project(block, block.expressions, block.names)
+        width = len(block.expressions)
+        keys = [self._sort_key(block, item, width) for item in order_by]
+        if len(block.expressions) > width and block.distinct:
+            raise self.context.error("ORDER BY of SELECT DISTINCT takes columns of SELECT", order_by[0].span)
+        node: LogicalNode = Sort(self._project(block, block.expressions, block.names), tuple(keys))
+        if len(block.expressions) > width:
+            shown = tuple(InputRef(place, one.type) for place, one in enumerate(node.schema[:width]))
+            node = Project(node, shown, tuple(block.names[:width]))
+        return node
+
+    def _project(self, block: _Block, expressions: list[Expression], names: list[str]) -> LogicalNode:
+        node: LogicalNode = block.input
+        over = block.binder.over
+        if isinstance(block.binder, GroupedBinder):
+            grouping = block.binder.grouping_
+            node = grouping.node()
+            expressions = [settle(one, grouping) for one in expressions]
+            if block.having is not None:
+                node = Filter(node, settle(block.having, grouping))
+        qualify = block.qualify
+        if over is not None and over.calls:
+            moved = _OverColumns(node, block)
+            names_ = tuple(f"over{place}" for place in range(len(over.calls)))
+            node = Over(node, tuple(map(moved.call, over.calls)), names_)
+            expressions = [moved.settled(one) for one in expressions]
+            qualify = None if qualify is None else moved.settled(qualify)
+        if qualify is not None:
+            node = Filter(node, qualify)
+        node = Project(node, tuple(expressions), tuple(unique(names)))
+        return Distinct(node) if block.distinct else node
+
+    def _block(self, select: Select) -> _Block:
+        tables = TableBinder(self.context, bind_query, self.outer)
+        for hint in select.hints:
+            tables.refuse_hint(hint)
+        if select.source is None:
+            node: LogicalNode = Values(((),), ())
+            scope = Scope(self.context, (), outer=self.outer)
+        else:
+            node, scope = tables.bind(select.source)
+        if select.where is not None:
+            node = self._where(node, scope, select.where)
+        over = OverCalls(0, windows={name.name: window for name, window in select.windows})
+        binder = self._binder(select, node, scope, over)
+        expressions, names = self._items(select, binder, scope)
+        having = None if select.having is None else binder.condition(select.having, "HAVING")
+        qualify = None if select.qualify is None else binder.condition(select.qualify, "QUALIFY")
+        if qualify is not None and not over.calls:
+            raise self.context.error("QUALIFY is about OVER calls, and there is none", select.span)
+        return _Block(node, expressions, names, binder, select.distinct, having, qualify)
+
+    def _binder(self, select: Select, node: LogicalNode, scope: Scope, over: OverCalls) -> ExpressionBinder:
+        parts = (select.items, select.having, select.qualify)
+        grouped = select.group_by is not None or select.having is not None or _calls_aggregate(parts)
+        over.width = _OVER_ROOM
+        if not grouped:
+            return ExpressionBinder(self.context, scope, over, "SELECT")
+        if any(isinstance(item.expression, Star) for item in select.items):
+            star = next(item for item in select.items if isinstance(item.expression, Star))
+            raise self.context.error(
+                "a star cannot stand beside GROUP BY or aggregates", star.expression.span
+            )
+        grouping: Grouping = bind_grouping(self.context, scope, node, select.group_by)
+        return GroupedBinder(grouping, over, "SELECT")
+
+    def _items(
+        self, select: Select, binder: ExpressionBinder, scope: Scope
+    ) -> tuple[list[Expression], list[str]]:
+        expressions: list[Expression] = []
+        names: list[str] = []
+        for item in select.items:
+            if isinstance(item.expression, Star):
+                if select.source is None:
+                    raise self.context.error("a star needs FROM", item.expression.span)
+                qualifier = item.expression.qualifier
+                found = scope.star() if qualifier is None else scope.star_of(qualifier)
+                for name, expression in found:
+                    names.append(name)
+                    expressions.append(expression)
+                continue
+            expressions.append(binder.typed(item.expression))
+            names.append(_name(item, len(names)))
+        return expressions, names
+
+    # --- WHERE ------------------------------------------------------------------------------------
+
+    def _where(self, node: LogicalNode, scope: Scope, where: Node) -> LogicalNode:
+        plain: list[Expression] = []
+        binder = ExpressionBinder(self.context, scope, None, "WHERE")
+        for part in _conditions(where):
+            inner, negated = _stripped(part)
+            if isinstance(inner, Exists) or (isinstance(inner, In) and inner.query is not None):
+                node = self._semi_join(node, scope, inner, negated)
+                continue
+            condition = binder.condition(part, "WHERE")
+            if any(isinstance(one, Call) and one.function == "OUTER" for one in walk(condition)):
+                self.correlated += conjuncts(condition)
+            else:
+                plain.append(condition)
+        return Filter(node, conjunction(plain)) if plain else node
+
+    def _semi_join(self, node: LogicalNode, scope: Scope, part: In | Exists, negated: bool) -> LogicalNode:
+        """IN and EXISTS as joins that keep the left rows with, or without, a partner."""
+        if self.outer is not None:
+            scope = replace(scope, outer=None)
+        assert part.query is not None
+        inner = QueryBinder(self.context, scope)
+        right, found = inner.subquery(part.query)
+        width = len(node.schema)
+        conditions = [_joined_condition(one, width) for one in inner.correlated]
+        if isinstance(part, In):
+            negated = negated != part.negated
+            conditions.append(self._membership(scope, part, found, width, negated))
+        kind = JoinKind.ANTI if negated else JoinKind.SEMI
+        return Join(node, right, kind, conjunction(conditions))
+
+    def _membership(
+        self, scope: Scope, part: In, found: Sequence[Expression], width: int, negated: bool
+    ) -> Expression:
+        binder = ExpressionBinder(self.context, scope, None, "WHERE")
+        operands = [part.operand]
+        if isinstance(part.operand, FunctionCall) and part.operand.name.path == ("ROW",):
+            operands = list(part.operand.arguments)
+        if len(operands) != len(found):
+            raise self.context.error(
+                f"IN compares {len(operands)} values with a query of {len(found)} columns", part.span
+            )
+        conditions: list[Expression] = []
+        for operand, column in zip(operands, found, strict=True):
+            left, right = binder.typed(operand), shift(column, width)
+            common = comparison_type(left.type, right.type)
+            if common is None:
+                raise self.context.error(
+                    f"IN cannot compare {left.type.summary_without_null()} with "
+                    f"{right.type.summary_without_null()}",
+                    part.span,
+                )
+            equal: Expression = Call(
+                "EQUALS",
+                (cast_to(left, common), cast_to(right, common)),
+                BooleanType(left.type.is_nullable or right.type.is_nullable),
+            )
+            if negated:
+                # x NOT IN (..., NULL) is never TRUE: a NULL on either side counts as a partner.
+                unknown = [
+                    Call("IS_NULL", (one,), BooleanType(False))
+                    for one in (left, right)
+                    if one.type.is_nullable
+                ]
+                equal = Call("OR", (equal, *unknown), BooleanType()) if unknown else equal
+            conditions.append(equal)
+        return conjunction(conditions)
+
+    def subquery(self, query: Query) -> tuple[LogicalNode, list[Expression]]:
+        """A query of IN or EXISTS: its rows, and its columns as expressions over them."""
+        body = query.body
+        simple = (
+            isinstance(body, Select)
+            and not (query.with_ or query.order_by or query.offset or query.fetch is not None)
+            and not (body.distinct or body.group_by or body.having or body.qualify)
+            and not _calls_aggregate(body.items)
+        )
+        if simple:
+            assert isinstance(body, Select)
+            block = self._block(body)
+            if block.binder.over is None or not block.binder.over.calls:
+                return block.input, block.expressions
+        node = QueryBinder(self.context, None).query(query)
+        return node, [InputRef(place, one.type) for place, one in enumerate(node.schema)]
+
+    # --- ORDER BY ---------------------------------------------------------------------------------
+
+    def _sort_key(self, block: _Block, item: OrderItem, width: int) -> SortKey:
+        expression = self._ordinal(item, block.names, block.expressions, width)
+        if expression is None:
+            bound = block.binder.typed(item.expression)
+            if bound not in block.expressions:
+                block.expressions.append(bound)
+                block.names.append(f"$sort{len(block.names)}")
+            expression = InputRef(block.expressions.index(bound), bound.type)
+        nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
+        return SortKey(expression, item.ascending, nulls_first)
+
+    def _ordinal(
+        self, item: OrderItem, names: list[str], expressions: Sequence[Expression], width: int
+    ) -> InputRef | None:
+        """A column of SELECT, by its number or its name."""
+        node = item.expression
+        value = getattr(node, "value", None)
+        if getattr(node, "kind", None) == "integer" and isinstance(value, int):
+            if not 1 <= value <= width:
+                raise self.context.error(f"there is no column {value}: SELECT has {width}", item.span)
+            return InputRef(value - 1, expressions[value - 1].type)
+        if isinstance(node, Name) and len(node.parts) == 1 and node.path[0] in names[:width]:
+            place = names.index(node.path[0])
+            return InputRef(place, expressions[place].type)
+        return None
+
+    def _output_key(self, node: LogicalNode, item: OrderItem) -> SortKey:
+        """A sort key over a set operation or VALUES, which have names only for their columns."""
+        columns = [InputRef(place, one.type) for place, one in enumerate(node.schema)]
+        names = [one.name for one in node.schema]
+        expression: Expression | None = self._ordinal(item, names, columns, len(columns))
+        if expression is None:
+            scope = Scope(self.context, (Relation((), 0, node.schema),))
+            expression = ExpressionBinder(self.context, scope, None, "ORDER BY").typed(item.expression)
+        nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
+        return SortKey(expression, item.ascending, nulls_first)
+
+    # --- VALUES and set operations ----------------------------------------------------------------
+
+    def _values(self, body: ValuesRows) -> LogicalNode:
+        binder = ExpressionBinder(self.context, Scope(self.context, ()), None, "VALUES")
+        rows = [[binder.bind(one) for one in row] for row in body.rows]
+        width = len(rows[0])
+        for row, written in zip(rows, body.rows, strict=True):
+            if len(row) != width:
+                raise self.context.error(
+                    f"a row of VALUES has {len(row)} columns, the first one {width}", written[0].span
+                )
+        fields = []
+        for place in range(width):
+            found = common_type([row[place].type for row in rows])
+            if found is None:
+                raise self.context.error(
+                    f"column {place + 1} of VALUES has values of types that do not go together",
+                    body.rows[0][place].span,
+                    hint="CAST them to the same type",
+                )
+            fields.append(Field(f"EXPR${place}", found))
+        cast = tuple(
+            tuple(cast_to(one, kind.type) for one, kind in zip(row, fields, strict=True)) for row in rows
+        )
+        return Values(cast, tuple(fields))
+
+    def _set_operation(self, body: SetQuery) -> LogicalNode:
+        left, right = self._body(body.left), self._body(body.right)
+        if len(left.schema) != len(right.schema):
+            raise self.context.error(
+                f"{body.kind} of {len(left.schema)} and {len(right.schema)} columns", body.span
+            )
+        left, right = self._same_types(left, right, body.kind, body.span)
+        if body.kind == "UNION" and body.all:
+            branches = left.branches if isinstance(left, Union) else (left,)
+            return Union((*branches, right))
+        return SetOperation(SetKind[body.kind], body.all, left, right)
+
+    def _same_types(
+        self, left: LogicalNode, right: LogicalNode, kind: str, span: Span
+    ) -> tuple[LogicalNode, LogicalNode]:
+        types = []
+        for place, (one, other) in enumerate(zip(left.schema, right.schema, strict=True)):
+            found = common_type([one.type, other.type])
+            if found is None:
+                raise self.context.error(
+                    f"column {place + 1} of {kind} is {one.type.summary_without_null()} on one side and "
+                    f"{other.type.summary_without_null()} on the other",
+                    span,
+                    hint="CAST one of them",
+                )
+            types.append(found)
+        return _as_types(left, types), _as_types(right, types)
+
+
+#: OVER columns come behind the input's, whose number is known last where there are aggregates.
+_OVER_ROOM = 2_000_000
+
+
+class _OverColumns:
+    """Puts references to OVER calls behind the columns of their input, once that is known."""
+
+    def __init__(self, node: LogicalNode, block: _Block) -> None:
+        self._width = len(node.schema)
+        self._grouping = block.binder.grouping_ if isinstance(block.binder, GroupedBinder) else None
+
+    def settled(self, expression: Expression) -> Expression:
+        """The expression over the input and the OVER columns."""
+        return rewrite(expression, self._reference)
+
+    def _reference(self, part: Expression) -> Expression | None:
+        if not isinstance(part, InputRef):
+            return None
+        if part.index >= _OVER_ROOM:
+            return InputRef(part.index - _OVER_ROOM + self._width, part.type)
+        return part if self._grouping is None else settle(part, self._grouping)
+
+    def call(self, call: WindowCall) -> WindowCall:
+        """The call over the input."""
+        return replace(
+            call,
+            arguments=tuple(map(self.settled, call.arguments)),
+            partition_by=tuple(map(self.settled, call.partition_by)),
+            order_by=tuple(replace(key, expression=self.settled(key.expression)) for key in call.order_by),
+        )
+
+
+def _as_types(node: LogicalNode, types: Sequence[DataType]) -> LogicalNode:
+    """The node with its columns cast, where they are not of these types."""
+    expressions: list[Expression] = []
+    for place, (one, wanted) in enumerate(zip(node.schema, types, strict=True)):
+        expressions.append(cast_to(InputRef(place, one.type), wanted))
+    if all(isinstance(one, InputRef) for one in expressions):
+        return node
+    return Project(node, tuple(expressions), tuple(one.name for one in node.schema))
+
+
+def _calls_aggregate(parts: object) -> bool:
+    """Whether there is an aggregate that is not OVER a window."""
+    if isinstance(parts, Query):
+        return False
+    if isinstance(parts, FunctionCall):
+        found = find_aggregate(parts.name.path[-1])
+        if parts.over is None and found is not None and not found.only_over:
+            return True
+        return any(map(_calls_aggregate, parts.arguments)) or _calls_aggregate(parts.over)
+    if isinstance(parts, tuple):
+        return any(map(_calls_aggregate, parts))
+    if is_dataclass(parts):
+        return any(_calls_aggregate(getattr(parts, one.name)) for one in fields(parts))
+    return False
+
+
+def _conditions(node: Node) -> list[Node]:
+    if isinstance(node, Operator) and node.function == "AND":
+        return [part for operand in node.operands for part in _conditions(operand)]
+    return [node]
+
+
+def _stripped(node: Node) -> tuple[Node, bool]:
+    negated = False
+    while isinstance(node, Operator) and node.function == "NOT":
+        node, negated = node.operands[0], not negated
+    return node, negated
+
+
+def _joined_condition(expression: Expression, width: int) -> Expression:
+    """A correlated condition over the left row, then the right one."""
+
+    def change(part: Expression) -> Expression | None:
+        if isinstance(part, Call) and part.function == "OUTER":
+            place = part.operands[0]
+            assert isinstance(place, Literal)
+            return InputRef(place.value, part.type)
+        if isinstance(part, InputRef):
+            return InputRef(part.index + width, part.type)
+        return None
+
+    return rewrite(expression, change)
+
+
+def _name(item: SelectItem, place: int) -> str:
+    if item.alias is not None:
+        return item.alias.name
+    match item.expression:
+        case Name():
+            return item.expression.path[-1]
+        case FieldAccess():
+            return item.expression.field.name
+        case _:
+            return f"EXPR${place}"
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """Names with a number behind those that came before.
+
+    >>> unique(["a", "a", "b"])
+    ['a', 'a0', 'b']
+    """
+    taken, found = set(names), []
+    seen: set[str] = set()
+    for name in names:
+        made, number = name, 0
+        while made in seen or (made != name and made in taken):
+            made, number = f"{name}{number}", number + 1
+        seen.add(made)
+        found.append(made)
+    return found

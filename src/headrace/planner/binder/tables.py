@@ -1,0 +1,521 @@
+"""FROM: tables and views of the catalog, queries, joins, windowing table functions, UNNEST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from headrace.catalog.manager import nearest
+from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, InlineView
+from headrace.errors import HeadraceError, SqlError
+from headrace.planner.binder.context import Context
+from headrace.planner.binder.expressions import ExpressionBinder, cast_to
+from headrace.planner.binder.literals import interval_ms
+from headrace.planner.binder.scope import Relation, Scope
+from headrace.planner.coercion import comparison_type
+from headrace.planner.dialect import Statements
+from headrace.planner.dialect.syntax import (
+    Alias,
+    DerivedTable,
+    Descriptor,
+    FunctionCall,
+    Hint,
+    Identifier,
+    JoinTable,
+    Name,
+    Node,
+    Query,
+    TableArgument,
+    TableExpression,
+    TableFunction,
+    TableName,
+    UnnestTable,
+)
+from headrace.planner.dialect.tokens import Span
+from headrace.planner.expressions import TRUE, Call, Expression, InputRef, Literal, conjunction, shift
+from headrace.planner.logical import (
+    Field,
+    Join,
+    JoinKind,
+    LogicalNode,
+    Project,
+    Scan,
+    Unnest,
+    Values,
+    Watermark,
+    WindowKind,
+    WindowSpec,
+    WindowTable,
+    element_types,
+)
+from headrace.types import BooleanType, LocalZonedTimestampType, RowType, TimestampType
+
+__all__ = ["TableBinder", "bind_scan", "parse_expression", "parse_query"]
+
+#: Binds a query in a context, with the scope around it.
+QueryBinding = Callable[[Context, Query, Scope | None], LogicalNode]
+
+_WINDOWS: Final = {
+    "TUMBLE": ("SIZE", "OFFSET"),
+    "HOP": ("SLIDE", "SIZE", "OFFSET"),
+    "CUMULATE": ("STEP", "SIZE", "OFFSET"),
+    "SESSION": ("GAP",),
+}
+#: Query hints that only tune Flink's own operators.
+_KNOWN_HINTS: Final = (
+    "OPTIONS",
+    "STATE_TTL",
+    "LOOKUP",
+    "BROADCAST",
+    "SHUFFLE_HASH",
+    "SHUFFLE_MERGE",
+    "NEST_LOOP",
+    "MULTI_JOIN",
+)
+
+
+@lru_cache(maxsize=1000)
+def parse_expression(text: str) -> Node:
+    """The expression that a catalog keeps as text."""
+    reader = Statements(text)
+    node = reader.expression()
+    if not reader.at_end():
+        reader.expected("the end of the expression")
+    return node
+
+
+@lru_cache(maxsize=1000)
+def parse_query(text: str) -> Query:
+    """The query that a catalog keeps as text."""
+    reader = Statements(text)
+    node = reader.query()
+    if not reader.at_end():
+        reader.expected("the end of the query")
+    return node
+
+
+# --- scans ----------------------------------------------------------------------------------------
+
+
+def bind_scan(context: Context, scan: Scan, what: str) -> LogicalNode:
+    """A scan with its computed columns and its watermark above it.
+
+    Args:
+        context: Where functions are looked for.
+        scan: The bare scan.
+        what: How messages name the table.
+    """
+    table = scan.table
+    names = [column.name for column in table.columns]
+    node: LogicalNode = scan
+    if names != [one.name for one in scan.schema]:
+        scope = Scope(context, (Relation((), 0, scan.schema),))
+        expressions = []
+        for column in table.columns:
+            if isinstance(column, ComputedColumn):
+                bound = _bind_text(context, scope, column.expression, f"column {column.name} of {what}")
+                expressions.append(bound)
+            else:
+                place = [one.name for one in scan.schema].index(column.name)
+                expressions.append(InputRef(place, column.type))
+        node = Project(scan, tuple(expressions), tuple(names))
+    if table.watermark is not None:
+        scope = Scope(context, (Relation((), 0, node.schema),))
+        index = names.index(table.watermark.column)
+        expression = _bind_text(context, scope, table.watermark.expression, f"the watermark of {what}")
+        node = Watermark(node, index, expression)
+    return node
+
+
+def _bind_text(context: Context, scope: Scope, text: str, place: str) -> Expression:
+    inner = Context(text, context.manager, context.load_function)
+    try:
+        return ExpressionBinder(inner, Scope(inner, scope.relations), None, place).typed(
+            parse_expression(text)
+        )
+    except SqlError as wrong:
+        wrong.message = f"{place}: {wrong.message}"
+        raise
+
+
+class TableBinder:
+    """Binds FROM."""
+
+    def __init__(self, context: Context, bind_query: QueryBinding, outer: Scope | None) -> None:
+        self.context = context
+        self._bind_query = bind_query
+        self._outer = outer
+
+    def bind(self, node: TableExpression) -> tuple[LogicalNode, Scope]:
+        """The rows of FROM, and the names of their columns."""
+        match node:
+            case TableName():
+                return self._table(node)
+            case DerivedTable():
+                if node.lateral:
+                    raise self.context.unsupported("LATERAL with a query", node.span)
+                plan = self._bind_query(self.context, node.query, None)
+                return self._named(plan, node.alias, node.span)
+            case TableFunction():
+                return self._named(self._table_function(node), node.alias, node.span)
+            case UnnestTable():
+                return self._unnest(Values(((),), ()), Scope(self.context, ()), node, JoinKind.INNER)
+            case JoinTable():
+                return self._join(node)
+
+    def _named(
+        self, plan: LogicalNode, alias: Alias | None, span: Span, path: tuple[str, ...] = ()
+    ) -> tuple[LogicalNode, Scope]:
+        """A relation under its alias, with its columns renamed."""
+        fields = plan.schema
+        if alias is not None and alias.columns:
+            if len(alias.columns) != len(fields):
+                raise self.context.error(
+                    f"{alias.name.name} has {len(fields)} columns, and {len(alias.columns)} names",
+                    alias.name.span,
+                )
+            fields = tuple(
+                Field(name.name, one.type, one.time) for name, one in zip(alias.columns, fields, strict=True)
+            )
+        if alias is not None:
+            path = (alias.name.name,)
+        return plan, Scope(self.context, (Relation(path, 0, fields),), outer=self._outer)
+
+    # --- names ------------------------------------------------------------------------------------
+
+    def _table(self, node: TableName) -> tuple[LogicalNode, Scope]:
+        if node.as_of is not None:
+            raise self.context.unsupported(
+                "FOR SYSTEM_TIME AS OF (temporal and lookup joins)", node.span, hint="join the table as it is"
+            )
+        plan, path = self.table_plan(node.name, node.hints)
+        return self._named(plan, node.alias, node.span, path)
+
+    def table_plan(self, name: Name, hints: Sequence[Hint] = ()) -> tuple[LogicalNode, tuple[str, ...]]:
+        """The rows of a table, view or query of WITH; and the names it goes by."""
+        options = self._options(hints)
+        common = self.context.common_tables.get(name.path[0]) if len(name.path) == 1 else None
+        if common is not None:
+            if options:
+                raise self.context.error("OPTIONS belong to a table of a catalog", hints[0].span)
+            return common.plan, name.path
+        try:
+            identifier = self.context.manager.qualify(name.path)
+            found = self.context.manager.table(identifier)
+        except HeadraceError as wrong:
+            raise self.context.catalog_error(wrong.message, name.span, hint=wrong.hint) from wrong
+        if found is None:
+            raise self.context.catalog_error(
+                f"there is no table {identifier.dotted()!r}", name.span, hint=self._near(name)
+            )
+        if options and not isinstance(found, CatalogTable):
+            raise self.context.error("OPTIONS belong to a table, not to a view", hints[0].span)
+        match found:
+            case CatalogTable():
+                table = found.with_options(dict(options)) if options else found
+                scan = Scan(table, identifier, options)
+                return bind_scan(self.context, scan, identifier.dotted()), identifier.parts
+            case InlineView():
+                assert isinstance(found.plan, LogicalNode)
+                return found.plan, identifier.parts
+            case CatalogView():
+                return self._view(found, identifier.dotted(), name), identifier.parts
+
+    def _near(self, name: Name) -> str | None:
+        manager = self.context.manager
+        here = list(manager.tables(manager.current_catalog, manager.current_database))
+        return nearest(name.path[-1], [*here, *self.context.common_tables])
+
+    def _view(self, view: CatalogView, dotted: str, name: Name) -> LogicalNode:
+        if dotted in self.context.views:
+            raise self.context.error(f"view {dotted!r} reads itself", name.span)
+        try:
+            plan = self._bind_query(
+                self.context.in_view(dotted, view.expanded_query), parse_query(view.expanded_query), None
+            )
+        except SqlError as wrong:
+            raise self.context.error(
+                f"view {dotted!r} cannot be read any more: {wrong.message}", name.span, hint=wrong.hint
+            ) from wrong
+        names = tuple(column.name for column in view.columns)
+        return renamed(plan, names)
+
+    def _options(self, hints: Sequence[Hint]) -> tuple[tuple[str, str], ...]:
+        found: dict[str, str] = {}
+        for hint in hints:
+            if hint.name != "OPTIONS":
+                self.refuse_hint(hint)
+            found.update(hint.options)
+        return tuple(found.items())
+
+    def refuse_hint(self, hint: Hint) -> None:
+        """Refuse a hint: known ones by name, others with a suggestion."""
+        if hint.name in _KNOWN_HINTS:
+            raise self.context.unsupported(f"the hint {hint.name}", hint.span)
+        raise self.context.error(
+            f"there is no hint {hint.name}", hint.span, hint=nearest(hint.name, _KNOWN_HINTS)
+        )
+
+    # --- windowing table functions ----------------------------------------------------------------
+
+    def _table_function(self, node: TableFunction) -> LogicalNode:
+        name = node.call.name.dotted().upper()
+        if name not in _WINDOWS:
+            known = self.context.manager.function(node.call.name.path)
+            if known is not None:
+                raise self.context.unsupported(f"the table function {name}", node.span)
+            raise self.context.error(
+                f"there is no table function {node.call.name.dotted()!r}",
+                node.call.name.span,
+                hint=nearest(name, _WINDOWS),
+            )
+        return self._window_table(name, node.call)
+
+    def _window_table(self, name: str, call: FunctionCall) -> LogicalNode:
+        arguments = self._window_arguments(name, call)
+        data, time = arguments.pop("DATA"), arguments.pop("TIMECOL")
+        if not isinstance(data, TableArgument):
+            raise self.context.error(f"{name} takes TABLE t as its first argument", data.span)
+        if not isinstance(time, Descriptor) or len(time.columns) != 1:
+            raise self.context.error(f"{name} takes DESCRIPTOR(column) of one time attribute", time.span)
+        if isinstance(data.source, Name):
+            plan, _ = self.table_plan(data.source)
+        else:
+            plan = self._bind_query(self.context, data.source, None)
+        column = time.columns[0]
+        index = self._column(plan, column)
+        found = plan.schema[index]
+        if found.time is None or not isinstance(found.type, TimestampType | LocalZonedTimestampType):
+            raise self.context.error(
+                f"column {column.name!r} is no time attribute",
+                column.span,
+                hint="declare a WATERMARK on it, or use PROCTIME()",
+            )
+        partition = tuple(
+            self._column(plan, part.parts[0])
+            if isinstance(part, Name) and len(part.parts) == 1
+            else self._no_column(part)
+            for part in data.partition_by
+        )
+        if partition and name != "SESSION":
+            raise self.context.error(f"PARTITION BY goes with SESSION, not with {name}", data.span)
+        if data.order_by:
+            raise self.context.error(f"{name} takes no ORDER BY", data.span)
+        lengths = {key: self._length(part, key) for key, part in arguments.items()}
+        return WindowTable(plan, self._spec(name, lengths, call.span), index, partition)
+
+    def _no_column(self, node: Node) -> int:
+        raise self.context.error("PARTITION BY takes columns", node.span)
+
+    def _column(self, plan: LogicalNode, column: Identifier) -> int:
+        names = [one.name for one in plan.schema]
+        if column.name not in names:
+            raise self.context.error(
+                f"there is no column {column.name!r}", column.span, hint=nearest(column.name, names)
+            )
+        return names.index(column.name)
+
+    def _window_arguments(self, name: str, call: FunctionCall) -> dict[str, Node]:
+        order = ("DATA", "TIMECOL", *_WINDOWS[name])
+        shown = f"{name}(TABLE t, DESCRIPTOR(ts), {', '.join(_WINDOWS[name]).lower()})"
+        found: dict[str, Node] = {}
+        for place, argument in enumerate(call.arguments):
+            written = call.argument_names[place] if call.argument_names else None
+            if written is None and call.argument_names:
+                raise self.context.error("either all arguments have a name or none", argument.span)
+            if written is None and place >= len(order):
+                raise self.context.error(f"{name} takes fewer arguments", argument.span, hint=shown)
+            key = written.upper() if written is not None else order[place]
+            if key not in order or key in found:
+                raise self.context.error(
+                    f"{name} has no argument {written!r} here", argument.span, hint=nearest(key, order)
+                )
+            found[key] = argument
+        missing = [key for key in order if key not in found and key != "OFFSET"]
+        if missing:
+            raise self.context.error(f"{name} needs {', '.join(missing)}", call.span, hint=shown)
+        return found
+
+    def _length(self, node: Node, key: str) -> int:
+        bound = ExpressionBinder(self.context, Scope(self.context, ()), None, "a window").bind(node)
+        length = interval_ms(bound) if isinstance(bound, Literal) else None
+        if length is None or (length <= 0 and key != "OFFSET"):
+            raise self.context.error(
+                f"{key} is an interval of days or less", node.span, hint="INTERVAL '10' SECOND"
+            )
+        return length
+
+    def _spec(self, name: str, lengths: dict[str, int], span: Span) -> WindowSpec:
+        kind, offset = WindowKind[name], lengths.get("OFFSET", 0)
+        match kind:
+            case WindowKind.SESSION:
+                return WindowSpec(kind, lengths["GAP"], lengths["GAP"])
+            case WindowKind.TUMBLE:
+                return WindowSpec(kind, lengths["SIZE"], lengths["SIZE"], offset)
+            case WindowKind.HOP:
+                step = lengths["SLIDE"]
+            case WindowKind.CUMULATE:
+                step = lengths["STEP"]
+        if lengths["SIZE"] % step:
+            word = "slide" if kind is WindowKind.HOP else "step"
+            raise self.context.error(f"the size of {name} is a multiple of its {word}", span)
+        return WindowSpec(kind, lengths["SIZE"], step, offset)
+
+    # --- joins ------------------------------------------------------------------------------------
+
+    def _join(self, node: JoinTable) -> tuple[LogicalNode, Scope]:
+        left, left_scope = self.bind(node.left)
+        kind = JoinKind.INNER if node.kind == "CROSS" else JoinKind[node.kind]
+        if isinstance(node.right, UnnestTable):
+            return self._join_unnest(left, left_scope, node, kind)
+        if isinstance(node.right, TableFunction) and node.right.lateral:
+            raise self.context.unsupported(
+                "LATERAL TABLE", node.right.span, hint="UNNEST expands arrays and maps"
+            )
+        right, right_scope = self.bind(node.right)
+        width = len(left.schema)
+        self._no_name_twice(left_scope, right_scope, node)
+        relations = (*left_scope.relations, *right_scope.shifted(width))
+        both = Scope(self.context, relations, outer=self._outer)
+        using = self._using(node, left_scope, right_scope)
+        if using:
+            return self._join_using(left, right, kind, node, (left_scope, right_scope), using)
+        condition: Expression = TRUE
+        if node.on is not None:
+            condition = ExpressionBinder(self.context, both, None, "ON").condition(node.on, "ON")
+        join = Join(left, right, kind, condition)
+        return join, self._rescoped(join, both, {**left_scope.merged})
+
+    def _rescoped(self, join: LogicalNode, scope: Scope, merged: dict[str, Expression]) -> Scope:
+        """The names over a join, whose columns may be nullable now."""
+        schema = join.schema
+        relations = []
+        for one in scope.relations:
+            fields = tuple(
+                Field(old.name, new.type, new.time)
+                for old, new in zip(one.fields, schema[one.start : one.start + len(one.fields)], strict=True)
+            )
+            relations.append(Relation(one.path, one.start, fields))
+        return Scope(self.context, tuple(relations), merged, self._outer)
+
+    def _no_name_twice(self, left: Scope, right: Scope, node: JoinTable) -> None:
+        for one in right.relations:
+            if one.path and any(other.path == one.path for other in left.relations):
+                raise self.context.error(
+                    f"two tables are named {one.path[-1]!r} here",
+                    node.right.span,
+                    hint="give one of them an alias",
+                )
+
+    def _using(self, node: JoinTable, left: Scope, right: Scope) -> list[Identifier]:
+        if not node.natural:
+            return list(node.using)
+        names = [name for name, _ in left.star()]
+        others = {name for name, _ in right.star()}
+        return [Identifier(name, node.span) for name in names if name in others]
+
+    def _join_using(
+        self,
+        left: LogicalNode,
+        right: LogicalNode,
+        kind: JoinKind,
+        node: JoinTable,
+        scopes: tuple[Scope, Scope],
+        using: list[Identifier],
+    ) -> tuple[LogicalNode, Scope]:
+        left_scope, right_scope = scopes
+        width = len(left.schema)
+        conditions: list[Expression] = []
+        pairs: list[tuple[str, Expression, Expression]] = []
+        for column in using:
+            name = Name((column,), column.span)
+            one, other = left_scope.resolve(name), shift(right_scope.resolve(name), width)
+            found = comparison_type(one.type, other.type)
+            if found is None:
+                raise self.context.error(f"the two columns {column.name!r} cannot be compared", column.span)
+            nullable = one.type.is_nullable or other.type.is_nullable
+            operands = (cast_to(one, found), cast_to(other, found))
+            conditions.append(Call("EQUALS", operands, BooleanType(nullable)))
+            pairs.append((column.name, one, other))
+        join = Join(left, right, kind, conjunction(conditions))
+        relations = (*left_scope.relations, *right_scope.shifted(width))
+        merged: dict[str, Expression] = {}
+        for name_, one, other in pairs:
+            merged[name_] = _merged_column(join, one, other, kind)
+        return join, self._rescoped(join, Scope(self.context, relations), {**merged, **left_scope.merged})
+
+    # --- UNNEST -----------------------------------------------------------------------------------
+
+    def _join_unnest(
+        self, left: LogicalNode, scope: Scope, node: JoinTable, kind: JoinKind
+    ) -> tuple[LogicalNode, Scope]:
+        assert isinstance(node.right, UnnestTable)
+        if kind not in {JoinKind.INNER, JoinKind.LEFT}:
+            raise self.context.error(f"there is no {kind.value} JOIN UNNEST", node.span)
+        if node.on is not None:
+            condition = ExpressionBinder(self.context, scope, None, "ON").bind(node.on)
+            if condition != TRUE:
+                raise self.context.unsupported(
+                    "JOIN UNNEST with a condition", node.on.span, hint="ON TRUE, then WHERE"
+                )
+        elif node.natural or node.using:
+            raise self.context.error("UNNEST joins with ON TRUE or CROSS JOIN", node.span)
+        return self._unnest(left, scope, node.right, kind)
+
+    def _unnest(
+        self, left: LogicalNode, scope: Scope, node: UnnestTable, kind: JoinKind
+    ) -> tuple[LogicalNode, Scope]:
+        collection = ExpressionBinder(self.context, scope, None, "UNNEST").bind(node.collection)
+        types = element_types(collection.type)
+        if not types:
+            raise self.context.error(
+                f"UNNEST takes an array, a map or a multiset, not {collection.type.summary_without_null()}",
+                node.collection.span,
+            )
+        names = [f"f{place}" for place in range(len(types))]
+        element = getattr(collection.type, "element_type", None)
+        if isinstance(element, RowType):
+            names = element.field_names()
+        elif len(types) == 2:
+            names = ["KEY", "VALUE"]
+        if node.with_ordinality:
+            names.append("ORDINALITY")
+        if node.alias is not None and node.alias.columns:
+            if len(node.alias.columns) != len(names):
+                raise self.context.error(
+                    f"UNNEST gives {len(names)} columns, and there are {len(node.alias.columns)} names",
+                    node.span,
+                )
+            names = [column.name for column in node.alias.columns]
+        plan = Unnest(left, collection, kind, tuple(names), node.with_ordinality)
+        width = len(left.schema)
+        path = () if node.alias is None else (node.alias.name.name,)
+        added = Relation(path, width, plan.schema[width:])
+        return plan, Scope(self.context, (*scope.relations, added), scope.merged, self._outer)
+
+
+def _merged_column(join: Join, one: Expression, other: Expression, kind: JoinKind) -> Expression:
+    """The one column that USING makes of two: the side that is there."""
+
+    def over_join(part: Expression) -> Expression:
+        return InputRef(part.index, join.schema[part.index].type) if isinstance(part, InputRef) else part
+
+    left, right = over_join(one), over_join(other)
+    match kind:
+        case JoinKind.RIGHT:
+            return right
+        case JoinKind.FULL:
+            found = comparison_type(left.type, right.type)
+            assert found is not None
+            return Call("COALESCE", (cast_to(left, found), cast_to(right, found)), found)
+        case _:
+            return left
+
+
+def renamed(plan: LogicalNode, names: tuple[str, ...]) -> LogicalNode:
+    """The plan with other names for its columns."""
+    if tuple(one.name for one in plan.schema) == names:
+        return plan
+    expressions = tuple(InputRef(place, one.type) for place, one in enumerate(plan.schema))
+    return Project(plan, expressions, names)

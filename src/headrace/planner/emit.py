@@ -1,0 +1,199 @@
+"""Typed expressions as Spark SQL text that means what Flink means.
+
+The text counts on a session with `SPARK_SETTINGS`. Names of columns come from the caller, already quoted.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from headrace.errors import InvariantViolation
+from headrace.planner.coercion import is_string
+from headrace.planner.expressions import Call, Expression, InputRef, Literal, UserCall
+from headrace.planner.functions import FUNCTIONS
+from headrace.planner.functions.temporal import truncated
+from headrace.planner.functions.text import quoted
+from headrace.types import (
+    ArrayType,
+    BooleanType,
+    CharType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    LocalZonedTimestampType,
+    MapType,
+    MultisetType,
+    RowType,
+    TimestampType,
+    TimeType,
+    VarCharType,
+    YearMonthIntervalType,
+)
+from headrace.types.logical import MAX_LENGTH, quote_name
+
+__all__ = ["SPARK_SETTINGS", "emit", "emit_literal"]
+
+#: What the session that runs the text must have, beside `spark.sql.session.timeZone` = `table.local-time-zone`.
+SPARK_SETTINGS: Final = {
+    # Java's arithmetic and casts of numbers, as Flink has them; errors of Flink are raised by the text itself.
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+}
+
+
+def emit(expression: Expression, columns: Sequence[str]) -> str:
+    """The Spark SQL of an expression over columns with these (quoted) names."""
+    match expression:
+        case InputRef():
+            return columns[expression.index]
+        case Literal():
+            return emit_literal(expression.value, expression.type)
+        case Call(function="CAST" | "TRY_CAST"):
+            operand = expression.operands[0]
+            return _cast(
+                emit(operand, columns), operand.type, expression.type, expression.function == "TRY_CAST"
+            )
+        case Call(function="FIELD"):
+            name = expression.operands[1]
+            assert isinstance(name, Literal)
+            return f"{emit(expression.operands[0], columns)}.{quote_name(name.value)}"
+        case Call():
+            function = FUNCTIONS.find(expression.function)
+            if function is None:
+                raise InvariantViolation(f"nobody emits {expression.function}")
+            return function.emit(expression, [emit(one, columns) for one in expression.operands])
+        case UserCall():
+            raise InvariantViolation(
+                f"{expression.function.name} is a Python function: it is not part of Spark SQL"
+            )
+
+
+# --- literals -------------------------------------------------------------------------------------
+
+
+def emit_literal(value: Any, data_type: DataType) -> str:
+    """A constant in Spark SQL.
+
+    >>> from headrace.types import DataTypes
+    >>> print(emit_literal(Decimal("0.908"), DataTypes.DECIMAL(4, 3)))
+    CAST(0.908 AS decimal(4,3))
+    """
+    if value is None:
+        return f"CAST(NULL AS {data_type.spark_name()})"
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() if isinstance(data_type, YearMonthIntervalType):
+            return f"INTERVAL '{value}' MONTH"
+        case int() if isinstance(data_type, IntegralType) and data_type.BITS == 32:
+            return str(value)
+        case float():
+            return f"CAST({quoted(repr(value))} AS {data_type.spark_name()})"
+        case str():
+            return quoted(value)
+        case bytes():
+            return f"X'{value.hex()}'"
+        case _:
+            return _emit_temporal(value, data_type)
+
+
+def _emit_temporal(value: Any, data_type: DataType) -> str:
+    match value:
+        case datetime.datetime() if isinstance(data_type, LocalZonedTimestampType):
+            return f"TIMESTAMP'{value.isoformat(sep=' ')}'"
+        case datetime.datetime():
+            return f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"
+        case datetime.date():
+            return f"DATE'{value.isoformat()}'"
+        case datetime.time():
+            return f"CAST(TIME'{value.isoformat()}' AS {data_type.spark_name()})"
+        case datetime.timedelta():
+            return f"INTERVAL '{_day_time(value)}' DAY TO SECOND"
+        case int() | Decimal():
+            return f"CAST({value:f} AS {data_type.spark_name()})"
+        case _:
+            raise InvariantViolation(f"{value!r} is no constant of SQL")
+
+
+def _day_time(value: datetime.timedelta) -> str:
+    sign = "-" if value < datetime.timedelta() else ""
+    value = abs(value)
+    hours, rest = divmod(value.seconds, 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{sign}{value.days} {hours:02}:{minutes:02}:{seconds:02}.{value.microseconds:06}"
+
+
+# --- casts ----------------------------------------------------------------------------------------
+
+
+def _cast(text: str, source: DataType, target: DataType, is_try: bool) -> str:
+    if source.nullable() == target.nullable():
+        return text
+    if is_string(target):
+        return _fit(_to_string(text, source), source, target)
+    if is_string(source) and not is_try:
+        made = _plain_cast(text, source, target)
+        # Spark would give NULL for a string that says nothing of the type, where Flink's CAST fails.
+        problem = quoted(f"cannot CAST a string to {target.summary_without_null()}: ")
+        fail = f"CAST(raise_error(concat({problem}, {text})) AS {target.spark_name()})"
+        return f"coalesce({made}, IF({text} IS NULL, NULL, {fail}))"
+    return _plain_cast(text, source, target)
+
+
+def _plain_cast(text: str, source: DataType, target: DataType) -> str:
+    made = f"CAST({text} AS {target.spark_name()})"
+    if isinstance(target, TimestampType | LocalZonedTimestampType):
+        known = source.precision if isinstance(source, TimestampType | LocalZonedTimestampType) else 0
+        if is_string(source):
+            known = 6
+        if known > target.precision:
+            return truncated(made, target.precision)
+    return made
+
+
+def _fit(text: str, source: DataType, target: DataType) -> str:
+    """Cut a string to the length of its type, and fill a CHAR with blanks."""
+    assert isinstance(target, CharType | VarCharType)
+    length = target.length
+    if isinstance(target, CharType):
+        return f"rpad({text}, {length}, ' ')"
+    known = source.length if isinstance(source, CharType | VarCharType) else MAX_LENGTH
+    return text if length == MAX_LENGTH or known <= length else f"left({text}, {length})"
+
+
+def _to_string(text: str, source: DataType) -> str:
+    match source:
+        case CharType() | VarCharType():
+            return text
+        case BooleanType():
+            return f"upper(CAST({text} AS string))"
+        case TimestampType() | LocalZonedTimestampType():
+            digits = "." + "S" * source.precision if source.precision else ""
+            return f"date_format({text}, 'yyyy-MM-dd HH:mm:ss{digits}')"
+        case ArrayType():
+            each = _to_string("one", source.element_type)
+            return f"concat('[', array_join(transform({text}, one -> {each}), ', ', 'NULL'), ']')"
+        case MapType() | MultisetType():
+            return _map_to_string(text, source)
+        case RowType():
+            fields = (_to_string(f"{text}.{quote_name(field.name)}", field.data_type) for field in source)
+            parts = ", ".join(f"coalesce({field}, 'NULL')" for field in fields)
+            return f"IF({text} IS NULL, NULL, concat('(', concat_ws(', ', {parts}), ')'))"
+        case DayTimeIntervalType() | YearMonthIntervalType():
+            raise InvariantViolation("a CAST of an interval to a string was let through")
+        case DateType() | TimeType() | FloatType() | DoubleType() | _:
+            return f"CAST({text} AS string)"
+
+
+def _map_to_string(text: str, source: MapType | MultisetType) -> str:
+    key = source.key_type if isinstance(source, MapType) else source.element_type
+    shown_key = f"coalesce({_to_string('one.key', key)}, 'NULL')"
+    value = _to_string("one.value", source.value_type) if isinstance(source, MapType) else "one.value"
+    pair = f"concat({shown_key}, '=', coalesce(CAST({value} AS string), 'NULL'))"
+    return f"concat('{{', array_join(transform(map_entries({text}), one -> {pair}), ', '), '}}')"

@@ -1,0 +1,258 @@
+"""Aggregate and ranking functions: what they take, and the type of what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.planner.coercion import is_string
+from headrace.planner.functions.signature import WrongArguments
+from headrace.types import (
+    ArrayType,
+    BigIntType,
+    DataType,
+    DataTypes,
+    DecimalType,
+    DoubleType,
+    IntegralType,
+    MapType,
+    MultisetType,
+    NumericType,
+    RowType,
+)
+
+__all__ = ["AggregateFunction", "find_aggregate", "aggregates"]
+
+
+@dataclass(frozen=True)
+class AggregateFunction:
+    """An aggregate, or a function that only works OVER a window."""
+
+    name: str
+    shown: str
+    description: str
+    #: The result for arguments of these types, over groups that have at least one row.
+    result: Callable[[Sequence[DataType]], DataType]
+    #: How many arguments there may be.
+    least: int = 1
+    most: int = 1
+    #: ROW_NUMBER and its like need OVER.
+    only_over: bool = False
+    #: COUNT and COLLECT give a value for no rows too.
+    value_for_no_rows: bool = False
+    aliases: tuple[str, ...] = ()
+
+    def resolve(self, types: Sequence[DataType], grouped: bool) -> DataType:
+        """The result's type.
+
+        Raises:
+            WrongArguments: The number of arguments, or the type of one, does not fit.
+        """
+        if not self.least <= len(types) <= self.most:
+            raise WrongArguments(f"{self.name} takes other arguments", f"it is called {self.shown}")
+        found = self.result(types)
+        # Without GROUP BY there is a group even where there are no rows.
+        return found if grouped or self.value_for_no_rows else found.nullable()
+
+
+def _number(name: str, one: DataType) -> NumericType:
+    if not isinstance(one, NumericType):
+        raise WrongArguments(f"{name} takes a number, not {one.summary_without_null()}")
+    return one
+
+
+def _sum(types: Sequence[DataType]) -> DataType:
+    one = _number("SUM", types[0])
+    return DecimalType(38, one.scale, one.is_nullable) if isinstance(one, DecimalType) else one
+
+
+def _average(name: str) -> Callable[[Sequence[DataType]], DataType]:
+    def result(types: Sequence[DataType]) -> DataType:
+        one = _number(name, types[0])
+        return DecimalType(38, max(6, one.scale), one.is_nullable) if isinstance(one, DecimalType) else one
+
+    return result
+
+
+def _ordered(name: str) -> Callable[[Sequence[DataType]], DataType]:
+    def result(types: Sequence[DataType]) -> DataType:
+        if isinstance(types[0], ArrayType | MapType | MultisetType | RowType):
+            raise WrongArguments(
+                f"{name} takes values that have an order, not {types[0].summary_without_null()}"
+            )
+        return types[0]
+
+    return result
+
+
+def _list(types: Sequence[DataType]) -> DataType:
+    for one in types:
+        if not is_string(one):
+            raise WrongArguments(
+                f"LISTAGG takes strings, not {one.summary_without_null()}", "CAST it to STRING"
+            )
+    return DataTypes.STRING(types[0].is_nullable)
+
+
+def _counted(_: Sequence[DataType]) -> DataType:
+    return BigIntType(False)
+
+
+def _shifted(types: Sequence[DataType]) -> DataType:
+    if len(types) > 1 and not isinstance(types[1], IntegralType):
+        raise WrongArguments("the offset is a whole number")
+    return types[0].nullable()
+
+
+_ALL: Final = (
+    AggregateFunction(
+        "COUNT",
+        "COUNT(*), COUNT([DISTINCT] value, ...)",
+        "The number of rows, or of those where no value is NULL.",
+        _counted,
+        0,
+        9,
+        value_for_no_rows=True,
+    ),
+    AggregateFunction("SUM", "SUM([DISTINCT] number)", "The sum; of the type of its argument.", _sum),
+    AggregateFunction(
+        "AVG",
+        "AVG([DISTINCT] number)",
+        "The average; of the type of its argument, so that of whole numbers has no fraction.",
+        _average("AVG"),
+    ),
+    AggregateFunction("MIN", "MIN(value)", "The smallest value.", _ordered("MIN")),
+    AggregateFunction("MAX", "MAX(value)", "The largest value.", _ordered("MAX")),
+    AggregateFunction(
+        "FIRST_VALUE",
+        "FIRST_VALUE(value)",
+        "The first value that is not NULL.",
+        lambda types: types[0].nullable(),
+    ),
+    AggregateFunction(
+        "LAST_VALUE",
+        "LAST_VALUE(value)",
+        "The last value that is not NULL.",
+        lambda types: types[0].nullable(),
+    ),
+    AggregateFunction(
+        "LISTAGG",
+        "LISTAGG([DISTINCT] text [, separator])",
+        "The strings in one, with a separator, by default a comma, between them.",
+        _list,
+        1,
+        2,
+    ),
+    AggregateFunction(
+        "STDDEV_POP",
+        "STDDEV_POP(number)",
+        "The standard deviation of the population.",
+        _average("STDDEV_POP"),
+    ),
+    AggregateFunction(
+        "STDDEV_SAMP",
+        "STDDEV_SAMP(number)",
+        "The standard deviation of the sample.",
+        lambda types: _average("STDDEV_SAMP")(types).nullable(),
+        aliases=("STDDEV",),
+    ),
+    AggregateFunction("VAR_POP", "VAR_POP(number)", "The variance of the population.", _average("VAR_POP")),
+    AggregateFunction(
+        "VAR_SAMP",
+        "VAR_SAMP(number)",
+        "The variance of the sample.",
+        lambda types: _average("VAR_SAMP")(types).nullable(),
+        aliases=("VARIANCE",),
+    ),
+    AggregateFunction(
+        "COLLECT",
+        "COLLECT([DISTINCT] value)",
+        "The values as a bag.",
+        lambda types: MultisetType(types[0], False),
+        value_for_no_rows=True,
+    ),
+    AggregateFunction(
+        "ARRAY_AGG",
+        "ARRAY_AGG([DISTINCT] value)",
+        "The values as an array.",
+        lambda types: ArrayType(types[0]),
+    ),
+    AggregateFunction(
+        "ROW_NUMBER",
+        "ROW_NUMBER() OVER (...)",
+        "The number of the row in its partition, from 1.",
+        _counted,
+        0,
+        0,
+        True,
+    ),
+    AggregateFunction(
+        "RANK",
+        "RANK() OVER (...)",
+        "The rank of the row; equal rows share it and leave a gap.",
+        _counted,
+        0,
+        0,
+        True,
+    ),
+    AggregateFunction(
+        "DENSE_RANK", "DENSE_RANK() OVER (...)", "The rank of the row, without gaps.", _counted, 0, 0, True
+    ),
+    AggregateFunction(
+        "LAG",
+        "LAG(value [, offset [, default]]) OVER (...)",
+        "The value some rows before.",
+        _shifted,
+        1,
+        3,
+        True,
+    ),
+    AggregateFunction(
+        "LEAD",
+        "LEAD(value [, offset [, default]]) OVER (...)",
+        "The value some rows after.",
+        _shifted,
+        1,
+        3,
+        True,
+    ),
+    AggregateFunction(
+        "NTILE",
+        "NTILE(number) OVER (...)",
+        "The bucket of the row, of so many.",
+        lambda _: BigIntType(False),
+        1,
+        1,
+        True,
+    ),
+    AggregateFunction(
+        "CUME_DIST",
+        "CUME_DIST() OVER (...)",
+        "The part of rows up to this one.",
+        lambda _: DoubleType(False),
+        0,
+        0,
+        True,
+    ),
+    AggregateFunction(
+        "PERCENT_RANK",
+        "PERCENT_RANK() OVER (...)",
+        "The relative rank of the row.",
+        lambda _: DoubleType(False),
+        0,
+        0,
+        True,
+    ),
+)
+_BY_NAME: Final = {name: one for one in _ALL for name in (one.name, *one.aliases)}
+
+
+def find_aggregate(name: str) -> AggregateFunction | None:
+    """The aggregate with this name, whatever its capitals."""
+    return _BY_NAME.get(name.upper())
+
+
+def aggregates() -> list[AggregateFunction]:
+    """All of them."""
+    return list(_ALL)

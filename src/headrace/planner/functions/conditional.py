@@ -1,0 +1,157 @@
+"""CASE and its like, casts, and functions of types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from headrace.planner.coercion import common_type, comparison_type
+from headrace.planner.expressions import Call
+from headrace.planner.functions.registry import Registry
+from headrace.planner.functions.signature import Emission, Function, Signature, WrongArguments
+from headrace.planner.functions.text import any_is_null, quoted
+from headrace.types import BooleanType, DataType, DataTypes, NullType
+
+__all__ = ["CONDITIONAL"]
+
+CONDITIONAL: Final = Registry("conditional")
+Resolved = tuple[tuple[DataType, ...], DataType]
+Resolver = Callable[[Sequence[DataType]], Resolved]
+
+
+def _common(name: str, types: Sequence[DataType]) -> DataType:
+    found = common_type(types)
+    if found is None:
+        shown = ", ".join(one.summary_without_null() for one in types)
+        raise WrongArguments(f"{name} cannot give one type for {shown}", "CAST them to the same type")
+    return found
+
+
+def _put(name: str, shown: str, description: str, resolve: Resolver, emission: Emission) -> None:
+    shape = Signature(shown, name, ())
+    CONDITIONAL.put(Function(name, "conditional", (shape,), description, resolve, emission, exact=True))
+
+
+def _case(types: Sequence[DataType]) -> Resolved:
+    """Operands: condition, value, condition, value, ..., default."""
+    conditions, values = types[:-1:2], [*types[1::2], types[-1]]
+    for one in conditions:
+        if not isinstance(one, BooleanType | NullType):
+            raise WrongArguments(f"WHEN takes a BOOLEAN, not {one.summary_without_null()}")
+    result = _common("CASE", values)
+    arguments: list[DataType] = []
+    for place, one in enumerate(types):
+        if place % 2 == 0 and place < len(types) - 1:
+            arguments.append(BooleanType(one.is_nullable))
+        else:
+            arguments.append(result.with_nullability(one.is_nullable))
+    return tuple(arguments), result
+
+
+def _emit_case(call: Call, operands: list[str]) -> str:
+    branches = " ".join(
+        f"WHEN {operands[place]} THEN {operands[place + 1]}" for place in range(0, len(operands) - 1, 2)
+    )
+    return f"CASE {branches} ELSE {operands[-1]} END"
+
+
+_put(
+    "CASE",
+    "CASE WHEN condition THEN value ... [ELSE value] END",
+    "The value of the first condition that holds; also `CASE value WHEN value THEN value ... END`.",
+    _case,
+    _emit_case,
+)
+
+
+def _coalesce(types: Sequence[DataType]) -> Resolved:
+    if not types:
+        raise WrongArguments("COALESCE takes at least one value")
+    result = _common("COALESCE", types)
+    arguments = tuple(result.with_nullability(one.is_nullable) for one in types)
+    return arguments, result.with_nullability(all(one.is_nullable for one in types))
+
+
+def _if_null(types: Sequence[DataType]) -> Resolved:
+    if len(types) != 2:
+        raise WrongArguments("IFNULL takes two values", "IFNULL(value, instead)")
+    return _coalesce(types)
+
+
+_put("COALESCE", "COALESCE(value, ...)", "The first value that is not NULL.", _coalesce, "coalesce({all})")
+_put(
+    "IFNULL", "IFNULL(value, instead)", "The value, or another if it is NULL.", _if_null, "coalesce({0}, {1})"
+)
+
+
+def _null_if(types: Sequence[DataType]) -> Resolved:
+    if len(types) != 2:
+        raise WrongArguments("NULLIF takes two values", "NULLIF(value, other)")
+    if comparison_type(*types) is None:
+        raise WrongArguments(f"NULLIF cannot compare {types[0].summary()} and {types[1].summary()}")
+    return (types[0], types[1]), types[0].nullable()
+
+
+_put(
+    "NULLIF",
+    "NULLIF(value, other)",
+    "NULL if both are the same, otherwise the value.",
+    _null_if,
+    "nullif({0}, {1})",
+)
+
+
+def _if(types: Sequence[DataType]) -> Resolved:
+    if len(types) != 3:
+        raise WrongArguments("IF takes a condition and two values", "IF(condition, value, otherwise)")
+    if not isinstance(types[0], BooleanType | NullType):
+        raise WrongArguments(f"IF takes a BOOLEAN as condition, not {types[0].summary_without_null()}")
+    result = _common("IF", types[1:])
+    return (BooleanType(types[0].is_nullable), result, result), result.nullable()
+
+
+_put("IF", "IF(condition, value, otherwise)", "One of two values.", _if, "IF({0}, {1}, {2})")
+
+
+def _extreme(name: str) -> Resolver:
+    def resolve(types: Sequence[DataType]) -> Resolved:
+        if not types:
+            raise WrongArguments(f"{name} takes at least one value")
+        result = _common(name, types)
+        return tuple(result.with_nullability(one.is_nullable) for one in types), result
+
+    return resolve
+
+
+def _emit_extreme(call: Call, operands: list[str]) -> str:
+    # Spark's skip NULL; Flink's are NULL if one value is.
+    if len(operands) == 1:
+        return operands[0]
+    text = f"{call.function.lower()}({', '.join(operands)})"
+    maybe = [text for text, one in zip(operands, call.operands, strict=True) if one.type.is_nullable]
+    return f"IF({any_is_null(maybe)}, NULL, {text})" if maybe else text
+
+
+_put(
+    "GREATEST",
+    "GREATEST(value, ...)",
+    "The largest value; NULL if one is.",
+    _extreme("GREATEST"),
+    _emit_extreme,
+)
+_put("LEAST", "LEAST(value, ...)", "The smallest value; NULL if one is.", _extreme("LEAST"), _emit_extreme)
+
+
+def _type_of(types: Sequence[DataType]) -> Resolved:
+    if len(types) != 1:
+        raise WrongArguments("TYPEOF takes one value", "TYPEOF(value)")
+    return tuple(types), DataTypes.STRING()
+
+
+_put(
+    "TYPEOF",
+    "TYPEOF(value)",
+    "The type of a value, as a string.",
+    _type_of,
+    lambda call, _: quoted(call.operands[0].type.summary()),
+)

@@ -1,0 +1,152 @@
+"""Numeric functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from headrace.planner.expressions import Call
+from headrace.planner.functions.registry import Registry, same_as
+from headrace.planner.functions.signature import Nulls, WrongArguments
+from headrace.planner.functions.text import constant
+from headrace.types import DataType, DataTypes, DecimalType, DoubleType, FloatType
+
+__all__ = ["MATH"]
+
+MATH: Final = Registry("numeric")
+_DOUBLE: Final = DoubleType()
+_STRING: Final = DataTypes.STRING()
+
+
+def _logarithm(operand: str, function: str = "ln") -> str:
+    # Spark's logarithms of zero and less are NULL; Flink's are Java's.
+    return (
+        f"CASE WHEN {operand} > 0 THEN {function}({operand}) WHEN {operand} = 0 THEN double('-Infinity') "
+        f"WHEN {operand} < 0 THEN double('NaN') END"
+    )
+
+
+for _name, _text in (
+    ("SQRT", "The square root."),
+    ("EXP", "e to the power of the number."),
+    ("SIN", "The sine."),
+    ("SINH", "The hyperbolic sine."),
+    ("COS", "The cosine."),
+    ("COSH", "The hyperbolic cosine."),
+    ("TAN", "The tangent."),
+    ("TANH", "The hyperbolic tangent."),
+    ("COT", "The cotangent."),
+    ("ASIN", "The arc sine."),
+    ("ACOS", "The arc cosine."),
+    ("ATAN", "The arc tangent."),
+    ("DEGREES", "Radians as degrees."),
+    ("RADIANS", "Degrees as radians."),
+):
+    MATH.add(f"{_name}(number DOUBLE)", _DOUBLE, f"{_name.lower()}({{0}})", _text)
+MATH.add("POWER(number DOUBLE, power DOUBLE)", _DOUBLE, "power({0}, {1})", "The number to the power.")
+MATH.add("ATAN2(y DOUBLE, x DOUBLE)", _DOUBLE, "atan2({0}, {1})", "The arc tangent of a point.")
+MATH.add("LN(number DOUBLE)", _DOUBLE, lambda _, each: _logarithm(each[0]), "The natural logarithm.")
+MATH.add(
+    "LOG10(number DOUBLE)", _DOUBLE, lambda _, each: _logarithm(each[0], "log10"), "The logarithm to base 10."
+)
+MATH.add(
+    "LOG2(number DOUBLE)", _DOUBLE, lambda _, each: _logarithm(each[0], "log2"), "The logarithm to base 2."
+)
+MATH.add(
+    ["LOG(number DOUBLE)", "LOG(base DOUBLE, number DOUBLE)"],
+    _DOUBLE,
+    lambda _, each: (
+        _logarithm(each[0]) if len(each) == 1 else f"({_logarithm(each[1])}) / ({_logarithm(each[0])})"
+    ),
+    "The natural logarithm, or the one to a base.",
+)
+MATH.add("ABS(number NUMBER)", same_as(), "abs({0})", "The number without its sign.")
+MATH.add("SIGN(number NUMBER)", same_as(), "sign({0})", "-1, 0 or 1.")
+
+
+def _whole(types: Sequence[DataType]) -> DataType:
+    one = types[0]
+    return DecimalType(one.precision, 0) if isinstance(one, DecimalType) else one
+
+
+MATH.add("CEIL(number NUMBER)", _whole, "ceil({0})", "The next whole number up.", aliases=["CEILING"])
+MATH.add("FLOOR(number NUMBER)", _whole, "floor({0})", "The next whole number down.")
+
+
+def _digits(call: Call) -> int:
+    digits = constant(call.operands[1]) if len(call.operands) > 1 else 0
+    if not isinstance(digits, int):
+        raise WrongArguments(f"{call.function} takes a constant number of digits")
+    return digits
+
+
+def _rounded(types: Sequence[DataType]) -> DataType:
+    # Without the number of digits, which is a value and not a type: `round_type` says it exactly.
+    return types[0]
+
+
+def round_type(name: str, operand: DataType, digits: int | None) -> DataType:
+    """The type of ROUND and TRUNCATE, which depends on the number of digits."""
+    if not isinstance(operand, DecimalType):
+        return operand
+    precision, scale = operand.precision, operand.scale
+    kept = 0 if digits is None else max(0, min(digits, scale))
+    if digits is not None and digits >= scale:
+        return operand
+    if digits is None:
+        return DecimalType(max(precision - scale + 1, 1), 0, operand.is_nullable)
+    return DecimalType(min(1 + precision - scale + kept, 38), kept, operand.is_nullable)
+
+
+def _emit_truncate(call: Call, operands: list[str]) -> str:
+    digits = _digits(call)
+    number = operands[0]
+    if isinstance(call.operands[0].type, FloatType | DoubleType):
+        number = f"CAST({number} AS decimal(38,18))"
+    elif not isinstance(call.operands[0].type, DecimalType):
+        number = f"CAST({number} AS decimal(20,0))"
+    return f"IF({operands[0]} < 0, ceil({number}, {digits}), floor({number}, {digits}))"
+
+
+MATH.add(
+    "ROUND(number NUMBER [, digits INT])",
+    _rounded,
+    lambda call, each: f"round({each[0]}, {_digits(call)})",
+    "Rounds to a number of digits behind the point; halves away from zero.",
+)
+MATH.add(
+    "TRUNCATE(number NUMBER [, digits INT])",
+    _rounded,
+    _emit_truncate,
+    "Cuts off all but a number of digits behind the point.",
+)
+MATH.add("PI()", _DOUBLE, "pi()", "The number pi.", nulls=Nulls.NEVER)
+MATH.add("E()", _DOUBLE, "e()", "The number e.", nulls=Nulls.NEVER)
+MATH.add(
+    "RAND([seed INT])",
+    _DOUBLE,
+    lambda _, each: f"rand({', '.join(each)})",
+    "A random number from 0 up to 1.",
+    nulls=Nulls.NEVER,
+)
+MATH.add(
+    ["RAND_INTEGER(bound INT)", "RAND_INTEGER(seed INT, bound INT)"],
+    DataTypes.INT(),
+    lambda _, each: f"floor(rand({', '.join(each[:-1])}) * {each[-1]})",
+    "A random whole number from 0 up to a bound.",
+)
+MATH.add("UUID()", DataTypes.CHAR(36), "uuid()", "A random id.", nulls=Nulls.NEVER)
+MATH.add("BIN(number INTEGER)", _STRING, "bin({0})", "The number in binary digits.")
+MATH.add(
+    "HEX(value NUMBER OR STRING)",
+    _STRING,
+    "hex({0})",
+    "The number, or the bytes of a string, in hexadecimal digits.",
+)
+MATH.add(
+    "UNHEX(text STRING)",
+    DataTypes.BYTES(),
+    "unhex({0})",
+    "The bytes that hexadecimal digits say.",
+    nulls=Nulls.ALWAYS,
+)

@@ -1,0 +1,441 @@
+"""Comparisons, logic and arithmetic: functions that are written as operators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from headrace.planner.coercion import (
+    adjusted_decimal,
+    as_decimal,
+    common_type,
+    comparison_type,
+    is_binary,
+    is_interval,
+    is_string,
+    is_temporal,
+)
+from headrace.planner.expressions import Call
+from headrace.planner.functions.registry import Registry
+from headrace.planner.functions.signature import Emission, Function, Signature, WrongArguments
+from headrace.planner.functions.text import constant, quoted, string_constant
+from headrace.types import (
+    BooleanType,
+    DataType,
+    DataTypes,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    NullType,
+    NumericType,
+    TimeType,
+    VarBinaryType,
+    VarCharType,
+    YearMonthIntervalType,
+)
+from headrace.types.logical import MAX_LENGTH
+
+__all__ = ["COMPARISON_NAMES", "OPERATORS"]
+
+OPERATORS: Final = Registry("operators")
+#: The operators of comparisons by function, for plans and messages.
+COMPARISON_NAMES: Final = {
+    "EQUALS": "=",
+    "NOT_EQUALS": "<>",
+    "LESS_THAN": "<",
+    "LESS_THAN_OR_EQUAL": "<=",
+    "GREATER_THAN": ">",
+    "GREATER_THAN_OR_EQUAL": ">=",
+}
+
+Resolver = Callable[[Sequence[DataType]], tuple[tuple[DataType, ...], DataType]]
+
+
+def _operator(
+    name: str, shown: str, resolve: Resolver, emission: Emission, description: str, exact: bool = True
+) -> None:
+    OPERATORS.put(
+        Function(
+            name, "operators", (Signature(shown, name, ()),), description, resolve, emission, exact=exact
+        )
+    )
+
+
+def _nullable(types: Sequence[DataType]) -> bool:
+    return any(one.is_nullable for one in types)
+
+
+# --- comparisons ----------------------------------------------------------------------------------
+
+
+def _compared(symbol: str) -> Resolver:
+    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+        found: DataType | None = types[0]
+        for other in types[1:]:
+            found = None if found is None else comparison_type(found, other)
+        if found is None:
+            shown = ", ".join(one.summary_without_null() for one in types)
+            raise WrongArguments(f"{symbol} cannot compare {shown}", "CAST one of them to the other's type")
+        if isinstance(found, NullType):
+            found = DataTypes.STRING()
+        return tuple(found.with_nullability(one.is_nullable) for one in types), BooleanType(_nullable(types))
+
+    return resolve
+
+
+def _never_null(inner: Resolver) -> Resolver:
+    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+        return inner(types)[0], BooleanType(False)
+
+    return resolve
+
+
+for _name, _symbol in COMPARISON_NAMES.items():
+    _operator(
+        _name,
+        f"value1 {_symbol} value2",
+        _compared(_symbol),
+        "({0} " + _symbol + " {1})",
+        "Compares; NULL if one of the values is.",
+    )
+_operator(
+    "IS_DISTINCT_FROM",
+    "value1 IS DISTINCT FROM value2",
+    _never_null(_compared("IS DISTINCT FROM")),
+    "(NOT ({0} <=> {1}))",
+    "Whether the values differ, where NULL is a value like others.",
+)
+_operator(
+    "IS_NOT_DISTINCT_FROM",
+    "value1 IS NOT DISTINCT FROM value2",
+    _never_null(_compared("IS NOT DISTINCT FROM")),
+    "({0} <=> {1})",
+    "Whether the values are the same, where NULL is a value like others.",
+)
+_operator(
+    "BETWEEN",
+    "value1 [NOT] BETWEEN [ASYMMETRIC] value2 AND value3",
+    _compared("BETWEEN"),
+    "({0} BETWEEN {1} AND {2})",
+    "Whether a value lies in a range, ends included.",
+)
+_operator(
+    "BETWEEN_SYMMETRIC",
+    "value1 [NOT] BETWEEN SYMMETRIC value2 AND value3",
+    _compared("BETWEEN"),
+    "(({0} BETWEEN {1} AND {2}) OR ({0} BETWEEN {2} AND {1}))",
+    "Whether a value lies in a range whose ends may come in any order.",
+)
+
+
+def _emit_in(call: Call, operands: list[str]) -> str:
+    return f"({operands[0]} IN ({', '.join(operands[1:])}))"
+
+
+_operator(
+    "IN",
+    "value [NOT] IN (value, ...)",
+    _compared("IN"),
+    _emit_in,
+    "Whether a value is one of a list.",
+)
+
+
+def _any_value(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    return tuple(types), BooleanType(False)
+
+
+_operator("IS_NULL", "value IS NULL", _any_value, "({0} IS NULL)", "Whether a value is NULL.")
+_operator("IS_NOT_NULL", "value IS NOT NULL", _any_value, "({0} IS NOT NULL)", "Whether a value is not NULL.")
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _strings(name: str) -> Resolver:
+    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+        for one in types:
+            if not is_string(one) and not isinstance(one, NullType):
+                raise WrongArguments(f"{name} takes strings, not {one.summary_without_null()}")
+        found = tuple(DataTypes.STRING() if isinstance(one, NullType) else one for one in types)
+        return found, BooleanType(_nullable(types))
+
+    return resolve
+
+
+def _emit_like(call: Call, operands: list[str]) -> str:
+    # Spark's LIKE takes \ as an escape where Flink's has none: give it a character nobody writes.
+    escape = string_constant(call, 2) if len(call.operands) == 3 else "\u0001"
+    if escape is None or len(escape) != 1:
+        raise WrongArguments("LIKE's ESCAPE is one character")
+    return f"({operands[0]} LIKE {operands[1]} ESCAPE {quoted(escape)})"
+
+
+def _emit_similar(call: Call, operands: list[str]) -> str:
+    pattern = string_constant(call, 1)
+    escape = string_constant(call, 2) if len(call.operands) == 3 else None
+    if pattern is None:
+        raise WrongArguments("SIMILAR TO takes a constant pattern")
+    return f"({operands[0]} RLIKE {quoted(_regular_expression(pattern, escape))})"
+
+
+def _regular_expression(pattern: str, escape: str | None) -> str:
+    """SQL's regular expressions as Java's: % and _ are .* and ., the rest is alike."""
+    made, place = [], 0
+    while place < len(pattern):
+        letter = pattern[place]
+        if escape is not None and letter == escape and place + 1 < len(pattern):
+            place += 1
+            made.append(re.escape(pattern[place]))
+        elif letter in "\\.^$":
+            made.append("\\" + letter)
+        else:
+            made.append({"%": ".*", "_": "."}.get(letter, letter))
+        place += 1
+    return f"^(?s:{''.join(made)})$"
+
+
+_operator(
+    "LIKE",
+    "string1 [NOT] LIKE string2 [ESCAPE char]",
+    _strings("LIKE"),
+    _emit_like,
+    "Whether a string fits a pattern, in which % is any text and _ any character.",
+)
+_operator(
+    "SIMILAR",
+    "string1 [NOT] SIMILAR TO string2 [ESCAPE char]",
+    _strings("SIMILAR TO"),
+    _emit_similar,
+    "Whether a string fits a regular expression of SQL.",
+)
+
+
+def _concatenated(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    for same, made in ((is_string, VarCharType), (is_binary, VarBinaryType)):
+        if all(same(one) or isinstance(one, NullType) for one in types):
+            length = sum(getattr(one, "length", MAX_LENGTH) for one in types)
+            found = tuple(made(MAX_LENGTH) if isinstance(one, NullType) else one for one in types)
+            return found, made(min(length, MAX_LENGTH), _nullable(types))
+    shown = " and ".join(one.summary_without_null() for one in types)
+    raise WrongArguments(f"|| joins strings, not {shown}", "CAST the other values to STRING")
+
+
+_operator("CONCAT_OPERATOR", "string1 || string2", _concatenated, "concat({0}, {1})", "Joins strings.")
+
+
+# --- logic ----------------------------------------------------------------------------------------
+
+
+def _booleans(name: str, never_null: bool = False) -> Resolver:
+    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+        for one in types:
+            if not isinstance(one, BooleanType | NullType):
+                raise WrongArguments(f"{name} takes BOOLEAN, not {one.summary_without_null()}")
+        found = tuple(BooleanType(one.is_nullable) for one in types)
+        return found, BooleanType(not never_null and _nullable(types))
+
+    return resolve
+
+
+def _emit_joined(word: str) -> Callable[[Call, list[str]], str]:
+    return lambda _, operands: "(" + f" {word} ".join(operands) + ")"
+
+
+_operator("AND", "boolean1 AND boolean2", _booleans("AND"), _emit_joined("AND"), "Both.")
+_operator("OR", "boolean1 OR boolean2", _booleans("OR"), _emit_joined("OR"), "One or both.")
+_operator("NOT", "NOT boolean", _booleans("NOT"), "(NOT {0})", "The opposite.")
+for _name, _shown, _text in (
+    ("IS_TRUE", "IS TRUE", "coalesce({0}, false)"),
+    ("IS_NOT_TRUE", "IS NOT TRUE", "(NOT coalesce({0}, false))"),
+    ("IS_FALSE", "IS FALSE", "coalesce(NOT {0}, false)"),
+    ("IS_NOT_FALSE", "IS NOT FALSE", "coalesce({0}, true)"),
+    ("IS_UNKNOWN", "IS UNKNOWN", "({0} IS NULL)"),
+    ("IS_NOT_UNKNOWN", "IS NOT UNKNOWN", "({0} IS NOT NULL)"),
+):
+    _operator(_name, f"boolean {_shown}", _booleans(_shown, True), _text, "TRUE or FALSE, never NULL.")
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+
+def _numbers(symbol: str, types: Sequence[DataType]) -> list[DataType]:
+    found: list[DataType] = []
+    for one, other in ((types[0], types[1]), (types[1], types[0])):
+        kept = other if isinstance(one, NullType) else one
+        if not isinstance(kept, NumericType):
+            shown = " and ".join(each.summary_without_null() for each in types)
+            raise WrongArguments(f"{symbol} takes numbers, not {shown}", "CAST strings to a number first")
+        found.append(kept.with_nullability(one.is_nullable))
+    return found
+
+
+def _arithmetic(symbol: str, types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    one, other = _numbers(symbol, types)
+    nullable = _nullable(types)
+    if isinstance(one, DecimalType) or isinstance(other, DecimalType):
+        left, right = as_decimal(one), as_decimal(other)
+        if left is not None and right is not None:
+            return (left, right), _decimal_result(symbol, left, right, nullable)
+    if symbol == "%" and isinstance(one, IntegralType) and isinstance(other, IntegralType):
+        # A remainder is no larger than the divisor.
+        return (one, other), other.with_nullability(nullable)
+    if isinstance(one, FloatType | DoubleType) and isinstance(other, FloatType | DoubleType):
+        # Flink takes the first of two floating types, whichever is wider.
+        result: DataType = one
+    else:
+        result = common_type([one, other]) or DoubleType()
+    arguments = tuple(result.with_nullability(each.is_nullable) for each in (one, other))
+    return arguments, result.with_nullability(nullable)
+
+
+def _decimal_result(symbol: str, left: DecimalType, right: DecimalType, nullable: bool) -> DecimalType:
+    p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
+    match symbol:
+        case "*":
+            return adjusted_decimal(p1 + p2 + 1, s1 + s2, nullable)
+        case "/":
+            scale = max(6, s1 + p2 + 1)
+            return adjusted_decimal(p1 - s1 + s2 + scale, scale, nullable)
+        case "%":
+            scale = max(s1, s2)
+            return adjusted_decimal(min(p1 - s1, p2 - s2) + scale, scale, nullable)
+        case _:
+            scale = max(s1, s2)
+            return adjusted_decimal(max(p1 - s1, p2 - s2) + scale + 1, scale, nullable)
+
+
+def _sum(symbol: str) -> Resolver:
+    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+        one, other = types
+        nullable = _nullable(types)
+        if is_temporal(one) and is_interval(other):
+            return (one, other), one.with_nullability(nullable)
+        if symbol == "+" and is_interval(one) and is_temporal(other):
+            return (one, other), other.with_nullability(nullable)
+        if is_interval(one) and type(one) is type(other):
+            return (one, other), one.with_nullability(nullable)
+        if is_temporal(one) and is_temporal(other):
+            raise WrongArguments(
+                f"{symbol} takes numbers, or a time and an interval",
+                "TIMESTAMPDIFF gives the time between two moments",
+            )
+        return _arithmetic(symbol, types)
+
+    return resolve
+
+
+def _emit_sum(symbol: str) -> Callable[[Call, list[str]], str]:
+    def emit(call: Call, operands: list[str]) -> str:
+        text = f"({operands[0]} {symbol} {operands[1]})"
+        if isinstance(call.type, DateType | DecimalType):
+            # Spark makes a timestamp of a day and an interval, and other digits of two decimals.
+            return f"CAST({text} AS {call.type.spark_name()})"
+        if isinstance(call.type, TimeType):
+            raise WrongArguments("arithmetic with TIME is not in headrace yet", "use a TIMESTAMP")
+        return text
+
+    return emit
+
+
+def _product(symbol: str) -> Resolver:
+    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+        one, other = types
+        if is_interval(one) and isinstance(other, IntegralType) and symbol == "*":
+            return (one, other), one.with_nullability(_nullable(types))
+        if is_interval(other) and isinstance(one, IntegralType) and symbol == "*":
+            return (one, other), other.with_nullability(_nullable(types))
+        return _arithmetic(symbol, types)
+
+    return resolve
+
+
+def _emit_times(call: Call, operands: list[str]) -> str:
+    text = f"({operands[0]} * {operands[1]})"
+    return f"CAST({text} AS {call.type.spark_name()})" if isinstance(call.type, DecimalType) else text
+
+
+def _guarded(call: Call, operands: list[str], text: str) -> str:
+    """Division that fails where the divisor is zero, as in Flink; Spark would give NULL."""
+    divisor = constant(call.operands[1])
+    if divisor is not None and divisor != 0:
+        return text
+    return f"IF({operands[1]} = 0, CAST(raise_error('/ by zero') AS {call.type.spark_name()}), {text})"
+
+
+def _emit_divide(call: Call, operands: list[str]) -> str:
+    name = call.type.spark_name()
+    if isinstance(call.type, IntegralType):
+        return _guarded(call, operands, f"CAST(({operands[0]} DIV {operands[1]}) AS {name})")
+    if isinstance(call.type, DecimalType):
+        return _guarded(call, operands, f"CAST(({operands[0]} / {operands[1]}) AS {name})")
+    divisor = constant(call.operands[1])
+    text = f"CAST(({operands[0]} / {operands[1]}) AS {name})"
+    if divisor is not None and divisor != 0:
+        return text
+    # Floating division by zero is infinite, not NULL; 0 / 0 is no number.
+    return f"IF({operands[1]} = 0, CAST({operands[0]} * double('Infinity') AS {name}), {text})"
+
+
+def _emit_mod(call: Call, operands: list[str]) -> str:
+    text = f"CAST(({operands[0]} % {operands[1]}) AS {call.type.spark_name()})"
+    return text if isinstance(call.type, FloatType | DoubleType) else _guarded(call, operands, text)
+
+
+_operator(
+    "PLUS",
+    "value1 + value2",
+    _sum("+"),
+    _emit_sum("+"),
+    "Adds numbers, or an interval to a time. Whole numbers wrap around at their ends.",
+)
+_operator(
+    "MINUS",
+    "value1 - value2",
+    _sum("-"),
+    _emit_sum("-"),
+    "Subtracts numbers, or an interval from a time.",
+)
+_operator("TIMES", "value1 * value2", _product("*"), _emit_times, "Multiplies.")
+_operator(
+    "DIVIDE",
+    "value1 / value2",
+    _product("/"),
+    _emit_divide,
+    "Divides; whole numbers without a fraction. Division of whole numbers by zero fails.",
+)
+_operator("MOD", "value1 % value2, MOD(value1, value2)", _product("%"), _emit_mod, "The remainder.")
+
+
+def _signed(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    if not isinstance(types[0], NumericType | DayTimeIntervalType | YearMonthIntervalType):
+        raise WrongArguments(f"a sign stands before numbers, not {types[0].summary_without_null()}")
+    return tuple(types), types[0]
+
+
+_operator("NEGATE", "- value", _signed, "(- {0})", "The number with the other sign.")
+_operator("POSITIVE", "+ value", _signed, "{0}", "The number itself.")
+
+
+def _time_difference(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    if not all(is_temporal(one) for one in types[:2]):
+        raise WrongArguments("a difference with a unit takes two times")
+    found = comparison_type(types[0], types[1])
+    if found is None:
+        raise WrongArguments("both times have the same type")
+    result = DataTypes.INTERVAL(DataTypes.SECOND(3)).with_nullability(_nullable(types))
+    return (found, found), result
+
+
+_operator(
+    "TIMESTAMP_MINUS",
+    "(time1 - time2) unit",
+    _time_difference,
+    "({0} - {1})",
+    "The interval between two times.",
+    exact=False,
+)

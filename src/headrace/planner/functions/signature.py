@@ -1,0 +1,193 @@
+"""What the registry keeps of a function: how it is called, what comes out, and how Spark says it.
+
+A signature is written the way the documentation shows it, and read from there:
+
+    SUBSTRING(text STRING, start INT [, length INT])        GREATEST(value ANY, value ANY...)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from headrace.planner.coercion import is_binary, is_string, is_temporal
+from headrace.planner.expressions import Call
+from headrace.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DataTypes,
+    DoubleType,
+    IntegralType,
+    IntType,
+    LocalZonedTimestampType,
+    MapType,
+    MultisetType,
+    NullType,
+    NumericType,
+    TimestampType,
+)
+
+__all__ = ["Emission", "Function", "Nulls", "Parameter", "Result", "Signature", "WrongArguments", "signature"]
+
+
+class WrongArguments(Exception):
+    """The arguments do not fit; the binder turns it into an error with a place."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Family:
+    """Types a parameter takes, and what a bare NULL becomes there."""
+
+    accepts: Callable[[DataType], bool]
+    default: DataType
+    #: What arguments are cast to; None: they stay as they are.
+    cast: DataType | None = None
+
+
+_FAMILIES: Final[dict[str, Family]] = {
+    "ANY": Family(lambda _: True, NullType()),
+    "STRING": Family(is_string, DataTypes.STRING()),
+    "BYTES": Family(is_binary, DataTypes.BYTES()),
+    "BOOLEAN": Family(lambda one: isinstance(one, BooleanType), BooleanType()),
+    "NUMBER": Family(lambda one: isinstance(one, NumericType), DoubleType()),
+    "INT": Family(lambda one: isinstance(one, IntegralType), IntType(), IntType()),
+    "INTEGER": Family(lambda one: isinstance(one, IntegralType), IntType()),
+    "DOUBLE": Family(lambda one: isinstance(one, NumericType), DoubleType(), DoubleType()),
+    "TIME POINT": Family(is_temporal, DataTypes.TIMESTAMP(3)),
+    "TIMESTAMP": Family(
+        lambda one: isinstance(one, TimestampType | LocalZonedTimestampType), DataTypes.TIMESTAMP(3)
+    ),
+    "TIMESTAMP OR STRING": Family(
+        lambda one: isinstance(one, TimestampType | LocalZonedTimestampType) or is_string(one),
+        DataTypes.TIMESTAMP(3),
+    ),
+    "NUMBER OR STRING": Family(
+        lambda one: isinstance(one, NumericType) or is_string(one), DataTypes.STRING()
+    ),
+    "ARRAY": Family(lambda one: isinstance(one, ArrayType), ArrayType(NullType())),
+    "MAP": Family(lambda one: isinstance(one, MapType), MapType(DataTypes.STRING(), DataTypes.STRING())),
+    "COLLECTION": Family(
+        lambda one: isinstance(one, ArrayType | MapType | MultisetType), ArrayType(NullType())
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter as it is written."""
+
+    name: str
+    family: str
+    optional: bool = False
+    repeated: bool = False
+
+
+class Nulls(Enum):
+    """When the result may be NULL."""
+
+    #: When an argument may be.
+    PASS = "pass"  # noqa: S105  # no password
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+#: The result's type from the types of the arguments; its nullability is set afterwards.
+Result = Callable[[Sequence[DataType]], DataType]
+#: The Spark SQL of a call from that of its operands: a template, or a function for what a template cannot say.
+Emission = str | Callable[[Call, list[str]], str]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A name with its parameters."""
+
+    text: str
+    name: str
+    parameters: tuple[Parameter, ...]
+
+    def bind(self, types: Sequence[DataType]) -> tuple[DataType, ...]:
+        """What the arguments are cast to.
+
+        Raises:
+            WrongArguments: There are too few or too many, or one has a type that does not fit.
+        """
+        least = sum(not one.optional for one in self.parameters)
+        endless = bool(self.parameters) and self.parameters[-1].repeated
+        if len(types) < least or (len(types) > len(self.parameters) and not endless):
+            raise WrongArguments(f"{self.name} takes other arguments", f"it is called {self.text}")
+        found = []
+        for place, one in enumerate(types):
+            parameter = self.parameters[min(place, len(self.parameters) - 1)]
+            family = _FAMILIES[parameter.family]
+            if isinstance(one, NullType):
+                found.append(family.default)
+            elif family.accepts(one):
+                found.append(one if family.cast is None else family.cast.with_nullability(one.is_nullable))
+            else:
+                raise WrongArguments(
+                    f"{self.name} takes {_article(parameter.family)} as {parameter.name}, not {one.summary()}",
+                    f"it is called {self.text}",
+                )
+        return tuple(found)
+
+
+def _article(family: str) -> str:
+    return f"{'an' if family[0] in 'AEIOU' else 'a'} {family}"
+
+
+_PARAMETER: Final = re.compile(r"(\w+) ([A-Z ]+?)(\.\.\.)?$")
+
+
+def signature(text: str) -> Signature:
+    """Read a signature.
+
+    >>> signature("LPAD(text STRING, length INT [, pad STRING])").parameters[2].optional
+    True
+    """
+    name, _, rest = text.partition("(")
+    optional = False
+    parameters = []
+    for piece in rest.rstrip(")").replace("[,", ",[").split(","):
+        part = piece.strip()
+        if not part:
+            continue
+        optional = optional or part.startswith("[")
+        match = _PARAMETER.match(part.strip("[] "))
+        assert match is not None, text
+        parameters.append(Parameter(match[1], match[2], optional, bool(match[3])))
+    return Signature(text, name, tuple(parameters))
+
+
+@dataclass(frozen=True)
+class Function:
+    """A built-in function."""
+
+    name: str
+    #: The page's section: string, temporal, ...
+    group: str
+    signatures: tuple[Signature, ...]
+    #: One sentence for the documentation.
+    description: str
+    #: Types to cast the arguments to, and the type of the result.
+    resolve: Callable[[Sequence[DataType]], tuple[tuple[DataType, ...], DataType]]
+    emission: Emission
+    aliases: tuple[str, ...] = ()
+    #: Spark gives the declared type without a cast around it.
+    exact: bool = False
+
+    def emit(self, call: Call, operands: list[str]) -> str:
+        """The call in Spark SQL."""
+        if callable(self.emission):
+            text = self.emission(call, operands)
+        else:
+            text = self.emission.format(*operands, all=", ".join(operands))
+        return text if self.exact else f"CAST({text} AS {call.type.spark_name()})"

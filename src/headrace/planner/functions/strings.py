@@ -1,0 +1,381 @@
+"""Functions of strings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from headrace.planner.expressions import Call
+from headrace.planner.functions.registry import Registry, same_as
+from headrace.planner.functions.signature import Emission, Nulls, WrongArguments
+from headrace.planner.functions.text import constant, quoted, string_constant
+from headrace.types import ArrayType, BooleanType, DataType, DataTypes, IntType, MapType
+from headrace.types.logical import MAX_LENGTH, VarCharType
+
+__all__ = ["STRINGS"]
+
+STRINGS: Final = Registry("string")
+_STRING: Final = DataTypes.STRING()
+_INT: Final = IntType()
+_ALWAYS: Final = Nulls.ALWAYS
+
+
+def _as_long_as_the_first(types: Sequence[DataType]) -> DataType:
+    return VarCharType(getattr(types[0], "length", MAX_LENGTH) or 1)
+
+
+STRINGS.add(
+    "CHAR_LENGTH(text STRING)",
+    _INT,
+    "char_length({0})",
+    "The number of characters.",
+    aliases=["CHARACTER_LENGTH"],
+)
+STRINGS.add("UPPER(text STRING)", same_as(), "upper({0})", "The string in capitals.")
+STRINGS.add("LOWER(text STRING)", same_as(), "lower({0})", "The string in small letters.")
+STRINGS.add(
+    "POSITION(needle STRING, text STRING)",
+    _INT,
+    "locate({0}, {1})",
+    "`POSITION(needle IN text)`: where a string is found in another, from 1; 0 if it is not.",
+)
+STRINGS.add(
+    "LOCATE(needle STRING, text STRING [, start INT])",
+    _INT,
+    "locate({all})",
+    "Where a string is found in another, from 1; 0 if it is not.",
+)
+
+
+def _emit_instr(call: Call, operands: list[str]) -> str:
+    if len(operands) == 2:
+        return f"instr({operands[0]}, {operands[1]})"
+    start = constant(call.operands[2])
+    if not isinstance(start, int) or start < 1:
+        raise WrongArguments("INSTR takes a constant start of 1 or more")
+    return f"locate({operands[1]}, {operands[0]}, {operands[2]})"
+
+
+STRINGS.add(
+    "INSTR(text STRING, needle STRING [, start INT])",
+    _INT,
+    _emit_instr,
+    "Where a string is found in another, from 1; 0 if it is not.",
+)
+
+
+def emit_trim(side: str, characters: str, text: str) -> str:
+    """TRIM with its side."""
+    return f"trim({side} {characters} FROM {text})"
+
+
+def _trimming(side: str) -> Emission:
+    return lambda _, each: emit_trim(side, each[1] if len(each) > 1 else "' '", each[0])
+
+
+for _name, _side, _where in (
+    ("LTRIM", "LEADING", "start"),
+    ("RTRIM", "TRAILING", "end"),
+    ("BTRIM", "BOTH", "ends"),
+):
+    STRINGS.add(
+        f"{_name}(text STRING [, characters STRING])",
+        _STRING,
+        _trimming(_side),
+        f"The string without blanks, or given characters, at its {_where}.",
+    )
+STRINGS.add(
+    "TRIM(side ANY, characters STRING, text STRING)",
+    _STRING,
+    lambda call, each: emit_trim(str(constant(call.operands[0])), each[1], each[2]),
+    "`TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)`: the string without blanks, or given characters.",
+)
+STRINGS.add("REPEAT(text STRING, times INT)", _STRING, "repeat({0}, {1})", "The string several times.")
+STRINGS.add(
+    "OVERLAY(text STRING, new STRING, start INT [, length INT])",
+    _STRING,
+    lambda _, each: (
+        f"IF({each[2]} <= 0 OR {each[2]} > char_length({each[0]}), {each[0]}, "
+        f"overlay({each[0]} PLACING {each[1]} FROM {each[2]}{f' FOR {each[3]}' if len(each) > 3 else ''}))"
+    ),
+    "`OVERLAY(text PLACING new FROM start [FOR length])`: puts a string in place of a part.",
+)
+
+
+def _emit_substring(call: Call, operands: list[str]) -> str:
+    text = f"substring({', '.join(operands)})"
+    if len(operands) == 2:
+        return text
+    length = constant(call.operands[2])
+    if isinstance(length, int) and length >= 0:
+        return text
+    return f"IF({operands[2]} < 0, NULL, {text})"
+
+
+STRINGS.add(
+    "SUBSTRING(text STRING, start INT [, length INT])",
+    _as_long_as_the_first,
+    _emit_substring,
+    "A part of the string, from a place that counts from 1, or from the end if it is negative.",
+    nulls=_ALWAYS,
+    aliases=["SUBSTR"],
+)
+STRINGS.add("LEFT(text STRING, length INT)", _STRING, "left({0}, {1})", "The first characters.")
+STRINGS.add("RIGHT(text STRING, length INT)", _STRING, "right({0}, {1})", "The last characters.")
+STRINGS.add(
+    "REPLACE(text STRING, old STRING, new STRING)",
+    _STRING,
+    "replace({0}, {1}, {2})",
+    "The string with every occurrence of another replaced.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "TRANSLATE(text STRING, from STRING, to STRING)",
+    _STRING,
+    "translate({0}, {1}, {2})",
+    "The string with characters replaced one by one.",
+    nulls=_ALWAYS,
+)
+STRINGS.add("INITCAP(text STRING)", _STRING, "initcap({0})", "Each word with a capital.")
+STRINGS.add("REVERSE(text STRING)", _STRING, "reverse({0})", "The string backwards.")
+STRINGS.add("CONCAT(text STRING...)", _STRING, "concat({all})", "The strings joined; NULL if one is.")
+STRINGS.add(
+    "CONCAT_WS(separator STRING, text STRING...)",
+    _STRING,
+    "concat_ws({all})",
+    "The strings that are not NULL, with a separator between them.",
+    nulls=Nulls.PASS,
+)
+for _name, _where in (("LPAD", "before"), ("RPAD", "behind")):
+    STRINGS.add(
+        f"{_name}(text STRING, length INT, pad STRING)",
+        _STRING,
+        f"IF({{1}} < 0 OR {{2}} = '', NULL, {_name.lower()}({{0}}, {{1}}, {{2}}))",
+        f"The string cut or filled to a length, with the pad {_where} it.",
+    )
+STRINGS.add(
+    "FROM_BASE64(text STRING)",
+    _STRING,
+    "CAST(unbase64({0}) AS string)",
+    "The string that BASE64 holds.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "TO_BASE64(text STRING)", _STRING, "base64(CAST({0} AS binary))", "The string in BASE64.", nulls=_ALWAYS
+)
+STRINGS.add("ASCII(text STRING)", _INT, "ascii({0})", "The number of the first character.")
+STRINGS.add("CHR(number INTEGER)", _STRING, "chr({0})", "The character with a number.")
+STRINGS.add(
+    "DECODE(bytes BYTES, charset STRING)", _STRING, "decode({0}, {1})", "Bytes as a string.", nulls=_ALWAYS
+)
+STRINGS.add(
+    "ENCODE(text STRING, charset STRING)",
+    DataTypes.BYTES(),
+    "encode({0}, {1})",
+    "A string as bytes.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "STARTSWITH(text STRING, start STRING)",
+    BooleanType(),
+    "startswith({0}, {1})",
+    "Whether the string starts with another.",
+)
+STRINGS.add(
+    "ENDSWITH(text STRING, end STRING)",
+    BooleanType(),
+    "endswith({0}, {1})",
+    "Whether the string ends with another.",
+)
+STRINGS.add(
+    "ELT(place INT, text STRING...)",
+    _STRING,
+    "elt({all})",
+    "One of the strings, by its place from 1.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "PRINTF(format STRING, value ANY...)",
+    _STRING,
+    "format_string({all})",
+    "Values in a format of Java.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "URL_DECODE(text STRING)",
+    _STRING,
+    "try_url_decode({0})",
+    "A string from application/x-www-form-urlencoded.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "URL_ENCODE(text STRING)",
+    _STRING,
+    "url_encode({0})",
+    "A string in application/x-www-form-urlencoded.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "PARSE_URL(url STRING, part STRING [, key STRING])",
+    _STRING,
+    "try_parse_url({all})",
+    "A part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, AUTHORITY, FILE, USERINFO.",
+    nulls=_ALWAYS,
+)
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def _literal_pattern(call: Call, place: int, operands: list[str]) -> str:
+    """A regular expression that finds the operand's text as it is."""
+    text = string_constant(call, place)
+    if text is not None:
+        return quoted(re.escape(text)) if text else quoted("")
+    return f"concat('\\\\Q', {operands[place]}, '\\\\E')"
+
+
+def _emit_split_index(call: Call, operands: list[str]) -> str:
+    text, delimiter, index = operands
+    parts = f"split({text}, {_literal_pattern(call, 1, operands)})"
+    known = string_constant(call, 1)
+    if known is None:
+        parts = f"IF({delimiter} = '', array({text}), {parts})"
+    elif known == "":
+        parts = f"array({text})"
+    # An empty string has no parts at all in Flink.
+    return f"IF({text} = '', NULL, get({parts}, {index}))"
+
+
+STRINGS.add(
+    "SPLIT_INDEX(text STRING, delimiter STRING, index INT)",
+    _STRING,
+    _emit_split_index,
+    "One of the parts between delimiters, by its place from 0; NULL if there is none.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "SPLIT(text STRING, delimiter STRING)",
+    ArrayType(_STRING),
+    lambda call, each: f"split({each[0]}, {_literal_pattern(call, 1, each)})",
+    "The parts between delimiters.",
+    nulls=_ALWAYS,
+)
+#: Between entries, and between key and value.
+_DELIMITERS: Final = (quoted(","), quoted("="))
+STRINGS.add(
+    "STR_TO_MAP(text STRING [, delimiter STRING, assignment STRING])",
+    MapType(_STRING, _STRING),
+    lambda _, each: f"str_to_map({', '.join([*each, *_DELIMITERS[len(each) - 1 :]])})",
+    "A map from text such as `k1=v1,k2=v2`.",
+    nulls=_ALWAYS,
+)
+
+# --- regular expressions --------------------------------------------------------------------------
+
+
+def _groups(pattern: str) -> int | None:
+    try:
+        return re.compile(pattern).groups
+    except re.error:
+        return None  # Java's and Python's differ: let Spark judge.
+
+
+def _emit_regexp_extract(call: Call, operands: list[str]) -> str:
+    # Flink's default group is the whole match, and no match is NULL; Spark's are group 1 and ''.
+    index = operands[2] if len(operands) > 2 else "0"
+    number = constant(call.operands[2]) if len(operands) > 2 else 0
+    pattern = string_constant(call, 1)
+    groups = None if pattern is None else _groups(pattern)
+    if isinstance(number, int) and groups is not None and not 0 <= number <= groups:
+        return "NULL"
+    return (
+        f"IF({operands[0]} RLIKE {operands[1]}, regexp_extract({operands[0]}, {operands[1]}, {index}), NULL)"
+    )
+
+
+STRINGS.add(
+    "REGEXP_EXTRACT(text STRING, pattern STRING [, group INT])",
+    _STRING,
+    _emit_regexp_extract,
+    "What a group of a regular expression matched first, by default the whole match; NULL without a match.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "REGEXP_REPLACE(text STRING, pattern STRING, new STRING)",
+    _STRING,
+    lambda _, each: (
+        f"regexp_replace({each[0]}, {each[1]}, replace(replace({each[2]}, '\\\\', '\\\\\\\\'), '$', '\\\\$'))"
+    ),
+    "The string with every match of a regular expression replaced by text as it is.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "REGEXP(text STRING, pattern STRING)",
+    BooleanType(),
+    "({0} RLIKE {1})",
+    "Whether a regular expression finds something.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "REGEXP_COUNT(text STRING, pattern STRING)",
+    _INT,
+    "regexp_count({0}, {1})",
+    "How often a regular expression matches.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "REGEXP_EXTRACT_ALL(text STRING, pattern STRING [, group INT])",
+    ArrayType(_STRING),
+    "regexp_extract_all({all})",
+    "What a group, by default the first, matched each time.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "REGEXP_INSTR(text STRING, pattern STRING)",
+    _INT,
+    "regexp_instr({0}, {1})",
+    "Where a regular expression matches first, from 1.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "REGEXP_SUBSTR(text STRING, pattern STRING)",
+    _STRING,
+    "regexp_substr({0}, {1})",
+    "The first match of a regular expression.",
+    nulls=_ALWAYS,
+)
+
+# --- what a string looks like ---------------------------------------------------------------------
+
+for _name, _pattern, _what in (
+    ("IS_ALPHA", r"^\\p{{L}}+$", "letters"),
+    ("IS_DIGIT", r"^\\p{{Nd}}+$", "digits"),
+    ("IS_DECIMAL", r"^[+-]?(\\d+(\\.\\d*)?|\\.\\d+)$", "a number"),
+):
+    STRINGS.add(
+        f"{_name}(text STRING)",
+        BooleanType(),
+        f"coalesce({{0}} RLIKE '{_pattern}', false)",
+        f"Whether the string is {_what}.",
+        nulls=Nulls.NEVER,
+    )
+
+# --- hashes ---------------------------------------------------------------------------------------
+
+STRINGS.add("MD5(text STRING)", DataTypes.CHAR(32), "md5({0})", "The MD5 hash in hexadecimal digits.")
+STRINGS.add("SHA1(text STRING)", DataTypes.CHAR(40), "sha1({0})", "The SHA-1 hash in hexadecimal digits.")
+for _bits in (224, 256, 384, 512):
+    STRINGS.add(
+        f"SHA{_bits}(text STRING)",
+        DataTypes.CHAR(_bits // 4),
+        f"sha2({{0}}, {_bits})",
+        f"The SHA-{_bits} hash in hexadecimal digits.",
+    )
+STRINGS.add(
+    "SHA2(text STRING, bits INT)",
+    DataTypes.VARCHAR(128),
+    "sha2({0}, {1})",
+    "A SHA-2 hash in hexadecimal digits.",
+    nulls=_ALWAYS,
+)

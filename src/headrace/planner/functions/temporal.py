@@ -1,0 +1,305 @@
+"""Functions of dates, times and timestamps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.planner.coercion import is_string
+from headrace.planner.expressions import Call
+from headrace.planner.functions.registry import Registry, same_as
+from headrace.planner.functions.signature import Nulls, WrongArguments
+from headrace.planner.functions.text import constant, quoted
+from headrace.types import (
+    BigIntType,
+    DataType,
+    DataTypes,
+    DateType,
+    IntType,
+    LocalZonedTimestampType,
+    TimestampType,
+    TimeType,
+)
+
+__all__ = ["TEMPORAL", "truncated"]
+
+TEMPORAL: Final = Registry("temporal")
+_STRING: Final = DataTypes.STRING()
+_BIGINT: Final = BigIntType()
+_NEVER: Final = Nulls.NEVER
+_ALWAYS: Final = Nulls.ALWAYS
+_FORMAT: Final = quoted("yyyy-MM-dd HH:mm:ss")
+
+# --- now ------------------------------------------------------------------------------------------
+
+for _name, _type, _text, _what in (
+    ("CURRENT_DATE", DateType(), "current_date()", "Today, in the session's time zone."),
+    ("CURRENT_TIME", TimeType(0), "current_time(0)", "The time of the day, in the session's time zone."),
+    ("LOCALTIME", TimeType(0), "current_time(0)", "The time of the day, in the session's time zone."),
+    (
+        "CURRENT_TIMESTAMP",
+        LocalZonedTimestampType(3),
+        "current_timestamp()",
+        "The moment the epoch is planned.",
+    ),
+    ("NOW", LocalZonedTimestampType(3), "current_timestamp()", "The moment the epoch is planned."),
+    (
+        "CURRENT_ROW_TIMESTAMP",
+        LocalZonedTimestampType(3),
+        "current_timestamp()",
+        "The moment the epoch is planned.",
+    ),
+    ("LOCALTIMESTAMP", TimestampType(3), "localtimestamp()", "Date and time in the session's time zone."),
+    (
+        "PROCTIME",
+        LocalZonedTimestampType(3),
+        "current_timestamp()",
+        "Processing time, as a time attribute.",
+    ),
+):
+    TEMPORAL.add(f"{_name}()", _type, _text, _what, nulls=_NEVER)
+
+# --- parts ----------------------------------------------------------------------------------------
+
+_PARTS: Final = {
+    "YEAR": "year({0})",
+    "QUARTER": "quarter({0})",
+    "MONTH": "month({0})",
+    "WEEK": "weekofyear({0})",
+    "DAY": "dayofmonth({0})",
+    "HOUR": "hour({0})",
+    "MINUTE": "minute({0})",
+    "SECOND": "second({0})",
+    "DOY": "dayofyear({0})",
+    "DOW": "dayofweek({0})",
+    "ISODOW": "(weekday({0}) + 1)",
+    "ISOYEAR": "extract(YEAROFWEEK FROM {0})",
+    "DECADE": "floor(year({0}) / 10)",
+    "CENTURY": "floor((year({0}) + 99) / 100)",
+    "MILLENNIUM": "floor((year({0}) + 999) / 1000)",
+    "MILLISECOND": "(CAST(extract(SECOND FROM {0}) * 1000 AS bigint) % 1000)",
+    "MICROSECOND": "(CAST(extract(SECOND FROM {0}) * 1000000 AS bigint) % 1000000)",
+    "NANOSECOND": "(CAST(extract(SECOND FROM {0}) * 1000000000 AS bigint) % 1000000000)",
+}
+
+
+def _emit_extract(call: Call, operands: list[str]) -> str:
+    unit = str(constant(call.operands[0]))
+    operand, kind = operands[1], call.operands[1].type
+    if unit == "EPOCH":
+        if isinstance(kind, LocalZonedTimestampType):
+            return f"unix_seconds({operand})"
+        return f"timestampdiff(SECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', CAST({operand} AS timestamp_ntz))"
+    if isinstance(kind, TimeType) and unit not in {"HOUR", "MINUTE", "SECOND"}:
+        raise WrongArguments(f"a TIME has no {unit}")
+    if isinstance(kind, DateType) and unit in {"HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"}:
+        operand = f"CAST({operand} AS timestamp_ntz)"
+    return _PARTS[unit].format(operand)
+
+
+TEMPORAL.add(
+    "EXTRACT(unit ANY, time TIME POINT)",
+    _BIGINT,
+    _emit_extract,
+    "`EXTRACT(unit FROM time)`: a part of a time: YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND, "
+    "MILLISECOND, DOW, DOY, EPOCH, ...",
+)
+
+
+def _emit_part(call: Call, operands: list[str]) -> str:
+    operand = operands[0]
+    if isinstance(call.operands[0].type, DateType) and call.function in {"HOUR", "MINUTE", "SECOND"}:
+        operand = f"CAST({operand} AS timestamp_ntz)"
+    unit = {"DAYOFYEAR": "DOY", "DAYOFMONTH": "DAY", "DAYOFWEEK": "DOW"}.get(call.function, call.function)
+    return _PARTS[unit].format(operand)
+
+
+for _name, _what in (
+    ("YEAR", "The year."),
+    ("QUARTER", "The quarter, from 1."),
+    ("MONTH", "The month, from 1."),
+    ("WEEK", "The week of ISO 8601."),
+    ("DAYOFYEAR", "The day of the year, from 1."),
+    ("DAYOFMONTH", "The day of the month, from 1."),
+    ("DAYOFWEEK", "The day of the week; Sunday is 1."),
+    ("HOUR", "The hour."),
+    ("MINUTE", "The minute."),
+    ("SECOND", "The second."),
+):
+    TEMPORAL.add(f"{_name}(time TIME POINT)", _BIGINT, _emit_part, _what)
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+_CALENDAR: Final = frozenset({"YEAR", "QUARTER", "MONTH"})
+_OF_DAYS: Final = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY"})
+
+
+def _emit_add(call: Call, operands: list[str]) -> str:
+    unit, time = str(constant(call.operands[0])), operands[2]
+    if isinstance(call.operands[2].type, DateType):
+        time = f"CAST({time} AS timestamp_ntz)"
+    return f"timestampadd({unit}, CAST({operands[1]} AS int), {time})"
+
+
+def add_type(unit: str, time: DataType) -> DataType:
+    """The type of TIMESTAMPADD: hours make a timestamp of a day."""
+    if isinstance(time, DateType) and unit not in _OF_DAYS:
+        return TimestampType(6, time.is_nullable)
+    return time
+
+
+TEMPORAL.add(
+    "TIMESTAMPADD(unit ANY, amount INTEGER, time TIME POINT)",
+    same_as(2),
+    _emit_add,
+    "The time some units later: SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, QUARTER, YEAR.",
+)
+
+
+def _months(unit: str, early: str, late: str) -> str:
+    # From the 31st of January to the 28th of February is a month, because a month later than the first is the second.
+    whole = f"timestampdiff({unit}, {early}, {late})"
+    return f"IF(timestampadd({unit}, CAST({whole} + 1 AS int), {early}) <= {late}, {whole} + 1, {whole})"
+
+
+def _emit_difference(call: Call, operands: list[str]) -> str:
+    unit = str(constant(call.operands[0]))
+    first, second = (
+        f"CAST({text} AS timestamp_ntz)" if isinstance(one.type, DateType) else text
+        for text, one in zip(operands[1:], call.operands[1:], strict=True)
+    )
+    if unit in _CALENDAR:
+        return f"IF({first} <= {second}, {_months(unit, first, second)}, - ({_months(unit, second, first)}))"
+    return f"timestampdiff({unit}, {first}, {second})"
+
+
+TEMPORAL.add(
+    "TIMESTAMPDIFF(unit ANY, first TIME POINT, second TIME POINT)",
+    IntType(),
+    _emit_difference,
+    "How many whole units lie between two times.",
+)
+
+
+def _floor(unit: str, operand: str, kind: DataType) -> str:
+    if unit == "WEEK":
+        # Flink's weeks start on Sunday.
+        text = f"(date_trunc('DAY', {operand}) - make_dt_interval(dayofweek({operand}) - 1))"
+    else:
+        text = f"date_trunc('{unit}', {operand})"
+    return f"CAST({text} AS {kind.spark_name()})"
+
+
+def _emit_floor(call: Call, operands: list[str]) -> str:
+    return _floor(str(constant(call.operands[1])), operands[0], call.type)
+
+
+def _emit_ceil(call: Call, operands: list[str]) -> str:
+    unit = str(constant(call.operands[1]))
+    floor = _floor(unit, operands[0], call.type)
+    return f"IF({floor} = {operands[0]}, {floor}, timestampadd({unit}, 1, {floor}))"
+
+
+TEMPORAL.add(
+    "FLOOR_TIME(time TIME POINT, unit ANY)",
+    same_as(),
+    _emit_floor,
+    "`FLOOR(time TO unit)`: the start of the unit.",
+)
+TEMPORAL.add(
+    "CEIL_TIME(time TIME POINT, unit ANY)",
+    same_as(),
+    _emit_ceil,
+    "`CEIL(time TO unit)`: the end of the unit.",
+)
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _emit_format(call: Call, operands: list[str]) -> str:
+    time = operands[0]
+    if is_string(call.operands[0].type):
+        time = f"CAST({time} AS timestamp_ntz)"
+    return f"date_format({time}, {operands[1]})"
+
+
+TEMPORAL.add(
+    "DATE_FORMAT(time TIMESTAMP OR STRING, format STRING)",
+    _STRING,
+    _emit_format,
+    "The time in a format of Java's DateTimeFormatter.",
+    nulls=_ALWAYS,
+)
+TEMPORAL.add(
+    "TO_DATE(text STRING [, format STRING])",
+    DateType(),
+    lambda _, each: f"try_to_date({', '.join(each)})" if len(each) > 1 else f"TRY_CAST({each[0]} AS date)",
+    "The date that a text says, by default `yyyy-MM-dd`; NULL if it says none.",
+    nulls=_ALWAYS,
+)
+
+
+def truncated(operand: str, precision: int) -> str:
+    """A timestamp without the digits of a second behind some."""
+    if precision >= 6:
+        return operand
+    unit = 10 ** (6 - precision)
+    rest = f"CAST(CAST(extract(SECOND FROM {operand}) * 1000000 AS bigint) % {unit} AS int)"
+    return f"timestampadd(MICROSECOND, - {rest}, {operand})"
+
+
+def _emit_to_timestamp(call: Call, operands: list[str]) -> str:
+    if len(operands) == 1:
+        return truncated(f"TRY_CAST({operands[0]} AS timestamp_ntz)", 3)
+    return truncated(f"CAST(try_to_timestamp({operands[0]}, {operands[1]}) AS timestamp_ntz)", 3)
+
+
+TEMPORAL.add(
+    "TO_TIMESTAMP(text STRING [, format STRING])",
+    TimestampType(3),
+    _emit_to_timestamp,
+    "The timestamp that a text says, by default `yyyy-MM-dd HH:mm:ss`; NULL if it says none.",
+    nulls=_ALWAYS,
+)
+
+
+def _emit_to_ltz(call: Call, operands: list[str]) -> str:
+    digits = constant(call.operands[1]) if len(operands) > 1 else 3
+    if digits not in {0, 3}:
+        raise WrongArguments("TO_TIMESTAMP_LTZ counts seconds (0) or milliseconds (3)")
+    return f"timestamp_{'seconds' if digits == 0 else 'millis'}({operands[0]})"
+
+
+TEMPORAL.add(
+    "TO_TIMESTAMP_LTZ(number INTEGER [, precision INT])",
+    LocalZonedTimestampType(3),
+    _emit_to_ltz,
+    "The moment that many milliseconds (precision 3), or seconds (0), after 1970 in UTC.",
+    nulls=_ALWAYS,
+)
+TEMPORAL.add(
+    "FROM_UNIXTIME(seconds INTEGER [, format STRING])",
+    _STRING,
+    lambda _, each: f"from_unixtime({each[0]}, {each[1] if len(each) > 1 else _FORMAT})",
+    "The text of a moment in seconds after 1970, in the session's time zone.",
+    nulls=_ALWAYS,
+)
+TEMPORAL.add(
+    "UNIX_TIMESTAMP([text STRING, format STRING])",
+    _BIGINT,
+    lambda _, each: (
+        f"coalesce(unix_timestamp({each[0]}, {each[1] if len(each) > 1 else _FORMAT}), "
+        f"IF({each[0]} IS NULL, NULL, -9223372036854775807L - 1))"
+        if each
+        else "unix_timestamp()"
+    ),
+    "Seconds after 1970: of now, or of a text in the session's time zone.",
+)
+TEMPORAL.add(
+    "CONVERT_TZ(text STRING, from STRING, to STRING)",
+    _STRING,
+    lambda _, each: (
+        f"date_format(convert_timezone({each[1]}, {each[2]}, CAST({each[0]} AS timestamp_ntz)), {_FORMAT})"
+    ),
+    "The text of a time of one zone in another.",
+    nulls=_ALWAYS,
+)

@@ -1,0 +1,35 @@
+"""Pieces of Spark SQL text that emissions share."""
+
+from __future__ import annotations
+
+from headrace.planner.expressions import Call, Expression, Literal
+
+__all__ = ["any_is_null", "constant", "quoted", "string_constant"]
+
+
+def quoted(text: str) -> str:
+    r"""A string literal of Spark SQL, whose strings know backslashes.
+
+    >>> print(quoted("it's a \\d"))
+    'it\'s a \\d'
+    """
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0") + "'"
+
+
+def constant(expression: Expression) -> object | None:
+    """The value of a literal, also behind a cast of it; None for anything else."""
+    while isinstance(expression, Call) and expression.function == "CAST":
+        expression = expression.operands[0]
+    return expression.value if isinstance(expression, Literal) else None
+
+
+def string_constant(call: Call, place: int) -> str | None:
+    """The string that an operand is, if it is a literal."""
+    value = constant(call.operands[place]) if place < len(call.operands) else None
+    return value if isinstance(value, str) else None
+
+
+def any_is_null(operands: list[str]) -> str:
+    """Whether one of them is NULL."""
+    return " OR ".join(f"{one} IS NULL" for one in operands)

@@ -1,0 +1,104 @@
+"""The way in for SQL text: `parse_statements`, then `bind` one by one.
+
+One by one, because a statement may need what the one before it has created.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.catalog.functions import CatalogFunction, UserFunction
+from headrace.catalog.manager import CatalogManager
+from headrace.errors import SqlError, SqlParseError, UnsupportedFeatureError
+from headrace.planner.binder import Context, FunctionLoader, bind_statement
+from headrace.planner.binder.expressions import ExpressionBinder
+from headrace.planner.binder.scope import Relation, Scope
+from headrace.planner.dialect import Statements, StatementSyntax
+from headrace.planner.expressions import Expression
+from headrace.planner.logical import Schema
+from headrace.planner.statements import BoundStatement
+
+__all__ = ["Statement", "bind", "bind_expression", "parse_statement", "parse_statements"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement that reads well; its names are not looked up yet."""
+
+    #: The whole text, for the places of errors.
+    text: str
+    syntax: StatementSyntax
+
+    @property
+    def sql(self) -> str:
+        """The text of this statement alone."""
+        return self.text[self.syntax.span.start : self.syntax.span.end]
+
+
+def parse_statements(text: str) -> list[Statement]:
+    """Read a script: statements with semicolons between them.
+
+    Raises:
+        SqlParseError: The text is not Flink's SQL, or what headrace does not have; with line and column.
+
+    Example:
+        >>> [one.sql for one in parse_statements("USE CATALOG c; SELECT 1")]
+        ['USE CATALOG c', 'SELECT 1']
+    """
+    return [Statement(text, syntax) for syntax in Statements(text).script()]
+
+
+def parse_statement(text: str) -> Statement:
+    """Read a text that is one statement.
+
+    Raises:
+        SqlParseError: It is none, or more than one.
+    """
+    found = parse_statements(text)
+    if len(found) != 1:
+        what = "there is no statement" if not found else f"these are {len(found)} statements"
+        raise SqlParseError(f"{what} where one is expected", sql=text, line=1, column=1)
+    return found[0]
+
+
+def _no_loader(name: str, function: CatalogFunction) -> UserFunction:
+    raise UnsupportedFeatureError.not_yet(f"the call of {name}, a function {function.language},")
+
+
+def bind(
+    statement: Statement, manager: CatalogManager, load_function: FunctionLoader = _no_loader
+) -> BoundStatement:
+    """Look up the names of a statement and type its expressions. Changes nothing.
+
+    Args:
+        statement: The statement.
+        manager: The catalogs it is read in.
+        load_function: Makes functions callable that the catalog only names (CREATE FUNCTION).
+
+    Raises:
+        SqlValidationError: Names, types or clauses do not fit; with line and column.
+        CatalogError: A table, view or database is missing; with line and column.
+    """
+    try:
+        return bind_statement(Context(statement.text, manager, load_function), statement.syntax)
+    except SqlError as wrong:
+        if wrong.line is None:
+            raise type(wrong)(wrong.message, sql=statement.text, line=1, column=1, hint=wrong.hint) from wrong
+        raise
+
+
+def bind_expression(
+    text: str, schema: Schema, manager: CatalogManager, load_function: FunctionLoader = _no_loader
+) -> Expression:
+    """An expression of SQL over columns, as the Table API takes them (`Table.select("a + 1")`).
+
+    Raises:
+        SqlError: It is no expression over these columns.
+    """
+    reader = Statements(text)
+    node = reader.expression()
+    if not reader.at_end():
+        reader.expected("the end of the expression")
+    context = Context(text, manager, load_function)
+    scope = Scope(context, (Relation((), 0, schema),))
+    return ExpressionBinder(context, scope, None, "an expression").typed(node)

@@ -1,0 +1,53 @@
+"""Runs scripts of SQL against catalogs, without planning or running queries."""
+
+from __future__ import annotations
+
+from headrace.catalog import CatalogFunction, CatalogManager, FunctionKind, UserFunction
+from headrace.planner import bind, ddl, parse_statements
+from headrace.planner.statements import (
+    BoundStatement,
+    CreateTableAs,
+    Explain,
+    Insert,
+    Query,
+    Reset,
+    Set,
+    StatementSet,
+)
+from headrace.types import DataTypes as T
+
+
+def load(name: str, function: CatalogFunction) -> UserFunction:
+    """A function with the catalog's name; it is never called here."""
+    return UserFunction(name, FunctionKind.SCALAR, print, (T.STRING(), T.STRING()), T.BIGINT())
+
+
+class Session:
+    """Catalogs, and what the last statement gave."""
+
+    def __init__(self, script: str = "") -> None:
+        self.manager = CatalogManager()
+        if script:
+            self.run(script)
+
+    def run(self, script: str) -> list[BoundStatement | ddl.Rows]:
+        """Bind every statement, and carry out those about the catalog."""
+        given: list[BoundStatement | ddl.Rows] = []
+        for statement in parse_statements(script):
+            bound = bind(statement, self.manager, load)
+            if isinstance(bound, Query | Insert | StatementSet | Explain | CreateTableAs | Set | Reset):
+                given.append(bound)
+            else:
+                given.append(ddl.execute(bound, self.manager))
+        return given
+
+    def one(self, text: str) -> BoundStatement | ddl.Rows:
+        """What a single statement gives."""
+        (given,) = self.run(text)
+        return given
+
+    def schema(self, query: str) -> list[str]:
+        """The columns of a query, as `name TYPE`."""
+        bound = self.one(query)
+        assert isinstance(bound, Query)
+        return [f"{field.name} {field.summary()}" for field in bound.plan.schema]

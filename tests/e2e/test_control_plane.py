@@ -322,3 +322,33 @@ def test_logs_of_driver_spark_and_functions_and_a_flame_graph_of_a_running_job(c
     wait_until(lambda: client.get(graph)["endTimestamp"] > 0, "a flame graph", 60)
     assert "__main__.Count.process_element:" in json.dumps(client.get(graph))
     client.ask("PATCH", f"/jobs/{job}", query={"mode": "cancel"})
+
+
+USING_A_FILE = """
+from headrace.datastream import StreamExecutionEnvironment
+
+
+def value_of(number):
+    import shipped
+
+    return number, shipped.VALUE
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1]).map(value_of).print()
+env.execute("with a file")
+"""
+
+
+def test_jobs_of_a_session_bring_files_of_the_same_name_along(cli: WatchedCli, tmp_path: Path):
+    session = cli.start("session", "--master", "local[1]", "--submit", "-D", "rest.port=0")
+    address = address_of(cli, "session")
+    program = cli.program(USING_A_FILE)
+    for version in ("first", "second"):
+        folder = tmp_path / version
+        folder.mkdir()
+        (folder / "shipped.py").write_text(f"VALUE = {version!r}")
+        headrace("run", "-m", address, "-p", "1", "-pyfs", str(folder / "shipped.py"), str(program))
+        wait_until(lambda v=version: f"(1, '{v}')" in cli.stdout.read_text(), f"the {version} result")
+    client_of(address).ask("DELETE", "/cluster")
+    assert session.wait(60) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,12 @@ def make_artifacts(folder: Path) -> None:
     with zipfile.ZipFile(folder / "data.zip", "w") as archive:
         archive.writestr("words.txt", "from the archive")
     (folder / "tool.sh").write_text("#!/bin/sh\necho from the tool\n")
+    # An interpreter in an archive: the one that is here, with a mark.
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nSHIPPED_INTERPRETER=yes exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    with tarfile.open(folder / "interpreter.tar.gz", "w:gz") as packed:
+        packed.add(python, "bin/python")
     (folder / "requirements.txt").write_text("shipped-wheel==1.0\n")
     (folder / "packages").mkdir()
     info = "shipped_wheel-1.0.dist-info"

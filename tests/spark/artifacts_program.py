@@ -34,6 +34,7 @@ class Use(MapFunction):
             "wheel": shipped_wheel.VALUE,
             "archive": Path("data/words.txt").read_text(),
             "tool": tool.stdout.strip(),
+            "interpreter": os.environ.get("SHIPPED_INTERPRETER", "that of the driver"),
             "pid": os.getpid(),
             "directory": os.getcwd(),
         }
@@ -47,6 +48,8 @@ def main(folder: str, options: dict[str, str], *, through_api: bool) -> None:
         env.add_python_file(f"{folder}/library")
         env.set_python_requirements(f"{folder}/requirements.txt", f"{folder}/packages")
         env.add_python_archive(f"{folder}/data.zip", "data")
+        env.add_python_archive(f"{folder}/interpreter.tar.gz", "interpreter")
+        env.set_python_executable("interpreter/bin/python")
     env.register_cached_file(f"{folder}/tool.sh", "tool", executable=True)
     numbers = env.from_collection(list(range(40))).rebalance()
     with numbers.map(Use()).execute_and_collect("artifacts") as rows:

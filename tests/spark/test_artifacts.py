@@ -43,4 +43,6 @@ def test_artifacts_named_by_the_program_reach_both_executors(tmp_path: Path) -> 
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
-    check_rows(json.loads(ended.stdout.splitlines()[-1]), driver)
+    rows = json.loads(ended.stdout.splitlines()[-1])
+    check_rows(rows, driver)
+    assert {row["interpreter"] for row in rows} == {"yes"}

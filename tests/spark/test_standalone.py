@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -82,7 +83,9 @@ class Driver:
 
 def check_counts(output: str) -> None:
     """Every record was counted once, in order."""
-    rows = [ast.literal_eval(line.partition("> ")[2]) for line in output.splitlines()]
+    # spark-submit has the program's standard error in its standard output as well.
+    lines = [line for line in output.splitlines() if re.match(r"\d+> ", line)]
+    rows = [ast.literal_eval(line.partition("> ")[2]) for line in lines]
     assert sorted(value for _, value, _ in rows) == list(range(NUMBERS))
     counts = defaultdict(list)
     for key, _, count in rows:

@@ -316,6 +316,9 @@ def test_logs_of_driver_spark_and_functions_and_a_flame_graph_of_a_running_job(c
     # What functions log below a warning is in the log, and not on the terminal.
     assert "first of" not in cli.stderr.read_text()
 
+    threads = client.get("/taskmanagers/driver/thread-dump")["threadInfos"]
+    assert any("org.apache.spark" in each["stringifiedThreadInfo"] for each in threads)
+
     vertex = client.get(f"/jobs/{job}")["vertices"][-1]["id"]
     graph = f"/jobs/{job}/vertices/{vertex}/flamegraph"
     assert client.get(graph) == {"endTimestamp": -1}

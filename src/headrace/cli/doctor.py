@@ -43,11 +43,12 @@ class Finding:
 
 @click.command(short_help="Check what jobs need: Java, Spark, ports, storage.")
 @property_option
+@click.option("--master", metavar="URL", help="The Spark master to look for; headrace.spark.master.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 @click.pass_context
-def doctor(context: click.Context, properties: dict[str, str], as_json: bool) -> None:
+def doctor(context: click.Context, properties: dict[str, str], master: str | None, as_json: bool) -> None:
     """Check what jobs need, and say what to fix. The exit code is 1 if something is missing."""
-    configuration = load_configuration(properties)
+    configuration = load_configuration(properties, master=master)
     findings = list(examine(configuration))
     if as_json:
         print_json([asdict(finding) for finding in findings])
@@ -67,6 +68,7 @@ def examine(configuration: Configuration) -> Iterator[Finding]:
         _python,
         _java,
         _spark,
+        lambda: _master(configuration),
         lambda: _rest(configuration),
         lambda: _directories(configuration),
         _scratch,
@@ -99,6 +101,20 @@ def _spark() -> Iterator[Finding]:
         yield Finding("SPARK_HOME", Path(home).is_dir(), home, "unset it, or let it name Spark 4.3")
 
 
+def _master(configuration: Configuration) -> Iterator[Finding]:
+    from headrace.config.options.spark import MASTER
+    from headrace.errors import HeadraceError
+    from headrace.spark.masters import ClusterManager, check_master
+
+    master = configuration.get(MASTER)
+    try:
+        check_master(master)
+    except HeadraceError as error:
+        yield Finding("Spark master", False, error.message, error.hint or "")
+        return
+    yield Finding("Spark master", True, f"{master}: {ClusterManager.of(master).value}")
+
+
 def _rest(configuration: Configuration) -> Iterator[Finding]:
     from headrace.errors import ConfigurationError
     from headrace.rest.settings import RestSettings
@@ -122,7 +138,7 @@ def _rest(configuration: Configuration) -> Iterator[Finding]:
 
 
 def _directories(configuration: Configuration) -> Iterator[Finding]:
-    from headrace.config.options import checkpointing, high_availability
+    from headrace.config.options import checkpointing, high_availability, logs
     from headrace.config.options import rest as rest_options
 
     for option in (
@@ -130,6 +146,7 @@ def _directories(configuration: Configuration) -> Iterator[Finding]:
         checkpointing.SAVEPOINT_DIRECTORY,
         high_availability.STORAGE_DIRECTORY,
         rest_options.ARCHIVE_DIRECTORY,
+        logs.DIRECTORY,
     ):
         place = configuration.get(option)
         if place:

@@ -30,6 +30,7 @@ from headrace.rest.resources import (
     rescaling,
     savepoints,
     taskmanagers,
+    threads,
     vertices,
 )
 from headrace.rest.routing import Endpoint, Router
@@ -62,6 +63,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *taskmanagers.ENDPOINTS,
     *jobmanager.ENDPOINTS,
     *logs.ENDPOINTS,
+    *threads.ENDPOINTS,
     *programs.ENDPOINTS,
 )
 

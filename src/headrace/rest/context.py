@@ -56,6 +56,9 @@ class Cluster(Protocol):
     def read_log(self, executor_id: str, name: str) -> bytes | None:
         """Return what is in one of them, None if there is none of that name; raises as `logs_of` does."""
 
+    def threads_of(self, executor_id: str) -> Sequence[tuple[str, str]]:
+        """Return the names of an executor's threads and what they do; may take a while."""
+
 
 class NoCluster:
     """Nothing runs tasks yet."""
@@ -71,6 +74,10 @@ class NoCluster:
     def read_log(self, executor_id: str, name: str) -> bytes | None:
         """Return nothing."""
         return None
+
+    def threads_of(self, executor_id: str) -> Sequence[tuple[str, str]]:
+        """Return none."""
+        return ()
 
 
 class CachedCluster:
@@ -106,6 +113,10 @@ class CachedCluster:
     def read_log(self, executor_id: str, name: str) -> bytes | None:
         """Ask the cluster."""
         return self._cluster.read_log(executor_id, name)
+
+    def threads_of(self, executor_id: str) -> Sequence[tuple[str, str]]:
+        """Ask the cluster."""
+        return self._cluster.threads_of(executor_id)
 
     def _look(self) -> None:
         try:

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from headrace.config.configuration import Configuration
 from headrace.rest.context import Executor
-from headrace.spark.executor_logs import executor_log_urls, read_remote_log, remote_log_files
+from headrace.spark.executor_logs import (
+    executor_log_urls,
+    executor_threads,
+    read_remote_log,
+    remote_log_files,
+)
 from headrace.spark.slots import offered_slots
 from headrace.util.application_log import SPARK_LOG, WORKERS_LOG, ApplicationLog, LogFile
 
@@ -55,3 +60,7 @@ class SparkCluster:
         if executor_id == _LOCAL:
             return self._log.read(name)
         return read_remote_log(executor_id, executor_log_urls(executor_id), name)
+
+    def threads_of(self, executor_id: str) -> Sequence[tuple[str, str]]:
+        """Ask its Java process."""
+        return executor_threads(executor_id)

@@ -1,4 +1,4 @@
-"""Logs of executors on a cluster: Spark's workers keep them, and serve them at the addresses that Spark knows.
+"""Logs and threads of executors. On a cluster Spark's workers keep the logs, and serve them at an address Spark has.
 
 A standalone worker answers `/log?...&offset=..&byteLength=..` with a line `==== Bytes 0-99 of 1234 of ... ====` and
 that part of the file. Other cluster managers show pages for people; for those the address is all that can be given.
@@ -51,6 +51,19 @@ def executor_log_urls(executor_id: str) -> dict[str, str]:
     except (Py4JError, OSError):  # Spark is going down
         pass
     return {}
+
+
+def executor_threads(executor_id: str) -> list[tuple[str, str]]:
+    """Ask an executor's Java process what its threads do: names, and stacks as text."""
+    context = SparkContext._active_spark_context
+    if context is None or context._jsc is None:
+        return []
+    try:
+        dump = context._jsc.sc().getExecutorThreadDump(executor_id)
+        threads = list(dump.get()) if dump.isDefined() else []
+        return [(str(each.threadName()), str(each.toString())) for each in threads]
+    except (Py4JError, OSError):  # Spark is going down, or the executor is
+        return []
 
 
 def remote_log_files(executor_id: str, urls: Mapping[str, str]) -> list[LogFile]:

@@ -132,6 +132,15 @@ def test_the_doctor_says_what_is_wrong(headrace: Invoke, tmp_path: Path) -> None
     assert "everybody" in open_to_all.stdout
 
 
+def test_the_doctor_looks_for_the_master(headrace: Invoke) -> None:
+    found = json.loads(headrace("doctor", "--json", "--master", "spark://127.0.0.1:1").stdout)
+    (master,) = [each for each in found if each["what"] == "Spark master"]
+    assert not master["is_fine"]
+    assert "no Spark master answers" in master["found"]
+    found = json.loads(headrace("doctor", "--json").stdout)
+    assert {"what": "Spark master", "is_fine": True, "found": "local[*]: this process", "advice": ""} in found
+
+
 def test_a_session_says_that_it_takes_no_jobs_unless_told(headrace: Invoke) -> None:
     result = headrace("session", "-D", "rest.bind-address=0.0.0.0")
     assert result.exit_code == 2

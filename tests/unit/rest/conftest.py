@@ -92,6 +92,9 @@ class OneExecutor:
     def logs_of(self, executor_id: str) -> list[LogFile]:
         return [LogFile("stderr", 5, 1), LogFile("stdout", 4, 1)]
 
+    def threads_of(self, executor_id: str) -> list[tuple[str, str]]:
+        return [("main", '"main" Id=1 RUNNABLE')]
+
     def read_log(self, executor_id: str, name: str) -> bytes | None:
         return {"stderr": b"said\n", "stdout": b"out\n"}.get(name)
 

@@ -27,8 +27,6 @@ def concrete(path: str, job: LiveJob) -> str:
 
 @pytest.mark.parametrize("path", sorted(FLINK))
 def test_an_answer_has_the_shape_of_flinks(path: str, cluster: RestCluster, running: LiveJob) -> None:
-    if path == "/taskmanagers/TM/thread-dump":
-        pytest.skip("executors are Spark's: their threads are not asked for")
     for _ in range(20):  # a checkpoint may be forgotten between two requests
         response = cluster.ask("GET", concrete(path, running))
         if response.status == 200:

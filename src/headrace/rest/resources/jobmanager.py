@@ -1,16 +1,14 @@
-"""The job manager: this process. Its options, environment and threads."""
+"""The job manager: this process. Its options and environment."""
 
 from __future__ import annotations
 
 import platform
 import sys
-import threading
-import traceback
 
 import msgspec
 
 from headrace.rest.context import RestContext
-from headrace.rest.http import Body, CamelBody, Request
+from headrace.rest.http import Body, Request
 from headrace.rest.resources.jobs import ConfigEntry
 from headrace.rest.routing import Endpoint
 
@@ -26,15 +24,6 @@ class Environment(msgspec.Struct, frozen=True):
 
     jvm: Machine
     classpath: list[str]
-
-
-class ThreadDumpEntry(CamelBody):
-    thread_name: str
-    stringified_thread_info: str
-
-
-class ThreadDump(CamelBody):
-    thread_infos: list[ThreadDumpEntry]
 
 
 class LogUrl(Body):
@@ -60,20 +49,6 @@ def job_environment(context: RestContext, request: Request) -> Environment:
     return environment(context, request)
 
 
-def thread_dump(context: RestContext, request: Request) -> ThreadDump:
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    return ThreadDump(
-        thread_infos=[
-            ThreadDumpEntry(
-                thread_name=names.get(number, str(number)),
-                stringified_thread_info=f'"{names.get(number, number)}" Id={number}\n'
-                + "".join(traceback.format_stack(frame)),
-            )
-            for number, frame in sys._current_frames().items()
-        ]
-    )
-
-
 def log_url(context: RestContext, request: Request) -> LogUrl:
     context.live(request)
     return LogUrl(url=f"{context.url}/jobmanager/log")
@@ -82,9 +57,6 @@ def log_url(context: RestContext, request: Request) -> LogUrl:
 ENDPOINTS = (
     Endpoint("GET", "/jobmanager/config", "The options that are set.", configuration, list[ConfigEntry]),
     Endpoint("GET", "/jobmanager/environment", "What this process runs on.", environment, Environment),
-    Endpoint(
-        "GET", "/jobmanager/thread-dump", "What the threads of this process do.", thread_dump, ThreadDump
-    ),
     Endpoint(
         "GET",
         "/jobs/{jobid}/jobmanager/environment",

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 
 from headrace.common.job_status import JobStatus
 from headrace.config import Configuration
-from headrace.errors import JobDefinitionError, JobExecutionError
+from headrace.errors import JobDefinitionError, JobExecutionError, LeadershipError
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.job_master import JobProgress, MakeRunner
 from headrace.spark import executor
@@ -150,17 +150,33 @@ def test_what_spark_says_when_it_cannot_take_a_job_is_put_into_words(monkeypatch
     assert running_jobs() == []
 
 
-def test_with_high_availability_a_program_has_one_job(tmp_path):
-    options = {
+@pytest.fixture
+def available(tmp_path):
+    """Options of a job that another driver can go on with."""
+    return {
         "high-availability.type": "filesystem",
         "high-availability.storageDir": str(tmp_path / "ha"),
         "high-availability.cluster-id": "clicks",
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
     }
-    first = submit(options)
+
+
+def test_with_high_availability_a_program_has_one_job(available):
+    first = submit(available)
     first._master.end.set_result(None)
     first.result_future().result(timeout=10)
 
     with pytest.raises(JobDefinitionError, match="'numbers' after 'numbers'"):
-        submit(options)
-    submit({**options, "high-availability.cluster-id": "orders"})
+        submit(available)
+    submit({**available, "high-availability.cluster-id": "orders"})
+
+
+def test_a_driver_that_is_to_end_leaves_its_job_and_ctrl_c_cancels_it(available):
+    left, other = submit(available), submit()
+    cancel_running_jobs(timeout_s=10, leave_to_next=True)
+    assert isinstance(left.result_future().exception(), LeadershipError)
+    assert "cancelled" in str(other.result_future().exception())
+
+    interrupted = submit({**available, "high-availability.cluster-id": "orders"})
+    cancel_running_jobs(timeout_s=10)
+    assert "cancelled" in str(interrupted.result_future().exception())

@@ -27,14 +27,21 @@ _START_S: Final = 120.0
 _ADDRESS: Final = re.compile(r"^REST at (https?://\S+)$", re.MULTILINE)
 
 
-def run_detached(arguments: Sequence[str]) -> int:
+def run_detached(arguments: Sequence[str], directory: str | None, kept: int) -> int:
     """Start `headrace` with these arguments in the background; return when its first job runs, or it has ended.
+
+    Args:
+        arguments: The words of the command line.
+        directory: Where its output goes; None for the usual place.
+        kept: How many such files there are at most.
 
     Returns:
         The exit code: that of the process if it ended before it had a job.
     """
-    folder = state_home() / "log"
+    folder = Path(directory) if directory else state_home() / "log"
     folder.mkdir(parents=True, exist_ok=True)
+    for old in sorted(folder.glob("run-*.log"), reverse=True)[kept - 1 :]:
+        old.unlink(missing_ok=True)
     log = folder / f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603  # this very program

@@ -94,9 +94,13 @@ def run(
     execution.checkpointing.savepoint-dir, and where they are is said on the standard error.
     """
     if detached and address is None:
-        load_configuration(properties, parallelism, master)  # what is wrong is said here, not in a log
+        from headrace.config.options import logs
+
+        get = load_configuration(
+            properties, parallelism, master
+        ).get  # what is wrong is said here, not in a log
         load_program(file, words)
-        context.exit(run_detached(_without_detached(sys.argv[1:])))
+        context.exit(run_detached(_without_detached(sys.argv[1:]), get(logs.DIRECTORY), get(logs.KEPT)))
     properties = {**properties, **python_properties(python_files, requirements, archives, executable)}
     properties = {**properties, **recovery_properties(savepoint, claim_mode, leaves_state=leaves_state)}
     if address is not None:

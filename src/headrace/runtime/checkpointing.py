@@ -310,6 +310,11 @@ class Checkpointing:
             self._delete([stored], ())
             self._free(metadata.checkpoint_id)
             return False
+        _log.info(
+            "%s %d is complete: %d bytes, %d of them new, %s",
+            "savepoint" if metadata.is_savepoint else "checkpoint",
+            *(metadata.checkpoint_id, metadata.state_size, _new_bytes(metadata), stored.path),
+        )
         if metadata.is_savepoint:
             self._free(metadata.checkpoint_id)
         else:

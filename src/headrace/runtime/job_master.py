@@ -358,7 +358,7 @@ class JobMaster:
             self._check_not_cancelled()
             for vertex_id, vertex in self.execution.subtasks():
                 self._mark_finished(vertex_id, vertex.subtask_index)
-            self.execution.set_job_status(JobStatus.FINISHED, self._now_ms())
+            self._set_status(JobStatus.FINISHED)
 
     def _mark_finished(self, vertex_id: str, subtask: int) -> None:
         if not self.execution.subtask(vertex_id, subtask).current.state.is_terminal:
@@ -369,7 +369,16 @@ class JobMaster:
         with self._status_lock:
             for status in statuses:
                 if status != self.execution.status:
-                    self.execution.set_job_status(status, self._now_ms(), cause)
+                    self._set_status(status, cause)
+
+    def _set_status(self, status: JobStatus, cause: BaseException | None = None) -> None:
+        before = self.execution.status
+        self.execution.set_job_status(status, self._now_ms(), cause)
+        why = "" if cause is None else f": {getattr(cause, 'message', None) or repr(cause)}"
+        _log.info(
+            "job '%s' (%s) went from %s to %s%s",
+            *(self.job.name, self.job.job_id, before.name, status.name, why),
+        )
 
     def _check_not_cancelled(self) -> None:
         if self._stepped_down is not None:
@@ -386,7 +395,7 @@ class JobMaster:
                 return
             self._cancelled.set()
             if self.execution.status in (JobStatus.RUNNING, JobStatus.RESTARTING):
-                self.execution.set_job_status(JobStatus.CANCELLING, self._now_ms())
+                self._set_status(JobStatus.CANCELLING)
         self._wake.set()
         self._run.runner.cancel()
 

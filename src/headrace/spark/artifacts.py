@@ -118,7 +118,13 @@ def _interpreter(context: SparkContext, executable: str | None, inside: ShippedA
 
 @cache
 def _staging() -> Path:
-    """Return where files lie that Spark fetches, as long as the process lives."""
-    directory = tempfile.mkdtemp(prefix="headrace-artifacts-")
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return Path(directory)
+    """Return where files lie that Spark fetches, as long as it lives."""
+    atexit.register(clear_staging)
+    return Path(tempfile.mkdtemp(prefix="headrace-artifacts-"))
+
+
+def clear_staging() -> None:
+    """Delete the files, now that no Spark wants them any more."""
+    if _staging.cache_info().currsize:
+        shutil.rmtree(_staging(), ignore_errors=True)
+        _staging.cache_clear()

@@ -24,6 +24,7 @@ from pyspark.java_gateway import launch_gateway
 from headrace.config.configuration import Configuration
 from headrace.config.options import spark as spark_options
 from headrace.errors import ConfigurationError, JobExecutionError
+from headrace.spark.artifacts import clear_staging
 from headrace.spark.jvm_output import JvmOutput
 from headrace.spark.masters import check_master
 from headrace.util.application_log import SPARK_LOG, WORKERS_LOG, ApplicationLog, application_log
@@ -110,6 +111,7 @@ def stop_spark() -> None:
         if active is not None:
             with suppress(Py4JError, OSError):  # its Java process has ended by itself
                 active.stop()
+            clear_staging()
 
 
 def _launch_gateway(conf: SparkConf, log: ApplicationLog) -> JavaGateway | None:

@@ -57,5 +57,15 @@ class EndOfInput:
     """The channel will carry nothing more, ever: Flink's EndOfData."""
 
 
-Event = Watermark | StreamStatus | EndOfInput
+@dataclass(frozen=True, slots=True)
+class LatencyMarker:
+    """Sent by a source to be timed on its way; operators do not see it, and records are not held up by it."""
+
+    #: When the epoch was planned in which it left, ms since the Unix epoch.
+    marked_ms: int
+    source_id: str
+    source_subtask: int
+
+
+Event = Watermark | StreamStatus | LatencyMarker | EndOfInput
 Element = Batch | Event

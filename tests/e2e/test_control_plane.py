@@ -354,4 +354,64 @@ def test_jobs_of_a_session_bring_files_of_the_same_name_along(cli: WatchedCli, t
         headrace("run", "-m", address, "-p", "1", "-pyfs", str(folder / "shipped.py"), str(program))
         wait_until(lambda v=version: f"(1, '{v}')" in cli.stdout.read_text(), f"the {version} result")
     client_of(address).ask("DELETE", "/cluster")
+#: Two programs with classes of one name that have nothing to do with each other.
+ORDERS = """
+import sys
+from headrace.common import WatermarkStrategy
+from headrace.connectors.blackhole import BlackholeSink
+from headrace.connectors.sequence import NumberSequenceSource
+from headrace.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from headrace.datastream.state import ValueStateDescriptor
+
+RATE = {rate}
+
+
+class Order:
+    rate = {rate}
+
+    def __init__(self, {field}):
+        self.{field} = {field}
+
+
+class Check(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.last = runtime_context.get_state(ValueStateDescriptor("last", None))
+        self.good = runtime_context.get_int_counter("good")
+
+    def process_element(self, value, ctx):
+        last = self.last.value() or value
+        is_own = all(type(each) is Order and each.rate == RATE and each.{field} >= 0 for each in (value, last))
+        self.good.add(int(is_own))
+        self.last.update(value)
+        yield value
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+numbers = env.from_source(NumberSequenceSource(1, 2000), WatermarkStrategy.no_watermarks(), "numbers")
+orders = numbers.map(lambda n: Order(n))
+orders.key_by(lambda order: order.{field} % 10).process(Check()).sink_to(BlackholeSink())
+print("good orders:", env.execute("{field}").get_accumulator_result("good"))
+"""
+
+
+def test_programs_of_one_session_do_not_see_each_others_classes_and_get_their_own_accumulators(
+    cli: WatchedCli, tmp_path: Path
+):
+    session = cli.start("session", "--master", "local[2]", "--submit", "-D", "rest.port=0")
+    address = address_of(cli, "session")
+    running = []
+    for rate, field in [(1, "amount"), (2, "count")]:
+        script = tmp_path / f"{field}.py"
+        script.write_text(ORDERS.format(rate=rate, field=field))
+        command = [sys.executable, "-m", "headrace.cli.main", "run", "-m", address, "-p", "2"]
+        command += ["-D", "headrace.epoch.max-records=100", str(script)]
+        running.append(
+            subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        )
+    for process in running:
+        output, errors = process.communicate(timeout=120)
+        assert (process.returncode, output.splitlines()[-1]) == (0, "good orders: 2000"), errors
+    client = client_of(address)
+    assert client.get("/overview")["jobs-finished"] == 2
+    client.ask("DELETE", "/cluster")
     assert session.wait(60) == 0

@@ -11,7 +11,7 @@ from typing import ClassVar, Self, TypeVar
 
 from headrace.common.configuration import Configuration
 from headrace.config.option import ConfigOption
-from headrace.config.options import checkpointing, execution
+from headrace.config.options import checkpointing, execution, metrics
 
 __all__ = ["ExecutionConfig"]
 
@@ -70,11 +70,11 @@ class ExecutionConfig:
 
     def set_latency_tracking_interval(self, interval: int) -> Self:
         """Set how often sources send latency markers, in milliseconds; 0 turns them off."""
-        return self._set_millis(execution.LATENCY_TRACKING_INTERVAL, interval)
+        return self._set_millis(metrics.LATENCY_INTERVAL, interval)
 
     def get_latency_tracking_interval(self) -> int:
         """Return how often sources send latency markers, in milliseconds."""
-        return self._get_millis(execution.LATENCY_TRACKING_INTERVAL)
+        return self._get_millis(metrics.LATENCY_INTERVAL)
 
     def get_parallelism(self) -> int:
         """Return the parallelism of operators that set none, or PARALLELISM_DEFAULT if nobody set it."""

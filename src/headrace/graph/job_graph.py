@@ -108,6 +108,8 @@ class JobGraph:
     is_batch: bool = False
     object_reuse: bool = False
     global_job_parameters: Mapping[str, str] = field(default_factory=dict)
+    #: The classes of the program's main script, by name, where the job has come from another process.
+    main_classes: Mapping[str, type] | None = field(default=None, compare=False, repr=False)
 
     def vertex(self, vertex_id: str) -> JobVertex:
         """Find a vertex by its id."""

@@ -25,7 +25,9 @@ from headrace.metrics.reports import (
     CounterReport,
     DistributionReport,
     GaugeReport,
+    HistogramReport,
     MeterReport,
+    MetricName,
     MetricReport,
 )
 
@@ -34,6 +36,7 @@ __all__ = [
     "Distribution",
     "InMemoryCounter",
     "InMemoryDistribution",
+    "InMemoryHistogram",
     "InMemoryMeter",
     "InMemoryMetricGroup",
     "Meter",
@@ -230,6 +233,43 @@ class InMemoryDistribution(Distribution):
         self._max = None
 
 
+class InMemoryHistogram(Metric):
+    """The last values, of which quantiles are shown. Flink has it; PyFlink has not.
+
+    Args:
+        history_size: How many values are kept.
+    """
+
+    def __init__(self, history_size: int = 128) -> None:
+        self._size = history_size
+        self._earlier = 0
+        self._count = 0
+        self._values: deque[float] = deque(maxlen=history_size)
+
+    def update(self, value: float) -> None:
+        """Take a value in."""
+        self._count += 1
+        self._values.append(value)
+
+    def get_count(self) -> int:
+        """Return how many values there were in all."""
+        return self._earlier + self._count
+
+    def value(self) -> dict[str, Any]:
+        """Return what it shows."""
+        return {"count": self.get_count(), "values": list(self._values)}
+
+    def begin_epoch(self) -> None:
+        """What comes now belongs to the next report."""
+        self._earlier += self._count
+        self._count = 0
+        self._values.clear()
+
+    def report(self) -> HistogramReport:
+        """Return the last values of the epoch."""
+        return HistogramReport(self._count, tuple(self._values), self._size)
+
+
 class _Gauge(Metric):
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read
@@ -290,11 +330,15 @@ class InMemoryMetricGroup(MetricGroup):
     def distribution(self, name: str) -> InMemoryDistribution:
         return self._register(name, InMemoryDistribution, InMemoryDistribution)
 
+    def histogram(self, name: str, history_size: int = 128) -> InMemoryHistogram:
+        """Register a histogram over the last values; PyFlink has none."""
+        return self._register(name, InMemoryHistogram, lambda: InMemoryHistogram(history_size))
+
     def values(self) -> dict[str, Any]:
         """Return the values of all metrics in this group and the groups within, by dotted name.
 
         Counters and gauges are numbers; meters have `count` and `rate`, distributions `count`, `sum`, `min`
-        and `max`. Names are relative to this group.
+        and `max`, histograms `count` and the last `values`. Names are relative to this group.
         """
         found = {name: metric.value() for name, metric in self._metrics.items()}
         for names, group in self._groups.items():
@@ -309,12 +353,12 @@ class InMemoryMetricGroup(MetricGroup):
         for group in self._groups.values():
             group.begin_epoch()
 
-    def reports(self) -> dict[str, MetricReport]:
-        """Return what the epoch has done to the metrics, by the same names as `values`."""
-        found = {name: metric.report() for name, metric in self._metrics.items()}
+    def reports(self) -> dict[MetricName, MetricReport]:
+        """Return what the epoch has done to the metrics; names are relative to this group."""
+        found = {MetricName(name): metric.report() for name, metric in self._metrics.items()}
         for names, group in self._groups.items():
-            prefix = ".".join(names)
-            found |= {f"{prefix}.{name}": report for name, report in group.reports().items()}
+            for (name, groups), report in group.reports().items():
+                found[MetricName(name, (names, *groups))] = report
         return found
 
     def _register(self, name: str, kind: type[M], make: Callable[[], M]) -> M:

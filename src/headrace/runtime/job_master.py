@@ -96,6 +96,8 @@ class JobMasterSettings:
     adaptive: AdaptiveSettings | None = None
     #: How long a job waits for slots.
     slot_timeout_ms: int = 300_000
+    #: From one latency marker to the next; 0 for none.
+    latency_interval_ms: int = 0
     #: Failures that are remembered.
     failure_history_size: int = 16
     flame_graphs: FlameGraphSettings = field(default_factory=FlameGraphSettings)
@@ -525,6 +527,7 @@ class JobMaster:
             self._directory.path,
             epoch_retries=self._settings.epoch_retries,
             max_changes=self._settings.max_changes,
+            latency_interval_ms=self._settings.latency_interval_ms,
         )
         runner = self._make_runner(self.job, lineage)
         try:

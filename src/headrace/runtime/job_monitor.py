@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from headrace.graph.job_graph import JobGraph
-from headrace.metrics.reports import MetricReport
+from headrace.metrics.reports import MetricName, MetricReport
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.messages import SubtaskId, SubtaskReport
 
@@ -49,8 +49,8 @@ class SubtaskView:
     watermark: int | None = None
     host: str = ""
     pid: int = 0
-    #: Of user functions and operators, by operator id and name.
-    user_metrics: Mapping[tuple[str, str], MetricReport] = field(default_factory=dict)
+    #: Of user functions and operators, by operator id and name; those of the job have no operator id.
+    user_metrics: Mapping[tuple[str, MetricName], MetricReport] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def _share(report: SubtaskReport, started_ms: int, ended_ms: int) -> Share:
 
 
 def _added(before: SubtaskView, report: SubtaskReport, share: Share) -> SubtaskView:
-    metrics: dict[tuple[str, str], Any] = dict(before.user_metrics)
+    metrics: dict[tuple[str, MetricName], Any] = dict(before.user_metrics)
     for operator_id, reports in report.user_metrics.items():
         for name, later in reports.items():
             earlier = metrics.get((operator_id, name))

@@ -74,6 +74,8 @@ class RunSettings:
     state_dir: str
     epoch_retries: int = 3
     max_changes: int = 16
+    #: From one latency marker to the next; 0 for none.
+    latency_interval_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ class JobRun:
         self._timers: dict[SubtaskId, int] = {}
         if start.epoch:
             self._timers = {subtask: now_ms() for subtask in self.subtasks() if subtask not in self.ended}
+        self._marked_ms: int | None = None
         self._compaction: tuple[Sequence[Compaction], Future[list[int]]] | None = None
 
     # -- where it stands ---------------------------------------------------------------------------------------
@@ -190,7 +193,14 @@ class JobRun:
             return None
         self.epoch += 1
         subtasks = {subtask: self._subtask_plan(subtask) for subtask in self.subtasks()}
-        return EpochPlan(self.job.job_id, self.epoch, 0, self._settings.state_dir, subtasks)
+        return EpochPlan(
+            self.job.job_id,
+            self.epoch,
+            0,
+            self._settings.state_dir,
+            subtasks,
+            latency_marker_ms=self._next_marker(now_ms),
+        )
 
     def _subtask_plan(self, subtask: SubtaskId) -> SubtaskPlan:
         coordinator = self._coordinators.get(subtask.vertex_id)
@@ -205,6 +215,14 @@ class JobRun:
             keyed=self._state.keyed(subtask),
             operator_state=self._state.operator(subtask),
         )
+
+    def _next_marker(self, now_ms: int) -> int | None:
+        """Return the time that latency markers of the next epoch have, if there are any."""
+        interval_ms = self._settings.latency_interval_ms
+        if not interval_ms or (self._marked_ms is not None and now_ms - self._marked_ms < interval_ms):
+            return None
+        self._marked_ms = now_ms
+        return now_ms
 
     def _is_timer_due(self) -> bool:
         return bool(self._timers) and min(self._timers.values()) <= self._now_ms()

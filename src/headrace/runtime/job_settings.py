@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from headrace.config.configuration import Configuration
-from headrace.config.options import epochs, rest, scheduler, state
+from headrace.config.options import epochs, metrics, rest, scheduler, state
 from headrace.runtime import restart
 from headrace.runtime.adaptive_scheduler import AdaptiveSettings
 from headrace.runtime.checkpoint.settings import CheckpointSettings
@@ -31,6 +31,7 @@ def job_master_settings(configuration: Configuration, directory: str) -> JobMast
         restart=restart.from_configuration(configuration),
         adaptive=AdaptiveSettings.from_configuration(configuration),
         slot_timeout_ms=configuration.get(scheduler.SLOT_REQUEST_TIMEOUT) // timedelta(milliseconds=1),
+        latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // timedelta(milliseconds=1),
         failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),
         flame_graphs=FlameGraphSettings.from_configuration(configuration),
     )

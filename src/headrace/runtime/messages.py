@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from headrace.common.accumulators import Accumulator
 from headrace.connectors.base import Slice, SplitProgress
-from headrace.metrics.reports import MetricReport
+from headrace.metrics.reports import MetricName, MetricReport
 from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
 
@@ -70,6 +70,8 @@ class EpochPlan:
     #: The job's directory; every host can write and read there.
     state_dir: str
     subtasks: Mapping[SubtaskId, SubtaskPlan]
+    #: Given if sources send a latency marker first: when the epoch was planned, ms since the Unix epoch.
+    latency_marker_ms: int | None = None
     #: Set if somebody wants a flame graph.
     sampling: Sampling | None = None
 
@@ -124,7 +126,8 @@ class SubtaskReport:
     spark_attempt: int = 0
     warnings: tuple[str, ...] = ()
     #: What the epoch did to the metrics of user functions and operators, by operator id and name of the metric.
-    user_metrics: Mapping[str, Mapping[str, MetricReport]] = field(default_factory=dict)
+    #: Those of the job as a whole, such as latencies, have no operator id.
+    user_metrics: Mapping[str, Mapping[MetricName, MetricReport]] = field(default_factory=dict)
     #: Where the task was found, and how often, if the plan asked for that.
     samples: Mapping[StackSample, int] = field(default_factory=dict)
     #: What the epoch added to the accumulators of user functions, by name.

@@ -23,7 +23,7 @@ from headrace.common.job_execution_result import JobExecutionResult
 from headrace.common.job_id import JobID
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
-from headrace.config.options import checkpointing, exchange, execution, logs, python, state
+from headrace.config.options import checkpointing, exchange, logs, python, state
 from headrace.errors import (
     JobCancelledError,
     JobDefinitionError,
@@ -40,16 +40,19 @@ from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.job_settings import job_master_settings
 from headrace.runtime.leadership import Leadership
 from headrace.runtime.restore import RestoreReport
+from headrace.runtime.task.latency import LatencySettings
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import remove_scratch
 from headrace.runtime.task.settings import TaskSettings
 from headrace.spark.artifacts import WorkerKind, ship
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
+from headrace.spark.main_script import program_of
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.spark.table_epochs import TableEpochRunner
 from headrace.state.files import delete_directory
+from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import store_settings
 
 _log = logging.getLogger(__name__)
@@ -135,8 +138,6 @@ def _refuse_second_job(configuration: Configuration, name: str) -> None:
 
 def _refuse_what_is_not_there(configuration: Configuration) -> None:
     """Refuse options that would be accepted and not honoured."""
-    if configuration.get(execution.LATENCY_TRACKING_INTERVAL):
-        raise UnsupportedFeatureError.not_yet(execution.LATENCY_TRACKING_INTERVAL.key, "leave it out")
     if configuration.get(checkpointing.SNAPSHOT_COMPRESSION):
         raise UnsupportedFeatureError.not_yet(checkpointing.SNAPSHOT_COMPRESSION.key, "leave it out")
 
@@ -154,7 +155,8 @@ class SparkExecutor:
     def submit(self, job_graph: JobGraph, configuration: Configuration) -> SparkJob:
         """Start a job and return at once; what can be refused is refused before anything runs."""
         _refuse_what_is_not_there(configuration)
-        return SparkJob(job_graph, configuration, leadership=self._leadership)
+        with program_of(job_graph.main_classes):
+            return SparkJob(job_graph, configuration, leadership=self._leadership)
 
 
 class SparkJob:
@@ -189,6 +191,8 @@ class SparkJob:
             buffer_records=configuration.get(exchange.BUFFER_RECORDS),
             state_cache_entries=configuration.get(state.CACHE_ENTRIES),
             log_level=configuration.get(logs.LEVEL),
+            latency=LatencySettings.from_configuration(configuration),
+            state_latency=StateLatencySettings.from_configuration(configuration),
         )
         try:
             context = spark_context(configuration)
@@ -318,6 +322,10 @@ class SparkJob:
             delete_directory(self._temporary)
 
     def _run(self) -> None:
+        with program_of(self._graph.main_classes):
+            self._run_master()
+
+    def _run_master(self) -> None:
         try:
             self._master.run()
         except JobCancelledError as error:

@@ -1,7 +1,7 @@
 """The user's program on its way to the workers: pickled once per job, with what a worker needs to make sense of it.
 
 Functions and classes of the main script travel by value. Records and state, though, are pickled plainly, by reference
-to ``__main__.TheirClass``; so the main script's classes are also put into the worker's own ``__main__``.
+to ``__main__.TheirClass``; so the main script's classes travel, too, and are there while the job runs (`main_script`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,7 @@ def pack_job(code: JobCode) -> bytes:
         JobDefinitionError: If something in the job does not pickle.
     """
     try:
-        content = cloudpickle.dumps((code, _main_classes()))
+        content = cloudpickle.dumps((code, _main_classes(code.job)))
     except Exception as error:
         raise _unpicklable(code.job, error) from error
     # What must be in place before the functions can be read.
@@ -48,9 +49,12 @@ def unpack_job(packed: bytes) -> JobCode:
     )
     workplace.enter()
     code, main_classes = pickle.loads(content)
-    vars(sys.modules["__main__"]).update(main_classes)
     assert isinstance(code, JobCode)
-    return replace(code, settings=replace(code.settings, cached_files=workplace.cached_files))
+    return replace(
+        code,
+        job=replace(code.job, main_classes=main_classes),
+        settings=replace(code.settings, cached_files=workplace.cached_files),
+    )
 
 
 def pack_graph(job: JobGraph) -> bytes:
@@ -60,7 +64,7 @@ def pack_graph(job: JobGraph) -> bytes:
         JobDefinitionError: If something in the job does not pickle.
     """
     try:
-        content = cloudpickle.dumps((job, _main_classes()))
+        content = cloudpickle.dumps((job, _main_classes(job)))
     except Exception as error:
         raise _unpicklable(job, error) from error
     return pickle.dumps((pyflink_alias.is_installed(), content), protocol=5)
@@ -85,16 +89,17 @@ def unpack_graph(packed: bytes) -> JobGraph:
         ) from error
     if not isinstance(job, JobGraph):
         raise JobDefinitionError("what was submitted is no job")
-    vars(sys.modules["__main__"]).update(main_classes)
-    return job
+    return replace(job, main_classes=main_classes)
 
 
 def _import_paths() -> list[str]:
     return [os.path.abspath(path) for path in sys.path]
 
 
-def _main_classes() -> dict[str, type]:
-    """Return the classes that the main script defines, as far as they can travel."""
+def _main_classes(job: JobGraph) -> Mapping[str, type]:
+    """Return the classes that the main script of a job's program defines, as far as they can travel."""
+    if job.main_classes is not None:
+        return job.main_classes
     main: dict[str, Any] = vars(sys.modules["__main__"])
     classes = {}
     for name, value in main.items():

@@ -13,6 +13,7 @@ from headrace.runtime.messages import EpochPlan
 from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import LevelRunner
 from headrace.spark.failures import carry
+from headrace.spark.main_script import enter_program
 from headrace.spark.user_code import unpack_job
 from headrace.spark.worker_log import log_as
 from headrace.state.compaction import compact
@@ -42,6 +43,7 @@ class LevelFunction:
         try:
             runner = self._runner()
             log_as(runner.task_name(self._level, partition), runner.settings.log_level)
+            enter_program(runner.job.main_classes or {})
             plan: EpochPlan = pickle.loads(self._plan)
             context = TaskContext.get()
             attempt = context.attemptNumber() if context is not None else 0

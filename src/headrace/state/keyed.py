@@ -25,6 +25,7 @@ from headrace.state.interfaces import (
     ReducingState,
     ValueState,
 )
+from headrace.state.latency import StateLatency
 from headrace.state.schema import DeclaredStates, StateSchema, type_text
 from headrace.state.slices import SliceTable
 from headrace.state.stores.base import LocalStore
@@ -243,6 +244,8 @@ class KeyedStateScope(KeyedStateStore):
             table = self._table(descriptor.name, table_type, descriptor.type_info)
         self._declare(descriptor.name, StateSchema.of(descriptor, has_namespace=self._has_namespace))
         state = wrap(table)
+        if self._all_tables.latency is not None:
+            self._all_tables.latency.measure(descriptor.kind, descriptor.name, state)
         self._states[descriptor.name] = (descriptor, state)
         return state
 
@@ -277,9 +280,17 @@ class KeyedStateScope(KeyedStateStore):
 class TableSet:
     """The tables of one operator subtask, made on first use."""
 
-    def __init__(self, store: LocalStore, groups: range, processing_time: Callable[[], int] | None) -> None:
+    def __init__(
+        self,
+        store: LocalStore,
+        groups: range,
+        processing_time: Callable[[], int] | None,
+        latency: StateLatency | None = None,
+    ) -> None:
         self._store = store
         self._groups = groups
+        #: Given if accesses are measured.
+        self.latency = latency
         #: The clock of state with a time to live.
         self.processing_time = processing_time
         self.by_name: dict[str, StateTable] = {}
@@ -326,9 +337,10 @@ class KeyedStateBackend(KeyedStateScope):
         cache_entries: int,
         *,
         processing_time: Callable[[], int] | None = None,
+        latency: StateLatency | None = None,
     ) -> None:
         self._store = store
-        self._tables = TableSet(store, groups, processing_time)
+        self._tables = TableSet(store, groups, processing_time, latency)
         super().__init__(self._tables, "", PlainKeys(max_parallelism))
         self.max_parallelism = max_parallelism
         self.groups = groups

@@ -45,9 +45,11 @@ from headrace.runtime.layout import Layout
 from headrace.runtime.messages import EpochPlan, SubtaskReport
 from headrace.runtime.slots import SlotManager, SlotOffer, SlotPool
 from headrace.runtime.state_registry import Compaction
+from headrace.runtime.task.latency import LatencySettings
 from headrace.runtime.task.level import JobCode, LevelRunner, read_report
 from headrace.runtime.task.settings import TaskSettings
 from headrace.state.compaction import compact
+from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import store_settings
 
 __all__ = ["Fault", "Faults", "MiniCluster", "MiniExecutor", "MiniJob", "TaskAttempt", "random_faults"]
@@ -365,6 +367,8 @@ class MiniJob:
             buffer_records=configuration.get(exchange.BUFFER_RECORDS),
             state_cache_entries=configuration.get(state.CACHE_ENTRIES),
             store=store_settings(configuration),
+            latency=LatencySettings.from_configuration(configuration),
+            state_latency=StateLatencySettings.from_configuration(configuration),
         )
 
         def make_cluster(job: JobGraph, lineage: str) -> MiniCluster:

@@ -10,7 +10,14 @@ import pytest
 from headrace.errors import JobDefinitionError
 from headrace.metrics import Counter, Distribution, Meter, MetricGroup
 from headrace.metrics.metricbase import InMemoryMetricGroup
-from headrace.metrics.reports import CounterReport, DistributionReport, GaugeReport, MeterReport
+from headrace.metrics.reports import (
+    CounterReport,
+    DistributionReport,
+    GaugeReport,
+    HistogramReport,
+    MeterReport,
+    MetricName,
+)
 
 
 class ManualClock:
@@ -123,6 +130,10 @@ def test_reported_values_are_plain(group):
 # -- reports ---------------------------------------------------------------------------------------
 
 
+def dotted(reports):
+    return {name.dotted: report for name, report in reports.items()}
+
+
 def test_a_report_has_what_its_epoch_did_and_nothing_of_earlier_ones(group, clock):
     counter, meter, sizes = group.counter("seen"), group.meter("events", 10), group.distribution("size")
     open_now = [0]
@@ -133,7 +144,7 @@ def test_a_report_has_what_its_epoch_did_and_nothing_of_earlier_ones(group, cloc
     sizes.update(5)
     sizes.update(9)
     open_now[0] = 7
-    assert group.reports() == {
+    assert dotted(group.reports()) == {
         "seen": CounterReport(3),
         "events": MeterReport(20, rate=2.0),
         "size": DistributionReport(2, 14, 5, 9),
@@ -142,7 +153,7 @@ def test_a_report_has_what_its_epoch_did_and_nothing_of_earlier_ones(group, cloc
     group.begin_epoch()
     counter.dec()
     sizes.update(6)
-    assert group.reports() == {
+    assert dotted(group.reports()) == {
         "seen": CounterReport(-1),
         "events": MeterReport(0, rate=2.0),
         "size": DistributionReport(1, 6, 6, 6),
@@ -155,7 +166,7 @@ def test_a_report_has_what_its_epoch_did_and_nothing_of_earlier_ones(group, cloc
 def test_a_metric_that_is_registered_in_the_middle_of_an_epoch_counts_from_there(group):
     group.begin_epoch()
     group.add_group("g").counter("new").inc(4)
-    assert group.reports() == {"g.new": CounterReport(4)}
+    assert dotted(group.reports()) == {"g.new": CounterReport(4)}
 
 
 @pytest.mark.parametrize(
@@ -167,8 +178,29 @@ def test_a_metric_that_is_registered_in_the_middle_of_an_epoch_counts_from_there
         (DistributionReport(2, 7, 3, 4), DistributionReport(1, 9, 9, 9), DistributionReport(3, 16, 3, 9)),
         (DistributionReport(), DistributionReport(1, 9, 9, 9), DistributionReport(1, 9, 9, 9)),
         (DistributionReport(1, 9, 9, 9), DistributionReport(), DistributionReport(1, 9, 9, 9)),
+        (HistogramReport(5, (1, 2), 3), HistogramReport(2, (3, 4), 3), HistogramReport(7, (2, 3, 4), 3)),
     ],
 )
 def test_reports_of_consecutive_epochs_add_up(first, second, both):
     assert first.then(second) == both
     assert pickle.loads(pickle.dumps(both)) == both
+
+
+def test_a_histogram_reports_the_last_values_of_its_epoch(group):
+    histogram = group.histogram("size", history_size=3)
+    group.begin_epoch()
+    for value in range(5):
+        histogram.update(value)
+    assert dotted(group.reports()) == {"size": HistogramReport(5, (2, 3, 4), 3)}
+    group.begin_epoch()
+    assert dotted(group.reports()) == {"size": HistogramReport(0, (), 3)}
+    assert histogram.get_count() == 5
+    assert group.values() == {"size": {"count": 5, "values": []}}
+
+
+def test_a_group_with_a_value_is_a_variable(group):
+    group.add_group("tables").add_group("table", "orders").counter("size")
+    [name] = group.reports()
+    assert name == MetricName("size", (("tables",), ("table", "orders")))
+    assert (name.dotted, name.logical) == ("tables.table.orders.size", "tables.table.size")
+    assert name.variables == {"table": "orders"}

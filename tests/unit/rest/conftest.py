@@ -43,6 +43,8 @@ class Count(KeyedProcessFunction):
         self.seen = metrics.counter("seen")
         self.sizes = metrics.distribution("sizes")
         metrics.gauge("level", lambda: 7)
+        self.rate = metrics.meter("rate")
+        self.digits = metrics.add_group("tables").add_group("table", 'the "big" one').histogram("digits")
 
     def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
         if value == getattr(self, "poison", None):
@@ -50,6 +52,8 @@ class Count(KeyedProcessFunction):
         self.seen.inc()
         self.processed.add(1)
         self.sizes.update(value % 10)
+        self.rate.mark_event()
+        self.digits.update(value % 10)
         self.count.update((self.count.value() or 0) + 1)
         yield value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,63 @@ def test_prometheus_reads_every_line(cluster: RestCluster, running: LiveJob) -> 
     assert len(records) == 4
     for line in lines:
         assert line.startswith("# TYPE ") or float(line.rsplit(" ", 1)[1]) is not None
+
+
+def values_by_id(cluster: RestCluster, path: str) -> dict[str, str]:
+    names = ",".join(metric["id"] for metric in cluster.get(path))
+    return {metric["id"]: metric["value"] for metric in cluster.get(f"{path}?get={names}")}
+
+
+def test_metrics_of_functions_are_shown_under_their_operator(cluster: RestCluster, running: LiveJob) -> None:
+    vertex = running.master.job.vertices[1].vertex_id
+    values = values_by_id(cluster, f"/jobs/{running.job_id}/vertices/{vertex}/subtasks/0/metrics")
+    own = {
+        name.split(".", 1)[1]: value for name, value in values.items() if name.startswith("KEYED_PROCESS.")
+    }
+    assert own["level"] == "7"
+    assert int(own["seen"]) == int(own["rate_count"]) == int(own["sizes_count"]) > 0
+    assert float(own["rate"]) > 0
+    digits = 'tables.table.the "big" one.digits'
+    assert (own[f"{digits}_min"], own[f"{digits}_max"]) == ("0", "9")
+    quantiles = ["median", "p75", "p90", "p95", "p98", "p99", "p999"]
+    found = [float(own[f"{digits}_{name}"]) for name in ("min", *quantiles, "max")]
+    assert found == sorted(found)
+    assert {f"{digits}_mean", f"{digits}_stddev", f"{digits}_count"} <= set(own)
+
+
+def test_prometheus_has_flinks_scopes_labels_and_types(cluster: RestCluster, running: LiveJob) -> None:
+    lines = cluster.ask("GET", "/metrics").body.decode().splitlines()
+    vertex = running.master.job.vertices[1]
+    scope = "flink_taskmanager_job_task_operator"
+    labels = (
+        f'job_id="{running.job_id}",job_name="counting",task_id="{vertex.vertex_id}",task_name="{vertex.name}",'
+        f'task_attempt_num="0",subtask_index="0",host="{socket.gethostname()}",tm_id="driver",'
+        f'operator_id="{vertex.vertex_id}",operator_name="KEYED PROCESS"'
+    )
+    assert any(line.startswith(f"{scope}_seen{{{labels}}} ") for line in lines)
+    assert f"{scope}_level{{{labels}}} 7" in lines
+    summary = f"{scope}_tables_table_digits"
+    own = labels + ',table="the \\"big\\" one"'
+    assert f"# TYPE {summary} summary" in lines
+    assert any(line.startswith(f"{summary}_count{{{own}}} ") for line in lines)
+    quantiles = [f'{summary}{{{own},quantile="{point}"}} ' for point in (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)]
+    assert all(any(line.startswith(quantile) for line in lines) for quantile in quantiles)
+    assert f"# TYPE {scope}_rate gauge" in lines
+    assert any(line.startswith("flink_jobmanager_job_uptime{job_id=") for line in lines)
+    assert any(line.startswith("flink_jobmanager_taskSlotsTotal{host=") for line in lines)
+
+
+def test_latencies_are_metrics_of_the_job(cluster: RestCluster) -> None:
+    job = cluster.submit(counting(ENDLESS), {"metrics.latency.interval": "1 ms"})
+    source, count = (vertex.head.operator_id for vertex in job.master.job.vertices)
+    path = f"/jobs/{job.job_id}/metrics"
+    name = f"latency.source_id.{source}.operator_id.{count}.operator_subtask_index.0.latency"
+    wait_until(lambda: f"{name}_p99" in {metric["id"] for metric in cluster.get(path)}, "a latency")
+    assert float(values_by_id(cluster, path)[f"{name}_p99"]) >= 0
+    family = "flink_taskmanager_job_latency_source_id_operator_id_operator_subtask_index_latency"
+    lines = cluster.ask("GET", "/metrics").body.decode().splitlines()
+    labels = f'source_id="{source}",operator_id="{count}",operator_subtask_index="0"'
+    assert any(line.startswith(f"{family}{{job_id=") and labels in line for line in lines)
 
 
 def test_slots_are_those_that_are_not_taken(cluster: RestCluster, running: LiveJob) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.metrics.reports import CounterReport, GaugeReport
+from headrace.metrics.reports import CounterReport, GaugeReport, MetricName
 from headrace.runtime.job_monitor import EPOCHS_KEPT, JobMonitor
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.messages import SubtaskId, SubtaskReport
@@ -78,11 +78,13 @@ def test_a_clock_that_is_wrong_does_no_harm(watched: Watched) -> None:
 
 def test_metrics_of_functions_add_up(watched: Watched) -> None:
     for count in (3, 4):
-        metrics = {"operator": {"seen": CounterReport(count), "level": GaugeReport(count)}}
+        metrics = {
+            "operator": {MetricName("seen"): CounterReport(count), MetricName("level"): GaugeReport(count)}
+        }
         watched.run((0, 1), (1, 2), until=2, user_metrics=metrics)
     found = watched.monitor.subtasks()[watched.first].user_metrics
-    assert found["operator", "seen"] == CounterReport(7)
-    assert found["operator", "level"] == GaugeReport(4)
+    assert found["operator", MetricName("seen")] == CounterReport(7)
+    assert found["operator", MetricName("level")] == GaugeReport(4)
 
 
 def test_only_the_last_epochs_are_kept(watched: Watched) -> None:

@@ -710,7 +710,8 @@ def totals_of(epochs: list[Any]) -> dict[str, Any]:
     for report in (report for epoch in epochs for report in epoch.reports):
         for metrics in report.user_metrics.values():
             for name, value in metrics.items():
-                totals[name] = totals[name].then(value) if name in totals else value
+                known = totals.get(name.dotted)
+                totals[name.dotted] = value if known is None else known.then(value)
     return totals
 
 

@@ -111,11 +111,6 @@ AUTO_GENERATE_UIDS = (
         "operator without a uid is refused."
     )
 )
-LATENCY_TRACKING_INTERVAL = (
-    option("metrics.latency.interval", timedelta)
-    .default(timedelta(0))
-    .describe("How often sources send markers that measure latency on their way. 0 turns them off.")
-)
 TASK_CANCELLATION_INTERVAL = (
     option("task.cancellation.interval", timedelta)
     .default(timedelta(seconds=30))

@@ -1,4 +1,4 @@
-"""Metrics: by job, vertex and subtask under Flink's names, and all of them for Prometheus.
+"""Metrics: by job, vertex, subtask and process, under Flink's names. `prometheus` has all of them at once.
 
 Without `get` the answer is the list of names; with it, names and values. Values are text, as in Flink.
 """
@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from statistics import fmean, stdev
 from typing import Any
 
 import msgspec
@@ -23,14 +24,17 @@ from headrace.metrics.reports import (
     CounterReport,
     DistributionReport,
     GaugeReport,
+    HistogramReport,
     MeterReport,
+    MetricName,
     MetricReport,
 )
 from headrace.rest.context import Executor, RestContext
 from headrace.rest.errors import RestError
-from headrace.rest.http import Body, Request, Response
+from headrace.rest.http import Body, Request
 from headrace.rest.routing import Endpoint, Query
 from headrace.rest.slots import slots_by_executor
+from headrace.runtime.checkpoint.statistics import percentile
 from headrace.runtime.dispatcher import LiveJob
 from headrace.runtime.job_monitor import Rates, SubtaskView
 from headrace.runtime.messages import SubtaskId
@@ -82,10 +86,10 @@ def scope_name(name: str) -> str:
     return _INVALID.sub("_", name)
 
 
-def subtask_values(vertex: JobVertex, view: SubtaskView, rates: Rates) -> dict[str, Any]:
-    """Return the metrics of a subtask by name."""
+def task_values(view: SubtaskView, rates: Rates) -> dict[str, Any]:
+    """Return what is counted of every subtask, by name."""
     watermark = MIN_WATERMARK if view.watermark is None else view.watermark
-    values: dict[str, Any] = {
+    return {
         "numRecordsIn": view.records_in,
         "numRecordsOut": view.records_out,
         "numBytesIn": view.bytes_in,
@@ -103,14 +107,21 @@ def subtask_values(vertex: JobVertex, view: SubtaskView, rates: Rates) -> dict[s
         "isBackPressured": rates.backpressured > 0.1,
         "currentInputWatermark": watermark,
     }
+
+
+def subtask_values(vertex: JobVertex, view: SubtaskView, rates: Rates) -> dict[str, Any]:
+    """Return the metrics of a subtask by name, those of its operators below their names."""
+    values = task_values(view, rates)
     names = {node.operator_id: scope_name(node.name) for node in vertex.operators}
     for (operator_id, name), report in view.user_metrics.items():
-        prefix = f"{names.get(operator_id, operator_id)}.{name}"
-        values |= {f"{prefix}{suffix}": value for suffix, value in _report_values(report)}
+        if operator_id:
+            prefix = f"{names.get(operator_id, operator_id)}.{name.dotted}"
+            values |= {f"{prefix}{suffix}": value for suffix, value in report_values(report)}
     return values
 
 
-def _report_values(report: MetricReport) -> Iterator[tuple[str, Any]]:
+def report_values(report: MetricReport) -> Iterator[tuple[str, Any]]:
+    """Yield what a metric shows, with what is put behind its name for each number."""
     if isinstance(report, CounterReport):
         yield "", report.increment
     elif isinstance(report, GaugeReport):
@@ -118,8 +129,10 @@ def _report_values(report: MetricReport) -> Iterator[tuple[str, Any]]:
     elif isinstance(report, MeterReport):
         yield "", round(report.rate, 3)
         yield "_count", report.increment
-    else:
+    elif isinstance(report, DistributionReport):
         yield from _distribution_values(report)
+    else:
+        yield from _histogram_values(report)
 
 
 def _distribution_values(report: DistributionReport) -> Iterator[tuple[str, Any]]:
@@ -128,6 +141,30 @@ def _distribution_values(report: DistributionReport) -> Iterator[tuple[str, Any]
     yield "_min", report.min
     yield "_max", report.max
     yield "_mean", report.sum / report.count if report.count else None
+
+
+#: Of a histogram, and how Flink calls them.
+QUANTILES = {
+    "median": 0.5,
+    "p75": 0.75,
+    "p90": 0.9,
+    "p95": 0.95,
+    "p98": 0.98,
+    "p99": 0.99,
+    "p999": 0.999,
+}
+
+
+def _histogram_values(report: HistogramReport) -> Iterator[tuple[str, Any]]:
+    yield "_count", report.count
+    if report.values:
+        ordered = sorted(report.values)
+        yield "_min", ordered[0]
+        yield "_max", ordered[-1]
+        yield "_mean", fmean(ordered)
+        yield "_stddev", stdev(ordered) if len(ordered) > 1 else 0.0
+        for name, point in QUANTILES.items():
+            yield f"_{name}", percentile(ordered, point)
 
 
 def _by_subtask(job: LiveJob, vertex: JobVertex) -> list[dict[str, Any]]:
@@ -224,8 +261,22 @@ def job_values(job: LiveJob, now_ms: int) -> dict[str, Any]:
     }
 
 
+def job_reports(job: LiveJob) -> dict[MetricName, MetricReport]:
+    """Return the metrics that subtasks report of their job as a whole: latencies."""
+    return {
+        name: report
+        for view in job.monitor.subtasks().values()
+        for (operator_id, name), report in view.user_metrics.items()
+        if not operator_id
+    }
+
+
 def job_metrics(context: RestContext, request: Request) -> list[Metric]:
-    return _metrics(job_values(context.live(request), context.dispatcher.now_ms()), request)
+    job = context.live(request)
+    values = job_values(job, context.dispatcher.now_ms())
+    for name, report in job_reports(job).items():
+        values |= {f"{name.dotted}{suffix}": value for suffix, value in report_values(report)}
+    return _metrics(values, request)
 
 
 def all_job_metrics(context: RestContext, request: Request) -> list[AggregatedMetric]:
@@ -301,62 +352,6 @@ def all_executor_metrics(context: RestContext, request: Request) -> list[Aggrega
     return _aggregated([executor_values(each) for each in context.cluster.executors()], request)
 
 
-# -- Prometheus --------------------------------------------------------------------------------------------------
-
-
-def prometheus(context: RestContext, request: Request) -> Response:
-    """All metrics in Prometheus' text format, with the names of Flink's reporter."""
-    return Response(
-        _prometheus_text(context).encode(), content_type="text/plain; version=0.0.4; charset=utf-8"
-    )
-
-
-def _prometheus_text(context: RestContext) -> str:
-    #: Name -> lines; Prometheus wants all lines of a name together.
-    families: dict[str, list[str]] = {}
-
-    def add(scope: str, values: Mapping[str, Any], **labels: str) -> None:
-        for name, value in values.items():
-            number = _as_number(value)
-            if number is not None:
-                full = "flink_" + re.sub(r"[^a-zA-Z0-9_]", "_", f"{scope}_{name}")
-                shown = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
-                families.setdefault(full, []).append(
-                    f"{full}{{{shown}}} {number}" if shown else f"{full} {number}"
-                )
-
-    add("jobmanager", driver_values(context))
-    for executor in context.cluster.executors():
-        add("taskmanager", executor_values(executor), tm_id=executor.executor_id, host=executor.host)
-    now_ms = context.dispatcher.now_ms()
-    for job in context.dispatcher.live_jobs():
-        add("jobmanager_job", job_values(job, now_ms), job_id=job.job_id, job_name=job.name)
-        for vertex in job.master.job.vertices:
-            for index, values in enumerate(_by_subtask(job, vertex)):
-                add(
-                    "taskmanager_job_task",
-                    values,
-                    job_id=job.job_id,
-                    job_name=job.name,
-                    task_id=vertex.vertex_id,
-                    task_name=vertex.name,
-                    subtask_index=str(index),
-                )
-    return "".join(
-        f"# TYPE {name} gauge\n" + "".join(f"{line}\n" for line in lines) for name, lines in families.items()
-    )
-
-
-def _as_number(value: Any) -> str | None:
-    if isinstance(value, bool):
-        return str(int(value))
-    return str(value) if isinstance(value, int | float) else None
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
 _GET = Query("get", "Names of metrics, separated by commas; without it, all names are listed.")
 _AGG = Query(
     "agg",
@@ -427,12 +422,5 @@ ENDPOINTS = (
         executor_metrics,
         list[Metric],
         query=(_GET,),
-    ),
-    Endpoint(
-        "GET",
-        "/metrics",
-        "All metrics, for Prometheus. Not in Flink, where the reporter has a port of its own.",
-        prometheus,
-        None,
     ),
 )

@@ -203,7 +203,7 @@ class Summary:
         return Percentiles(self._min, self._max, self._sum // self._count, *points)
 
 
-def percentile(ordered: Sequence[int], point: float) -> float:
+def percentile(ordered: Sequence[float], point: float) -> float:
     """Return a percentile of sorted values, between two of them where it falls between: at ``point * (n + 1)``.
 
     Example:

@@ -3,7 +3,7 @@
     level, partition | edge, producer, its attempt, sequence number | pickled elements
 
 The payload is a list of items: a pair (values, timestamps) for a batch, a number for a watermark, True or False for an
-active or idle channel, None for the end of input.
+active or idle channel, a list for a latency marker, None for the end of input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from headrace.elements import Batch, Element, EndOfInput, Event, StreamStatus, Watermark
+from headrace.elements import Batch, Element, EndOfInput, Event, LatencyMarker, StreamStatus, Watermark
 
 _HEADER = struct.Struct(">HIIIQI")
 #: Edge number of a report on its way to the driver.
@@ -58,6 +58,8 @@ def event_item(event: Event) -> Any:
         return event.timestamp
     if isinstance(event, StreamStatus):
         return event.active
+    if isinstance(event, LatencyMarker):
+        return [event.marked_ms, event.source_id, event.source_subtask]
     return None
 
 
@@ -70,5 +72,7 @@ def decode(payload: memoryview | bytes) -> Iterator[Element]:
             yield EndOfInput()
         elif type(item) is bool:
             yield StreamStatus(item)
+        elif type(item) is list:
+            yield LatencyMarker(*item)
         else:
             yield Watermark(item)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.elements import MIN_WATERMARK, Batch, EndOfInput, StreamStatus, Watermark
+from headrace.elements import MIN_WATERMARK, Batch, EndOfInput, LatencyMarker, StreamStatus, Watermark
 from headrace.runtime.exchange.buffers import Header, decode, payload_of
 
 
@@ -48,7 +48,7 @@ class InputIdle:
     is_idle: bool
 
 
-GateElement = InputBatch | Watermark | InputIdle | EndOfInput
+GateElement = InputBatch | Watermark | InputIdle | LatencyMarker | EndOfInput
 
 
 class InputGate:
@@ -103,6 +103,9 @@ class InputGate:
         for element in decode(payload_of(buffer)):
             if isinstance(element, Batch):
                 yield InputBatch(input_index, element)
+                continue
+            if isinstance(element, LatencyMarker):
+                yield element
                 continue
             if isinstance(element, Watermark):
                 state.watermark = max(state.watermark, element.timestamp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.elements import Batch, Event
+from headrace.elements import Batch, Event, LatencyMarker
 from headrace.errors import JobExecutionError, KeyTypeError
 from headrace.graph.job_graph import JobEdge
 from headrace.graph.partitioning import Broadcast
@@ -34,6 +34,7 @@ class ResultPartition:
     ) -> None:
         self._edge = edge
         self._producer = producer
+        self._epoch = epoch
         self._attempt = attempt
         self._consumers = consumers
         self._buffer_records = buffer_records
@@ -62,8 +63,12 @@ class ResultPartition:
                 self._flush(index)
 
     def emit_event(self, event: Event) -> None:
-        """Put an event on every channel."""
-        for channel in self._channels:
+        """Put an event on every channel; a latency marker on one, or a job would be full of them."""
+        channels = self._channels
+        if isinstance(event, LatencyMarker):
+            # As Flink does by chance; here another one in every epoch, and the same when it runs again.
+            channels = [channels[(self._epoch + self._producer) % len(channels)]]
+        for channel in channels:
             channel.add_event(event)
 
     def finish_epoch(self) -> None:

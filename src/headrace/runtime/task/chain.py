@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from headrace.elements import MIN_WATERMARK, Batch, EndOfInput, Event, StreamStatus, Watermark
+from headrace.elements import (
+    MIN_WATERMARK,
+    Batch,
+    EndOfInput,
+    Event,
+    LatencyMarker,
+    StreamStatus,
+    Watermark,
+)
 from headrace.graph.job_graph import JobVertex, OperatorNode
 from headrace.operators.base import Operator
 from headrace.operators.context import OperatorContext
@@ -23,6 +31,8 @@ class ChainLink:
         self.operator.output = self.output
         self.context: OperatorContext | None = None
         self.watermark = MIN_WATERMARK
+        #: Takes latency markers that have come to this operator.
+        self.on_marker: Callable[[LatencyMarker], None] = lambda marker: None
 
     def process_event(self, event: Event) -> None:
         """Take an event of the operator's input."""
@@ -31,6 +41,9 @@ class ChainLink:
             self.operator.process_watermark(event.timestamp)
         elif isinstance(event, StreamStatus):
             self.operator.process_status(is_active=event.active)
+        elif isinstance(event, LatencyMarker):
+            self.on_marker(event)
+            self.output.emit_event(event)
         else:
             self.output.emit_event(event)
 

@@ -48,6 +48,11 @@ class LevelRunner:
         self._layout = Layout(code.job)
         self._kept: dict[SubtaskId, StreamTask] = {}
 
+    @property
+    def job(self) -> JobGraph:
+        """The job whose tasks these are."""
+        return self._code.job
+
     def run(
         self, plan: EpochPlan, level: int, partition: int, incoming: Iterable[bytes], spark_attempt: int
     ) -> Iterator[tuple[int, bytes]]:

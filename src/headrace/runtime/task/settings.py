@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headrace.runtime.artifacts import ShippedArtifact
+from headrace.runtime.task.latency import LatencySettings
+from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import StoreSettings
 
 
@@ -26,3 +28,6 @@ class TaskSettings:
     artifacts: tuple[ShippedArtifact, ...] = ()
     #: Where the worker has cached files, by name; filled in there.
     cached_files: Mapping[str, str] = field(default_factory=dict)
+    latency: LatencySettings = field(default_factory=LatencySettings)
+    #: Set if accesses to keyed state are measured.
+    state_latency: StateLatencySettings | None = None

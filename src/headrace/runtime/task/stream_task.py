@@ -17,10 +17,10 @@ from typing import Any
 from uuid import uuid4
 
 from headrace.common.accumulators import TaskAccumulators
-from headrace.elements import EndOfInput, StreamStatus, Watermark
+from headrace.elements import EndOfInput, LatencyMarker, StreamStatus, Watermark
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.metrics.metricbase import InMemoryMetricGroup
-from headrace.metrics.reports import MetricReport
+from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.base import EpochPlace
 from headrace.operators.context import OperatorContext, TaskPlace
 from headrace.operators.io import SourceTask
@@ -37,6 +37,7 @@ from headrace.runtime.messages import (
     state_files_dir,
 )
 from headrace.runtime.task.chain import ChainLink, build_chain
+from headrace.runtime.task.latency import LatencyMeasure
 from headrace.runtime.task.scratch import copy_directory
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.time_parts import GATE, NO_TIME, TIME
@@ -45,6 +46,7 @@ from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
 from headrace.state.keyed import KeyedStateBackend
+from headrace.state.latency import StateLatency
 from headrace.state.stores.factory import make_store
 
 #: An attempt is named by this many hex digits, which fit a buffer's header.
@@ -67,8 +69,13 @@ class StreamTask:
         self._gate = self._make_gate()
         self._now_ms = 0
         self._accumulators = TaskAccumulators()
+        #: Metrics that belong to the job as a whole.
+        self._job_metrics = InMemoryMetricGroup()
         for link in self._links:
             link.context = self._make_context(link)
+            link.on_marker = LatencyMeasure(
+                self._job_metrics, settings.latency, link.node.operator_id, subtask.subtask
+            )
         self._is_open = False
 
     # -- one epoch ---------------------------------------------------------------------------------------------
@@ -92,6 +99,7 @@ class StreamTask:
             staging_dir=sink_staging_dir(plan.state_dir),
         )
         self._accumulators.begin_epoch()
+        self._job_metrics.begin_epoch()
         for link in self._links:
             self._context(link).metrics.begin_epoch()  # before open(), which may count as well
             self._restore(link)
@@ -170,6 +178,10 @@ class StreamTask:
     def _process_source(self) -> Iterator[None]:
         head = self._links[0].operator
         assert isinstance(head, SourceTask)
+        marked_ms = self._plan.latency_marker_ms
+        if marked_ms is not None:
+            marker = LatencyMarker(marked_ms, self._links[0].node.operator_id, self._subtask.subtask)
+            self._links[0].output.emit_event(marker)
         for _ in head.run(
             self._own_plan.slices,
             self._own_plan.open_splits,
@@ -193,7 +205,7 @@ class StreamTask:
                 processors[element.input_index](element.batch)
             elif isinstance(element, InputIdle):
                 head.process_event(StreamStatus(active=not element.is_idle))
-            elif isinstance(element, Watermark):
+            elif isinstance(element, Watermark | LatencyMarker):
                 head.process_event(element)
             else:
                 self._end()
@@ -274,11 +286,12 @@ class StreamTask:
             parallelism=self._vertex.parallelism,
             max_parallelism=self._vertex.max_parallelism,
         )
+        metrics = InMemoryMetricGroup()
         return OperatorContext(
             place=place,
-            metrics=InMemoryMetricGroup(),
+            metrics=metrics,
             accumulators=self._accumulators,
-            keyed_state=self._make_keyed_state(place) if link.node.declaration.is_keyed else None,
+            keyed_state=self._make_keyed_state(place, metrics) if link.node.declaration.is_keyed else None,
             processing_time=lambda: self._now_ms,
             watermark=lambda: link.watermark,
             object_reuse=self._job.object_reuse,
@@ -286,7 +299,7 @@ class StreamTask:
             cached_files=self._settings.cached_files,
         )
 
-    def _make_keyed_state(self, place: TaskPlace) -> KeyedStateBackend:
+    def _make_keyed_state(self, place: TaskPlace, metrics: InMemoryMetricGroup) -> KeyedStateBackend:
         directory = copy_directory(
             self._settings,
             self._lineage,
@@ -294,12 +307,14 @@ class StreamTask:
             f"{place.subtask}-of-{place.parallelism}",
         )
         groups = key_group_range(place.subtask, place.max_parallelism, place.parallelism)
+        latency = self._settings.state_latency
         return KeyedStateBackend(
             make_store(self._settings.store, directory),
             groups,
             place.max_parallelism,
             self._settings.state_cache_entries,
             processing_time=lambda: self._now_ms,
+            latency=latency and StateLatency(metrics, latency),
         )
 
     # -- state -------------------------------------------------------------------------------------------------
@@ -370,8 +385,9 @@ class StreamTask:
         times = (link.operator.next_processing_time() for link in self._links)
         return min((time + 1 for time in times if time is not None), default=None)
 
-    def _user_metrics(self) -> dict[str, dict[str, MetricReport]]:
+    def _user_metrics(self) -> dict[str, dict[MetricName, MetricReport]]:
         reports = {link.node.operator_id: self._context(link).metrics.reports() for link in self._links}
+        reports[""] = self._job_metrics.reports()
         return {operator_id: metrics for operator_id, metrics in reports.items() if metrics}
 
 

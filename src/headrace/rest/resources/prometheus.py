@@ -1,0 +1,153 @@
+"""All metrics at once, in Prometheus' text format, under the names and labels of Flink's reporter.
+
+    flink_taskmanager_job_task_operator_seen{job_id="...",task_name="...",operator_name="count",subtask_index="0"} 7
+          scope: whose metric it is         labels: which of them
+
+A group with a value, `add_group("table", "orders")`, is a label. Histograms are summaries, everything else is a gauge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.graph.job_graph import JobVertex
+from headrace.metrics.reports import HistogramReport, MetricName, MetricReport
+from headrace.rest.context import RestContext
+from headrace.rest.http import Request, Response
+from headrace.rest.resources.metrics import (
+    driver_values,
+    executor_values,
+    job_reports,
+    job_values,
+    report_values,
+    task_values,
+)
+from headrace.rest.routing import Endpoint
+from headrace.runtime.checkpoint.statistics import percentile
+from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job_monitor import Rates, SubtaskView
+from headrace.runtime.messages import SubtaskId
+
+#: Those of Flink's reporter.
+_QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+_INVALID = re.compile(r"[^a-zA-Z0-9_]")
+
+
+class Exposition:
+    """A page for Prometheus, which wants all lines of a name together."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, str] = {}
+        self._lines: dict[str, list[str]] = {}
+
+    def add(self, scope: str, values: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+        """Add numbers by name; what is none is left out."""
+        for name, value in values.items():
+            self._add_line(_full_name(scope, name), "gauge", value, labels)
+
+    def add_report(
+        self, scope: str, name: MetricName, report: MetricReport, labels: Mapping[str, str]
+    ) -> None:
+        """Add a metric of a function."""
+        labels = {**labels, **{_INVALID.sub("_", key): value for key, value in name.variables.items()}}
+        if not isinstance(report, HistogramReport):
+            self.add(scope, {name.logical + suffix: value for suffix, value in report_values(report)}, labels)
+            return
+        full = _full_name(scope, name.logical)
+        self._add_line(full, "summary", report.count, labels, suffix="_count")
+        ordered = sorted(report.values)
+        for point in _QUANTILES if ordered else ():
+            self._add_line(full, "summary", percentile(ordered, point), {**labels, "quantile": str(point)})
+
+    def text(self) -> str:
+        """Return the page."""
+        return "".join(
+            f"# TYPE {name} {self._types[name]}\n" + "".join(f"{line}\n" for line in lines)
+            for name, lines in self._lines.items()
+        )
+
+    def _add_line(
+        self, name: str, kind: str, value: Any, labels: Mapping[str, str], *, suffix: str = ""
+    ) -> None:
+        number = _as_number(value)
+        # A name has one type: what a user calls as something else is called is left out.
+        if number is None or self._types.setdefault(name, kind) != kind:
+            return
+        shown = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
+        line = f"{name}{suffix}{{{shown}}} {number}" if shown else f"{name}{suffix} {number}"
+        self._lines.setdefault(name, []).append(line)
+
+
+def prometheus(context: RestContext, request: Request) -> Response:
+    """All metrics in Prometheus' text format, with the names of Flink's reporter."""
+    page = Exposition()
+    page.add("jobmanager", driver_values(context), {"host": _host(context)})
+    for executor in context.cluster.executors():
+        page.add(
+            "taskmanager", executor_values(executor), {"host": executor.host, "tm_id": executor.executor_id}
+        )
+    now_ms = context.dispatcher.now_ms()
+    for job in context.dispatcher.live_jobs():
+        labels = {"job_id": job.job_id, "job_name": job.name}
+        page.add("jobmanager_job", job_values(job, now_ms), labels)
+        for name, report in job_reports(job).items():
+            page.add_report("taskmanager_job", name, report, labels)
+        for vertex in job.master.job.vertices:
+            _add_vertex(page, context, job, vertex)
+    return Response(page.text().encode(), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _add_vertex(page: Exposition, context: RestContext, job: LiveJob, vertex: JobVertex) -> None:
+    views, rates = job.monitor.subtasks(), job.monitor.rates()
+    names = {node.operator_id: node.name for node in vertex.operators}
+    executions = job.master.execution.job_vertices[vertex.vertex_id].subtasks
+    for index, execution in enumerate(executions):
+        subtask = SubtaskId(vertex.vertex_id, index)
+        view = views.get(subtask, SubtaskView())
+        executor = context.executor_of(view.host) if view.host else None
+        labels = {
+            "job_id": job.job_id,
+            "job_name": job.name,
+            "task_id": vertex.vertex_id,
+            "task_name": vertex.name,
+            "task_attempt_num": str(execution.current.attempt),
+            "subtask_index": str(index),
+            "host": view.host,
+            "tm_id": "" if executor is None else executor.executor_id,
+        }
+        page.add("taskmanager_job_task", task_values(view, rates.get(subtask, Rates())), labels)
+        for (operator_id, name), report in view.user_metrics.items():
+            if operator_id:
+                operator = {"operator_id": operator_id, "operator_name": names.get(operator_id, operator_id)}
+                page.add_report("taskmanager_job_task_operator", name, report, {**labels, **operator})
+
+
+def _host(context: RestContext) -> str:
+    return context.url.rpartition("//")[2].rpartition(":")[0] or "localhost"
+
+
+def _full_name(scope: str, name: str) -> str:
+    return "flink_" + _INVALID.sub("_", f"{scope}_{name}")
+
+
+def _as_number(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return str(int(value))
+    return str(value) if isinstance(value, int | float) else None
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/metrics",
+        "All metrics, for Prometheus. Not in Flink, where the reporter has a port of its own.",
+        prometheus,
+        None,
+    ),
+)

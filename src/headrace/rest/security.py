@@ -7,6 +7,7 @@ import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from headrace.rest.errors import RestError
@@ -107,6 +108,7 @@ def _host_name(header: str) -> str | None:
         return "?"
 
 
+@lru_cache(maxsize=64)
 def _is_loopback(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.errors import ConfigurationError
 from headrace.rest.application import Admitted, RestApplication, too_large
@@ -33,6 +34,40 @@ _BODY_S: Final = 60.0
 
 _Receive = Callable[[], Awaitable[Any]]
 _Send = Callable[[Any], Awaitable[None]]
+
+
+class _JoinedWrites:
+    """A transport that sends what is written in one turn of the loop at once.
+
+    Head and body of an answer are written one after the other. Sent apart they are two system calls, which are the
+    dearest part of a short answer.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._waiting: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._send)
+        self._waiting.append(data)
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        if self._waiting:
+            waiting, self._waiting = b"".join(self._waiting), []
+            self._transport.write(waiting)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class _Protocol(HttpToolsProtocol):
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(_JoinedWrites(transport))  # type: ignore[arg-type]  # it is one but for its class
 
 
 class RestServer:
@@ -56,6 +91,7 @@ class RestServer:
         config = uvicorn.Config(
             self._serve,
             interface="asgi3",
+            http=_Protocol,
             # Headers that say whom a request comes from could be anybody's.
             proxy_headers=False,
             log_config=None,

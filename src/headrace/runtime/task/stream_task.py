@@ -314,7 +314,7 @@ class StreamTask:
             place.max_parallelism,
             self._settings.state_cache_entries,
             processing_time=lambda: self._now_ms,
-            latency=latency and StateLatency(metrics, latency),
+            latency=None if latency is None else StateLatency(metrics, latency),
         )
 
     # -- state -------------------------------------------------------------------------------------------------

@@ -150,6 +150,9 @@ class RestCluster:
             job._thread.join(30)
         self._folder.cleanup()
 
+    def __del__(self) -> None:
+        self._folder.cleanup()  # of those that have no jobs, and are not closed
+
 
 def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds

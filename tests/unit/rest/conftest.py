@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 from uuid import uuid4
 
@@ -108,8 +109,8 @@ class RestCluster:
 
     def __init__(self, options: dict[str, str] | None = None, settings: RestSettings | None = None) -> None:
         self.jobs: list[MiniJob] = []
-        self._folder = TemporaryDirectory()
-        self.log = ApplicationLog(Path(self._folder.name))
+        self._folder = mkdtemp()
+        self.log = ApplicationLog(Path(self._folder))
         self.log.path("headrace.log").write_text("begun\n")
         configuration = Configuration(options or {})
         self.dispatcher = Dispatcher(archive=self._archive, start=self._start, history=JobHistory())
@@ -148,10 +149,12 @@ class RestCluster:
         for job in self.jobs:
             job.cancel().result(30)
             job._thread.join(30)
-        self._folder.cleanup()
+        self._remove()
 
-    def __del__(self) -> None:
-        self._folder.cleanup()  # of those that have no jobs, and are not closed
+    def _remove(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    __del__ = _remove  # of those that have no jobs, and are not closed
 
 
 def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 30) -> None:

@@ -6,6 +6,7 @@ Every epoch may run in another place: with `forgets`, each one starts on a host 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import shutil
 import sqlite3
@@ -81,7 +82,7 @@ class Harness:
                 if part.num_rows:
                     by_subtask[subtask][spec.side] = part
         self.timers = []
-        time = EpochTime(before, after, now_ms, is_final)
+        time = EpochTime(before, after, now_ms, is_final, self._epoch)
         return [
             change
             for subtask, tables in enumerate(by_subtask)
@@ -170,6 +171,8 @@ def _evaluate(
 ) -> tuple[list[str], list[Any]]:
     connection = sqlite3.connect(":memory:")
     connection.create_function("pmod", 2, lambda value, divisor: value % divisor)
+    row_numbers = itertools.count()
+    connection.create_function("monotonically_increasing_id", 0, lambda: next(row_numbers))
     listed = ", ".join(f"`{name}`" for name in columns)
     connection.execute(f"CREATE TABLE t ({listed})")
     marks = ", ".join("?" * len(columns))

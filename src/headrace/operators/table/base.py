@@ -41,6 +41,8 @@ class EpochTime:
     now_ms: int = 0
     #: Whether all input has ended with this epoch.
     is_final: bool = False
+    #: The number of the epoch: later ones have higher numbers.
+    epoch: int = 0
 
 
 @dataclass

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.common.types import RowKind
 from headrace.operators.table.declarations import KIND, Schema
@@ -90,6 +91,17 @@ def concat_changes(tables: Sequence[pa.Table], schema: Schema, *, is_insert_only
     """Put changes behind each other."""
     tables = [table for table in tables if table.num_rows]
     return pa.concat_tables(tables) if tables else empty_changes(schema, is_insert_only=is_insert_only)
+
+
+def values_differ(before: pa.Array, after: pa.Array) -> Bools:
+    """Where values are not the same; NULL is the same as NULL."""
+    if pa.types.is_nested(before.type):
+        pairs = zip(before.to_pylist(), after.to_pylist(), strict=True)
+        return np.array([old != new for old, new in pairs], np.bool_)
+    unequal = pc.fill_null(pc.not_equal(before, after), False)
+    nulls = pc.xor(pc.is_null(before), pc.is_null(after))
+    differs: Bools = pc.or_(unequal, nulls).to_numpy(zero_copy_only=False)
+    return differs
 
 
 def _cast(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:

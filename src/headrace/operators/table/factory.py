@@ -10,15 +10,22 @@ import pyarrow as pa
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.base import TableOperator
 from headrace.operators.table.declarations import (
+    ChangelogNormalize,
+    Deduplicate,
     GroupAggregate,
     Join,
+    Order,
+    Rank,
     Schema,
+    SinkUpsertMaterialize,
     StatefulNode,
     WindowAggregate,
     WindowKind,
 )
 from headrace.operators.table.group_aggregate import GroupAggregateOperator
 from headrace.operators.table.join import JoinOperator
+from headrace.operators.table.latest import LatestRowOperator
+from headrace.operators.table.rank import Ranking, RankOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
 from headrace.operators.table.window_aggregate import WindowAggregateOperator
 
@@ -46,9 +53,28 @@ def build_operator(
         return WindowAggregateOperator(declaration, inputs[0], retracts=retracts[0])
     if isinstance(declaration, Join):
         return JoinOperator(declaration, inputs, retracts)
+    if isinstance(declaration, Rank) and declaration.window_end is None:
+        return RankOperator.of_rank(declaration, inputs[0], retracts=retracts[0])
+    if isinstance(declaration, SinkUpsertMaterialize):
+        return RankOperator.of_sink(declaration, inputs[0], retracts=retracts[0])
+    if isinstance(declaration, ChangelogNormalize):
+        return LatestRowOperator(declaration, inputs[0], declaration.keys, has_kinds=retracts[0])
+    if isinstance(declaration, Deduplicate) and declaration.window_end is None:
+        return _deduplicate(declaration, inputs[0], retracts=retracts[0])
     raise UnsupportedFeatureError.not_yet(
         f"{type(declaration).__name__} in a streaming query", "run the query in BATCH mode"
     )
+
+
+def _deduplicate(declaration: Deduplicate, schema: Schema, *, retracts: bool) -> TableOperator:
+    if not retracts:
+        return LatestRowOperator(
+            declaration, schema, declaration.keys, time=declaration.time, keep_last=declaration.keep_last
+        )
+    # Rows that may be taken back: all are kept, and the next one takes the place of one that goes.
+    order = (Order(declaration.time, ascending=not declaration.keep_last),) if declaration.time else ()
+    ranking = Ranking(order, last=1, newest_first=declaration.keep_last)
+    return RankOperator(declaration, schema, declaration.keys, ranking, retracts=True, by_place=True)
 
 
 def as_spark_gives(schema: Schema) -> Schema:

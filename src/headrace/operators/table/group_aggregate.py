@@ -22,7 +22,7 @@ from headrace.operators.table.base import (
     read_columns,
     written_rows,
 )
-from headrace.operators.table.changelog import empty_changes, update_changelog
+from headrace.operators.table.changelog import empty_changes, update_changelog, values_differ
 from headrace.operators.table.declarations import AggSpec, GroupAggregate, Schema
 from headrace.operators.table.ttl import TimeToLive
 from headrace.operators.table.values import BagChanges, ValueBag
@@ -122,7 +122,7 @@ class GroupAggregateOperator:
         results = names[len(keys) :]
         changed = np.full(len(was), bool(self._ttl))
         for name in results:
-            changed |= _differs(before[name], after[name])
+            changed |= values_differ(before[name], after[name])
         return update_changelog(
             declaration.output,
             before,
@@ -315,14 +315,6 @@ def _bag_partials(accumulator: Accumulator, change: BagChanges, count: int) -> d
         total = sums.column("v_sum").combine_chunks().take(pa.array(places, mask=places < 0))
         partials[column.name] = total.cast(column.arrow)
     return partials
-
-
-def _differs(before: pa.Array, after: pa.Array) -> Bools:
-    """Where values are not the same; NULL is the same as NULL."""
-    unequal = pc.fill_null(pc.not_equal(before, after), False)
-    nulls = pc.xor(pc.is_null(before), pc.is_null(after))
-    differs: Bools = pc.or_(unequal, nulls).to_numpy(zero_copy_only=False)
-    return differs
 
 
 def _without(swept: RowSet, written: RowSet) -> RowSet:

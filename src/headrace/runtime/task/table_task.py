@@ -89,7 +89,7 @@ class TableTask:
         )
         try:
             self._copy.catch_up(chain, groups)
-            now = EpochTime(at.before, at.after, started_ms, at.is_final)
+            now = EpochTime(at.before, at.after, started_ms, at.is_final, plan.epoch)
             output = self._operator.process(inputs, self._copy.tables, now)
         finally:
             self._copy.release()

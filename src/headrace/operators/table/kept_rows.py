@@ -1,0 +1,298 @@
+"""Rows that are kept by key, each once with how many of it there are: what joins and rankings are made of.
+
+KeptSide      one input of an operator: its table, and how its rows come out of Spark
+SideChange    what an epoch does to it: rows that came and went, netted
+Rows          rows at hand, from the epoch or from state
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.operators.table.base import (
+    ROW_HASHES,
+    EpochTime,
+    InputSpec,
+    hashes_of,
+    quote,
+    read_columns,
+    written_rows,
+)
+from headrace.operators.table.changelog import UPDATE_AFTER, UPDATE_BEFORE, weights_of
+from headrace.operators.table.declarations import KIND, Schema
+from headrace.operators.table.ttl import TimeToLive
+from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.columns import Bools, ColumnType, Ints
+from headrace.state.row_sets import RowSet
+
+_COUNT = "n"
+_ORDER = ColumnType("order", pa.int64(), is_key=True)
+#: Room for the rows of an epoch, in numbers that say in which order rows came.
+_PLACE_BITS = 32
+#: Whether a key of the row is NULL, and so equal to no other.
+UNMATCHED = "__unmatched"
+
+
+@dataclass
+class Rows:
+    """Rows of one side, from the epoch or from state."""
+
+    columns: list[pa.Array]
+    #: The number of each row's key among the keys of the epoch; -1 for rows that match nothing.
+    keys: Ints
+    #: How many of the row there are, or how many came (went, if negative).
+    counts: Ints
+    #: Where the row is, or was, half of an update; only of the epoch's.
+    is_update: Bools
+    slots: Ints
+    #: In which order rows came; only where the side is ordered, else zero.
+    order: Ints
+
+    def take(self, positions: Ints | Bools) -> Rows:
+        if positions.dtype == np.bool_:
+            positions = np.flatnonzero(positions)
+        picks = pa.array(positions)
+        return Rows(
+            [column.take(picks) for column in self.columns],
+            self.keys[positions],
+            self.counts[positions],
+            self.is_update[positions],
+            self.slots[positions],
+            self.order[positions],
+        )
+
+
+class KeptSide:
+    """One input of an operator, and its table.
+
+    Args:
+        name: The table's.
+        number: The input's.
+        keys: The columns that rows are found by.
+        schema: The columns.
+        ttl_ms: How long rows stay.
+        null_safe: For each key whether NULL equals NULL.
+        retracts: Whether rows may be retracted.
+        is_ordered: Whether to remember in which order rows came.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        number: int,
+        keys: tuple[str, ...],
+        schema: Schema,
+        ttl_ms: int,
+        null_safe: Sequence[bool],
+        *,
+        retracts: bool,
+        is_ordered: bool = False,
+    ) -> None:
+        self.name = name
+        self._is_ordered = is_ordered
+        self._names = [column.name for column in schema]
+        self.types = [column.arrow for column in schema]
+        self._retracts = retracts
+        self._ttl = TimeToLive(ttl_ms)
+        kept = [ColumnType(f"c{index}", kind, is_key=True) for index, kind in enumerate(self.types)]
+        kept += [_ORDER] if is_ordered else []
+        self.layout = TableLayout(
+            self.name, (*kept, ColumnType(_COUNT, pa.int64()), *self._ttl.columns), has_owners=True
+        )
+        nulls = [f"{quote(key)} IS NULL" for key, is_safe in zip(keys, null_safe, strict=True) if not is_safe]
+        self.input = InputSpec(
+            side=number,
+            source=number,
+            keys=keys,
+            items=((" OR ".join(nulls) or "false", UNMATCHED),),
+            row_keys=tuple(self._names),
+        )
+
+    def change(self, rows: pa.Table | None, table: SlotTable, time: EpochTime) -> SideChange:
+        """Return what an epoch does to the side: each row once, with how many of it came or went."""
+        if rows is None or not rows.num_rows:
+            return SideChange(self, table, [pa.array([], kind) for kind in self.types], time.now_ms)
+        rows = rows.combine_chunks()
+        row_keys, owners = hashes_of(rows, ROW_HASHES), hashes_of(rows)
+        weights, is_update = np.ones(len(row_keys), np.int64), np.zeros(len(row_keys), np.bool_)
+        if self._retracts:
+            kinds = rows.column(KIND).to_numpy()
+            weights = weights_of(kinds)
+            is_update = (kinds == UPDATE_BEFORE) | (kinds == UPDATE_AFTER)
+        firsts, totals, is_update = netted(row_keys, weights, is_update)
+        moved = totals != 0
+        firsts, totals, is_update = firsts[moved], totals[moved], is_update[moved]
+        picks = pa.array(firsts)
+        columns = [rows.column(name).combine_chunks().take(picks) for name in self._names]
+        unmatched = rows.column(UNMATCHED).combine_chunks().take(picks).cast(pa.bool_())
+        is_free = unmatched.to_numpy(zero_copy_only=False).astype(np.bool_)
+        change = SideChange(self, table, columns, time.now_ms)
+        change.row_keys, change.owners = row_keys[firsts], owners[firsts]
+        change.is_update, change.is_free = is_update, is_free
+        slots = self._ttl.alive(table, table.find(change.row_keys), time.now_ms)
+        stored = read_columns(table, slots, [_COUNT])[_COUNT].fill_null(0).to_numpy(zero_copy_only=False)
+        # What is not there cannot go. Rows that match nothing are not kept, so that nothing is known of them.
+        change.after = np.where(is_free, 0, np.maximum(stored + totals, 0))
+        change.counts = np.where(is_free, totals, change.after - stored)
+        change.slots = slots
+        change.order = self._order_of(table, slots, change.row_keys, time.epoch)
+        return change
+
+    def _order_of(self, table: SlotTable, slots: Ints, row_keys: Ints, epoch: int) -> Ints:
+        """Return in which order rows came; within an epoch any order does, as long as it is always the same."""
+        if not self._is_ordered:
+            return np.zeros(len(slots), np.int64)
+        place = np.empty(len(slots), np.int64)
+        place[np.lexsort((row_keys[:, 1], row_keys[:, 0]))] = np.arange(len(slots))
+        stored = (
+            read_columns(table, slots, [_ORDER.name])[_ORDER.name].fill_null(0).to_numpy(zero_copy_only=False)
+        )
+        return np.where(slots >= 0, stored, (epoch << _PLACE_BITS) + place)
+
+    def kept(self, table: SlotTable, owners: Ints, wanted: Ints, now_ms: int) -> Rows:
+        """Return the rows that the side has of keys."""
+        ids = np.unique(wanted[wanted >= 0])
+        at, slots = table.members(owners[ids])
+        alive = self._ttl.alive(table, slots, now_ms)
+        there = alive >= 0
+        at, slots = at[there], slots[there]
+        columns = read_columns(table, slots, [*(f"c{index}" for index in range(len(self.types))), _COUNT])
+        counts = columns.pop(_COUNT).to_numpy(zero_copy_only=False)
+        order = np.zeros(len(slots), np.int64)
+        if self._is_ordered:
+            order = read_columns(table, slots, [_ORDER.name])[_ORDER.name].to_numpy(zero_copy_only=False)
+        return Rows(list(columns.values()), ids[at], counts, np.zeros(len(slots), np.bool_), slots, order)
+
+    def swept(self, table: SlotTable, now_ms: int) -> RowSet | None:
+        """Return rows to remove because their time is over."""
+        return self._ttl.sweep(table, now_ms)
+
+    @property
+    def has_ttl(self) -> bool:
+        """Whether its rows have a time to live."""
+        return bool(self._ttl)
+
+    def rows_to_write(
+        self,
+        row_keys: Ints,
+        owners: Ints,
+        columns: Sequence[pa.Array],
+        counts: Ints,
+        order: Ints,
+        now_ms: int,
+    ) -> RowSet:
+        """Return rows with how many of each there are now; none: the row is gone."""
+        named = {f"c{index}": column for index, column in enumerate(columns)}
+        if self._is_ordered:
+            named[_ORDER.name] = pa.array(order)
+        stamps = self._ttl.stamps(len(counts), now_ms)
+        return written_rows(
+            self.layout,
+            row_keys,
+            {**named, _COUNT: pa.array(counts), **stamps},
+            owners=owners,
+            removed=counts == 0,
+        )
+
+
+class SideChange:
+    """What an epoch does to one side."""
+
+    def __init__(self, side: KeptSide, table: SlotTable, columns: list[pa.Array], now_ms: int) -> None:
+        self._side = side
+        self._table = table
+        self._columns = columns
+        self._now_ms = now_ms
+        self.row_keys: Ints = np.empty((0, 2), np.int64)
+        self.owners: Ints = np.empty((0, 2), np.int64)
+        self.counts: Ints = np.empty(0, np.int64)
+        self.after: Ints = np.empty(0, np.int64)
+        self.slots: Ints = np.empty(0, np.int64)
+        self.is_update: Bools = np.empty(0, np.bool_)
+        #: Rows that can match nothing.
+        self.is_free: Bools = np.empty(0, np.bool_)
+        self.order: Ints = np.empty(0, np.int64)
+
+    def rows(self, ids: Ints) -> Rows:
+        """Return the changed rows; ids are the numbers of their keys."""
+        keys = np.where(self.is_free, -1, ids)
+        return Rows(self._columns, keys, self.counts, self.is_update, self.slots, self.order)
+
+    def written(self, seen: Rows | None = None) -> RowSet:
+        """Return the rows of state to write; the time to live of rows that were seen begins anew."""
+        kept = np.flatnonzero(~self.is_free & (self.counts != 0))
+        picks = pa.array(kept)
+        columns = [column.take(picks) for column in self._columns]
+        rows = self._side.rows_to_write(
+            self.row_keys[kept], self.owners[kept], columns, self.after[kept], self.order[kept], self._now_ms
+        )
+        parts = [rows]
+        if seen is not None and self._side.has_ttl:
+            parts.insert(0, self.again(seen, seen.counts))
+        swept = self._side.swept(self._table, self._now_ms)
+        if swept is not None:
+            parts.insert(0, swept)
+        return RowSet.merged(parts, keep_removals=True)
+
+    def again(self, rows: Rows, counts: Ints) -> RowSet:
+        """Return rows of state to write with other counts."""
+        keys, owners = self._table.keys_at(rows.slots), self._table.owners_at(rows.slots)
+        return self._side.rows_to_write(keys, owners, rows.columns, counts, rows.order, self._now_ms)
+
+
+def numbered(left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
+    """Number the keys of both sides: keys in order, and the numbers of each side's rows."""
+    both = np.concatenate([left, right])
+    if not len(both):
+        return both, np.empty(0, np.int64), np.empty(0, np.int64)
+    order = np.lexsort((both[:, 1], both[:, 0]))
+    ordered = both[order]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    ids = np.empty(len(order), np.int64)
+    ids[order] = np.cumsum(begins) - 1
+    return ordered[begins], ids[: len(left)], ids[len(left) :]
+
+
+def netted(row_keys: Ints, weights: Ints, is_update: Bools) -> tuple[Ints, Ints, Bools]:
+    """Put equal rows together: the first of each, their sum, and whether any is half of an update."""
+    order = np.lexsort((row_keys[:, 1], row_keys[:, 0]))
+    ordered = row_keys[order]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    starts = np.flatnonzero(begins)
+    firsts = order[starts]
+    totals = np.add.reduceat(weights[order], starts)
+    updates = np.logical_or.reduceat(is_update[order], starts)
+    back = np.argsort(firsts)  # as rows came
+    return firsts[back], totals[back], updates[back]
+
+
+def rows_after(rows: Rows, change: Rows) -> Rows:
+    """Return rows as they are behind changes."""
+    if not len(change.keys):
+        return rows
+    counts = rows.counts + changes_of(rows, change)
+    left, fresh = replace(rows, counts=counts).take(counts > 0), change.take(change.slots < 0)
+    return Rows(
+        [pa.concat_arrays([a, b]) for a, b in zip(left.columns, fresh.columns, strict=True)],
+        np.concatenate([left.keys, fresh.keys]),
+        np.concatenate([left.counts, fresh.counts]),
+        np.concatenate([left.is_update, fresh.is_update]),
+        np.concatenate([left.slots, fresh.slots]),
+        np.concatenate([left.order, fresh.order]),
+    )
+
+
+def changes_of(old: Rows, change: Rows) -> Ints:
+    """Return by how many each of the rows was changed."""
+    changes = np.zeros(len(old.slots), np.int64)
+    order = np.argsort(old.slots)
+    known = np.flatnonzero(np.isin(change.slots, old.slots))
+    places = np.searchsorted(old.slots[order], change.slots[known])
+    changes[order[places]] = change.counts[known]
+    return changes

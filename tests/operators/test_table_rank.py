@@ -1,0 +1,170 @@
+"""Top-N, LIMIT, deduplication and upsert streams: Flink's changes, and the right rows whatever the epochs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.operators.table.declarations import (
+    ChangelogNormalize,
+    Column,
+    Deduplicate,
+    Order,
+    Rank,
+    SinkUpsertMaterialize,
+    StatefulNode,
+)
+from tests.operators.table_harness import Change, Harness, materialized
+
+K, V = Column("k", "STRING", pa.string()), Column("v", "BIGINT", pa.int64())
+RANK = Column("rn", "BIGINT", pa.int64())
+ROW = (K, V)
+
+
+def top(last: int | None, *, has_rank: bool = False, **node: Any) -> Rank:
+    order = (Order("v", ascending=False, nulls_first=False),)
+    output = (*ROW, RANK) if has_rank else ROW
+    return Rank(
+        output, partition=("k",), order=order, last=last, rank_column=RANK if has_rank else None, **node
+    )
+
+
+def job(declaration: StatefulNode, directory: Path, *, retracts: bool = True, **how: Any) -> Harness:
+    return Harness(declaration, [ROW], [retracts], directory, **how)
+
+
+def test_without_ranks_a_row_that_is_pushed_out_is_deleted(tmp_path: Path):
+    ranked = job(top(2), tmp_path, retracts=False)
+    assert ranked.run([("+I", "a", 1), ("+I", "a", 2)]) == [("+I", "a", 2), ("+I", "a", 1)]
+    assert ranked.run([("+I", "a", 3)]) == [("-D", "a", 1), ("+I", "a", 3)]
+    assert ranked.run([("+I", "a", 0)]) == []
+    assert ranked.state_rows == 2
+
+
+def test_with_ranks_each_place_is_updated(tmp_path: Path):
+    ranked = job(top(2, has_rank=True), tmp_path, retracts=False)
+    assert ranked.run([("+I", "a", 1)]) == [("+I", "a", 1, 1)]
+    assert ranked.run([("+I", "a", 2)]) == [("-U", "a", 1, 1), ("+U", "a", 2, 1), ("+I", "a", 1, 2)]
+
+
+def test_a_row_that_is_taken_back_makes_room_for_the_next(tmp_path: Path):
+    ranked = job(top(1), tmp_path)
+    assert ranked.run([("+I", "a", 1), ("+I", "a", 2)]) == [("+I", "a", 2)]
+    assert ranked.run([("-D", "a", 2)]) == [("-D", "a", 2), ("+I", "a", 1)]
+    assert ranked.run([("-D", "a", 1)]) == [("-D", "a", 1)]
+
+
+def test_equal_rows_come_in_the_order_they_came(tmp_path: Path):
+    ranked = Harness(Rank(ROW, partition=(), order=(), last=2, is_insert_only=True), [ROW], [False], tmp_path)
+    assert ranked.run([("+I", "a", 5)]) == [("+I", "a", 5)]
+    assert len(ranked.run([("+I", "b", 1), ("+I", "c", 9)])) == 1
+    assert ranked.run([("+I", "d", 0)]) == []
+
+
+def test_an_offset_leaves_the_first_ones_out(tmp_path: Path):
+    ranked = job(top(3, first=2), tmp_path)
+    assert ranked.run([("+I", "a", value) for value in (1, 2, 3, 4)]) == [("+I", "a", 3), ("+I", "a", 2)]
+
+
+def test_the_first_row_of_a_key_stays(tmp_path: Path):
+    first = Deduplicate(ROW, keys=("k",), time=None, is_insert_only=True)
+    rows = job(first, tmp_path, retracts=False)
+    assert rows.run([("+I", "a", 1), ("+I", "a", 2)]) == [("+I", "a", 1)]
+    assert rows.run([("+I", "a", 3), ("+I", "b", 4)]) == [("+I", "b", 4)]
+
+
+def test_the_last_row_of_a_key_takes_the_place_of_the_one_before(tmp_path: Path):
+    rows = job(Deduplicate(ROW, keys=("k",), time=None, keep_last=True), tmp_path, retracts=False)
+    assert rows.run([("+I", "a", 1), ("+I", "a", 2)]) == [("+I", "a", 2)]
+    assert rows.run([("+I", "a", 3)]) == [("-U", "a", 2), ("+U", "a", 3)]
+    assert rows.run([("+I", "a", 3)]) == []
+
+
+@pytest.mark.parametrize(("keep_last", "expected"), [(True, [7, 7, 8]), (False, [5, 3, 3])])
+def test_by_event_time_an_earlier_row_may_come_later(tmp_path: Path, keep_last: bool, expected: list[int]):
+    rows = job(Deduplicate(ROW, keys=("k",), time="v", keep_last=keep_last), tmp_path, retracts=False)
+    kept = []
+    table: Counter[Any] = Counter()
+    for epoch in ([5, 7], [3], [8]):
+        for mark, *row in rows.run([("+I", "a", value) for value in epoch]):
+            table[tuple(row)] += 1 if mark in ("+I", "+U") else -1
+        kept += [value for (_, value), count in table.items() if count]
+    assert kept == expected
+
+
+def test_an_upsert_stream_gets_its_former_values(tmp_path: Path):
+    rows = job(ChangelogNormalize(ROW, keys=("k",)), tmp_path)
+    assert rows.run([("+I", "a", 1)]) == [("+I", "a", 1)]
+    assert rows.run([("+U", "a", 2)]) == [("-U", "a", 1), ("+U", "a", 2)]
+    assert rows.run([("+U", "a", 2)]) == []
+    assert rows.run([("-D", "a", None), ("-D", "b", 9)]) == [("-D", "a", 2)]
+    assert rows.run([("+U", "a", 3)]) == [("+I", "a", 3)]
+
+
+def test_a_sink_gets_the_newest_row_of_its_key_and_the_one_before_when_that_goes(tmp_path: Path):
+    declaration = SinkUpsertMaterialize(ROW, keys=("k",), emits_update_before=False)
+    rows = job(declaration, tmp_path)
+    assert rows.run([("+I", "a", 1)]) == [("+I", "a", 1)]
+    assert rows.run([("+I", "a", 2)]) == [("+U", "a", 2)]
+    assert rows.run([("-D", "a", 2)]) == [("+U", "a", 1)]
+    assert rows.run([("-D", "a", 1)]) == [("-D", "a", 1)]
+
+
+# -- against a model -------------------------------------------------------------------------------------------
+
+
+@st.composite
+def changelogs(draw: st.DrawFn, *, retracts: bool) -> list[list[Change]]:
+    there: list[tuple[Any, ...]] = []
+    epochs = []
+    for _ in range(draw(st.integers(1, 5))):
+        epoch: list[Change] = []
+        for _ in range(draw(st.integers(0, 6))):
+            if retracts and there and draw(st.booleans()):
+                epoch.append(("-D", *there.pop(draw(st.integers(0, len(there) - 1)))))
+            else:
+                row = (draw(st.sampled_from("ab")), draw(st.none() | st.integers(0, 5)))
+                there.append(row)
+                epoch.append(("+I", *row))
+        epochs.append(epoch)
+    return epochs
+
+
+@pytest.mark.parametrize("retracts", [True, False])
+@pytest.mark.parametrize("has_rank", [True, False])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), parallelism=st.integers(1, 2), forgets=st.booleans())
+def test_the_first_rows_are_those_of_the_rows_that_are_there(
+    data: st.DataObject, retracts: bool, has_rank: bool, parallelism: int, forgets: bool
+):
+    epochs = data.draw(changelogs(retracts=retracts))
+    with tempfile.TemporaryDirectory() as directory:
+        ranked = job(
+            top(2, has_rank=has_rank),
+            Path(directory),
+            retracts=retracts,
+            parallelism=parallelism,
+            forgets=forgets,
+        )
+        there: Counter[Any] = Counter()
+        changes: list[Change] = []
+        for number, epoch in enumerate(epochs):
+            changes += ranked.run(epoch)
+            for mark, *row in epoch:
+                there[tuple(row)] += 1 if mark == "+I" else -1
+            expected: Counter[Any] = Counter()
+            for key in "ab":
+                values = [value for (k, value), count in there.items() if k == key for _ in range(count)]
+                values.sort(key=lambda value: (value is None, -(value or 0)))
+                for rank, value in enumerate(values[:2], 1):
+                    expected[(key, value, rank) if has_rank else (key, value)] += 1
+            assert materialized(changes) == expected
+            if number == 1:
+                ranked.rescale(parallelism + 1)

@@ -34,9 +34,17 @@ def main() -> None:
     """Run everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=20, help="how long to measure latency")
+    parser.add_argument("--only", choices=["throughput", "latency"])
     arguments = parser.parse_args()
+    if arguments.only != "latency":
+        compare_throughput()
+    if arguments.only != "throughput":
+        compare_latency(arguments.seconds)
+
+
+def compare_throughput() -> None:
+    """Measure records per second, ours and the peers'."""
     ours = measure_ours()
-    ours_latency = measure_our_latency(arguments.seconds)
     stop_spark()
     prepare_pyflink()
     for name, options, records, goal in (
@@ -57,7 +65,13 @@ def main() -> None:
     report("keyed running count, 1,000 keys", ours["keyed"], "transformWithStateInPandas", rate, "")
     rate = pyspark("throughput", "--keys", "1000000", "--rows", "20000")["rate"]
     report("keyed running count, 1,000,000 keys", ours["many"], "transformWithStateInPandas", rate, "")
-    theirs = statistics.median(pyspark("latency", "--seconds", str(arguments.seconds))["latencies"])
+
+
+def compare_latency(seconds: int) -> None:
+    """Measure the time from event to output, ours and Structured Streaming's."""
+    ours_latency = measure_our_latency(seconds)
+    stop_spark()
+    theirs = statistics.median(pyspark("latency", "--seconds", str(seconds))["latencies"])
     emit("event to output at 100 records/s, p50, transformWithStateInPandas", theirs * 1000, "ms")
     emit(
         "event to output at 100 records/s, p50",

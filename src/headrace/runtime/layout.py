@@ -56,7 +56,8 @@ def consumers_of(edge: JobEdge, producer: int, producers: int, consumers: int) -
         return range(producer, producer + 1)
     if isinstance(edge.partitioner, Rescale):
         if producers >= consumers:
-            consumer = producer * consumers // producers
+            # Consumer i reads the producers from i * P / C up to, and without, (i + 1) * P / C.
+            consumer = ((producer + 1) * consumers - 1) // producers
             return range(consumer, consumer + 1)
         first = -(-producer * consumers // producers)
         return range(first, -(-(producer + 1) * consumers // producers))

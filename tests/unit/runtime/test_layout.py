@@ -123,3 +123,13 @@ def test_rescale_to_more_consumers_is_flinks_assignment(producers: int, consumer
         assert producers_of(edge(Rescale()), consumer, producers, consumers) == [
             consumer * producers // consumers
         ]
+
+
+@given(st.integers(1, 30), st.integers(1, 30))
+def test_rescale_to_fewer_consumers_is_flinks_assignment(producers: int, consumers: int) -> None:
+    """Flink: consumer i of N reads the producers from i * P / N up to (i + 1) * P / N."""
+    if consumers > producers:
+        producers, consumers = consumers, producers
+    for consumer in range(consumers):
+        expected = range(consumer * producers // consumers, (consumer + 1) * producers // consumers)
+        assert producers_of(edge(Rescale()), consumer, producers, consumers) == list(expected)

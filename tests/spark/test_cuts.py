@@ -1,7 +1,7 @@
 """Correct wherever the stream is cut: the same results with one epoch, a few, or very many.
 
 A program does not know where epochs end, so its results must not either. Every pipeline here is compared with a
-model that folds the input in a plain loop.
+model that folds the input in a plain loop. All cuts and parallelisms run on a mini cluster; on Spark, some of them.
 
     one epoch      r r r r r r r r r r r r |
     three          r r r r | r r r r | r r r r |
@@ -37,18 +37,43 @@ from headrace.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from headrace.testing.mini_cluster import MiniJob
 from headrace.testing.sources import EndEpoch, ScriptedSource
 from tests.conftest import EnvironmentFactory
 from tests.spark.support import by_key, read, run, run_and_collect
-
-pytestmark = pytest.mark.spark
+from tests.unit.runtime.jobs import make_env
 
 RECORDS = 150
 #: How many epochs the records are cut into -> how many records one epoch may have.
 CUTS = {1: RECORDS, 3: RECORDS // 3, 50: RECORDS // 50}
-ALL = [(epochs, parallelism) for epochs in CUTS for parallelism in (1, 2, 4)]
-#: Pipelines that differ in their state only: enough to meet every cut and every parallelism.
-SOME = [(3, 4), (50, 2)]
+#: Where a pipeline runs, in how many epochs and at which parallelism.
+ALL = [("mini", epochs, parallelism) for epochs in CUTS for parallelism in (1, 2, 4)]
+
+
+def on_spark(epochs: int, parallelism: int, *marks: pytest.MarkDecorator) -> Any:
+    return pytest.param("spark", epochs, parallelism, marks=[pytest.mark.spark, *marks])
+
+
+#: Fifty epochs take Spark some seconds: one pipeline does it always, the others when there is time.
+FEW = on_spark(3, 4)
+MANY = on_spark(50, 2, pytest.mark.slow)
+ON_SPARK = [on_spark(epochs, parallelism) for epochs in (1, 3) for parallelism in (1, 2, 4)]
+with_every_cut = pytest.mark.parametrize(("engine", "epochs", "parallelism"), [*ALL, FEW, MANY])
+
+
+@pytest.fixture
+def env(engine: str, request: pytest.FixtureRequest) -> EnvironmentFactory:
+    """Return a function that makes environments on the engine of the test."""
+    return make_mini_env if engine == "mini" else request.getfixturevalue("env")
+
+
+def make_mini_env(
+    parallelism: int = 2, max_records: int | None = None, options: dict[str, Any] | None = None
+) -> StreamExecutionEnvironment:
+    target = {"execution.target": "headrace.testing.mini_cluster:MiniExecutor"}
+    cut = {} if max_records is None else {"headrace.epoch.max-records": max_records}
+    return make_env(parallelism, {**target, **cut, **(options or {})})
+
 
 _chance = random.Random(7)
 #: Skewed: a few keys come often, others once; numbers repeat.
@@ -72,7 +97,9 @@ def check(
     environment = env(parallelism, max_records=CUTS[epochs])
     outcome = run(build(environment.from_collection(EVENTS)))
     # An epoch more where the source learns only then that nothing is left.
-    assert len(outcome.epochs) in {epochs, epochs + 1}
+    job = outcome.client._handle
+    seen = job.epochs if isinstance(job, MiniJob) else outcome.epochs
+    assert len(seen) in {epochs, epochs + 1}
     assert by_key(outcome.rows) == model
 
 
@@ -98,7 +125,7 @@ def running_counts() -> Model:
     return model
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), ALL)
+@pytest.mark.parametrize(("engine", "epochs", "parallelism"), [*ALL, *ON_SPARK, on_spark(50, 2)])
 def test_a_running_count(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     check(env, epochs, parallelism, lambda s: s.key_by(key_of).process(RunningCount()), running_counts())
 
@@ -135,15 +162,18 @@ def counts_with_gaps() -> Model:
     return model
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), [(1, 1), *SOME])
+@with_every_cut
 def test_state_that_is_cleared_and_state_that_is_changed_in_place(
     env: EnvironmentFactory, epochs: int, parallelism: int
 ) -> None:
     check(env, epochs, parallelism, lambda s: s.key_by(key_of).process(CountAndForget()), counts_with_gaps())
 
 
-def test_results_are_the_same_when_no_decoded_object_is_kept(env: EnvironmentFactory) -> None:
-    environment = env(2, max_records=CUTS[50], options={"headrace.state.cache-entries": 0})
+@with_every_cut
+def test_results_are_the_same_when_no_decoded_object_is_kept(
+    env: EnvironmentFactory, epochs: int, parallelism: int
+) -> None:
+    environment = env(parallelism, max_records=CUTS[epochs], options={"headrace.state.cache-entries": 0})
     rows = run_and_collect(environment.from_collection(EVENTS).key_by(key_of).process(RunningCount()))
     assert by_key(rows) == running_counts()
 
@@ -182,7 +212,7 @@ def histories() -> Model:
     return model
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), SOME)
+@with_every_cut
 def test_list_state(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     check(env, epochs, parallelism, lambda s: s.key_by(key_of).process(History()), histories())
 
@@ -231,7 +261,7 @@ def histograms() -> Model:
     return model
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), SOME)
+@with_every_cut
 def test_map_state(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     check(env, epochs, parallelism, lambda s: s.key_by(key_of).process(Histogram()), histograms())
 
@@ -286,7 +316,7 @@ def peaks_and_means() -> Model:
     return model
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), SOME)
+@with_every_cut
 def test_reducing_and_aggregating_state(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     check(env, epochs, parallelism, lambda s: s.key_by(key_of).process(PeakAndMean()), peaks_and_means())
 
@@ -302,7 +332,7 @@ def sums() -> Model:
     return model
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), SOME)
+@with_every_cut
 def test_reduce(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     check(
         env, epochs, parallelism, lambda s: s.key_by(key_of).reduce(lambda a, b: (a[0], a[1] + b[1])), sums()
@@ -318,7 +348,7 @@ def merged_lists(left: list[Any], right: list[Any]) -> list[Any]:
     return left
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), [(50, 2)])
+@with_every_cut
 def test_reduce_with_a_function_that_changes_its_argument(
     env: EnvironmentFactory, epochs: int, parallelism: int
 ) -> None:
@@ -335,7 +365,7 @@ def test_reduce_with_a_function_that_changes_its_argument(
     )
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), SOME)
+@with_every_cut
 def test_batch_mode_emits_the_last_result_of_each_key(
     env: EnvironmentFactory, epochs: int, parallelism: int
 ) -> None:
@@ -344,8 +374,9 @@ def test_batch_mode_emits_the_last_result_of_each_key(
     assert sorted(rows) == sorted(group[-1] for group in sums().values())
 
 
-def test_two_stateful_operators_in_a_row(env: EnvironmentFactory) -> None:
-    environment = env(2, max_records=CUTS[50])
+@with_every_cut
+def test_two_stateful_operators_in_a_row(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
+    environment = env(parallelism, max_records=CUTS[epochs])
     counted = environment.from_collection(EVENTS).key_by(key_of).process(RunningCount())
     rows = run_and_collect(counted.key_by(lambda row: row[2] % 3).process(CountByGroup()))
     # The order in which keys meet in a group is not defined; how many do is.
@@ -365,7 +396,7 @@ class CountByGroup(KeyedProcessFunction):
         yield ctx.get_current_key(), count
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), [(1, 1), (3, 2), (50, 2)])
+@with_every_cut
 def test_files_are_read_once_and_counted(
     env: EnvironmentFactory, tmp_path: Path, epochs: int, parallelism: int
 ) -> None:
@@ -405,7 +436,7 @@ class Join(KeyedCoProcessFunction):
             yield left, value
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), [(1, 4), *SOME])
+@with_every_cut
 def test_a_join_of_two_keyed_streams(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     environment = env(parallelism, max_records=CUTS[epochs])
     others = [(key, f"o{index}") for index, (key, _) in enumerate(EVENTS[::3])]
@@ -461,7 +492,7 @@ def weighted(environment: StreamExecutionEnvironment, epochs: int) -> tuple[Data
     return keyed.connect(stream.broadcast(FACTORS)).process(WeightedSum()), model
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), SOME)
+@with_every_cut
 def test_keyed_state_with_broadcast_rules(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     stream, model = weighted(env(parallelism), epochs)
     assert by_key(run_and_collect(stream)) == model

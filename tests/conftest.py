@@ -12,6 +12,7 @@ from headrace.common import Configuration as ProgramConfiguration
 from headrace.config import Configuration
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.datastream.stream_execution_environment import set_default_configuration
+from tests.engines import MINI, MINI_EXECUTOR, SPARK
 from tests.mariadb import mariadb  # noqa: F401 - a fixture
 from tests.postgres import postgres  # noqa: F401 - a fixture
 
@@ -54,8 +55,17 @@ def spark_session(spark_local_dir: Path) -> Iterator[SparkContext]:
 
 
 @pytest.fixture
-def env(spark_session: SparkContext) -> Iterator[EnvironmentFactory]:
+def engine() -> str:
+    """Where the test's jobs run; tests that run on both are parametrized with it, see `tests/engines.py`."""
+    return SPARK
+
+
+@pytest.fixture
+def env(engine: str, request: pytest.FixtureRequest) -> Iterator[EnvironmentFactory]:
     """Return a function that makes environments: ``env(parallelism=2, max_records=5, options={...})``."""
+    base = BASE | {"execution.target": MINI_EXECUTOR} if engine == MINI else BASE
+    if engine == SPARK:
+        request.getfixturevalue("spark_session")
 
     def make(
         parallelism: int = 2, max_records: int | None = None, options: dict[str, Any] | None = None
@@ -68,6 +78,6 @@ def env(spark_session: SparkContext) -> Iterator[EnvironmentFactory]:
         )
         return environment.set_parallelism(parallelism)
 
-    set_default_configuration(Configuration(BASE))
+    set_default_configuration(Configuration(base))
     yield make
     set_default_configuration(None)

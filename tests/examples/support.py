@@ -9,20 +9,16 @@ from typing import Any
 import pytest
 
 from headrace.datastream import DataStream
+from tests.engines import on_mini_cluster, on_spark
 from tests.spark.support import run
 
-#: (epochs, parallelism). Each number of epochs and each parallelism occurs, and everything in one epoch meets the
-#: most subtasks. All nine pairs would take three times as long and go the same ways through the code.
+#: On Spark each number of epochs and each parallelism occurs, and everything in one epoch meets the most subtasks.
+#: All nine pairs run on the mini cluster.
 CUTS = [
-    pytest.param(1, 4, id="1-epoch-x4"),
-    pytest.param(3, 1, id="3-epochs-x1"),
-    pytest.param(50, 2, id="50-epochs-x2"),
-]
-#: The same for jobs with many tasks, of which fifty epochs take long: half as many, and with one subtask.
-CUTS_OF_LARGE_JOBS = [
-    pytest.param(1, 4, id="1-epoch-x4"),
-    pytest.param(3, 2, id="3-epochs-x2"),
-    pytest.param(25, 1, id="25-epochs-x1"),
+    *(on_mini_cluster(epochs, parallelism) for epochs in (1, 3, 50) for parallelism in (1, 2, 4)),
+    on_spark(1, 4),
+    on_spark(3, 1),
+    on_spark(50, 2, pytest.mark.slow),
 ]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-import pytest
-
 from examples import (
     clickstream_sessions,
     enrich_join,
@@ -17,13 +15,11 @@ from examples import (
 )
 from headrace.datastream import RuntimeExecutionMode
 from tests.conftest import EnvironmentFactory
-from tests.examples.support import CUTS, CUTS_OF_LARGE_JOBS, collect, per_epoch
+from tests.engines import with_cuts
+from tests.examples.support import CUTS, collect, per_epoch
 from tests.spark.support import by_key
 
-pytestmark = pytest.mark.spark
-
-with_every_cut = pytest.mark.parametrize(("epochs", "parallelism"), CUTS)
-with_cuts_of_large_jobs = pytest.mark.parametrize(("epochs", "parallelism"), CUTS_OF_LARGE_JOBS)
+with_every_cut = with_cuts(*CUTS)
 
 
 # --- clickstream_sessions -------------------------------------------------------------------------
@@ -52,7 +48,7 @@ def sessions_of(clicks: list[clickstream_sessions.Click]) -> tuple[list[Any], li
     return sessions, alerts
 
 
-@with_cuts_of_large_jobs
+@with_every_cut
 def test_click_stream_sessions(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     count = 60_000
     sessions, alerts = sessions_of([clickstream_sessions.make_click(index) for index in range(count)])
@@ -120,11 +116,8 @@ def test_sensor_alerts(env: EnvironmentFactory, epochs: int, parallelism: int) -
 # --- fraud_rules_broadcast ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("epochs", "parallelism"),
-    # In one epoch the payments come before the rules and wait for ever: nothing orders two inputs.
-    [pytest.param(3, 1, id="3-epochs-x1"), pytest.param(10, 4, id="10-epochs-x4"), CUTS[2]],
-)
+# In one epoch the payments come before the rules and wait for ever: nothing orders two inputs.
+@with_cuts(*(cut for cut in CUTS if cut.values[1] > 1))
 def test_fraud_rules(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     count = 200
     limits = dict(fraud_rules_broadcast.rules())
@@ -190,7 +183,7 @@ def rolled(name: str, flows: list[Any]) -> list[Any]:
 FLOWS = [(f"station-{n % 3}", n * 17 % 23, f"{n:02}:00") for n in range(50)]
 
 
-@with_cuts_of_large_jobs
+@with_every_cut
 def test_running_totals_of_a_stream(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     streams = running_totals.build(env(parallelism, per_epoch(len(FLOWS), epochs)), FLOWS)
     found = collect(streams, epochs)
@@ -198,7 +191,7 @@ def test_running_totals_of_a_stream(env: EnvironmentFactory, epochs: int, parall
         assert by_key(found[name]) == by_key(rolled(name, FLOWS)), name
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), CUTS_OF_LARGE_JOBS[:2])
+@with_every_cut
 def test_running_totals_of_a_batch(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     environment = env(parallelism, per_epoch(len(FLOWS), epochs)).set_runtime_mode(RuntimeExecutionMode.BATCH)
     streams = running_totals.build(environment, FLOWS)

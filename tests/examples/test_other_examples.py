@@ -19,18 +19,17 @@ from headrace.common import JobStatus
 from headrace.datastream import RuntimeExecutionMode
 from headrace.testing.contracts import check_sink, check_source
 from tests.conftest import EnvironmentFactory
+from tests.engines import with_cuts
 from tests.examples.support import CUTS, collect, per_epoch
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 
-pytestmark = pytest.mark.spark
-
 
 # --- word_count -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), CUTS[:2])
+@with_cuts(*CUTS)
 def test_word_count_of_the_built_in_text(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     expected = Counter(re.findall("[a-z]+", word_count.TEXT.lower()))
     environment = env(parallelism, per_epoch(len(word_count.TEXT.splitlines()), epochs))
@@ -42,6 +41,7 @@ def test_word_count_of_the_built_in_text(env: EnvironmentFactory, epochs: int, p
     assert seen == {word: list(range(1, number + 1)) for word, number in expected.items()}
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("max_records", "parallelism"), [(None, 4), (10, 1), (3, 2)])
 def test_word_count_of_files(
     env: EnvironmentFactory, tmp_path: Path, max_records: int | None, parallelism: int
@@ -62,7 +62,7 @@ def rows_of(path: Path, table: str) -> list[tuple[int, int]]:
         return database.execute(f"SELECT id, amount FROM {table} ORDER BY id").fetchall()
 
 
-@pytest.mark.parametrize(("epochs", "parallelism"), CUTS)
+@with_cuts(*CUTS)
 def test_the_sqlite_connectors_copy_every_row_once(
     env: EnvironmentFactory, tmp_path: Path, epochs: int, parallelism: int
 ) -> None:
@@ -91,6 +91,7 @@ def test_the_sqlite_sink_keeps_the_contract(tmp_path: Path) -> None:
 # --- partitioners ---------------------------------------------------------------------------------
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("max_records", [None, 3])
 def test_partitioners(env: EnvironmentFactory, max_records: int | None) -> None:
     received: dict[str, dict[int, list[int]]] = defaultdict(lambda: {n: [] for n in range(4)})
@@ -122,11 +123,13 @@ def test_partitioners(env: EnvironmentFactory, max_records: int | None) -> None:
 # --- collect_results ------------------------------------------------------------------------------
 
 
+@pytest.mark.spark
 def test_collected_squares(env: EnvironmentFactory) -> None:
     with collect_results.build(env(), last=30).execute_and_collect() as squares:
         assert sorted(squares) == [n * n for n in range(1, 31)]
 
 
+@pytest.mark.spark
 def test_an_endless_stream_can_be_left_and_its_job_is_cancelled(env: EnvironmentFactory) -> None:
     with collect_results.build_endless(env(parallelism=1)).execute_and_collect() as squares:
         job = squares._client
@@ -157,6 +160,7 @@ def test_every_example_is_run() -> None:
     assert sorted(PRINTS) == EXAMPLES
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs_as_a_program(
     env: EnvironmentFactory, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -37,43 +37,18 @@ from headrace.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from headrace.testing.mini_cluster import MiniJob
 from headrace.testing.sources import EndEpoch, ScriptedSource
 from tests.conftest import EnvironmentFactory
+from tests.engines import on_mini_cluster, on_spark, with_cuts
 from tests.spark.support import by_key, read, run, run_and_collect
-from tests.unit.runtime.jobs import make_env
 
 RECORDS = 150
 #: How many epochs the records are cut into -> how many records one epoch may have.
 CUTS = {1: RECORDS, 3: RECORDS // 3, 50: RECORDS // 50}
-#: Where a pipeline runs, in how many epochs and at which parallelism.
-ALL = [("mini", epochs, parallelism) for epochs in CUTS for parallelism in (1, 2, 4)]
-
-
-def on_spark(epochs: int, parallelism: int, *marks: pytest.MarkDecorator) -> Any:
-    return pytest.param("spark", epochs, parallelism, marks=[pytest.mark.spark, *marks])
-
-
-#: Fifty epochs take Spark some seconds: one pipeline does it always, the others when there is time.
-FEW = on_spark(3, 4)
-MANY = on_spark(50, 2, pytest.mark.slow)
+ALL = [on_mini_cluster(epochs, parallelism) for epochs in CUTS for parallelism in (1, 2, 4)]
 ON_SPARK = [on_spark(epochs, parallelism) for epochs in (1, 3) for parallelism in (1, 2, 4)]
-with_every_cut = pytest.mark.parametrize(("engine", "epochs", "parallelism"), [*ALL, FEW, MANY])
-
-
-@pytest.fixture
-def env(engine: str, request: pytest.FixtureRequest) -> EnvironmentFactory:
-    """Return a function that makes environments on the engine of the test."""
-    return make_mini_env if engine == "mini" else request.getfixturevalue("env")
-
-
-def make_mini_env(
-    parallelism: int = 2, max_records: int | None = None, options: dict[str, Any] | None = None
-) -> StreamExecutionEnvironment:
-    target = {"execution.target": "headrace.testing.mini_cluster:MiniExecutor"}
-    cut = {} if max_records is None else {"headrace.epoch.max-records": max_records}
-    return make_env(parallelism, {**target, **cut, **(options or {})})
-
+#: Fifty epochs take Spark some seconds: one pipeline does it always, the others when there is time.
+with_every_cut = with_cuts(*ALL, on_spark(3, 4), on_spark(50, 2, pytest.mark.slow))
 
 _chance = random.Random(7)
 #: Skewed: a few keys come often, others once; numbers repeat.
@@ -97,9 +72,7 @@ def check(
     environment = env(parallelism, max_records=CUTS[epochs])
     outcome = run(build(environment.from_collection(EVENTS)))
     # An epoch more where the source learns only then that nothing is left.
-    job = outcome.client._handle
-    seen = job.epochs if isinstance(job, MiniJob) else outcome.epochs
-    assert len(seen) in {epochs, epochs + 1}
+    assert len(outcome.epochs) in {epochs, epochs + 1}
     assert by_key(outcome.rows) == model
 
 
@@ -125,7 +98,7 @@ def running_counts() -> Model:
     return model
 
 
-@pytest.mark.parametrize(("engine", "epochs", "parallelism"), [*ALL, *ON_SPARK, on_spark(50, 2)])
+@with_cuts(*ALL, *ON_SPARK, on_spark(50, 2))
 def test_a_running_count(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     check(env, epochs, parallelism, lambda s: s.key_by(key_of).process(RunningCount()), running_counts())
 

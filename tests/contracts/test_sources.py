@@ -35,6 +35,7 @@ from headrace.connectors.collection import CollectionSource
 from headrace.connectors.datagen import DataGeneratorSource
 from headrace.connectors.file import FileEnumeratorProvider, FileSource, StreamFormat
 from headrace.connectors.function_source import PythonSource
+from headrace.connectors.hybrid import HybridSource
 from headrace.connectors.jdbc import JdbcPartition, JdbcSource
 from headrace.connectors.jdbc._connections import dispose_engines
 from headrace.connectors.sequence import NumberSequenceSource
@@ -172,6 +173,21 @@ CASES = {
     "parquet files": Case(parquet_files, ROWS),
     "orc files": Case(orc_files, ROWS),
     "avro files": Case(avro_files, [row.as_dict() for row in ROWS]),
+    "one source after the other": Case(
+        lambda folder: (
+            HybridSource.builder(files(folder))
+            .add_source(CollectionSource([]))
+            .add_source(CollectionSource(WORDS))
+            .build()
+        ),
+        WORDS + WORDS,
+    ),
+    "past and present": Case(
+        lambda folder: (
+            HybridSource.builder(CollectionSource(WORDS)).add_source(files(folder, monitored=True)).build()
+        ),
+        WORDS + WORDS,
+    ),
     "script": Case(
         lambda _: ScriptedSource([EndEpoch(), 1, 2, EndEpoch(), Timestamped(3, 10)], [4], []),
         [1, 2, 3, 4],

@@ -101,6 +101,9 @@ class SplitEnumerator(ABC):
         """Seconds until it is worth calling again while nothing is there; None leaves it to the job."""
         return None
 
+    def split_finished(self, split: SourceSplit) -> None:
+        """A split was read to its end. After a ``restore`` it is called for all that had been read before, too."""
+
     def checkpoint_completed(self, positions: Mapping[str, Any]) -> None:
         """A checkpoint is complete; by split id, where reading goes on from it. Splits read to their end are left out.
 

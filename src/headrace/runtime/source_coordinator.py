@@ -139,7 +139,9 @@ class SourceCoordinator:
         """Take over how far a subtask came in a completed epoch."""
         for split_id, reached in progress.items():
             if reached.is_finished:
-                self._finished.append(self._open[subtask].pop(split_id).split)
+                finished = self._open[subtask].pop(split_id).split
+                self._finished.append(finished)
+                self._enumerator.split_finished(finished)
             else:
                 entry = self._open[subtask][split_id]
                 if entry.position != reached.position:
@@ -176,6 +178,8 @@ class SourceCoordinator:
         is_same = stored.parallelism == self._parallelism
         splits = [*stored.unassigned, *(split for _, split, _, _ in stored.open), *stored.finished]
         self._enumerator.restore(splits)
+        for split in stored.finished:
+            self._enumerator.split_finished(split)
         self._known = frozenset(split.split_id for split in splits)
         self._unassigned.extend(stored.unassigned)
         self._finished = list(stored.finished)

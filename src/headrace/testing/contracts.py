@@ -180,6 +180,8 @@ class _Run:
             _require(piece.split == split, f"{self.name}: a slice of {split_id!r} names split {piece.split}")
             values, self._positions[split_id] = self._read(piece, limit)
             self.records[split_id] += values
+            if self._positions[split_id].is_finished:
+                self._enumerator.split_finished(split)
             has_read = True
         return has_read
 
@@ -234,6 +236,9 @@ class _Run:
         parallelism = max(1, self._parallelism + (1 if self._restarts % 2 else -1))
         self._enumerator = self._source.create_enumerator(parallelism)
         self._enumerator.restore(list(self._splits.values()))
+        for split_id, progress in self._positions.items():
+            if progress.is_finished:
+                self._enumerator.split_finished(self._splits[split_id])
         self._discover(is_restart=True)
 
 

@@ -24,7 +24,6 @@ _MISSING = {
     "StreamPatternSubscriber SingleClusterTopicMetadataService",
     "elasticsearch": "FlushBackoffType ElasticsearchEmitter Elasticsearch6SinkBuilder "
     "Elasticsearch7SinkBuilder ElasticsearchSink ElasticsearchSinkBuilderBase",
-    "hybrid_source": "HybridSource HybridSourceBuilder",
     "kafka": "FlinkKafkaConsumer FlinkKafkaProducer KafkaSource KafkaSourceBuilder KafkaSink "
     "KafkaSinkBuilder Semantic KafkaTopicPartition KafkaOffsetsInitializer KafkaOffsetResetStrategy "
     "KafkaRecordSerializationSchema KafkaRecordSerializationSchemaBuilder KafkaTopicSelector "

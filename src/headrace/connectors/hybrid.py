@@ -1,0 +1,210 @@
+"""`HybridSource`: one source after the other, such as files of the past and then the live stream.
+
+    files     |== split ==| |== split ==|
+    kafka                                 |== partition ============ ...
+                                          ^ all splits before it were read to their end
+
+Each source is set up when its turn comes. A split knows which source it is of, so a job that comes back goes on in
+the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from headrace.connectors.base import (
+    Boundedness,
+    ReaderContext,
+    Slice,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitProgress,
+)
+from headrace.elements import Batch
+from headrace.errors import JobDefinitionError
+
+
+@dataclass(frozen=True)
+class HybridSource(Source):
+    """Reads sources one after the other. Make one with `builder`.
+
+    Example:
+        >>> from headrace.connectors.sequence import NumberSequenceSource
+        >>> past, present = NumberSequenceSource(1, 10), NumberSequenceSource(11, 20)
+        >>> HybridSource.builder(past).add_source(present).build().boundedness
+        <Boundedness.BOUNDED: 'BOUNDED'>
+    """
+
+    sources: tuple[Source, ...]
+
+    @staticmethod
+    def builder(first_source: Source) -> HybridSourceBuilder:
+        """Begin with the source that is read first."""
+        return HybridSourceBuilder(first_source)
+
+    @property
+    def concurrent_splits(self) -> int | None:  # type: ignore[override]
+        """As many as the most generous of the sources reads."""
+        wanted = [source.concurrent_splits for source in self.sources]
+        return None if None in wanted else max(each for each in wanted if each is not None)
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """As the last source."""
+        return self.sources[-1].boundedness
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        """Make the driver's half."""
+        return _HybridEnumerator(self.sources, parallelism)
+
+    def create_reader(self) -> SourceReader:
+        """Make the worker's half."""
+        return _HybridReader(self.sources)
+
+
+class HybridSourceBuilder:
+    """Collects the sources, in order."""
+
+    def __init__(self, first_source: Source) -> None:
+        self._sources: list[Source] = []
+        self.add_source(first_source)
+
+    def add_source(self, source: Source) -> HybridSourceBuilder:
+        """Read another one when all before it have ended.
+
+        Raises:
+            JobDefinitionError: It is no source, or the one before it never ends.
+        """
+        if not isinstance(source, Source):
+            raise JobDefinitionError(f"HybridSource: expected a Source; got {source!r}")
+        if self._sources and self._sources[-1].boundedness is not Boundedness.BOUNDED:
+            raise JobDefinitionError(
+                f"HybridSource: {type(self._sources[-1]).__name__} never ends, so nothing can follow it",
+                hint="make it bounded, or put it last",
+            )
+        self._sources.append(source)
+        return self
+
+    def build(self) -> HybridSource:
+        """Make the source."""
+        return HybridSource(tuple(self._sources))
+
+
+@dataclass(frozen=True)
+class HybridSplit(SourceSplit):
+    """A split of one of the sources."""
+
+    source: int
+    split: SourceSplit
+
+
+def _wrapped(source: int, split: SourceSplit) -> HybridSplit:
+    return HybridSplit(f"{source}/{split.split_id}", source, split)
+
+
+class _HybridEnumerator(SplitEnumerator):
+    def __init__(self, sources: Sequence[Source], parallelism: int) -> None:
+        self._sources = sources
+        self._parallelism = parallelism
+        #: Which source it is the turn of.
+        self._index = 0
+        self._current: SplitEnumerator | None = None
+        #: Splits of this source that were not read to their end.
+        self._open: set[str] = set()
+        #: Splits that were found before the job came back.
+        self._known: frozenset[str] = frozenset()
+
+    def restore(self, splits: Sequence[SourceSplit]) -> None:
+        known = [cast(HybridSplit, split) for split in splits]
+        if not known:
+            return
+        self._index = max(split.source for split in known)
+        own = [split for split in known if split.source == self._index]
+        self._enumerator().restore([split.split for split in own])
+        self._known = frozenset(split.split_id for split in known)
+        self._open = {split.split_id for split in own}
+
+    def split_finished(self, split: SourceSplit) -> None:
+        self._open.discard(split.split_id)
+        part = cast(HybridSplit, split)
+        if part.source == self._index:
+            self._enumerator().split_finished(part.split)
+
+    def discover(self) -> Sequence[SourceSplit]:
+        while True:
+            splits = [_wrapped(self._index, split) for split in self._enumerator().discover()]
+            # Sources that do not care for `restore` find the same again.
+            found = [split for split in splits if split.split_id not in self._known]
+            self._open |= {split.split_id for split in found}
+            is_over = self._enumerator().is_complete and not self._open
+            if not is_over or self._is_last:
+                return found
+            self.close()
+            self._index += 1
+
+    @property
+    def is_complete(self) -> bool:
+        return self._is_last and self._enumerator().is_complete
+
+    def start_position(self, split: SourceSplit) -> Any:
+        return self._enumerator().start_position(cast(HybridSplit, split).split)
+
+    def plan(self, split: SourceSplit, position: Any, max_records: int) -> Slice | None:
+        piece = self._enumerator().plan(cast(HybridSplit, split).split, position, max_records)
+        return None if piece is None else replace(piece, split=split)
+
+    def next_discovery_delay(self) -> float | None:
+        return self._enumerator().next_discovery_delay()
+
+    def checkpoint_completed(self, positions: Mapping[str, Any]) -> None:
+        prefix = f"{self._index}/"
+        own = {name.removeprefix(prefix): each for name, each in positions.items() if name.startswith(prefix)}
+        self._enumerator().checkpoint_completed(own)
+
+    def close(self) -> None:
+        if self._current is not None:
+            self._current.close()
+            self._current = None
+
+    @property
+    def _is_last(self) -> bool:
+        return self._index == len(self._sources) - 1
+
+    def _enumerator(self) -> SplitEnumerator:
+        """Return the half of the source whose turn it is; it is made when it is first needed."""
+        if self._current is None:
+            self._current = self._sources[self._index].create_enumerator(self._parallelism)
+        return self._current
+
+
+class _HybridReader(SourceReader):
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        self._context = ReaderContext()
+        self._readers: dict[int, SourceReader] = {}
+        self._last: SourceReader | None = None
+
+    def open(self, context: ReaderContext) -> None:
+        self._context = context
+
+    def read(self, piece: Slice) -> Iterator[Batch]:
+        split = cast(HybridSplit, piece.split)
+        reader = self._readers.get(split.source)
+        if reader is None:
+            reader = self._readers[split.source] = self._sources[split.source].create_reader()
+            reader.open(self._context)
+        self._last = reader
+        yield from reader.read(replace(piece, split=split.split))
+
+    def progress(self) -> SplitProgress:
+        assert self._last is not None
+        return self._last.progress()
+
+    def close(self) -> None:
+        for reader in self._readers.values():
+            reader.close()
+        self._readers = {}

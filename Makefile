@@ -106,6 +106,10 @@ bench-state: $(READY_BENCH) ## measure a keyed running count on each state backe
 bench-recovery: $(READY_BENCH) ## measure checkpoints, recovery and state beyond memory
 	$(BIN)/python -m bench.recovery_run $(ARGS)
 
+.PHONY: bench-files
+bench-files: $(READY_BENCH) ## measure Parquet files read by a job and by Spark itself
+	$(BIN)/python -m bench.files_run $(ARGS)
+
 .PHONY: bench-peers
 bench-peers: $(READY_BENCH) ## measure the same programs on the systems we compare with
 	$(BIN)/python -m bench.peers $(ARGS)

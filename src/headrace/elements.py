@@ -5,8 +5,9 @@ Everything that crosses a chain or the exchange is one of these, in stream order
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 #: The watermark that says no more records will come (Flink's ``Watermark.MAX_WATERMARK``).
 MAX_WATERMARK = 2**63 - 1
@@ -36,6 +37,45 @@ class Batch:
         return self.values == other.values and self.timestamps == other.timestamps
 
     __hash__ = None  # type: ignore[assignment]  # a mutable carrier, never a key
+
+
+class Columns(Protocol):
+    """Rows that are still columns."""
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+
+    def rows(self) -> list[Any]:
+        """Make the rows."""
+
+    def select(self, indexes: Sequence[int]) -> Columns:
+        """Keep some of the columns, in this order."""
+
+
+class ColumnBatch(Batch):
+    """A batch that is columns until somebody looks at its records: a projection need not make them at all."""
+
+    __slots__ = ("_rows", "columns")
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self._rows: list[Any] | None = None
+        self.timestamps = None
+
+    @property
+    def values(self) -> list[Any]:  # type: ignore[override]
+        """The records."""
+        if self._rows is None:
+            self._rows = self.columns.rows()
+        return self._rows
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nobody has looked at the records, and so nobody can have changed them."""
+        return self._rows is None
+
+    def __len__(self) -> int:
+        return len(self.columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ class DataGeneratorSource(Source):
 
     Args:
         generator_function: Takes an index and returns the record. It must return the same record for the same
-            index: after a failure it is asked again. Seed randomness with the index.
+            index: after a failure it is asked again. Seed randomness with the index. If it has a method `at`, that
+            is called with the time for which records are planned, in ms, and returns such a function.
         count: How many records to make over all subtasks; None means without end.
         rate_per_second: At most how many records a second over all subtasks; None means as fast as the job
             takes them. A job that has fallen behind catches up: record k is due k / rate seconds after the
@@ -84,7 +85,8 @@ class DataGeneratorSource(Source):
         self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
     ) -> SplitEnumerator:
         """Make the driver's half. The clock, in seconds, is what the rate is measured with."""
-        return _GeneratorEnumerator(self.count, self.rate_per_second, parallelism, clock)
+        is_timed = hasattr(self.generator_function, "at")
+        return _GeneratorEnumerator(self.count, self.rate_per_second, parallelism, clock, is_timed=is_timed)
 
     def create_reader(self) -> SourceReader:
         """Make the worker's half."""
@@ -107,8 +109,16 @@ def _length(first: int, count: int | None, stride: int) -> int | None:
 
 class _GeneratorEnumerator(SplitEnumerator):
     def __init__(
-        self, count: int | None, rate: float | None, parallelism: int, clock: Callable[[], float]
+        self,
+        count: int | None,
+        rate: float | None,
+        parallelism: int,
+        clock: Callable[[], float],
+        *,
+        is_timed: bool,
     ) -> None:
+        #: Whether records depend on the time, too.
+        self._is_timed = is_timed
         self._new = [
             _StrideSplit(f"{first}+{parallelism}n", first, parallelism, _length(first, count, parallelism))
             for first in range(parallelism if count is None else min(parallelism, count))
@@ -145,7 +155,8 @@ class _GeneratorEnumerator(SplitEnumerator):
             end = min(end, self._allowed(part, position, self._rate))
             if end <= position:
                 return None
-        return Slice(split, position, end)
+        # The time is that of the plan: the same if the slice is read again.
+        return Slice(split, position, end, payload=time.time_ns() // 1_000_000 if self._is_timed else None)
 
     def _allowed(self, split: _StrideSplit, position: int, rate: float) -> int:
         """Return the position up to which records are due by now, and note when the next one is."""
@@ -167,11 +178,13 @@ class _GeneratorEnumerator(SplitEnumerator):
 
 class _GeneratorReader(SourceReader):
     def __init__(self, function: Callable[[int], Any]) -> None:
-        self._function = function
+        self._given = self._function = function
         self._progress = SplitProgress(0, is_finished=False)
 
     def read(self, piece: Slice) -> Iterator[Batch]:
         split = cast(_StrideSplit, piece.split)
+        at = getattr(self._given, "at", None)
+        self._function = self._given if at is None else at(piece.payload)
         for start in range(piece.start, piece.end, BATCH_RECORDS):
             end = min(start + BATCH_RECORDS, piece.end)
             first, after = (split.first + position * split.stride for position in (start, end))

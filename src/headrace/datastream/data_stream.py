@@ -62,7 +62,13 @@ from headrace.graph.transformations import (
 )
 from headrace.operators.base import OperatorDeclaration
 from headrace.operators.io import SinkOperator
-from headrace.operators.simple import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
+from headrace.operators.simple import (
+    FilterOperator,
+    FlatMapOperator,
+    MapOperator,
+    ProcessOperator,
+    ProjectOperator,
+)
 from headrace.operators.timestamps import TimestampsOperator
 from headrace.state.descriptors import MapStateDescriptor
 from headrace.windowing.assigners import WindowAssigner
@@ -296,7 +302,7 @@ class DataStream(_OperatorSettings):
         """
         return self._transform(
             "Projection",
-            MapOperator(_Projection(field_indexes, self.get_type())),
+            ProjectOperator(_Projection(field_indexes, self.get_type())),
             self._projected(field_indexes),
         )
 
@@ -655,18 +661,18 @@ class _Projection(MapFunction):
                 raise JobDefinitionError(
                     f"project(): a field must be an index from 0{limit}, got {shorten(index)}"
                 )
-        self._indexes = indexes
+        self.indexes = indexes
 
     def map(self, value: Any) -> Any:
         """Return the fields, as a row if they come from a row, else as a tuple."""
-        fields = [value[index] for index in self._indexes]
+        fields = [value[index] for index in self.indexes]
         if not isinstance(value, Row):
             return tuple(fields)
         row = Row(*fields)
         row.set_row_kind(value.get_row_kind())
         names = getattr(value, "_fields", None)
         if names is not None:
-            row.set_field_names([names[index] for index in self._indexes])
+            row.set_field_names([names[index] for index in self.indexes])
         return row
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, ClassVar
 
-from headrace.elements import Batch
+from headrace.elements import Batch, ColumnBatch
 from headrace.operators.base import Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.functions import Emission, FunctionOperator, may_keep_results, method_of
@@ -24,6 +24,18 @@ class MapOperator:
 
     def build(self) -> Operator:
         return Mapper(self.function)
+
+
+@dataclass(frozen=True)
+class ProjectOperator:
+    """Keeps some fields of rows and tuples; the function has the ``indexes``, and a ``map`` for one record."""
+
+    function: Any
+    inputs: ClassVar[int] = 1
+    is_keyed: ClassVar[bool] = False
+
+    def build(self) -> Operator:
+        return Projector(self.function)
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,20 @@ class Mapper(FunctionOperator):
         except Exception as error:
             raise self.failed(error, rest, batch.values) from error
         self.output.emit(Batch(values, batch.timestamps))
+
+
+class Projector(Mapper):
+    """Keeps some fields; of rows that are still columns, it keeps the columns."""
+
+    def process(self, batch: Batch) -> None:
+        if isinstance(batch, ColumnBatch) and batch.is_untouched:
+            try:
+                kept = batch.columns.select(self.function.indexes)
+            except IndexError as error:
+                raise self.located(error, batch.values[0]) from error
+            self.output.emit(ColumnBatch(kept))
+        else:
+            super().process(batch)
 
 
 class Filterer(FunctionOperator):

@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headrace.connectors.base import BATCH_RECORDS, ReaderContext, Slice, SourceReader, SplitProgress
+from headrace.connectors.file._columns import ArrowRows
 from headrace.connectors.file._formats import FileFormat
 from headrace.connectors.file._splits import FileSplit, reading, see_that_it_is_unchanged
-from headrace.elements import Batch
+from headrace.elements import Batch, ColumnBatch
+
+#: What blocks hold: a list, or rows that are still columns.
+Values = list[Any] | ArrowRows
 
 
 class Block(Protocol):
@@ -26,8 +30,8 @@ class Block(Protocol):
     def skip(self, count: int) -> int:
         """Leave out this many values, or all of them; returns how many it were."""
 
-    def batches(self) -> Iterator[list[Any]]:
-        """Decode what was not left out, in lists of a few thousand at most."""
+    def batches(self) -> Iterator[Values]:
+        """Decode what was not left out, in pieces of a few thousand at most."""
 
 
 class BulkFormat(FileFormat):
@@ -49,7 +53,7 @@ class BulkFormat(FileFormat):
         """Return the format as a reader uses it, with what the engine lends."""
         return self
 
-    def records_of(self, values: list[Any], place: Callable[[int], str]) -> list[Any]:
+    def records_of(self, values: Values, place: Callable[[int], str]) -> Values:
         """Make records of what blocks hold; some may be left out, for they cannot be read.
 
         Args:
@@ -75,9 +79,9 @@ class _Reading:
 
     split: FileSplit
     position: int
-    batches: Iterator[list[Any]]
+    batches: Iterator[Values]
     #: Decoded but not handed on.
-    rest: list[Any]
+    rest: Values
 
     def place(self, index: int) -> str:
         """Name the record of an index from here."""
@@ -105,7 +109,7 @@ class BulkReader(SourceReader):
         wanted = piece.max_records
         with reading(here.split, lambda: f"record {here.position}"):
             while wanted is None or wanted > 0:
-                values: list[Any] | None = here.rest or next(here.batches, None)
+                values: Values | None = here.rest or next(here.batches, None)
                 if values is None:
                     self._progress = SplitProgress(here.position, is_finished=True)
                     return
@@ -117,7 +121,7 @@ class BulkReader(SourceReader):
                 if wanted is not None:
                     wanted -= len(values)
                 if records:
-                    yield Batch(records)
+                    yield ColumnBatch(records) if isinstance(records, ArrowRows) else Batch(records)
         self._reading = here
         self._progress = SplitProgress(here.position, is_finished=False)
 
@@ -138,7 +142,7 @@ class BulkReader(SourceReader):
             return kept
         return _Reading(split, piece.start, self._decoded(split, piece.start), [])
 
-    def _decoded(self, split: FileSplit, skip: int) -> Iterator[list[Any]]:
+    def _decoded(self, split: FileSplit, skip: int) -> Iterator[Values]:
         with _open(split) as file:
             for block in self._format.blocks(file, split.start, split.start + split.length):
                 skip -= block.skip(skip)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from headrace.common.types import Row, make_row, rows_of
 from headrace.errors import FormatError, JobDefinitionError
-from headrace.types import ArrayType, DataType, MapType, RowType, create_arrow_schema
+from headrace.types import ArrayType, DataType, MapType, RowField, RowType, create_arrow_schema
 
 
 def check_row_type(given: object, who: str) -> RowType:
@@ -64,17 +64,17 @@ class RowColumns:
             found.append(same[0] if same else None)
         return found
 
-    def rows(self, batch: pa.RecordBatch, names: Sequence[str | None]) -> list[Row]:
-        """Return the rows of a batch whose columns have these names, as `names_in` gave them."""
-        columns = []
-        for field, wanted, name in zip(self.row_type, self.schema, names, strict=True):
-            if name is None:
-                columns.append([None] * batch.num_rows)
-                continue
-            values = _as_wanted(batch.column(name), wanted).to_pylist(maps_as_pydicts="strict")
-            convert = _from_arrow(field.data_type)
-            columns.append(values if convert is None else [convert(value) for value in values])
-        return rows_of(self.names, columns)
+    def rows_in(self, batch: pa.RecordBatch, names: Sequence[str | None]) -> ArrowRows:
+        """Return the rows of a batch whose columns have these names, as `names_in` gave them.
+
+        Raises:
+            FormatError: A column is of another type than is asked for.
+        """
+        arrays = [
+            pa.nulls(batch.num_rows, wanted.type) if name is None else _as_wanted(batch.column(name), wanted)
+            for wanted, name in zip(self.schema, names, strict=True)
+        ]
+        return ArrowRows(self.row_type.fields, arrays)
 
     def batch(self, rows: Sequence[Any], who: str) -> pa.RecordBatch:
         """Return rows (or tuples, lists, dictionaries by name) as columns.
@@ -90,6 +90,34 @@ class RowColumns:
             given = values if convert is None else [convert(value) for value in values]
             arrays.append(_array(given, wanted, rows, who))
         return pa.record_batch(arrays, schema=self.schema)
+
+
+class ArrowRows:
+    """Rows that are still columns of Arrow."""
+
+    def __init__(self, fields: Sequence[RowField], arrays: Sequence[pa.Array]) -> None:
+        self._fields = fields
+        self._arrays = arrays
+
+    def __len__(self) -> int:
+        return len(self._arrays[0])
+
+    def __getitem__(self, part: slice) -> ArrowRows:
+        start, stop, _ = part.indices(len(self))
+        return ArrowRows(self._fields, [array.slice(start, stop - start) for array in self._arrays])
+
+    def select(self, indexes: Sequence[int]) -> ArrowRows:
+        """Keep some of the columns."""
+        return ArrowRows([self._fields[i] for i in indexes], [self._arrays[i] for i in indexes])
+
+    def rows(self) -> list[Row]:
+        """Make the rows."""
+        columns = []
+        for field, array in zip(self._fields, self._arrays, strict=True):
+            values = array.to_pylist(maps_as_pydicts="strict")
+            convert = _from_arrow(field.data_type)
+            columns.append(values if convert is None else [convert(value) for value in values])
+        return rows_of(tuple(field.name for field in self._fields), columns)
 
 
 def _values(row: Any, names: tuple[str, ...], who: str) -> Sequence[Any]:

@@ -15,7 +15,7 @@ from headrace.common.serialization import BulkWriterFactory
 from headrace.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from headrace.connectors.base import BATCH_RECORDS, ReaderContext
 from headrace.connectors.file import _lines
-from headrace.connectors.file._bulk import Block, BulkFormat
+from headrace.connectors.file._bulk import Block, BulkFormat, Values
 from headrace.connectors.file._formats import StreamFormat, compression_by_name
 from headrace.connectors.file._line_reader import record_decoder
 from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
@@ -271,8 +271,9 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
                 waiting = []
         yield _CsvBlock(waiting)
 
-    def records_of(self, values: list[Any], place: Callable[[int], str]) -> list[Any]:
+    def records_of(self, values: Values, place: Callable[[int], str]) -> Values:
         """Make rows of records."""
+        assert isinstance(values, list)
         decoder = self._decoder or self.opened(ReaderContext())._decoder
         assert decoder is not None
         return decoder.decode(values, position_of=place).values

@@ -13,7 +13,7 @@ from headrace.common.serialization import RowDataBulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import Block, BulkFormat
 from headrace.connectors.file._column_writer import ColumnWriter
-from headrace.connectors.file._columns import RowColumns, check_row_type
+from headrace.connectors.file._columns import ArrowRows, RowColumns, check_row_type
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.types import RowType
 
@@ -60,10 +60,10 @@ class _Stripe:
         self.skipped = min(count, self._read().num_rows) if count else 0
         return self.skipped
 
-    def batches(self) -> Iterator[list[Any]]:
+    def batches(self) -> Iterator[ArrowRows]:
         batch = self._read().slice(self.skipped)
         for first in range(0, batch.num_rows, BATCH_RECORDS):
-            yield self.columns.rows(batch.slice(first, BATCH_RECORDS), self.names)
+            yield self.columns.rows_in(batch.slice(first, BATCH_RECORDS), self.names)
 
     def _read(self) -> pa.RecordBatch:
         return self.file.read_stripe(self.index, columns=[name for name in self.names if name is not None])

@@ -13,7 +13,7 @@ from headrace.common.serialization import RowDataBulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import Block, BulkFormat
 from headrace.connectors.file._column_writer import ColumnWriter
-from headrace.connectors.file._columns import RowColumns, check_row_type
+from headrace.connectors.file._columns import ArrowRows, RowColumns, check_row_type
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.types import RowType
 
@@ -77,7 +77,7 @@ class _RowGroup:
         self.skipped = min(count, self.file.metadata.row_group(self.index).num_rows)
         return self.skipped
 
-    def batches(self) -> Iterator[list[Any]]:
+    def batches(self) -> Iterator[ArrowRows]:
         left_out = self.skipped
         if left_out == self.file.metadata.row_group(self.index).num_rows:
             return
@@ -86,7 +86,7 @@ class _RowGroup:
             if left_out >= batch.num_rows:
                 left_out -= batch.num_rows
                 continue
-            yield self.columns.rows(batch.slice(left_out), self.names)
+            yield self.columns.rows_in(batch.slice(left_out), self.names)
             left_out = 0
 
 

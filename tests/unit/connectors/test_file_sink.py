@@ -231,9 +231,12 @@ def test_what_the_encoder_refuses_is_the_users_error_with_the_record(tmp_path):
 
     sink = FileSink.for_row_format(str(tmp_path), Encoder(write)).build()
 
+    writer = sink.create_writer(WriterContext(0, 1, 1, "a"))
     with pytest.raises(UserFunctionError, match="no attribute 'encode'") as caught:
-        stage(sink, ["a", 7, "b"])
+        writer.write_batch(Batch(["a", 7, "b"]))
     assert caught.value.record == "7"
+    writer.abort()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_a_directory_that_cannot_be_written_is_an_error_that_names_it(tmp_path):

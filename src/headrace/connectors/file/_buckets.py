@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from headrace.errors import JobDefinitionError
+from headrace.errors import JobDefinitionError, UserFunctionError
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -25,6 +26,26 @@ class BucketAssigner(ABC):
     @abstractmethod
     def bucket_at(self, epoch_seconds: float) -> str:
         """Return the directory for what is written now, relative to the base path; empty for itself."""
+
+    def buckets_of(self, values: Sequence[Any], epoch_seconds: float) -> Mapping[str, Sequence[Any]]:
+        """Return the records that are written now by their directories. Those of one stay in order."""
+        return {self.bucket_at(epoch_seconds): values}
+
+    @staticmethod
+    def element_bucket_assigner(bucket_of: Callable[[Any], str]) -> BucketAssigner:
+        """Write to a directory that depends on the record. PyFlink does not have it.
+
+        Args:
+            bucket_of: Returns the directory of a record, for instance `day=2024-02-29/country=ch`.
+
+        Raises:
+            JobDefinitionError: It cannot be called.
+        """
+        if not callable(bucket_of):
+            raise JobDefinitionError(
+                f"BucketAssigner.element_bucket_assigner: expected a function of a record; got {bucket_of!r}"
+            )
+        return _ByElement(bucket_of)
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
@@ -55,6 +76,33 @@ class BucketAssigner(ABC):
 class _BasePath(BucketAssigner):
     def bucket_at(self, epoch_seconds: float) -> str:
         return ""
+
+
+@dataclass(frozen=True)
+class _ByElement(BucketAssigner):
+    bucket_of: Callable[[Any], str]
+
+    def bucket_at(self, epoch_seconds: float) -> str:
+        return ""
+
+    def buckets_of(self, values: Sequence[Any], epoch_seconds: float) -> Mapping[str, Sequence[Any]]:
+        found: dict[str, list[Any]] = {}
+        value = None
+        try:
+            for value in values:
+                found.setdefault(_checked(self.bucket_of(value)), []).append(value)
+        except Exception as error:
+            raise UserFunctionError.from_exception(error, record=value) from error
+        return found
+
+
+def _checked(bucket: Any) -> str:
+    """A record must not lead out of the base path, nor hide what it is written to."""
+    if not isinstance(bucket, str):
+        raise TypeError(f"a bucket must be a string; got {bucket!r}")
+    if any(name.startswith(".") for name in bucket.split("/")):
+        raise ValueError(f"a bucket must not have directories that begin with a dot; got {bucket!r}")
+    return bucket
 
 
 @dataclass(frozen=True)

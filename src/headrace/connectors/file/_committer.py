@@ -17,13 +17,23 @@ away at any time, for whether a part is published is told by what is staged and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from headrace.connectors.base import Committable, Committer, CommitterContext
 from headrace.connectors.file import _storage
-from headrace.connectors.file._parts import OpenParts, Part, aged, mergeable, merged, roll
+from headrace.connectors.file._parts import (
+    OpenParts,
+    Part,
+    PartKey,
+    Segment,
+    aged,
+    mergeable,
+    merged,
+    roll,
+)
 from headrace.connectors.file._paths import Location
-from headrace.connectors.file._policies import OutputFileConfig, RollingPolicy
+from headrace.connectors.file._policies import OutputFileConfig, PartitionCommit, RollingPolicy
 from headrace.connectors.file._writer import STAGING, staging_name
 from headrace.errors import ConnectorError
 
@@ -44,6 +54,7 @@ class FileCommitter(Committer):
         context: CommitterContext,
         check_interval_ms: int,
         can_append: bool,
+        partition_commit: PartitionCommit | None,
         clock: Callable[[], float],
     ) -> None:
         self._base = base
@@ -52,6 +63,7 @@ class FileCommitter(Committer):
         self._context = context
         self._check_interval_ms = check_interval_ms
         self._can_append = can_append
+        self._partition_commit = partition_commit
         self._clock = clock
         self._staging = base.child(STAGING)
         self._own_name = staging_name(context.job_id, context.sink_id)
@@ -66,7 +78,7 @@ class FileCommitter(Committer):
     # -- hooks -------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        self._state = OpenParts(self._state.parts, self._now_ms())
+        self._state = replace(self._state, as_of_ms=self._now_ms())
         return self._state.encode()
 
     def restore(self, state: bytes) -> None:
@@ -85,7 +97,8 @@ class FileCommitter(Committer):
             still_open = {key: part for key, part in still_open.items() if not self._is_finished(part)}
         # All of the above must be done before any file is put together: a repeated commit starts from the
         # segments that the snapshot and the committables name.
-        self._state = OpenParts({key: self._tidy(part) for key, part in still_open.items()})
+        parts = {key: self._tidy(part) for key, part in still_open.items()}
+        self._state = OpenParts(parts, unmarked=self._marked(parts, self._with_new(segments, now_ms), now_ms))
         self._is_recovering = False
         if committables:
             self._committed = frozenset(each.payload.path for each in committables)
@@ -105,10 +118,13 @@ class FileCommitter(Committer):
             key, part = next(iter(parts.items()))
             self._publish(part)
             del parts[key]
-            self._state = OpenParts(dict(parts))
+            self._state = replace(self._state, parts=dict(parts))
+        self._state = replace(self._state, unmarked=self._marked({}, self._state.unmarked, None))
 
     def next_commit_ms(self) -> int | None:
         times = [self._policy.next_roll_ms(p.created_ms, p.written_ms) for p in self._state.parts.values()]
+        if self._partition_commit is not None:
+            times += [begun + self._partition_commit.delay_ms for begun in self._state.unmarked.values()]
         due = min((time for time in times if time is not None), default=None)
         return None if due is None else max(due, self._checked_ms + self._check_interval_ms)
 
@@ -144,6 +160,33 @@ class FileCommitter(Committer):
         for place in (*places, *leftovers):
             _storage.delete(place)
         _storage.rename(ready, target)
+
+    def _with_new(self, segments: Sequence[Segment], now_ms: int) -> dict[str, int]:
+        """Return the buckets that are to be marked, with those that were begun since."""
+        unmarked = dict(self._state.unmarked)
+        if self._partition_commit is not None:
+            for segment in segments:
+                unmarked.setdefault(segment.bucket, now_ms)
+        return unmarked
+
+    def _marked(
+        self, parts: Mapping[PartKey, Part], unmarked: Mapping[str, int], now_ms: int | None
+    ) -> dict[str, int]:
+        """Mark buckets that are complete, and return the others; without a time, all are.
+
+        Doing it again does no harm, and what comes later for a bucket marks it again.
+        """
+        commit = self._partition_commit
+        if commit is None:
+            return {}
+        waiting = dict(unmarked)
+        still_open = {bucket for bucket, _ in parts}
+        for bucket, begun_ms in unmarked.items():
+            is_over = now_ms is None or now_ms >= begun_ms + commit.delay_ms
+            if is_over and bucket not in still_open:
+                _storage.touch(self._base.child(*filter(None, (bucket, commit.success_file_name))))
+                del waiting[bucket]
+        return waiting
 
     def _target(self, part: Part) -> Location:
         first, config = part.first, self._config

@@ -105,10 +105,17 @@ class OpenParts:
     parts: Mapping[PartKey, Part] = field(default_factory=dict)
     #: When the snapshot was taken, ms since 1970: the time by which the commit that follows goes.
     as_of_ms: int | None = None
+    #: Buckets that are to be marked as complete, and when they were begun.
+    unmarked: Mapping[str, int] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         parts = [[asdict(segment) for segment in part.segments] for part in self.parts.values()]
-        document = {"version": _FORMAT_VERSION, "as_of_ms": self.as_of_ms, "parts": parts}
+        document = {
+            "version": _FORMAT_VERSION,
+            "as_of_ms": self.as_of_ms,
+            "parts": parts,
+            "unmarked": dict(self.unmarked),
+        }
         return json.dumps(document, separators=(",", ":")).encode()
 
     @classmethod
@@ -120,7 +127,7 @@ class OpenParts:
                 hint="run the version of headrace that wrote it, or a newer one",
             )
         parts = [Part(tuple(_segment(each) for each in segments)) for segments in document["parts"]]
-        return cls({part.key: part for part in parts}, document["as_of_ms"])
+        return cls({part.key: part for part in parts}, document["as_of_ms"], document.get("unmarked", {}))
 
     def paths(self) -> set[str]:
         """Return all files that may still be needed."""

@@ -62,6 +62,25 @@ class OutputFileConfig:
             return OutputFileConfig(self._prefix, self._suffix)
 
 
+@dataclass(frozen=True)
+class PartitionCommit:
+    """When a bucket gets a file that says that it is complete: Flink's `sink.partition-commit.*`.
+
+    Args:
+        delay_ms: How long after its first record, by the clock.
+        success_file_name: The name of the file, which is empty.
+    """
+
+    delay_ms: int = 0
+    success_file_name: str = "_SUCCESS"
+
+    def __post_init__(self) -> None:
+        if self.delay_ms < 0 or not self.success_file_name or "/" in self.success_file_name:
+            raise JobDefinitionError(
+                f"FileSink.with_partition_commit: expected a delay that is not negative and a file name; got {self}"
+            )
+
+
 class RollingPolicy(ABC):
     """When a part file is closed and the next one begun. Files are published with checkpoints only."""
 

@@ -52,6 +52,12 @@ def finish_output(place: Location, stream: Any) -> None:
         stream.close()
 
 
+def touch(place: Location) -> None:
+    """Write an empty file; one that is there stays."""
+    if not exists(place):
+        finish_output(place, open_output(place))
+
+
 def concatenate(sources: Sequence[Location], target: Location) -> None:
     """Write the sources, one behind the other, to a new file that appears when it is complete."""
     unfinished = Location(target.root, f"{target.path}.tmp")

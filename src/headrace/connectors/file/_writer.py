@@ -53,7 +53,7 @@ class FileWriter(SinkWriter):
     ) -> None:
         self._base = base
         self._format = format
-        self._bucket_at = bucket_assigner.bucket_at
+        self._buckets_of = bucket_assigner.buckets_of
         self._policy = rolling_policy
         self._context = context
         self._clock = clock
@@ -71,7 +71,10 @@ class FileWriter(SinkWriter):
 
     def _write(self, values: Sequence[Any]) -> None:
         now = self._clock()
-        bucket = self._bucket_at(now).strip("/")
+        for bucket, own in self._buckets_of(values, now).items():
+            self._write_to(bucket.strip("/"), own, now)
+
+    def _write_to(self, bucket: str, values: Sequence[Any], now: float) -> None:
         segment = self._open.get(bucket) or self._begin(bucket, int(now * 1000))
         with _storage.blaming(segment.place, "write"):
             segment.writer.write(values)

@@ -14,10 +14,12 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from pyarrow.fs import FileType
 
+from headrace.common.time import Duration, as_millis
 from headrace.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from headrace.connectors.file._buckets import BucketAssigner
 from headrace.connectors.file._committer import FileCommitter
@@ -27,6 +29,7 @@ from headrace.connectors.file._policies import (
     MissingBuilder,
     OnCheckpointRollingPolicy,
     OutputFileConfig,
+    PartitionCommit,
     RollingPolicy,
 )
 from headrace.connectors.file._writer import FileWriter
@@ -55,6 +58,8 @@ class FileSink(Sink):
     config: OutputFileConfig
     #: How often, in ms, a job without checkpointing looks for files that have become old enough.
     bucket_check_interval: int = _CHECK_INTERVAL_MS
+    #: When buckets are marked as complete; None if they are not.
+    partition_commit: PartitionCommit | None = None
 
     @staticmethod
     def for_row_format(base_path: str | os.PathLike[str], encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -116,6 +121,7 @@ class FileSink(Sink):
             context=context or CommitterContext(),
             check_interval_ms=self.bucket_check_interval,
             can_append=self.format.can_append,
+            partition_commit=self.partition_commit,
             clock=clock,
         )
 
@@ -129,6 +135,7 @@ class FileSink(Sink):
             self._config = OutputFileConfig.builder().build()
             self._policy: RollingPolicy = RollingPolicy.on_checkpoint_rolling_policy()
             self._check_interval = _CHECK_INTERVAL_MS
+            self._partition_commit: PartitionCommit | None = None
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
             """Choose the directories; without it, one an hour of processing time."""
@@ -160,6 +167,26 @@ class FileSink(Sink):
                     f"FileSink.with_bucket_check_interval: expected a positive number of ms; got {interval}"
                 )
             self._check_interval = interval
+            return self
+
+        def with_partition_commit(
+            self, delay: Duration | timedelta | None = None, success_file_name: str = "_SUCCESS"
+        ) -> Self:
+            """Mark buckets as complete with an empty file, for those who read them. PyFlink has it for tables only.
+
+            A bucket is marked with the first checkpoint that finds all its files finished and its first record
+            older than the delay. Records that come for it later are written, and it is marked again.
+
+            Args:
+                delay: How long after its first record a bucket is complete, by the clock; nothing if None.
+                success_file_name: The name of the file.
+
+            Raises:
+                JobDefinitionError: The delay is negative, or the name is none.
+            """
+            self._partition_commit = PartitionCommit(
+                0 if delay is None else as_millis(delay), success_file_name
+            )
             return self
 
         def enable_compact(self, strategy: object, compactor: object) -> NoReturn:
@@ -202,6 +229,7 @@ class FileSink(Sink):
                 self._policy,
                 self._config,
                 self._check_interval,
+                self._partition_commit,
             )
 
     class RowFormatBuilder(BaseBuilder):

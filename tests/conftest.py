@@ -13,6 +13,7 @@ from headrace.config import Configuration
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.datastream.stream_execution_environment import set_default_configuration
 from tests.engines import MINI, MINI_EXECUTOR, SPARK
+from tests.kafka import kafka  # noqa: F401 - a fixture
 from tests.mariadb import mariadb  # noqa: F401 - a fixture
 from tests.postgres import postgres  # noqa: F401 - a fixture
 

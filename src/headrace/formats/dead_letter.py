@@ -44,6 +44,7 @@ class RecordDecoder:
         schema: The format.
         errors: Counts bad records; None if nobody asks.
         emit_dead_letter: Takes bad records; None if there is no side output for them.
+        data_of: Returns the bytes of a message, for schemas that read more than bytes.
 
     Example:
         >>> from headrace.common.serialization import SimpleStringSchema
@@ -61,10 +62,12 @@ class RecordDecoder:
         *,
         errors: Counter | None = None,
         emit_dead_letter: Callable[[DeadLetter], None] | None = None,
+        data_of: Callable[[Any], bytes] = bytes,
     ) -> None:
         self._schema = schema
         self._errors = errors
         self._emit_dead_letter = emit_dead_letter
+        self._data_of = data_of
         if isinstance(schema, FormatDeserializationSchema):
             self._parse: Callable[[bytes], Any] = schema.parse
             self._yields_many = schema.yields_many
@@ -75,7 +78,7 @@ class RecordDecoder:
 
     def decode(
         self,
-        messages: Sequence[bytes | None],
+        messages: Sequence[Any],
         timestamps: Sequence[int | None] | None = None,
         *,
         position_of: Callable[[int], str],
@@ -117,13 +120,13 @@ class RecordDecoder:
             return Batch(values, list(timestamps))
         return Batch(values, [timestamps[index] for index in origins])
 
-    def _handle(self, message: bytes, position: str, error: Exception) -> Any:
+    def _handle(self, message: Any, position: str, error: Exception) -> Any:
         """Deal with a message that cannot be read, and return what is left of it."""
         if self._errors is not None:
             self._errors.inc()
         reason = getattr(error, "message", None) or f"{type(error).__name__}: {error}"
         if self._emit_dead_letter is not None:
-            self._emit_dead_letter(DeadLetter(bytes(message), position, str(reason)))
+            self._emit_dead_letter(DeadLetter(self._data_of(message), position, str(reason)))
             return None
         if isinstance(self._schema, FormatDeserializationSchema) and self._schema.ignores_parse_errors:
             return self._schema.parse_leniently(message)

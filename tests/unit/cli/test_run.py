@@ -192,11 +192,11 @@ def test_a_wrong_definition_is_a_message_with_the_place_in_the_program(headrace,
 
 
 def test_the_hint_comes_after_the_place(headrace, program):
-    path = program("from headrace.datastream.connectors.kafka import KafkaSource\n")
+    path = program("from headrace.datastream.connectors.pulsar import PulsarSource\n")
 
     lines = headrace("run", path).stderr.splitlines()
 
-    assert lines[0] == "error: pyflink.datastream.connectors.kafka.KafkaSource is not in headrace yet"
+    assert lines[0] == "error: pyflink.datastream.connectors.pulsar.PulsarSource is not in headrace yet"
     assert lines[1].startswith(f"  at {path}, line 1")
     assert lines[2].startswith("hint: ")
 

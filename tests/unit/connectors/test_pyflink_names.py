@@ -35,8 +35,8 @@ def test_what_is_missing_says_so_when_it_is_imported(module):
 
 
 def test_a_missing_name_is_an_error_of_the_import_statement():
-    with pytest.raises(ImportError, match=r"kafka\.KafkaSource is not in headrace yet"):
-        from headrace.datastream.connectors.kafka import KafkaSource  # noqa: F401
+    with pytest.raises(ImportError, match=r"pulsar\.PulsarSource is not in headrace yet"):
+        from headrace.datastream.connectors.pulsar import PulsarSource  # noqa: F401
 
 
 def test_a_name_that_nobody_knows_is_an_ordinary_error():

@@ -24,10 +24,6 @@ _MISSING = {
     "StreamPatternSubscriber SingleClusterTopicMetadataService",
     "elasticsearch": "FlushBackoffType ElasticsearchEmitter Elasticsearch6SinkBuilder "
     "Elasticsearch7SinkBuilder ElasticsearchSink ElasticsearchSinkBuilderBase",
-    "kafka": "FlinkKafkaConsumer FlinkKafkaProducer KafkaSource KafkaSourceBuilder KafkaSink "
-    "KafkaSinkBuilder Semantic KafkaTopicPartition KafkaOffsetsInitializer KafkaOffsetResetStrategy "
-    "KafkaRecordSerializationSchema KafkaRecordSerializationSchemaBuilder KafkaTopicSelector "
-    "FlinkKafkaConsumerBase FlinkKafkaProducerBase",
     "kinesis": "KinesisShardAssigner KinesisDeserializationSchema WatermarkTracker PartitionKeyGenerator "
     "FlinkKinesisConsumer KinesisStreamsSink KinesisStreamsSinkBuilder KinesisFirehoseSink "
     "KinesisFirehoseSinkBuilder",

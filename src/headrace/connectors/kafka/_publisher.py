@@ -1,0 +1,284 @@
+"""Records and the marker in one transaction: what makes `KafkaSink` exact.
+
+    begin; the records; the marker, as a committed offset of the sink's own group; commit
+
+A transaction of librdkafka cannot be resumed by another process. So workers stage records, and the driver writes them
+in transactions of its own, under an id that keeps out any other driver of the same sink.
+
+The marker is the number of the last epoch that was written, and by which *generation*: a publisher draws a new one when
+it is made, and puts it into every checkpoint. After a failure, output that a checkpoint covers was published if the
+marker says so for the checkpoint's generation. Epoch numbers alone would not do: a job that goes back to an older
+savepoint counts on from there and writes other records.
+
+    generation a   epochs 1 2 3 | 4 5 |            marker a:3, a:5
+                              savepoint
+    generation b              3 | 4 5 6 |          marker a:5 b:6: for b, 4 and 5 were not written before
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+from uuid import uuid4
+
+from headrace.connectors.kafka._clients import Trouble, failure, make_client
+from headrace.connectors.kafka._properties import KafkaProperties, kafka_library
+from headrace.connectors.write_ahead import Publisher, StagedRecords
+from headrace.errors import ConnectorError
+
+_log = logging.getLogger(__name__)
+
+_WHO = "KafkaSink"
+#: Records of one transaction at most, unless an epoch has more.
+_MAX_RECORDS = 200_000
+#: Generations that a marker remembers: how often a job may have come back since the checkpoint it is started from.
+_GENERATIONS = 64
+_CALL_S = 30.0
+
+#: Topic, partition, key, value, time, headers: what workers stage for each record.
+Staged = tuple[str, int | None, bytes | None, bytes | None, int | None, Sequence[tuple[str, bytes | None]]]
+
+
+class KafkaPublisher(Publisher):
+    """Writes what workers have staged.
+
+    Args:
+        properties: Of the producer.
+        config: The same in librdkafka's names.
+        transactional_id: The id of the transactions, and of the group that has the marker.
+        topic: The topic that everything goes to; None if records choose theirs.
+    """
+
+    def __init__(
+        self, properties: KafkaProperties, config: dict[str, Any], *, transactional_id: str, topic: str | None
+    ) -> None:
+        self._properties = properties
+        self._config = config | {"transactional.id": transactional_id}
+        self._id = transactional_id
+        self._topic = topic
+        self._generation = uuid4().hex[:12]
+        #: Under which the checkpoint was written that is published again; None once that is done.
+        self._restored: str | None = None
+        self._producer: Any = None
+        self._trouble = Trouble()
+        self._markers: _Markers | None = None
+
+    def snapshot(self) -> bytes:
+        return self._generation.encode()
+
+    def restore(self, state: bytes) -> None:
+        self._restored = state.decode()
+
+    def recovered(self) -> None:
+        self._restored = None
+
+    def publish(self, records: StagedRecords) -> None:
+        self.publish_all([records])
+
+    def publish_all(self, staged: Sequence[StagedRecords]) -> None:
+        generation = self._restored or self._generation
+        deadline = time.monotonic() + self._properties.api_timeout_s
+        while True:
+            try:
+                self._publish(staged, generation)
+                return
+            except _Again as again:
+                # The producer is of no use any more, or nobody knows what became of the transaction. A new one settles
+                # it, and the marker says what is left to be done.
+                self.close()
+                if time.monotonic() > deadline:
+                    raise again.failure from None
+                _log.warning("%s; it is tried again", again.failure.message)
+
+    def _publish(self, staged: Sequence[StagedRecords], generation: str) -> None:
+        producer = self._ready_producer()
+        markers = self._ready_markers(staged)
+        done = markers.last_epoch(generation)
+        for group in _groups([records for records in staged if records.epoch > done]):
+            self._write(producer, markers, group, generation)
+
+    # -- one transaction -------------------------------------------------------------------------------
+
+    def _write(
+        self, producer: Any, markers: _Markers, group: Sequence[StagedRecords], generation: str
+    ) -> None:
+        library = kafka_library()
+        count = sum(records.count for records in group)
+        what = f"writing {count} records in a transaction of {self._id}"
+        try:
+            producer.begin_transaction()
+            topic = self._produce(producer, group)
+            metadata = markers.with_epoch(generation, group[-1].epoch)
+            marker = library.TopicPartition(self._topic or topic, 0, group[-1].epoch, metadata)
+            producer.send_offsets_to_transaction([marker], markers.group, _CALL_S)
+            self._commit(producer)
+        except library.KafkaException as error:
+            raise self._failed(error.args[0], what) from None
+        markers.note(metadata)
+
+    def _produce(self, producer: Any, group: Sequence[StagedRecords]) -> str:
+        """Hand all records to the client, and return the topic of the first."""
+        first = ""
+        for records in group:
+            for batch in cast("Iterator[list[Staged]]", records.batches()):
+                first = first or batch[0][0]
+                for record in batch:
+                    _produce_one(producer, record)
+                producer.poll(0)
+        return first
+
+    def _commit(self, producer: Any) -> None:
+        """Commit; that flushes. Trying again is harmless as long as the client says so."""
+        library = kafka_library()
+        deadline = time.monotonic() + self._properties.api_timeout_s
+        while True:
+            try:
+                producer.commit_transaction(_CALL_S)
+                return
+            except library.KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() > deadline:
+                    raise
+
+    def _failed(self, error: Any, what: str) -> Exception:
+        """Say whether to try again: yes, unless another driver has taken over or the records are refused."""
+        library = kafka_library()
+        codes = library.KafkaError
+        if error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
+            return ConnectorError(
+                f"{_WHO}: {what} failed: another producer uses the id by now",
+                hint="another driver runs the same job; or two jobs have the same transactional id prefix",
+                retryable=False,
+            )
+        problem = failure(_WHO, what, error, self._properties, self._trouble)
+        return _Again(problem) if problem.retryable else problem
+
+    # -- clients ---------------------------------------------------------------------------------------
+
+    def _ready_producer(self) -> Any:
+        """Return a producer whose id is ours alone: transactions that others left open are settled."""
+        if self._producer is None:
+            library = kafka_library()
+            producer, self._trouble = make_client(library.Producer, self._config, self._properties, _WHO)
+            try:
+                producer.init_transactions(_CALL_S)
+            except library.KafkaException as error:
+                producer.poll(0)
+                raise self._failed(error.args[0], f"beginning transactions of {self._id}") from None
+            self._producer = producer
+        return self._producer
+
+    def _ready_markers(self, staged: Sequence[StagedRecords]) -> _Markers:
+        if self._markers is None:
+            topics = {self._topic} if self._topic else {next(iter(records))[0] for records in staged}
+            try:
+                self._markers = _Markers(self._properties, self._id, sorted(filter(None, topics)))
+            except kafka_library().KafkaException as error:
+                what = f"asking for the marker of group {self._id}"
+                raise self._failed(error.args[0], what) from None
+        return self._markers
+
+    def close(self) -> None:
+        if self._producer is not None:
+            # What is not committed must not come out: a transaction that is open is left to whoever begins next.
+            self._producer.purge()
+            self._producer = None
+        if self._markers is not None:
+            self._markers.close()
+            self._markers = None
+
+
+class _Again(Exception):
+    """The transaction failed in a way that another try may mend."""
+
+    def __init__(self, failure: ConnectorError) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def _produce_one(producer: Any, record: Staged) -> None:
+    topic, partition, key, value, timestamp, headers = record
+    options: dict[str, Any] = {}
+    if partition is not None:
+        options["partition"] = partition
+    if timestamp is not None:
+        options["timestamp"] = timestamp
+    if headers:
+        options["headers"] = list(headers)
+    while True:
+        try:
+            producer.produce(topic, value, key, **options)
+            return
+        except BufferError:
+            producer.poll(0.05)
+
+
+def _groups(staged: Sequence[StagedRecords]) -> Iterator[list[StagedRecords]]:
+    """Cut between epochs only: a marker stands for all of an epoch."""
+    group: list[StagedRecords] = []
+    count = 0
+    for records in staged:
+        if group and records.epoch != group[-1].epoch and count + records.count > _MAX_RECORDS:
+            yield group
+            group, count = [], 0
+        group.append(records)
+        count += records.count
+    if group:
+        yield group
+
+
+class _Markers:
+    """The committed offset of the sink's own group, and what its metadata says of generations."""
+
+    def __init__(self, properties: KafkaProperties, group_id: str, topics: Sequence[str]) -> None:
+        library = kafka_library()
+        config = properties.client_config()
+        kept = ("bootstrap.servers", "security.protocol", "client.id", "reconnect.")
+        own = {
+            name: value
+            for name, value in config.items()
+            if name.startswith((*kept, "sasl.", "ssl.", "socket."))
+        }
+        own |= {"group.id": group_id, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        self._consumer, _ = make_client(library.Consumer, own, properties, _WHO)
+        #: Generation -> its last epoch; the latest generation last.
+        self._epochs: dict[str, int] = {}
+        try:
+            found = self._consumer.committed(
+                [library.TopicPartition(topic, 0) for topic in topics], timeout=_CALL_S
+            )
+        except BaseException:
+            self._consumer.close()
+            raise
+        for each in sorted(found, key=lambda each: each.offset):
+            for generation, epoch in _parsed(each.metadata).items():
+                self._epochs[generation] = max(epoch, self.last_epoch(generation))
+
+    @property
+    def group(self) -> Any:
+        """The group, as a transaction wants to have it."""
+        return self._consumer.consumer_group_metadata()
+
+    def last_epoch(self, generation: str) -> int:
+        """Return the last epoch that a generation has published; -1 if it has none."""
+        return self._epochs.get(generation, -1)
+
+    def with_epoch(self, generation: str, epoch: int) -> str:
+        """Return the metadata of the marker that says so, too."""
+        epochs = {name: last for name, last in self._epochs.items() if name != generation} | {
+            generation: epoch
+        }
+        return " ".join(f"{name}:{last}" for name, last in list(epochs.items())[-_GENERATIONS:])
+
+    def note(self, metadata: str) -> None:
+        """The marker was committed."""
+        self._epochs = _parsed(metadata)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _parsed(metadata: str | None) -> dict[str, int]:
+    pairs = (each.partition(":") for each in (metadata or "").split())
+    return {name: int(epoch) for name, _, epoch in pairs}

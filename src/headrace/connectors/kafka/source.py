@@ -1,0 +1,351 @@
+"""`KafkaSource`: topics as a stream, exactly once, whatever is run again.
+
+    driver   enumerator: which partitions are there, how far do they go -> a slice [start, end) of each, an epoch
+    worker   reader: a consumer per partition, kept between epochs; reads the slice, prefetches the next
+
+A slice names its offsets, so an epoch that runs again reads the same records. The job's own checkpoints say how far it
+is; offsets are committed to Kafka besides, for whoever watches the group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.common.serialization import DeserializationSchema
+from headrace.common.typeinfo import TypeInformation
+from headrace.connectors.base import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
+from headrace.connectors.kafka._clients import make_client
+from headrace.connectors.kafka._properties import (
+    API_TIMEOUT,
+    CLIENT_ID_PREFIX,
+    COMMIT_ON_CHECKPOINT,
+    DISCOVERY_INTERVAL,
+    RESET,
+    KafkaProperties,
+    kafka_library,
+)
+from headrace.connectors.kafka.offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+)
+from headrace.connectors.kafka.records import KafkaRecordDeserializationSchema
+from headrace.errors import ConfigurationError, JobDefinitionError
+
+Deserializer = DeserializationSchema | KafkaRecordDeserializationSchema
+
+
+@dataclass(frozen=True)
+class KafkaPartitionSplit(SourceSplit):
+    """A partition, up to an offset if the source is to end there."""
+
+    topic: str
+    partition: int
+    stop: int | None = None
+
+    @staticmethod
+    def of(partition: KafkaTopicPartition, stop: int | None = None) -> KafkaPartitionSplit:
+        """Make the split of a partition."""
+        split_id = f"{partition.topic}-{partition.partition}"
+        return KafkaPartitionSplit(split_id, partition.topic, partition.partition, stop)
+
+    @property
+    def topic_partition(self) -> KafkaTopicPartition:
+        """The partition."""
+        return KafkaTopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """Which partitions are read: those of topics, of topics that a pattern matches, or given ones."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[KafkaTopicPartition, ...] = ()
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"topics like {self.pattern!r}"
+        return ", ".join(self.topics) or ", ".join(map(str, self.partitions))
+
+
+@dataclass(frozen=True)
+class KafkaSource(Source):
+    """Reads topics. Make one with `KafkaSource.builder()`.
+
+    Example:
+        >>> from headrace.common.serialization import SimpleStringSchema
+        >>> source = (
+        ...     KafkaSource.builder()
+        ...     .set_bootstrap_servers("localhost:9092")
+        ...     .set_topics("clicks")
+        ...     .set_group_id("counts")
+        ...     .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+        ...     .set_value_only_deserializer(SimpleStringSchema())
+        ...     .build()
+        ... )
+        >>> source.boundedness
+        <Boundedness.CONTINUOUS_UNBOUNDED: 'CONTINUOUS_UNBOUNDED'>
+    """
+
+    # Every partition has its part in every epoch, and its own watermark.
+    concurrent_splits = None
+
+    subscription: Subscription
+    properties: KafkaProperties
+    deserializer: Deserializer
+    starting: KafkaOffsetsInitializer
+    stopping: KafkaOffsetsInitializer | None = None
+    ends: bool = False
+    dead_letter_tag: str | None = None
+
+    @staticmethod
+    def builder() -> KafkaSourceBuilder:
+        """Begin without settings; servers, topics and a deserializer are needed."""
+        return KafkaSourceBuilder()
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Bounded, if `set_bounded` was called."""
+        return Boundedness.BOUNDED if self.ends else Boundedness.CONTINUOUS_UNBOUNDED
+
+    @property
+    def group_id(self) -> str | None:
+        """The group that offsets are committed for; None: they are not committed."""
+        return self.properties.get("group.id")
+
+    @property
+    def commits_offsets(self) -> bool:
+        """Whether offsets are committed with checkpoints."""
+        return self.group_id is not None and self.properties.get(COMMIT_ON_CHECKPOINT) != "false"
+
+    @property
+    def discovery_interval_s(self) -> float | None:
+        """Seconds between two looks for new partitions; None: no second one."""
+        if self.stopping is not None:
+            return None
+        interval = int(self.properties.get(DISCOVERY_INTERVAL) or 300_000) / 1000
+        return interval if interval > 0 else None
+
+    @property
+    def reset(self) -> KafkaOffsetResetStrategy:
+        """What to do about offsets that are not there any more."""
+        given = self.properties.get(RESET)
+        return self.starting.reset if given is None else KafkaOffsetResetStrategy[given.upper()]
+
+    def consumer_config(self) -> dict[str, Any]:
+        """Return what consumers are made with, in the driver and in workers."""
+        prefix = self.properties.get(CLIENT_ID_PREFIX)
+        config = self.properties.client_config(
+            # librdkafka wants a group even where none is used.
+            group_id="headrace",
+            # As Java's client, which programs come from.
+            isolation_level="read_uncommitted",
+            # What one consumer may read ahead; there may be one for each partition.
+            queued_max_messages_kbytes=16_384,
+            fetch_queue_backoff_ms=10,
+            # Where a partition ends with a transaction's marker, an epoch waits this long to hear of it.
+            fetch_wait_max_ms=100,
+            **({} if prefix is None else {"client_id": f"{prefix}-headrace"}),
+        )
+        return config | {
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        """Make the driver's half."""
+        from headrace.connectors.kafka._enumerator import KafkaEnumerator
+
+        return KafkaEnumerator(self)
+
+    def create_reader(self) -> SourceReader:
+        """Make the worker's half."""
+        from headrace.connectors.kafka._reader import KafkaReader
+
+        return KafkaReader(self)
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the records."""
+        return self.deserializer.get_produced_type()
+
+
+class KafkaSourceBuilder:
+    """Collects the settings of a source."""
+
+    def __init__(self) -> None:
+        self._properties: dict[str, object] = {}
+        self._subscriptions: list[Subscription] = []
+        self._deserializer: Deserializer | None = None
+        self._starting = KafkaOffsetsInitializer.earliest()
+        self._stopping: KafkaOffsetsInitializer | None = None
+        self._ends = False
+        self._dead_letter_tag: str | None = None
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
+        """Say where the brokers are: `host:port`, several with commas."""
+        return self.set_property("bootstrap.servers", bootstrap_servers)
+
+    def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
+        """Set the group that offsets are committed for; it does not share partitions with other members."""
+        return self.set_property("group.id", group_id)
+
+    def set_topics(self, *topics: str) -> KafkaSourceBuilder:
+        """Read all partitions of topics."""
+        self._subscriptions.append(Subscription(topics=tuple(topics)))
+        return self
+
+    def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
+        """Read all partitions of the topics whose whole name matches a regular expression."""
+        try:
+            re.compile(topic_pattern)
+        except re.error as error:
+            raise JobDefinitionError(
+                f"KafkaSource: {topic_pattern!r} is no regular expression: {error}"
+            ) from None
+        self._subscriptions.append(Subscription(pattern=topic_pattern))
+        return self
+
+    def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> KafkaSourceBuilder:
+        """Read given partitions."""
+        ordered = sorted(partitions, key=lambda each: (each.topic, each.partition))
+        self._subscriptions.append(Subscription(partitions=tuple(ordered)))
+        return self
+
+    def set_starting_offsets(
+        self, starting_offsets_initializer: KafkaOffsetsInitializer
+    ) -> KafkaSourceBuilder:
+        """Say where to begin, if the job does not go on from a checkpoint; at the earliest record by default."""
+        self._starting = _initializer(starting_offsets_initializer)
+        return self
+
+    def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Stop reading at offsets that are found when the job starts, in a job that counts as unbounded."""
+        self._stopping, self._ends = _initializer(stopping_offsets_initializer), False
+        return self
+
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """End at offsets that are found when the job starts."""
+        self._stopping, self._ends = _initializer(stopping_offsets_initializer), True
+        return self
+
+    def set_value_only_deserializer(
+        self, deserialization_schema: DeserializationSchema
+    ) -> KafkaSourceBuilder:
+        """Make records of values alone; tombstones are left out."""
+        if not isinstance(deserialization_schema, DeserializationSchema):
+            raise JobDefinitionError(
+                f"KafkaSource: expected a DeserializationSchema; got {deserialization_schema!r}"
+            )
+        self._deserializer = deserialization_schema
+        return self
+
+    def set_deserializer(self, deserializer: Deserializer) -> KafkaSourceBuilder:
+        """Make records of whole records of Kafka: key, headers, offset, time."""
+        if not isinstance(deserializer, KafkaRecordDeserializationSchema | DeserializationSchema):
+            raise JobDefinitionError(
+                f"KafkaSource: expected a KafkaRecordDeserializationSchema; got {deserializer!r}"
+            )
+        self._deserializer = deserializer
+        return self
+
+    def set_dead_letter_tag(self, tag: Any) -> KafkaSourceBuilder:
+        """Send records that cannot be read to a side output, as `DeadLetter`s. Not in Flink.
+
+        Args:
+            tag: An OutputTag; the stream's `get_side_output(tag)` has the dead letters.
+        """
+        name = getattr(tag, "tag_id", tag)
+        if not isinstance(name, str) or not name:
+            raise JobDefinitionError(f"KafkaSource: expected an OutputTag; got {tag!r}")
+        self._dead_letter_tag = name
+        return self
+
+    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+        """Set how clients call themselves."""
+        return self.set_property(CLIENT_ID_PREFIX, prefix)
+
+    def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
+        """Set a property of the clients."""
+        self._properties[key] = value
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+        """Set properties of the clients."""
+        self._properties.update(props)
+        return self
+
+    def build(self) -> KafkaSource:
+        """Make the source.
+
+        Raises:
+            JobDefinitionError: Servers, topics or the deserializer are missing, or topics are named in two ways.
+            ConfigurationError: A property is not known, or cannot be honoured.
+            ConnectorError: confluent-kafka is not installed.
+        """
+        if not self._properties.get("bootstrap.servers"):
+            raise JobDefinitionError(
+                "KafkaSource: there are no servers", hint="call set_bootstrap_servers(...)"
+            )
+        if len(self._subscriptions) != 1 or self._subscriptions[0] == Subscription():
+            raise JobDefinitionError(
+                "KafkaSource: topics must be named, in one way",
+                hint="call one of set_topics(...), set_topic_pattern(...), set_partitions(...), once",
+            )
+        if self._deserializer is None:
+            raise JobDefinitionError(
+                "KafkaSource: there is no deserializer",
+                hint="call set_value_only_deserializer(...) or set_deserializer(...)",
+            )
+        properties = KafkaProperties.of(self._properties, "KafkaSource")
+        needs_group = "committed" in (self._starting.kind, self._stopping.kind if self._stopping else "")
+        if needs_group and properties.get("group.id") is None:
+            raise JobDefinitionError(
+                "KafkaSource: committed offsets are those of a group, and there is none",
+                hint="call set_group_id(...)",
+            )
+        source = KafkaSource(
+            *(
+                self._subscriptions[0],
+                properties,
+                self._deserializer,
+                self._starting,
+                self._stopping,
+                self._ends,
+            ),
+            dead_letter_tag=self._dead_letter_tag,
+        )
+        _check_properties(source)
+        return source
+
+
+def _initializer(given: object) -> KafkaOffsetsInitializer:
+    if not isinstance(given, KafkaOffsetsInitializer):
+        raise JobDefinitionError(f"KafkaSource: expected a KafkaOffsetsInitializer; got {given!r}")
+    return given
+
+
+def _check_properties(source: KafkaSource) -> None:
+    """Fail now, not in a worker: see whether a client takes the properties. It does not connect."""
+    properties = source.properties
+    for name in (DISCOVERY_INTERVAL, API_TIMEOUT):
+        _check(properties, name, lambda text: int(text) >= -1, "milliseconds")
+    _check(properties, RESET, lambda text: text in ("earliest", "latest", "none"), "earliest, latest or none")
+    _check(properties, COMMIT_ON_CHECKPOINT, lambda text: text in ("true", "false"), "true or false")
+    client, _ = make_client(kafka_library().Consumer, source.consumer_config(), properties, "KafkaSource")
+    client.close()
+
+
+def _check(properties: KafkaProperties, name: str, is_right: Callable[[str], bool], expected: str) -> None:
+    value = properties.get(name)
+    try:
+        if value is None or is_right(value):
+            return
+    except ValueError:
+        pass
+    raise ConfigurationError(f"KafkaSource: {name} must be {expected}; got {value!r}")

@@ -1,0 +1,143 @@
+"""Kafka's source and sink against the contracts, on a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.common.serialization import SimpleStringSchema
+from headrace.connectors.base import DeliveryGuarantee, SplitProgress
+from headrace.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+)
+from headrace.connectors.kafka.sink import close_producers
+from headrace.testing.contracts import check_sink, check_source
+from tests.kafka import KafkaBroker
+
+WORDS = [f"word-{i}" for i in range(23)]
+#: Few: every slice is read by two readers, each with a consumer of its own.
+CUTS = ((7, 1, 2), 1_000_000)
+EPOCHS = [["a", "b", "c", "d", "e"], ["f"], [], [f"word-{i}" for i in range(50)]]
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    yield
+    close_producers()
+
+
+def source_of(kafka: KafkaBroker, *topics: str):
+    return (
+        KafkaSource.builder()
+        .set_bootstrap_servers(kafka.address)
+        .set_topics(*topics)
+        .set_value_only_deserializer(SimpleStringSchema())
+    )
+
+
+def fill(kafka: KafkaBroker, topic: str, partitions: int) -> None:
+    for partition in range(partitions):
+        kafka.produce(topic, WORDS[partition::partitions], partition)
+
+
+def test_a_bounded_source_keeps_the_contract(kafka):
+    topic = kafka.create_topic(4)  # one of them stays empty
+    fill(kafka, topic, 3)
+
+    source = source_of(kafka, topic).set_bounded(KafkaOffsetsInitializer.latest()).build()
+
+    check_source(source, WORDS, parallelism=2, cuts=CUTS)
+
+
+def test_an_unbounded_source_keeps_the_contract(kafka):
+    topic = kafka.create_topic(2)
+    fill(kafka, topic, 2)
+
+    check_source(source_of(kafka, topic).build(), WORDS, parallelism=2, cuts=(2, 1_000_000))
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_a_source_over_transactions_keeps_the_contract(kafka, isolation):
+    from confluent_kafka import Producer
+
+    topic = kafka.create_topic(1)
+    producer = Producer(
+        {"bootstrap.servers": kafka.address, "transactional.id": f"tx-{topic}", "log_level": 0}
+    )
+    producer.init_transactions(20)
+    for number, word in enumerate(WORDS):  # each in a transaction of its own: every other offset is a marker
+        producer.begin_transaction()
+        producer.produce(topic, word if number % 5 else f"aborted-{word}")
+        producer.flush(20)  # an abort takes back what has not left
+        producer.commit_transaction(20) if number % 5 else producer.abort_transaction(20)
+    expected = [word if number % 5 else f"aborted-{word}" for number, word in enumerate(WORDS)]
+    if isolation == "read_committed":
+        expected = [word for word in expected if not word.startswith("aborted")]
+
+    source = source_of(kafka, topic).set_property("isolation.level", isolation)
+
+    check_source(source.set_bounded(KafkaOffsetsInitializer.latest()).build(), expected, cuts=CUTS)
+
+
+def test_partitions_that_come_later_are_read_from_their_beginning(kafka):
+    topic = kafka.create_topic(1)
+    kafka.produce(topic, ["old"], 0)
+    source = source_of(kafka, topic).set_starting_offsets(KafkaOffsetsInitializer.latest())
+    enumerator = source.set_property("partition.discovery.interval.ms", "1").build().create_enumerator(1)
+    [first] = enumerator.discover()
+    assert enumerator.start_position(first) == 1
+    assert not enumerator.is_complete
+
+    kafka.add_partitions(topic, 2)
+    kafka.produce(topic, ["new"], 1)
+    found = []
+    while not found:
+        found = list(enumerator.discover())
+
+    assert [(split.partition, enumerator.start_position(split)) for split in found] == [(1, 0)]
+    assert enumerator.plan(found[0], 0, 100).end == 1
+    enumerator.close()
+
+
+def sink_to(kafka: KafkaBroker, topic: str, guarantee: DeliveryGuarantee) -> KafkaSink:
+    serializer = (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic(topic)
+        .set_value_serialization_schema(SimpleStringSchema())
+        .build()
+    )
+    builder = KafkaSink.builder().set_bootstrap_servers(kafka.address).set_record_serializer(serializer)
+    return builder.set_delivery_guarantee(guarantee).set_transactional_id_prefix(f"p-{topic}").build()
+
+
+@pytest.mark.parametrize("guarantee", DeliveryGuarantee)
+def test_the_sink_keeps_the_contract(kafka, guarantee):
+    topic = kafka.create_topic(3)
+    promised = DeliveryGuarantee.AT_LEAST_ONCE if guarantee is DeliveryGuarantee.NONE else guarantee
+
+    check_sink(
+        sink_to(kafka, topic, guarantee), EPOCHS, published=lambda: kafka.values(topic), guarantee=promised
+    )
+
+
+def test_a_reader_goes_on_with_what_it_has_read_ahead(kafka):
+    topic = kafka.create_topic(1)
+    fill(kafka, topic, 1)
+    source = source_of(kafka, topic).build()
+    enumerator, reader = source.create_enumerator(1), source.create_reader()
+    [split] = enumerator.discover()
+    found = []
+
+    for start in (0, 5, 10, 5):  # at last another worker has been there, and the epoch comes back here
+        piece = enumerator.plan(split, start, 5)
+        found.append([value for batch in reader.read(piece) for value in batch.values])
+        assert reader.progress() == SplitProgress(start + 5, is_finished=False)
+
+    assert found == [WORDS[0:5], WORDS[5:10], WORDS[10:15], WORDS[5:10]]
+    assert len(reader._consumers) == 1
+    reader.close()
+    enumerator.close()

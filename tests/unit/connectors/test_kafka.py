@@ -1,0 +1,232 @@
+"""What can be said of Kafka's connector without a broker: settings, what is refused, and what is never shown."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from headrace.common.serialization import SimpleStringSchema
+from headrace.connectors.base import Boundedness, DeliveryGuarantee
+from headrace.connectors.kafka import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+    KafkaTopicPartition,
+    KafkaTopicSelector,
+)
+from headrace.connectors.kafka._properties import KafkaProperties
+from headrace.connectors.kafka._publisher import _groups, _parsed
+from headrace.connectors.write_ahead import StagedRecords
+from headrace.errors import ConfigurationError, ConnectorError, HeadraceError, JobDefinitionError
+
+pytest.importorskip("confluent_kafka", reason="no client of Kafka: pip install 'headrace[kafka]'")
+
+JAAS = (
+    'org.apache.kafka.common.security.scram.ScramLoginModule required username="ann" password="s3cr3t-w0rd";'
+)
+
+
+def source():
+    builder = KafkaSource.builder().set_bootstrap_servers("localhost:1").set_topics("clicks")
+    return builder.set_value_only_deserializer(SimpleStringSchema())
+
+
+def serializer():
+    builder = KafkaRecordSerializationSchema.builder().set_topic("counts")
+    return builder.set_value_serialization_schema(SimpleStringSchema())
+
+
+def sink():
+    return (
+        KafkaSink.builder().set_bootstrap_servers("localhost:1").set_record_serializer(serializer().build())
+    )
+
+
+def test_a_source_begins_at_the_earliest_record_and_does_not_end_unless_told():
+    plain = pickle.loads(pickle.dumps(source().build()))
+    bounded = source().set_bounded(KafkaOffsetsInitializer.latest()).build()
+    stopping = source().set_unbounded(KafkaOffsetsInitializer.latest()).build()
+
+    assert plain.starting == KafkaOffsetsInitializer.earliest()
+    assert [each.boundedness for each in (plain, bounded, stopping)] == [
+        *(Boundedness.CONTINUOUS_UNBOUNDED, Boundedness.BOUNDED, Boundedness.CONTINUOUS_UNBOUNDED),
+    ]
+    assert [each.discovery_interval_s for each in (plain, bounded, stopping)] == [300.0, None, None]
+
+
+def test_the_reset_strategy_is_that_of_the_starting_offsets_unless_a_property_says_otherwise():
+    latest = source().set_starting_offsets(KafkaOffsetsInitializer.latest())
+
+    assert latest.build().reset is KafkaOffsetResetStrategy.LATEST
+    assert latest.set_property("auto.offset.reset", "none").build().reset is KafkaOffsetResetStrategy.NONE
+
+
+def test_offsets_are_committed_for_a_group_unless_that_is_turned_off():
+    assert not source().build().commits_offsets
+    assert source().set_group_id("g").build().commits_offsets
+    assert (
+        not source()
+        .set_group_id("g")
+        .set_property("commit.offsets.on.checkpoint", "false")
+        .build()
+        .commits_offsets
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: KafkaSource.builder().build(), "no servers"),
+        (lambda: KafkaSource.builder().set_bootstrap_servers("a:1").build(), "topics must be named"),
+        (lambda: source().set_topic_pattern("c.*").build(), "in one way"),
+        (lambda: source().set_topic_pattern("c("), "regular expression"),
+        (lambda: KafkaSource.builder().set_bootstrap_servers("a:1").set_topics("t").build(), "deserializer"),
+        (lambda: source().set_value_only_deserializer("utf-8"), "DeserializationSchema"),
+        (lambda: source().set_deserializer("utf-8"), "KafkaRecordDeserializationSchema"),
+        (lambda: source().set_starting_offsets("earliest"), "KafkaOffsetsInitializer"),
+        (
+            lambda: source().set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()).build(),
+            "set_group_id",
+        ),
+        (lambda: source().set_dead_letter_tag(7), "OutputTag"),
+        (lambda: source().set_property("max.poll.records", "5").build(), "max-records"),
+        (lambda: source().set_property("enable.auto.commit", "true").build(), "with checkpoints"),
+        (lambda: source().set_property("fetch.min.bites", "5").build(), "fetch.min.bites"),
+        (lambda: source().set_property("fetch.min.bytes", "many").build(), "fetch.min.bytes"),
+        (lambda: source().set_property("partition.discovery.interval.ms", "soon").build(), "milliseconds"),
+        (lambda: source().set_property("auto.offset.reset", "smallest").build(), "earliest, latest or none"),
+        (lambda: source().set_property("ssl.truststore.location", "a.jks").build(), "ssl.ca.location"),
+        (
+            lambda: source().set_property("sasl.jaas.config", "com.sun.Krb5LoginModule required;").build(),
+            "jaas",
+        ),
+        (lambda: KafkaOffsetsInitializer.timestamp(-1), "milliseconds"),
+        (lambda: KafkaOffsetsInitializer.offsets({("t", 0): 1}), "KafkaTopicPartition"),
+        (lambda: KafkaSink.builder().build(), "no servers"),
+        (lambda: KafkaSink.builder().set_bootstrap_servers("a:1").build(), "set_record_serializer"),
+        (lambda: KafkaSink.builder().set_record_serializer(SimpleStringSchema()), "builder()"),
+        (
+            lambda: sink().set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).build(),
+            "transactional_id_prefix",
+        ),
+        (lambda: sink().set_delivery_guarantee("exactly-once"), "DeliveryGuarantee"),
+        (lambda: sink().set_property("transactional.id", "x").build(), "set_transactional_id_prefix"),
+        (lambda: sink().set_property("lingering.ms", "5").build(), "lingering.ms"),
+        (lambda: serializer().set_topic_selector(str).build(), "either a topic"),
+        (lambda: KafkaRecordSerializationSchema.builder().set_topic("t").build(), "schema for values"),
+    ],
+)
+def test_what_cannot_be_is_refused_when_the_program_is_made(make, problem):
+    with pytest.raises((JobDefinitionError, ConfigurationError)) as caught:
+        make()
+
+    assert problem in str(caught.value)
+
+
+def test_javas_names_become_those_of_librdkafka():
+    properties = KafkaProperties.of(
+        {
+            **{"bootstrap.servers": "a:1", "fetch.max.wait.ms": 5, "sasl.mechanism": "SCRAM-SHA-256"},
+            **{"sasl.jaas.config": JAAS, "partition.discovery.interval.ms": 7, "buffer.memory": 2048},
+            "ssl.endpoint.identification.algorithm": "",
+        },
+        "test",
+    )
+
+    config = properties.client_config(linger_ms=3)
+
+    assert {name: value for name, value in config.items() if not name.startswith("reconnect")} == {
+        **{"bootstrap.servers": "a:1", "fetch.wait.max.ms": "5", "sasl.mechanism": "SCRAM-SHA-256"},
+        **{"sasl.username": "ann", "sasl.password": "s3cr3t-w0rd", "queue.buffering.max.kbytes": 2},
+        **{"linger.ms": 3, "ssl.endpoint.identification.algorithm": "none"},
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["sasl.password", "ssl.key.password", "sasl.oauthbearer.client.secret", "ssl.key.pem"]
+)
+def test_secrets_are_never_shown(name):
+    made = source().set_property("security.protocol", "SASL_PLAINTEXT").set_property("sasl.jaas.config", JAAS)
+    properties = KafkaProperties.of({"bootstrap.servers": "a:1", name: "s3cr3t-w0rd"}, "test")
+
+    assert "s3cr3t-w0rd" not in f"{made.set_property('sasl.mechanism', 'PLAIN').build()!r} {properties!r}"
+    assert properties.scrub("bad password s3cr3t-w0rd for ann") == "bad password *** for ann"
+
+
+def test_a_property_with_a_secret_that_is_refused_does_not_tell_it():
+    with pytest.raises(HeadraceError) as caught:
+        source().set_property("sasl.passwrod", "s3cr3t-w0rd").build()
+
+    assert "s3cr3t-w0rd" not in str(caught.value)
+
+
+def test_a_record_has_key_headers_partition_and_time():
+    schema = (
+        serializer()
+        .set_key_serialization_schema(SimpleStringSchema())
+        .set_header_provider(lambda record: {"kind": record.encode()})
+        .set_partitioner(lambda record, key, value, topic, count: len(record) % count)
+        .build()
+    )
+
+    record = schema.to_record("abc", 7, lambda topic: 2)
+
+    assert (record.topic, record.key, record.value, record.partition, record.timestamp, record.headers) == (
+        *("counts", b"abc", b"abc", 1, 7),
+        (("kind", b"abc"),),
+    )
+    with pytest.raises(ValueError, match="has 1 partitions"):
+        serializer().set_partitioner(lambda *args: 5).build().to_record("a", None, lambda topic: 1)
+
+
+class ByLength(KafkaTopicSelector):
+    def apply(self, data: str) -> str:
+        return f"length-{len(data)}"
+
+
+@pytest.mark.parametrize("selector", [ByLength(), lambda data: f"length-{len(data)}"])
+def test_a_record_may_choose_its_topic(selector):
+    builder = KafkaRecordSerializationSchema.builder().set_topic_selector(selector)
+    schema = builder.set_value_serialization_schema(SimpleStringSchema()).build()
+
+    assert schema.to_record("abc", -1, lambda topic: 1).topic == "length-3"
+    assert schema.to_record("abc", -1, lambda topic: 1).timestamp is None
+
+
+def test_a_broker_that_is_not_there_is_named():
+    enumerator = source().set_property("default.api.timeout.ms", "100").build().create_enumerator(1)
+
+    with pytest.raises(
+        ConnectorError, match=r"KafkaSource: looking for topic clicks failed at localhost:1: "
+    ) as caught:
+        enumerator.discover()
+
+    assert caught.value.retryable
+    assert "bootstrap.servers" in caught.value.hint
+    enumerator.close()
+
+
+def staged(epoch: int, count: int) -> StagedRecords:
+    return StagedRecords(f"{epoch}", 0, epoch, count, b"", None)
+
+
+def test_transactions_are_cut_between_epochs_only():
+    #   epoch   1        1        2         2        3
+    #   records 150,000  100,000  150,000   1        10
+    records = [staged(1, 150_000), staged(1, 100_000), staged(2, 150_000), staged(2, 1), staged(3, 10)]
+
+    groups = [[each.epoch for each in group] for group in _groups(records)]
+
+    assert groups == [[1, 1], [2, 2, 3]]
+
+
+def test_a_marker_names_generations_and_their_last_epochs():
+    assert _parsed("a:3 b:12") == {"a": 3, "b": 12}
+    assert _parsed(None) == {}
+
+
+def test_partitions_are_equal_by_topic_and_number():
+    assert len({KafkaTopicPartition("t", 1), KafkaTopicPartition("t", 1), KafkaTopicPartition("t", 2)}) == 2

@@ -43,7 +43,16 @@ _MISSING: Final = frozenset(
         "pyflink.pyflink_gateway_server",
         "pyflink.serializers",
         "pyflink.shell",
-        "pyflink.table",
+        "pyflink.table.compiled_plan",
+        "pyflink.table.data_view",
+        "pyflink.table.descriptors",
+        "pyflink.table.functions",
+        "pyflink.table.model_descriptor",
+        "pyflink.table.module",
+        "pyflink.table.plan_reference",
+        "pyflink.table.resolved_expression",
+        "pyflink.table.serializers",
+        "pyflink.table.utils",
         "pyflink.testing",
         "pyflink.version",
     }
@@ -69,9 +78,9 @@ def install() -> None:
         >>> import pyflink.common.typeinfo
         >>> pyflink.common.typeinfo is headrace.common.typeinfo
         True
-        >>> import pyflink.table
+        >>> import pyflink.shell
         Traceback (most recent call last):
-        headrace.pyflink_alias.MissingModuleError: pyflink.table is not in headrace yet
+        headrace.pyflink_alias.MissingModuleError: pyflink.shell is not in headrace yet
         >>> uninstall()
     """
     if is_installed():

@@ -22,15 +22,18 @@ SURFACE = Path(__file__).with_name("pyflink_surface.json")
 
 #: Modules whose surface is compared with ours.
 STAGE = re.compile(
-    r"pyflink\.(common|metrics|util)(\..*)?"
+    r"pyflink\.(common|metrics|table|util)(\..*)?"
     r"|pyflink\.datastream(\.(?!connectors)\w+(\..*)?|\.connectors(\.(base|file_system|number_seq))?)?"
 )
 #: Type variables and imports that are not meant for users.
-NOISE = set("ABC TYPE_CHECKING T K V IN IN1 IN2 OUT KEY W W2".split())
+NOISE = set("ABC TYPE_CHECKING T K V ACC IN IN1 IN2 OUT KEY W W2".split())
 #: How objects are pickled is not for programs to call.
 PICKLING = {"__getstate__", "__setstate__", "__reduce__"}
 #: Handles of the JVM, and classes that only PyFlink's own workers use.
 NOT_PUBLIC = re.compile(r"_.*|Java.*|Internal.*|(.*_)?(j|java|py4j)(_.*)?")
+
+#: How PyFlink's table types hand values to the JVM and back.
+CONVERSION = re.compile(r"need_conversion|(to|from)_sql_type|bridged_to|EPOCH_ORDINAL|__ne__")
 
 CALL = re.compile(r"(\w+)\(((?:[^()']|'[^']*')*)\)")
 
@@ -87,8 +90,20 @@ def public_part(module: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
+def without_conversions(module: dict[str, Any]) -> dict[str, Any]:
+    """Leave out of table types what turns values into the JVM's form: here they stay what they are."""
+    for members in module["classes"].values():
+        for kind in ("def", "attr", "op"):
+            kept = [each for each in members.get(kind, ()) if not CONVERSION.fullmatch(each.split("(")[0])]
+            members[kind] = kept
+    return module
+
+
 def make_surface(text: str) -> dict[str, Any]:
-    modules = {name: public_part(module) for name, module in read_inventory(text).items()}
+    inventory = read_inventory(text)
+    if "pyflink.table.types" in inventory:
+        without_conversions(inventory["pyflink.table.types"])
+    modules = {name: public_part(module) for name, module in inventory.items()}
     version = re.search(r"pyflink (\d[\d.]*)", text)
     return {
         "version": version[1] if version else "unknown",

@@ -22,7 +22,7 @@ INVENTORY = """
     op: __eq__; __reduce__
   class Thing.Builder()  init(j_builder)
   class InternalThing()
-[pyflink.table.thing]  __all__: Table
+[pyflink.ml.thing]  __all__: Table
   class Other()
 """
 
@@ -46,7 +46,7 @@ def test_the_inventory_is_read_without_what_programs_cannot_use():
                 },
             }
         },
-        "later": {"pyflink.table.thing": "Other Table"},
+        "later": {"pyflink.ml.thing": "Other Table"},
     }
 
 

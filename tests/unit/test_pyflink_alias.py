@@ -76,10 +76,10 @@ def test_classes_are_pickled_under_headraces_name():
 @pytest.mark.parametrize(
     "statement",
     [
-        "import pyflink.table",
-        "from pyflink import table",
-        "from pyflink.table import StreamTableEnvironment",
-        "import pyflink.table.expressions",
+        "import pyflink.shell",
+        "from pyflink import shell",
+        "from pyflink.table.module import HiveModule",
+        "import pyflink.table.data_view",
         "from pyflink.fn_execution.state_impl import RemovableConcatIterator",
         "from pyflink.java_gateway import get_gateway",
         "from pyflink.datastream.formats.parquet import ParquetBulkWriters",
@@ -116,16 +116,16 @@ def test_a_missing_attribute_of_the_package_is_an_ordinary_error():
 
     assert not hasattr(pyflink, "nonsense")
     with pytest.raises(MissingModuleError):
-        _ = pyflink.table
+        _ = pyflink.shell
 
 
 def test_programs_that_try_an_import_go_on():
     try:
-        from pyflink.table import TableEnvironment
+        from pyflink.table.module import HiveModule
     except ImportError:
-        TableEnvironment = None
+        HiveModule = None
 
-    assert TableEnvironment is None
+    assert HiveModule is None
 
 
 def test_installing_twice_is_harmless_and_one_uninstall_is_enough():

@@ -23,7 +23,7 @@ __all__ = ["info"]
 class _PlanFound(BaseException):
     """Ends the program where it would have started its job; no Exception, or the program might catch it."""
 
-    def __init__(self, stream_graph: StreamGraph, job_graph: JobGraph) -> None:
+    def __init__(self, stream_graph: StreamGraph | None, job_graph: JobGraph) -> None:
         super().__init__()
         self.stream_graph = stream_graph
         self.job_graph = job_graph
@@ -66,10 +66,17 @@ def info(
     finally:
         set_submission_hook(None)
         set_default_configuration(None)
-    click.echo(json.dumps(stream_plan(plan.stream_graph), indent=2) if as_json else describe(plan.job_graph))
+    if not as_json:
+        click.echo(describe(plan.job_graph))
+    elif plan.stream_graph is not None:
+        click.echo(json.dumps(stream_plan(plan.stream_graph), indent=2))
+    else:
+        raise ProgramError(
+            "the program's job is a query, which --json cannot show: use EXPLAIN JSON_EXECUTION_PLAN"
+        )
 
 
-def _stop_with_plan(stream_graph: StreamGraph, job_graph: JobGraph) -> NoReturn:
+def _stop_with_plan(stream_graph: StreamGraph | None, job_graph: JobGraph) -> NoReturn:
     raise _PlanFound(stream_graph, job_graph)
 
 

@@ -71,16 +71,16 @@ def set_default_configuration(configuration: LayeredConfiguration | None) -> Non
 
 
 #: Called with the graphs of a job instead of an executor.
-_submission_hook: Callable[[StreamGraph, JobGraph], NoReturn] | None = None
+_submission_hook: Callable[[StreamGraph | None, JobGraph], NoReturn] | None = None
 
 
-def set_submission_hook(hook: Callable[[StreamGraph, JobGraph], NoReturn] | None) -> None:
+def set_submission_hook(hook: Callable[[StreamGraph | None, JobGraph], NoReturn] | None) -> None:
     """Let no job run: what programs submit goes to this function, which has to raise.
 
     ``headrace info`` calls it, to show the plan of a program without running it.
 
     Args:
-        hook: Takes the graphs; None to have jobs run again.
+        hook: Takes the graphs, of a query the job graph alone; None to have jobs run again.
     """
     global _submission_hook  # noqa: PLW0603  # as above
     _submission_hook = hook
@@ -567,6 +567,13 @@ class StreamExecutionEnvironment:
         # As in Flink: the steps now belong to the job, and the next execution starts afresh.
         self._operators.clear()
         self._side_outputs.clear()
+        return JobClient(load_executor(configuration).submit(job_graph, configuration))
+
+    def _submit_job_graph(self, job_graph: JobGraph) -> JobClient:
+        """Start a job that was not made of this environment's steps: a query."""
+        if _submission_hook is not None:
+            _submission_hook(None, job_graph)
+        configuration = self._configuration.layered()
         return JobClient(load_executor(configuration).submit(job_graph, configuration))
 
     def _build_stream_graph(self) -> StreamGraph:

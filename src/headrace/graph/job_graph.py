@@ -110,6 +110,8 @@ class JobGraph:
     global_job_parameters: Mapping[str, str] = field(default_factory=dict)
     #: The classes of the program's main script, by name, where the job has come from another process.
     main_classes: Mapping[str, type] | None = field(default=None, compare=False, repr=False)
+    #: What the Spark session of a table job has set: its text means what it should only there.
+    session_settings: Mapping[str, str] = field(default_factory=dict)
 
     def vertex(self, vertex_id: str) -> JobVertex:
         """Find a vertex by its id."""

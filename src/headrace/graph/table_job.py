@@ -81,6 +81,7 @@ def build_table_job(
     max_parallelism: int = 128,
     is_batch: bool = False,
     global_job_parameters: Mapping[str, str] | None = None,
+    session_settings: Mapping[str, str] | None = None,
 ) -> JobGraph:
     """Make the job graph of a table job.
 
@@ -92,6 +93,7 @@ def build_table_job(
         max_parallelism: Key groups.
         is_batch: Whether all input is one epoch.
         global_job_parameters: For people and REST.
+        session_settings: What the Spark session that runs the job has set.
 
     Raises:
         InvalidTopologyError: If two nodes share a uid, or one reads a node behind it.
@@ -127,6 +129,7 @@ def build_table_job(
         edges=tuple(edges),
         is_batch=is_batch,
         global_job_parameters=dict(global_job_parameters or {}),
+        session_settings=dict(session_settings or {}),
     )
 
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from headrace.config.options.table import UpsertMaterialize
 from headrace.errors import InvariantViolation
 from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
 from headrace.planner.inference import infer_changelogs
 from headrace.planner.keys import Keys, fits, infer_keys
-from headrace.planner.logical import LogicalNode, Scan
+from headrace.planner.logical import Field, LogicalNode, Scan, Schema
 from headrace.planner.physical import (
     ChangelogNormalize,
     PhysicalNode,
@@ -29,8 +30,9 @@ from headrace.planner.rules import CONVERSIONS, REWRITES
 from headrace.planner.rules.nodes import exchanged
 from headrace.planner.rules.prune_columns import prune_columns
 from headrace.planner.rules.tree import rewritten
+from headrace.types.logical import DataType
 
-__all__ = ["Plan", "SinkRequest", "SourceModes", "optimize_logical", "plan_job", "to_physical"]
+__all__ = ["Plan", "SinkRequest", "SourceModes", "optimize_logical", "plan_batch", "plan_job", "to_physical"]
 
 
 class SourceModes(Protocol):
@@ -58,6 +60,16 @@ class SinkRequest:
     accepts: ChangelogMode
     #: Columns of the primary key; empty if there is none.
     keys: tuple[int, ...] = ()
+    #: Names and types of the target's columns; those of the query if empty.
+    names: tuple[str, ...] = ()
+    types: tuple[DataType, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that are written."""
+        if not self.names:
+            return self.query.schema
+        return tuple(Field(name, each) for name, each in zip(self.names, self.types, strict=True))
 
 
 @dataclass(frozen=True)
@@ -96,12 +108,20 @@ def to_physical(node: LogicalNode) -> PhysicalNode:
     raise InvariantViolation(f"no operator is known for {type(node).__name__}")
 
 
-def plan_job(requests: Sequence[SinkRequest], sources: SourceModes | None = None) -> Plan:
+def plan_job(
+    requests: Sequence[SinkRequest],
+    sources: SourceModes | None = None,
+    *,
+    materialize: UpsertMaterialize = UpsertMaterialize.AUTO,
+    is_sharing: bool = True,
+) -> Plan:
     """Plan queries that run as one job.
 
     Args:
         requests: The queries, each with its sink.
         sources: What is known of the tables that are read.
+        materialize: Whether the last row of each key is worked out before upsert sinks.
+        is_sharing: Whether equal parts of the queries run once.
 
     Raises:
         UnsupportedFeatureError: If there is no operator for something they ask for.
@@ -113,7 +133,7 @@ def plan_job(requests: Sequence[SinkRequest], sources: SourceModes | None = None
         rows = _with_modes(to_physical(optimize_logical(request.query)), sources)
         made.append(
             Sink(
-                schema=request.query.schema,
+                schema=request.schema,
                 input=rows,
                 name=request.name,
                 target=request.target,
@@ -121,10 +141,11 @@ def plan_job(requests: Sequence[SinkRequest], sources: SourceModes | None = None
                 keys=request.keys,
             )
         )
-    roots: tuple[PhysicalNode, ...] = share(made)
-    roots = share(_with_strategies(roots))
+    roots = _with_strategies(made)
+    if is_sharing:
+        roots = share(roots)
     keys = infer_keys(roots)
-    roots = tuple(_materialized(root, keys) for root in roots)
+    roots = tuple(_materialized(root, keys, materialize) for root in roots)
     keys = infer_keys(roots)
     return Plan(tuple(requests), roots, keys, infer_changelogs(roots, keys))
 
@@ -161,15 +182,23 @@ def _with_strategies(roots: Sequence[PhysicalNode]) -> tuple[PhysicalNode, ...]:
     return _rebuilt(roots, change)
 
 
-def _materialized(root: PhysicalNode, keys: dict[PhysicalNode, Keys]) -> PhysicalNode:
+def _materialized(
+    root: PhysicalNode, keys: dict[PhysicalNode, Keys], materialize: UpsertMaterialize
+) -> PhysicalNode:
     """An upsert sink whose key is not the query's own must work out the last row of each key."""
     assert isinstance(root, Sink)
     if not root.keys or root.accepts.has_update_before or root.accepts.is_insert_only:
         return root
-    changes = infer_changelogs([root.input], keys)[root.input]
-    if changes.is_insert_only or fits(keys[root.input], root.keys):
+    if materialize is UpsertMaterialize.NONE:
         return root
-    return replace(root, materializes=True)
+    changes = infer_changelogs([root.input], keys)[root.input]
+    is_right = changes.is_insert_only or fits(keys[root.input], root.keys)
+    return root if is_right and materialize is UpsertMaterialize.AUTO else replace(root, materializes=True)
+
+
+def plan_batch(requests: Sequence[SinkRequest]) -> Plan:
+    """Plan queries that run over bounded input, as one statement of Spark SQL each: there is nothing to choose."""
+    return Plan(tuple(requests), (), {}, {})
 
 
 def _rebuilt(

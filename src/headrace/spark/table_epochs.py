@@ -74,7 +74,12 @@ class TableEpochRunner:
         self._reports = context.accumulator([], ReportParam())
         self._session = SparkSession(context).newSession()
         parallelism = max(vertex.parallelism for vertex in code.job.vertices)
-        for key, value in {**_SESSION, "spark.sql.shuffle.partitions": str(parallelism)}.items():
+        settings = {
+            **_SESSION,
+            **code.job.session_settings,
+            "spark.sql.shuffle.partitions": str(parallelism),
+        }
+        for key, value in settings.items():
             self._session.conf.set(key, value)
         self._operators = {
             vertex.vertex_id: operator_of(code.job, vertex)

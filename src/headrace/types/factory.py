@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
-from headrace.errors import TypeInferenceError
+from headrace.errors import TypeInferenceError, UnsupportedFeatureError
 from headrace.types.intervals import DayTimeIntervalType, Resolution, YearMonthIntervalType
 from headrace.types.logical import (
     MAX_LENGTH,
@@ -150,6 +151,20 @@ class DataTypes:
     def ARRAY(element_type: DataType, nullable: bool = True) -> ArrayType:
         """Lists."""
         return ArrayType(element_type, nullable)
+
+    @staticmethod
+    def LIST_VIEW(element_type: DataType) -> NoReturn:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet(
+            "DataTypes.LIST_VIEW()", "keep lists in the state of a keyed stream"
+        )
+
+    @staticmethod
+    def MAP_VIEW(key_type: DataType, value_type: DataType) -> NoReturn:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet(
+            "DataTypes.MAP_VIEW()", "keep maps in the state of a keyed stream"
+        )
 
     @staticmethod
     def MAP(key_type: DataType, value_type: DataType, nullable: bool = True) -> MapType:

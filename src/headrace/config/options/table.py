@@ -1,0 +1,196 @@
+"""Tables and SQL: how queries are planned and run. Flink's keys; what cannot be honoured is refused with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from enum import Enum
+
+from headrace.config.option import option
+
+__all__ = ["NotNullEnforcer", "UpsertMaterialize"]
+
+_EPOCHS = "every epoch is worked off as a whole, which is what mini-batches are for"
+_LOCAL_GLOBAL = "Spark aggregates before the exchange by itself wherever that is possible"
+
+
+def _only(value: object, reason: str) -> Callable[[object], str | None]:
+    """Allow one value, and say why there is no other."""
+
+    def check(given: object) -> str | None:
+        shown = value.value if isinstance(value, Enum) else str(value).lower()
+        return None if given == value else f"{shown}, for {reason}"
+
+    return check
+
+
+class NotNullEnforcer(Enum):
+    """What happens to a row with NULL in a column that is NOT NULL."""
+
+    ERROR = "ERROR"
+    DROP = "DROP"
+
+
+class UpsertMaterialize(Enum):
+    """Whether the last row of each primary key is worked out before a sink."""
+
+    NONE = "NONE"
+    AUTO = "AUTO"
+    FORCE = "FORCE"
+
+
+STATE_TTL = (
+    option("table.exec.state.ttl", timedelta)
+    .default(timedelta(0))
+    .describe(
+        "How long the state of a key is kept after it was last written; a key that comes back later starts anew. 0 "
+        "keeps it for ever. A `STATE_TTL` hint says it for one operator."
+    )
+)
+IDLE_TIMEOUT = (
+    option("table.exec.source.idle-timeout", timedelta)
+    .default(timedelta(0))
+    .describe("After how long without rows a split of a source no longer holds the watermark. 0: never.")
+)
+DEFAULT_PARALLELISM = (
+    option("table.exec.resource.default-parallelism", int)
+    .default(-1)
+    .describe("How many subtasks the operators of a query have; -1 takes `parallelism.default`.")
+)
+NOT_NULL_ENFORCER = (
+    option("table.exec.sink.not-null-enforcer", NotNullEnforcer)
+    .default(NotNullEnforcer.ERROR)
+    .describe("Whether a row with NULL in a NOT NULL column of a sink fails the job or is left out.")
+)
+UPSERT_MATERIALIZE = (
+    option("table.exec.sink.upsert-materialize", UpsertMaterialize)
+    .default(UpsertMaterialize.AUTO)
+    .describe(
+        "Whether a sink with a primary key gets an operator before it that works out the last row of each key: where "
+        "the query's own key is another one, always, or never."
+    )
+)
+TYPE_LENGTH_ENFORCER = (
+    option("table.exec.sink.type-length-enforcer", str)
+    .default("IGNORE")
+    .describe("What happens to texts that are longer than their column.")
+    .checked_by(_only("IGNORE", "lengths of texts are not looked at"))
+)
+KEYED_SHUFFLE = (
+    option("table.exec.sink.keyed-shuffle", str)
+    .default("AUTO")
+    .describe("Whether rows go to sinks by their primary key.")
+    .checked_by(_only("AUTO", "rows of a key reach a sink in order anyway"))
+)
+LOCAL_TIME_ZONE = (
+    option("table.local-time-zone", str)
+    .default("default")
+    .describe(
+        "The time zone of the session: what TIMESTAMP_LTZ is shown in, and where days begin. `default` is Spark's, "
+        "`spark.sql.session.timeZone`, and so that of the machine if nobody sets it."
+    )
+)
+DML_SYNC = (
+    option("table.dml-sync", bool)
+    .default(False)
+    .describe("Whether INSERT waits for the end of the job, or returns when it has started.")
+)
+DYNAMIC_TABLE_OPTIONS = (
+    option("table.dynamic-table-options.enabled", bool)
+    .default(True)
+    .describe("Whether OPTIONS hints may change the options of a table.")
+)
+MAX_COLUMN_WIDTH = (
+    option("table.display.max-column-width", int)
+    .default(30)
+    .describe("How many characters of a text `TableResult.print` shows.")
+    .at_least(1)
+    .deprecates("sql-client.display.max-column-width")
+)
+REUSE_SUB_PLAN = (
+    option("table.optimizer.reuse-sub-plan-enabled", bool)
+    .default(True)
+    .describe("Whether parts that several queries of a statement set have in common run once.")
+)
+BUILTIN_CATALOG = (
+    option("table.builtin-catalog-name", str)
+    .default("default_catalog")
+    .describe("The name of the catalog that is there from the start.")
+)
+BUILTIN_DATABASE = (
+    option("table.builtin-database-name", str)
+    .default("default_database")
+    .describe("The name of the database that is there from the start.")
+)
+SQL_DIALECT = (
+    option("table.sql-dialect", str)
+    .default("default")
+    .describe("Which SQL is spoken.")
+    .checked_by(_only("default", "Flink's SQL is the only one that there is"))
+)
+LEGACY_CAST = (
+    option("table.exec.legacy-cast-behaviour", str)
+    .default("DISABLED")
+    .describe("Whether a CAST that fails gives NULL, as it did long ago.")
+    .checked_by(_only("DISABLED", "TRY_CAST gives NULL where a CAST fails"))
+)
+NON_DETERMINISTIC = (
+    option("table.optimizer.non-deterministic-update.strategy", str)
+    .default("IGNORE")
+    .describe("What is done about functions that give another value when a row is taken back.")
+    .checked_by(_only("IGNORE", "such functions are not looked for"))
+)
+MINI_BATCH = (
+    option("table.exec.mini-batch.enabled", bool)
+    .default(False)
+    .describe("Whether rows are gathered before they change state.")
+    .without_effect(_EPOCHS)
+)
+MINI_BATCH_LATENCY = (
+    option("table.exec.mini-batch.allow-latency", timedelta)
+    .default(timedelta(0))
+    .describe("How long rows are gathered.")
+    .without_effect(f"{_EPOCHS}; see headrace.epoch.*")
+)
+MINI_BATCH_SIZE = (
+    option("table.exec.mini-batch.size", int)
+    .default(-1)
+    .describe("How many rows are gathered.")
+    .without_effect(f"{_EPOCHS}; see headrace.epoch.*")
+)
+AGG_PHASE = (
+    option("table.optimizer.agg-phase-strategy", str)
+    .default("AUTO")
+    .describe("Whether rows are aggregated before the exchange, too.")
+    .without_effect(_LOCAL_GLOBAL)
+)
+DISTINCT_SPLIT = (
+    option("table.optimizer.distinct-agg.split.enabled", bool)
+    .default(False)
+    .describe("Whether COUNT(DISTINCT ...) is worked out in buckets.")
+    .without_effect(_LOCAL_GLOBAL)
+)
+DISTINCT_BUCKETS = (
+    option("table.optimizer.distinct-agg.split.bucket-num", int)
+    .default(1024)
+    .describe("How many buckets.")
+    .without_effect(_LOCAL_GLOBAL)
+)
+INCREMENTAL_AGG = (
+    option("table.optimizer.incremental-agg-enabled", bool)
+    .default(True)
+    .describe("Whether the two stages of a split aggregation are merged.")
+    .without_effect(_LOCAL_GLOBAL)
+)
+REUSE_SOURCE = (
+    option("table.optimizer.reuse-source-enabled", bool)
+    .default(True)
+    .describe("Whether a table that several queries read is read once.")
+    .without_effect("table.optimizer.reuse-sub-plan-enabled says it for all parts of a plan")
+)
+TOP_N_CACHE = (
+    option("table.exec.rank.topn-cache-size", int)
+    .default(10_000)
+    .describe("How many rows of a top-N are kept in memory.")
+    .without_effect("state is looked at once per epoch")
+)

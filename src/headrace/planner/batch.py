@@ -1,0 +1,392 @@
+"""BATCH mode: a query over bounded input is one statement of Spark SQL, written from its typed tree.
+
+Every node is a SELECT whose columns are c0, c1, ... It is the tree as it was bound: what runs here shares no rule
+and no operator with the streaming plan, and so each checks the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from headrace.connectors.base import Source
+from headrace.errors import InvariantViolation, UnsupportedFeatureError
+from headrace.graph.table_job import TableInput, TableNode
+from headrace.operators.table import declarations as d
+from headrace.planner import logical as n
+from headrace.planner.emit import emit
+from headrace.planner.explain import explain_logical
+from headrace.planner.expressions import (
+    AggregateCall,
+    Expression,
+    FrameUnit,
+    SortKey,
+    UserCall,
+    WindowCall,
+    walk,
+)
+from headrace.planner.fragments import columns_of, from_millis, millis
+from headrace.planner.optimize import Plan, SinkRequest
+from headrace.planner.physical import Sink, Values
+from headrace.planner.translate import Connectors, TranslationSettings
+from headrace.types.logical import ArrayType, IntegralType, LocalZonedTimestampType, RowType, quote_name
+
+__all__ = ["BatchQuery", "translate_batch"]
+
+_RANKS = ("ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE", "LAG", "LEAD")
+
+
+def translate_batch(plan: Plan, connectors: Connectors, settings: TranslationSettings) -> list[TableNode]:
+    """Return the nodes of a job in BATCH mode: scans, a query for each sink, sinks.
+
+    Raises:
+        UnsupportedFeatureError: If Spark SQL has no way to say something of a query.
+    """
+    nodes: list[TableNode] = []
+    places: dict[n.LogicalNode, int] = {}
+    for request in plan.requests:
+        query = BatchQuery(is_utc=settings.is_utc)
+        sql = query.of(request.query)
+        inputs: list[TableInput] = []
+        for scan in query.inputs:
+            columns = columns_of(scan.schema)
+            if scan not in places:
+                places[scan] = len(nodes)
+                name = scan.identifier.name if isinstance(scan, n.Scan) else "Values"
+                declaration = d.TableScan(_source(scan, connectors, columns), schema=columns)
+                nodes.append(TableNode(declaration, f"Source: {name}[{len(nodes) + 1}]"))
+            inputs.append(TableInput(places[scan], d.Fragment((), columns), len(inputs)))
+        output = columns_of(request.schema)
+        casts = ", ".join(
+            f"CAST(c{at} AS {each.spark_type}) AS {quote_name(each.name)}" for at, each in enumerate(output)
+        )
+        position = len(nodes)
+        nodes.append(
+            TableNode(
+                d.SparkQuery(f"SELECT {casts} FROM ({sql})", output),
+                f"SparkQuery[{position + 1}]",
+                tuple(inputs),
+                description=explain_logical(request.query),
+            )
+        )
+        nodes.append(_sink(request, connectors, output, position))
+    return nodes
+
+
+def _source(scan: n.Scan | n.Values, connectors: Connectors, columns: d.Schema) -> Source:
+    if isinstance(scan, n.Values):
+        return connectors.values_source(scan.rows, scan.schema)
+    if not connectors.mode_of(scan).is_insert_only:
+        raise UnsupportedFeatureError(
+            f"table {scan.identifier.dotted()!r} is a changelog, and the query runs in BATCH mode",
+            feature="a changelog in BATCH mode",
+            hint="use STREAMING mode",
+        )
+    return connectors.source_of(scan, columns)
+
+
+def _sink(request: SinkRequest, connectors: Connectors, output: d.Schema, position: int) -> TableNode:
+    target = Sink(
+        schema=request.schema,
+        input=Values(schema=request.schema, rows=()),
+        name=request.name,
+        target=request.target,
+        accepts=request.accepts,
+        keys=request.keys,
+    )
+    choice = connectors.sink_of(target, output)
+    keys = tuple(output[key].name for key in request.keys)
+    return TableNode(
+        d.TableSink(choice.sink, schema=output, mode=choice.mode, keys=keys),
+        f"Sink: {request.name}",
+        (TableInput(position, d.Fragment((), output)),),
+    )
+
+
+class BatchQuery:
+    """Writes a tree as Spark SQL.
+
+    Args:
+        is_utc: Whether Spark's session is at UTC.
+    """
+
+    def __init__(self, *, is_utc: bool) -> None:
+        self._is_utc = is_utc
+        #: The tables that the statement reads; ``{0}`` in it is the first.
+        self.inputs: list[n.Scan | n.Values] = []
+
+    def of(self, node: n.LogicalNode) -> str:
+        """Return the statement."""
+        match node:
+            case n.Scan() | n.Values():
+                return self._input(node)
+            case n.Watermark():
+                return self.of(node.input)
+            case n.Project():
+                return f"SELECT {_items(node.expressions, node.input)} FROM ({self.of(node.input)})"
+            case n.Filter():
+                return f"SELECT * FROM ({self.of(node.input)}) WHERE {_sql(node.condition, node.input)}"
+            case n.WindowTable():
+                return self._windowed(
+                    node.input, node.window, node.time_index, node.partition_by, node.schema
+                )
+            case n.Aggregate():
+                return self._aggregate(node)
+            case n.GroupWindowAggregate():
+                return self._group_window(node)
+            case n.Join():
+                return self._join(node)
+            case n.Over():
+                return self._over(node)
+            case n.Union():
+                return " UNION ALL ".join(f"(SELECT * FROM ({self.of(each)}))" for each in node.branches)
+            case n.SetOperation():
+                every = " ALL" if node.all else ""
+                return (
+                    f"(SELECT * FROM ({self.of(node.left)})) {node.kind.value}{every} ({self.of(node.right)})"
+                )
+            case n.Distinct():
+                return f"SELECT DISTINCT * FROM ({self.of(node.input)})"
+            case n.Sort():
+                return f"SELECT * FROM ({self.of(node.input)}) ORDER BY {_order(node.keys, node.input)}"
+            case n.Limit():
+                return self._limit(node)
+            case n.Unnest():
+                return self._unnest(node)
+            case _:
+                raise InvariantViolation(f"no Spark SQL is known for {type(node).__name__}")
+
+    def _input(self, node: n.Scan | n.Values) -> str:
+        if node not in self.inputs:
+            self.inputs.append(node)
+        names = [quote_name(each.name) for each in columns_of(node.schema)]
+        items = ", ".join(f"{name} AS c{at}" for at, name in enumerate(names))
+        return f"SELECT {items} FROM {{{self.inputs.index(node)}}}"
+
+    # --- windows --------------------------------------------------------------------------------------
+
+    def _windowed(
+        self,
+        below: n.LogicalNode,
+        window: n.WindowSpec,
+        time_index: int,
+        partition: Sequence[int],
+        schema: n.Schema,
+    ) -> str:
+        """Each row once per window it is in; start, end and time come last."""
+        width = len(below.schema)
+        time = millis(f"c{time_index}", below.schema[time_index].type, is_utc=self._is_utc)
+        columns = ", ".join(f"c{at}" for at in range(width))
+        if window.kind is n.WindowKind.SESSION:
+            source = self._sessions(below, time, window, partition)
+        else:
+            ends = _window_ends(window)
+            start = _window_start(window)
+            source = (
+                f"SELECT *, {start} AS w0, w1 FROM (SELECT *, explode({ends}) AS w1 FROM "
+                f"(SELECT *, {time} AS t FROM ({self.of(below)})))"
+            )
+        last = from_millis("w1 - 1")
+        if isinstance(schema[-1].type, LocalZonedTimestampType):
+            last = f"CAST({last} AS TIMESTAMP)"
+        bounds = (from_millis("w0"), from_millis("w1"), last)
+        added = ", ".join(f"{sql} AS c{width + at}" for at, sql in enumerate(bounds))
+        return f"SELECT {columns}, {added} FROM ({source})"
+
+    def _sessions(
+        self, below: n.LogicalNode, time: str, window: n.WindowSpec, partition: Sequence[int]
+    ) -> str:
+        by = f"PARTITION BY {', '.join(f'c{at}' for at in partition)}" if partition else ""
+        # A row within the gap of the one before goes on with its session; windows that touch are one.
+        begins = f"coalesce(t - lag(t) OVER ({by} ORDER BY t) > {window.size_ms}L, true)"
+        numbered = (
+            f"SELECT *, sum(CASE WHEN b THEN 1 ELSE 0 END) OVER ({by} ORDER BY t "
+            f"RANGE UNBOUNDED PRECEDING) AS s FROM (SELECT *, {begins} AS b FROM "
+            f"(SELECT *, {time} AS t FROM ({self.of(below)})))"
+        )
+        each = f"{by}, s" if by else "PARTITION BY s"
+        return f"SELECT *, min(t) OVER ({each}) AS w0, max(t) OVER ({each}) + {window.size_ms}L AS w1 FROM ({numbered})"
+
+    def _group_window(self, node: n.GroupWindowAggregate) -> str:
+        below = node.input
+        width = len(below.schema)
+        time = below.schema[node.time_index]
+        schema = (*below.schema, time, time, n.Field("w", time.type))
+        windowed = self._windowed(below, node.window, node.time_index, node.group_keys, schema)
+        place = {
+            n.WindowProperty.START: f"c{width}",
+            n.WindowProperty.END: f"c{width + 1}",
+            n.WindowProperty.ROWTIME: f"c{width + 2}",
+            n.WindowProperty.PROCTIME: f"c{width + 2}",
+        }
+        results = [
+            *(f"c{key}" for key in node.group_keys),
+            *(_aggregate(call, below) for call in node.calls),
+            *(place[each] for each in node.properties),
+        ]
+        items = ", ".join(f"{sql} AS c{at}" for at, sql in enumerate(results))
+        groups = ", ".join([*(f"c{key}" for key in node.group_keys), *(f"c{width + at}" for at in range(3))])
+        return f"SELECT {items} FROM ({windowed}) GROUP BY {groups}"
+
+    # --- everything else ------------------------------------------------------------------------------
+
+    def _aggregate(self, node: n.Aggregate) -> str:
+        below = node.input
+        keys = [f"c{key}" for key in node.group_keys]
+        results = [*keys, *(_aggregate(call, below) for call in node.calls)]
+        items = ", ".join(f"{sql} AS r{at}" for at, sql in enumerate(results))
+        if node.grouping_sets is not None:
+            sets = ", ".join("(" + ", ".join(f"c{key}" for key in one) + ")" for one in node.grouping_sets)
+            groups = f" GROUP BY GROUPING SETS ({sets})"
+        else:
+            groups = f" GROUP BY {', '.join(keys)}" if keys else ""
+        names = ", ".join(f"r{at} AS c{at}" for at in range(len(results)))
+        return f"SELECT {names} FROM (SELECT {items} FROM ({self.of(below)}){groups})"
+
+    def _join(self, node: n.Join) -> str:
+        left, right = len(node.left.schema), len(node.right.schema)
+        columns = [*(f"l.c{at}" for at in range(left)), *(f"r.c{at}" for at in range(right))]
+        condition = _checked(node.condition, columns)
+        is_half = node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI)
+        kind = f"LEFT {node.kind.value}" if is_half else node.kind.value
+        kept = columns[:left] if is_half else columns
+        items = ", ".join(f"{sql} AS c{at}" for at, sql in enumerate(kept))
+        return f"SELECT {items} FROM ({self.of(node.left)}) l {kind} JOIN ({self.of(node.right)}) r ON {condition}"
+
+    def _over(self, node: n.Over) -> str:
+        width = len(node.input.schema)
+        added = ", ".join(f"{_over(call, node.input)} AS c{width + at}" for at, call in enumerate(node.calls))
+        return f"SELECT *, {added} FROM ({self.of(node.input)})"
+
+    def _limit(self, node: n.Limit) -> str:
+        fetch = "" if node.fetch is None else f" LIMIT {node.fetch}"
+        offset = f" OFFSET {node.offset}" if node.offset else ""
+        if isinstance(node.input, n.Sort):
+            return self.of(node.input) + fetch + offset
+        return f"SELECT * FROM ({self.of(node.input)}){fetch}{offset}"
+
+    def _unnest(self, node: n.Unnest) -> str:
+        width = len(node.input.schema)
+        kind = node.collection.type
+        is_row = isinstance(kind, ArrayType) and isinstance(kind.element_type, RowType)
+        function = "inline" if is_row else "explode"
+        if node.with_ordinality:
+            if is_row:
+                raise UnsupportedFeatureError.not_yet("UNNEST of rows WITH ORDINALITY in BATCH mode")
+            function = "posexplode"
+        count = len(node.names)
+        made = [f"u{at}" for at in range(count)]
+        if node.with_ordinality:
+            # Spark's number comes first and counts from 0.
+            items = [*made[1:], "CAST(u0 + 1 AS INT)"]
+        else:
+            items = made
+        outer = "OUTER " if node.kind is n.JoinKind.LEFT else ""
+        added = ", ".join(f"{sql} AS c{width + at}" for at, sql in enumerate(items))
+        columns = ", ".join(f"c{at}" for at in range(width))
+        collection = _sql(node.collection, node.input)
+        return (
+            f"SELECT {columns}, {added} FROM ({self.of(node.input)}) "
+            f"LATERAL VIEW {outer}{function}({collection}) u AS {', '.join(made)}"
+        )
+
+
+def _sql(expression: Expression, below: n.LogicalNode) -> str:
+    return _checked(expression, [f"c{at}" for at in range(len(below.schema))])
+
+
+def _checked(expression: Expression, columns: Sequence[str]) -> str:
+    if any(isinstance(part, UserCall) for part in walk(expression)):
+        raise UnsupportedFeatureError.not_yet(
+            "a Python function in BATCH mode", "run the query in STREAMING mode"
+        )
+    # Braces stand for inputs; those of texts are written by their number.
+    return emit(expression, columns).replace("{", "\\u007B").replace("}", "\\u007D")
+
+
+def _items(expressions: Iterable[Expression], below: n.LogicalNode) -> str:
+    return ", ".join(f"{_sql(each, below)} AS c{at}" for at, each in enumerate(expressions))
+
+
+def _order(keys: Iterable[SortKey], below: n.LogicalNode) -> str:
+    return ", ".join(
+        f"{_sql(key.expression, below)} {'ASC' if key.ascending else 'DESC'} "
+        f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+        for key in keys
+    )
+
+
+def _aggregate(call: AggregateCall, below: n.LogicalNode) -> str:
+    """Write an aggregation with Flink's result: SUM and AVG keep the type of what they are given."""
+    arguments = ", ".join(_sql(each, below) for each in call.arguments)
+    distinct = "DISTINCT " if call.distinct else ""
+    condition = "" if call.filter is None else f" FILTER (WHERE {_sql(call.filter, below)})"
+
+    def made(function: str, given: str = arguments) -> str:
+        return f"{function}({distinct}{given}){condition}"
+
+    match call.function:
+        case "COUNT":
+            return made("count", arguments or "1")
+        case "AVG" if isinstance(call.type, IntegralType):
+            return f"CAST({made('sum')} DIV {made('count')} AS {call.type.spark_name()})"
+        case "SUM" | "AVG" | "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP":
+            return f"CAST({made(call.function.lower())} AS {call.type.spark_name()})"
+        case "SUM0":
+            return f"coalesce(CAST({made('sum')} AS {call.type.spark_name()}), 0)"
+        case "MIN" | "MAX":
+            return made(call.function.lower())
+        case "FIRST_VALUE" | "LAST_VALUE":
+            return f"{call.function.lower()}({arguments}, true){condition}"
+        case "LISTAGG":
+            separator = "" if len(call.arguments) > 1 else ", ','"
+            return f"listagg({distinct}{arguments}{separator}){condition}"
+        case "GROUPING" | "GROUPING_ID":
+            return f"CAST({'grouping' if len(call.arguments) == 1 else 'grouping_id'}({arguments}) AS BIGINT)"
+        case "ARRAY_AGG":
+            return made("collect_list")
+        case _:
+            raise UnsupportedFeatureError.not_yet(f"{call.function} in BATCH mode", "use STREAMING mode")
+
+
+def _over(call: WindowCall, below: n.LogicalNode) -> str:
+    parts = []
+    if call.partition_by:
+        parts.append("PARTITION BY " + ", ".join(_sql(each, below) for each in call.partition_by))
+    if call.order_by:
+        parts.append("ORDER BY " + _order(call.order_by, below))
+    if call.function in _RANKS:
+        arguments = ", ".join(_sql(each, below) for each in call.arguments)
+        return (
+            f"CAST({call.function.lower()}({arguments}) OVER ({' '.join(parts)}) AS {call.type.spark_name()})"
+        )
+    if call.frame is not None:
+        if call.frame.unit is FrameUnit.RANGE and call.frame.preceding is not None:
+            milliseconds = call.frame.preceding
+            start = f"INTERVAL '{milliseconds // 1000}.{milliseconds % 1000:03}' SECOND PRECEDING"
+        else:
+            start = (
+                "UNBOUNDED PRECEDING" if call.frame.preceding is None else f"{call.frame.preceding} PRECEDING"
+            )
+        parts.append(f"{call.frame.unit.value} BETWEEN {start} AND CURRENT ROW")
+    over = f" OVER ({' '.join(parts)})"
+    arguments = ", ".join(_sql(each, below) for each in call.arguments)
+    if call.function == "COUNT":
+        return f"count({arguments or '1'}){over}"
+    if call.function == "AVG" and isinstance(call.type, IntegralType):
+        return f"CAST(sum({arguments}){over} DIV count({arguments}){over} AS {call.type.spark_name()})"
+    return f"CAST({call.function.lower()}({arguments}){over} AS {call.type.spark_name()})"
+
+
+def _window_ends(window: n.WindowSpec) -> str:
+    """Write the ends of the windows that a row at time t is in, as an array."""
+    size, step, offset = window.size_ms, window.step_ms, window.offset_ms
+    if window.kind is n.WindowKind.CUMULATE:
+        start = f"(t - pmod(t - {offset}L, {size}L))"
+        return f"sequence(t - pmod(t - {offset}L, {step}L) + {step}L, {start} + {size}L, {step}L)"
+    return f"sequence(t - pmod(t - {offset}L, {step}L) + {size}L, t + 1L, -{step}L)"
+
+
+def _window_start(window: n.WindowSpec) -> str:
+    if window.kind is n.WindowKind.CUMULATE:
+        return f"t - pmod(t - {window.offset_ms}L, {window.size_ms}L)"
+    return f"w1 - {window.size_ms}L"

@@ -1,0 +1,43 @@
+"""Python functions of the user's, as workers call them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headrace.catalog.functions import FunctionKind, UserFunction
+
+__all__ = ["callable_of", "is_pandas"]
+
+
+def is_pandas(function: UserFunction) -> bool:
+    """Whether a function takes whole columns, as pandas series."""
+    return function.kind in (FunctionKind.PANDAS_SCALAR, FunctionKind.PANDAS_AGGREGATE)
+
+
+def callable_of(function: UserFunction) -> Callable[..., Any]:
+    """Return what is called for each row, or for each batch of rows."""
+    implementation = function.implementation
+    if hasattr(implementation, "eval"):
+        return _Opened(implementation)
+    called: Callable[..., Any] = implementation
+    return called
+
+
+class _Opened:
+    """Opens a `ScalarFunction` before its first row, in the process that calls it."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._is_open = False
+
+    def __call__(self, *arguments: Any) -> Any:
+        if not self._is_open:
+            self._is_open = True
+            opener = getattr(self._function, "open", None)
+            if opener is not None:
+                opener(None)
+        return self._function.eval(*arguments)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_function": self._function, "_is_open": False}

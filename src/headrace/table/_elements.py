@@ -1,0 +1,173 @@
+"""Rows that a program holds, on their way into tables and back: types that are found, values that are checked."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from headrace.common.types import Row, RowKind
+from headrace.errors import JobDefinitionError, shorten
+from headrace.planner.logical import Schema
+from headrace.types import DataType, DataTypes, RowField, RowType
+from headrace.types.arrow import from_arrow_type, to_arrow_type
+from headrace.types.logical import BigIntType, DoubleType, NullType
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["pandas_of", "rows_and_types", "rows_of_pandas"]
+
+
+def rows_and_types(
+    elements: Sequence[Any], schema: Any, *, is_checked: bool = True
+) -> tuple[list[tuple[Any, ...]], list[str], list[DataType]]:
+    """Return rows as tuples, and names and types of their columns.
+
+    Raises:
+        JobDefinitionError: If there is nothing to find types from, or an element does not fit.
+    """
+    if isinstance(schema, DataType) and not isinstance(schema, RowType):
+        schema = RowType([RowField("f0", schema)])
+    if isinstance(schema, RowType):
+        names, types = schema.field_names(), schema.field_types()
+        rows = [_values(each, names) for each in elements]
+    else:
+        if not elements:
+            raise JobDefinitionError(
+                "from_elements(): there are no elements, so the types of their columns are not known",
+                hint="pass a schema: DataTypes.ROW([DataTypes.FIELD('id', DataTypes.BIGINT())])",
+            )
+        names = list(schema) if schema is not None else _names(elements[0])
+        rows = [_values(each, names) for each in elements]
+        types = [_common(row[at] for row in rows) for at in range(len(names))]
+    for row in rows:
+        if len(row) != len(names):
+            raise JobDefinitionError(
+                f"from_elements(): expected {len(names)} values ({', '.join(names)}); got {shorten(row)}"
+            )
+    if is_checked:
+        _check(rows, names, types)
+    return rows, names, types
+
+
+def _names(element: Any) -> list[str]:
+    if isinstance(element, dict):
+        return list(element)
+    if isinstance(element, Row) and element._fields is not None:
+        return list(element._fields)
+    width = len(element) if isinstance(element, list | tuple | Row) else 1
+    return [f"_{at + 1}" for at in range(width)]
+
+
+def _values(element: Any, names: Sequence[str]) -> tuple[Any, ...]:
+    if isinstance(element, dict):
+        return tuple(element.get(name) for name in names)
+    return tuple(element) if isinstance(element, list | tuple | Row) else (element,)
+
+
+def _common(values: Iterable[Any]) -> DataType:
+    """Find the type that all values of a column have; whole numbers among fractions are fractions."""
+    found: DataType = NullType()
+    for value in values:
+        if value is None:
+            continue
+        kind = _type_of(value)
+        if isinstance(found, NullType) or found == kind:
+            found = kind
+        elif {type(found), type(kind)} == {BigIntType, DoubleType}:
+            found = DataTypes.DOUBLE()
+        else:
+            raise JobDefinitionError(
+                f"from_elements(): a column has {found} and {kind}: {shorten(value)}", hint="pass a schema"
+            )
+    return DataTypes.STRING() if isinstance(found, NullType) else found
+
+
+def _type_of(value: Any) -> DataType:
+    match value:
+        case bool():
+            return DataTypes.BOOLEAN()
+        case int():
+            return DataTypes.BIGINT()
+        case float():
+            return DataTypes.DOUBLE()
+        case str():
+            return DataTypes.STRING()
+        case bytes() | bytearray():
+            return DataTypes.BYTES()
+        case Decimal():
+            return DataTypes.DECIMAL(38, 18)
+        case datetime.datetime():
+            return DataTypes.TIMESTAMP(6) if value.tzinfo is None else DataTypes.TIMESTAMP_LTZ(6)
+        case datetime.date():
+            return DataTypes.DATE()
+        case datetime.time():
+            return DataTypes.TIME()
+        case list():
+            return DataTypes.ARRAY(_common(value))
+        case dict():
+            return DataTypes.MAP(_common(value.keys()), _common(value.values()))
+        case Row() | tuple():
+            names = _names(value)
+            pairs = zip(names, value, strict=True)
+            return DataTypes.ROW([DataTypes.FIELD(name, _common([each])) for name, each in pairs])
+    raise JobDefinitionError(f"from_elements(): no type is known for {shorten(value)}", hint="pass a schema")
+
+
+def _check(rows: Sequence[Sequence[Any]], names: Sequence[str], types: Sequence[DataType]) -> None:
+    import pyarrow as pa
+
+    for at, (name, kind) in enumerate(zip(names, types, strict=True)):
+        values = [_arrow_value(row[at]) for row in rows]
+        if not kind.is_nullable and None in values:
+            raise JobDefinitionError(f"from_elements(): column {name!r} is {kind}, and there is a None in it")
+        try:
+            pa.array(values, to_arrow_type(kind))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+            raise JobDefinitionError(f"from_elements(): column {name!r} is no {kind}: {error}") from error
+
+
+def _arrow_value(value: Any) -> Any:
+    return tuple(value) if isinstance(value, Row) else value
+
+
+def rows_of_pandas(pdf: pd.DataFrame, schema: Any) -> tuple[list[tuple[Any, ...]], list[str], list[DataType]]:
+    """Return the rows of a DataFrame, and names and types of their columns."""
+    import pyarrow as pa
+
+    table = pa.Table.from_pandas(pdf, preserve_index=False)
+    columns = [column.to_pylist() for column in table.columns]
+    rows = list(zip(*columns, strict=True))
+    if isinstance(schema, RowType):
+        return rows_and_types(rows, schema)
+    names = list(schema) if schema is not None else list(table.column_names)
+    return rows, names, [from_arrow_type(each) for each in table.schema.types]
+
+
+def pandas_of(rows: Iterable[Row], schema: Schema, *, is_insert_only: bool) -> pd.DataFrame:
+    """Return the table that a changelog comes to, as a DataFrame."""
+    import pyarrow as pa
+
+    if is_insert_only:
+        kept = [tuple(row) for row in rows]
+    else:
+        kept = materialized(rows)
+    columns = [
+        pa.array([row[at] for row in kept], to_arrow_type(field.type)) for at, field in enumerate(schema)
+    ]
+    made: pd.DataFrame = pa.table(columns, names=[field.name for field in schema]).to_pandas()
+    return made
+
+
+def materialized(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+    """Return the rows that are left when all changes have been made."""
+    counts: Counter[Any] = Counter()
+    values: dict[Any, tuple[Any, ...]] = {}
+    for row in rows:
+        key = repr(tuple(row))
+        values[key] = tuple(row)
+        counts[key] += 1 if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER) else -1
+    return [values[key] for key, count in counts.items() for _ in range(count)]

@@ -1,0 +1,193 @@
+"""From queries to a running job: plan, translate, submit."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+
+from headrace.common import JobClient, JobID
+from headrace.config import Configuration
+from headrace.config.options import execution
+from headrace.config.options import table as options
+from headrace.connectors.collect import open_collector
+from headrace.datastream import StreamExecutionEnvironment
+from headrace.datastream.closeable_iterator import CloseableIterator
+from headrace.errors import SqlValidationError
+from headrace.graph.job_graph import JobGraph
+from headrace.graph.stream_graph import default_max_parallelism
+from headrace.graph.table_job import TableNode, build_table_job
+from headrace.planner.batch import translate_batch
+from headrace.planner.changelog import ALL, ChangelogMode
+from headrace.planner.emit import SPARK_SETTINGS
+from headrace.planner.logical import LogicalNode, Sink
+from headrace.planner.optimize import Plan, SinkRequest, plan_batch, plan_job
+from headrace.planner.physical import CollectTarget, TableTarget
+from headrace.planner.translate import TranslationSettings, translate
+from headrace.table.factories import TableConnectors
+
+__all__ = ["TableJobs"]
+
+
+class TableJobs:
+    """Plans and starts the jobs of an environment.
+
+    Args:
+        env: Has the configuration, and starts jobs.
+    """
+
+    def __init__(self, env: StreamExecutionEnvironment) -> None:
+        self._env = env
+
+    @property
+    def configuration(self) -> Configuration:
+        """All layers of the configuration, as they are now."""
+        return self._env._configuration.layered()
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether queries run once, over bounded input."""
+        return self.configuration.get(execution.RUNTIME_MODE) is execution.RuntimeExecutionMode.BATCH
+
+    # --- planning -------------------------------------------------------------------------------------
+
+    def plan_query(self, query: LogicalNode, collect_id: str = "explain") -> Plan:
+        """Plan a query whose rows come to the program."""
+        return self._plan([SinkRequest(query, "collect", CollectTarget(collect_id), ALL)])
+
+    def plan_inserts(self, sinks: Sequence[Sink]) -> Plan:
+        """Plan INSERTs that run as one job."""
+        return self._plan([self._request(sink) for sink in sinks])
+
+    def _plan(self, requests: Sequence[SinkRequest]) -> Plan:
+        if self.is_batch:
+            return plan_batch(requests)
+        get = self.configuration.get
+        return plan_job(
+            requests,
+            self._connectors,
+            materialize=get(options.UPSERT_MATERIALIZE),
+            is_sharing=get(options.REUSE_SUB_PLAN),
+        )
+
+    @property
+    def _connectors(self) -> TableConnectors:
+        return TableConnectors(is_batch=self.is_batch)
+
+    def _request(self, sink: Sink) -> SinkRequest:
+        name = sink.identifier.dotted()
+        names = [column.name for column in sink.table.sink_columns]
+        primary = sink.table.primary_key.columns if sink.table.primary_key is not None else ()
+        ability = self._connectors.ability_of(name, sink.table)
+        return SinkRequest(
+            sink.input,
+            name,
+            TableTarget(sink.identifier, sink.table, sink.overwrite),
+            ability.accepts,
+            tuple(names.index(each) for each in primary if each in names),
+            names=tuple(names),
+            types=tuple(column.type for column in sink.table.sink_columns),
+        )
+
+    # --- running --------------------------------------------------------------------------------------
+
+    def run_query(self, query: LogicalNode) -> tuple[JobClient, CloseableIterator, ChangelogMode]:
+        """Start a query; return the job, its rows as they come, and which kinds of rows they are."""
+        collect_id = uuid.uuid4().hex
+        plan = self.plan_query(query, collect_id)
+        graph = self.job_graph(plan, "collect")
+        mode = ChangelogMode.insert_only() if self.is_batch else plan.changelogs[plan.sinks[0].inputs[0]]
+        reader = open_collector(collect_id)
+        try:
+            client = self._env._submit_job_graph(graph)
+        except BaseException:
+            reader.close()
+            raise
+        return client, CloseableIterator(reader, client), mode
+
+    def run_inserts(self, sinks: Sequence[Sink]) -> JobClient:
+        """Start INSERTs as one job."""
+        names = [sink.identifier.dotted() for sink in sinks]
+        return self._env._submit_job_graph(
+            self.job_graph(self.plan_inserts(sinks), f"insert-into_{','.join(names)}")
+        )
+
+    def nodes(self, plan: Plan) -> list[TableNode]:
+        """Return the nodes of a plan's job."""
+        get = self.configuration.get
+        settings = TranslationSettings(
+            ttl_ms=_milliseconds(get(options.STATE_TTL)),
+            idle_ms=_milliseconds(get(options.IDLE_TIMEOUT)) or None,
+            drops_null=get(options.NOT_NULL_ENFORCER) is options.NotNullEnforcer.DROP,
+            is_utc=session_time_zone(self.configuration) in _UTC,
+        )
+        how = translate_batch if self.is_batch else translate
+        return how(plan, self._connectors, settings)
+
+    def job_graph(self, plan: Plan, name: str) -> JobGraph:
+        """Return the job of a plan."""
+        get = self.configuration.get
+        parallelism = get(options.DEFAULT_PARALLELISM)
+        if parallelism <= 0:
+            parallelism = self._env.get_parallelism()
+        maximum = get(execution.MAX_PARALLELISM)
+        return build_table_job(
+            self.nodes(plan),
+            job_id=str(JobID.generate()),
+            name=get(execution.NAME) or name,
+            parallelism=parallelism,
+            max_parallelism=default_max_parallelism(parallelism) if maximum == -1 else maximum,
+            is_batch=self.is_batch,
+            global_job_parameters=get(execution.GLOBAL_JOB_PARAMETERS),
+            session_settings={
+                **SPARK_SETTINGS,
+                "spark.sql.session.timeZone": session_time_zone(self.configuration),
+            },
+        )
+
+
+_UTC = ("UTC", "Etc/UTC", "Z")
+
+
+def session_time_zone(configuration: Configuration) -> str:
+    """Return the time zone that a job's Spark session has.
+
+    Raises:
+        SqlValidationError: If there is no such zone.
+    """
+    zone = configuration.get(options.LOCAL_TIME_ZONE)
+    if zone == options.LOCAL_TIME_ZONE.default:
+        zone = configuration.spark_settings().get("spark.sql.session.timeZone", "")
+    return _checked_zone(zone) if zone else _machine_zone()
+
+
+def _checked_zone(zone: str) -> str:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise SqlValidationError(
+            f"{options.LOCAL_TIME_ZONE.key}: there is no time zone {zone!r}",
+            hint="such as 'Europe/Berlin' or 'UTC'",
+        ) from None
+    return zone
+
+
+def _machine_zone() -> str:
+    """Return the zone of this machine, as Spark would find it."""
+    from pathlib import Path
+
+    if time.tzname == ("UTC", "UTC"):
+        return "UTC"
+    link = Path("/etc/localtime")
+    parts = str(link.resolve()).partition("zoneinfo/")
+    if parts[2]:
+        return parts[2]
+    hours, seconds = divmod(abs(time.timezone), 3600)
+    return f"{'-' if time.timezone > 0 else '+'}{hours:02}:{seconds // 60:02}"
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)

@@ -1,0 +1,174 @@
+"""Rows as Flink prints them: a frame around columns whose width follows from their types, or from what is in them.
+
++----+--------------------------------+----------------------+
+| op |                           name |                    n |
++----+--------------------------------+----------------------+
+| +I |                            ann |                    1 |
+"""
+
+from __future__ import annotations
+
+import datetime
+import unicodedata
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from headrace.common.types import Row
+from headrace.types.logical import (
+    BigIntType,
+    BooleanType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    IntType,
+    LocalZonedTimestampType,
+    SmallIntType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+    VarCharType,
+)
+
+__all__ = ["TableFrame", "shown"]
+
+NULL: Final = "<NULL>"
+_KIND: Final = "op"
+_DIGITS: Final[dict[type[DataType], int]] = {TinyIntType: 4, SmallIntType: 6, IntType: 11, BigIntType: 20}
+
+
+class TableFrame:
+    """Writes rows into a frame, as they come.
+
+    Args:
+        names: The columns.
+        types: Their types.
+        max_width: How many characters of a text are shown.
+        has_kinds: Whether the first column says what a row does to the table.
+        rows: All rows, where they are known before: then columns are as wide as what is in them.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        types: Sequence[DataType],
+        *,
+        max_width: int = 30,
+        has_kinds: bool = True,
+        rows: Sequence[Row] | None = None,
+    ) -> None:
+        self._types = types
+        self._has_kinds = has_kinds
+        self._max_width = max_width
+        if rows is None:
+            widths = [_width_by_type(name, each, max_width) for name, each in zip(names, types, strict=True)]
+        else:
+            cells = [self._cells(row) for row in rows]
+            start = 1 if has_kinds else 0
+            widths = [
+                min(max([_wide(name), *(_wide(line[start + at]) for line in cells)]), max_width)
+                for at, name in enumerate(names)
+            ]
+        self._names = [*([_KIND] if has_kinds else []), *names]
+        self._widths = [*([len(_KIND)] if has_kinds else []), *widths]
+
+    @property
+    def border(self) -> str:
+        """The line above and below."""
+        return "+" + "+".join("-" * (width + 2) for width in self._widths) + "+"
+
+    @property
+    def header(self) -> list[str]:
+        """The lines above the rows."""
+        return [self.border, self._line(self._names), self.border]
+
+    def row(self, row: Row) -> str:
+        """Write a row."""
+        return self._line(self._cells(row))
+
+    def _cells(self, row: Row) -> list[str]:
+        cells = [shown(value, kind) for value, kind in zip(row, self._types, strict=True)]
+        return [row.get_row_kind().short_string(), *cells] if self._has_kinds else cells
+
+    def _line(self, cells: Iterable[str]) -> str:
+        fitted = (_fitted(cell, width) for cell, width in zip(cells, self._widths, strict=True))
+        return "|" + "|".join(f" {cell} " for cell in fitted) + "|"
+
+
+def _width_by_type(name: str, data_type: DataType, max_width: int) -> int:
+    match data_type:
+        case DecimalType():
+            width = data_type.precision + 2
+        case BooleanType():
+            width = 5
+        case DateType():
+            width = 10
+        case TimeType():
+            width = 8 if data_type.precision == 0 else 9 + data_type.precision
+        case TimestampType() | LocalZonedTimestampType():
+            width = 19 if data_type.precision == 0 else 20 + data_type.precision
+        case CharType() | VarCharType():
+            width = min(data_type.length, max_width)
+        case _:
+            width = _DIGITS.get(type(data_type), max_width)
+    least = len(NULL) if data_type.is_nullable else 0
+    return max(width, _wide(name), least)
+
+
+def shown(value: Any, data_type: DataType | None = None) -> str:
+    """Write a value for people.
+
+    >>> shown(True), shown(None), shown([1, None]), shown(1.0)
+    ('TRUE', '<NULL>', '[1, NULL]', '1.0')
+    """
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case datetime.datetime():
+            return _timestamp(value, getattr(data_type, "precision", 6))
+        case datetime.time():
+            return value.strftime("%H:%M:%S")
+        case bytes():
+            return f"x'{value.hex()}'"
+        case Decimal():
+            return f"{value:f}"
+        case Row():
+            return "(" + ", ".join(_inner(each) for each in value) + ")"
+        case list() | tuple():
+            return "[" + ", ".join(_inner(each) for each in value) + "]"
+        case dict():
+            return "{" + ", ".join(f"{_inner(key)}={_inner(each)}" for key, each in value.items()) + "}"
+        case _:
+            return str(value)
+
+
+def _inner(value: Any) -> str:
+    return "NULL" if value is None else shown(value)
+
+
+def _timestamp(value: datetime.datetime, precision: int) -> str:
+    digits = f"{value.microsecond:06d}".ljust(9, "0")[:precision]
+    return value.strftime("%Y-%m-%d %H:%M:%S") + (f".{digits}" if digits else "")
+
+
+def _wide(text: str) -> int:
+    """Count columns of a terminal: characters of East Asia take two."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def _fitted(text: str, width: int) -> str:
+    """Fill a text up on the left, or cut it off."""
+    text = text.replace("\n", " ")
+    if _wide(text) <= width:
+        return " " * (width - _wide(text)) + text
+    kept = ""
+    for each in text:
+        if _wide(kept + each) > width - 3:
+            break
+        kept += each
+    return kept + "..." if width > 3 else text[:width]

@@ -1,0 +1,1190 @@
+"""Expressions of the Table API: a face over SQL, which the binder of SQL reads, checks and gives types.
+
+`col("price") * 2` is kept as the pieces of ``(`price` * 2)``. Pieces that are not known before the expression is
+used, such as the name a Python function goes by, are put in by `Expression._sql`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final, Generic, TypeVar
+
+from headrace.common.types import Row
+from headrace.errors import SqlValidationError, UnsupportedFeatureError, shorten
+from headrace.types import DataType, DataTypes
+from headrace.types.logical import quote_name
+
+__all__ = [
+    "Expression",
+    "JsonExistsOnError",
+    "JsonOnNull",
+    "JsonQueryOnEmptyOrError",
+    "JsonQueryWrapper",
+    "JsonType",
+    "JsonValueOnEmptyOrError",
+    "TimeIntervalUnit",
+    "TimePointUnit",
+]
+
+T = TypeVar("T")
+
+_STRING: Final = DataTypes.STRING()
+
+
+class TimeIntervalUnit(Enum):
+    """Units of EXTRACT, FLOOR and CEIL."""
+
+    YEAR = 0
+    YEAR_TO_MONTH = 1
+    QUARTER = 2
+    MONTH = 3
+    WEEK = 4
+    DAY = 5
+    DAY_TO_HOUR = 6
+    DAY_TO_MINUTE = 7
+    DAY_TO_SECOND = 8
+    HOUR = 9
+    SECOND = 10
+    HOUR_TO_MINUTE = 11
+    HOUR_TO_SECOND = 12
+    MINUTE = 13
+    MINUTE_TO_SECOND = 14
+
+
+class TimePointUnit(Enum):
+    """Units of `timestamp_diff`."""
+
+    YEAR = 0
+    MONTH = 1
+    DAY = 2
+    HOUR = 3
+    MINUTE = 4
+    SECOND = 5
+    QUARTER = 6
+    WEEK = 7
+    MILLISECOND = 8
+    MICROSECOND = 9
+
+
+class JsonType(Enum):
+    """What IS JSON asks for."""
+
+    VALUE = 0
+    SCALAR = 1
+    ARRAY = 2
+    OBJECT = 3
+
+
+class JsonExistsOnError(Enum):
+    """What JSON_EXISTS answers where the text is no JSON."""
+
+    TRUE = 0
+    FALSE = 1
+    UNKNOWN = 2
+    ERROR = 3
+
+
+class JsonValueOnEmptyOrError(Enum):
+    """What JSON_VALUE answers where there is no value, or no JSON."""
+
+    NULL = 0
+    ERROR = 1
+    DEFAULT = 2
+
+
+class JsonQueryWrapper(Enum):
+    """Whether JSON_QUERY puts an array around what it finds."""
+
+    WITHOUT_ARRAY = 0
+    CONDITIONAL_ARRAY = 1
+    UNCONDITIONAL_ARRAY = 2
+
+
+class JsonQueryOnEmptyOrError(Enum):
+    """What JSON_QUERY answers where there is nothing, or no JSON."""
+
+    NULL = 0
+    EMPTY_ARRAY = 1
+    EMPTY_OBJECT = 2
+    ERROR = 3
+
+
+class JsonOnNull(Enum):
+    """What JSON_OBJECT and JSON_ARRAY do with NULL."""
+
+    NULL = 0
+    ABSENT = 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Several columns at once: those from one to another, or all but those."""
+
+    chosen: tuple[Any, ...] | None
+    is_inverted: bool = False
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """A Python function that is called without having been given a name."""
+
+    function: Any
+
+
+@dataclass(frozen=True)
+class WindowProperty:
+    """Start, end or time of the window a row was put in."""
+
+    window: str
+    name: str
+
+
+@dataclass(frozen=True)
+class InlineTable:
+    """A table that a subquery reads."""
+
+    table: Any
+
+
+@dataclass(frozen=True)
+class OverReference:
+    """The window an aggregation looks at, by the alias it has in `over_window`."""
+
+    alias: str
+
+
+Piece = str | Column | UserFunction | WindowProperty | InlineTable | OverReference | Columns
+
+
+class Names:
+    """What an expression's open pieces are called in the statement it is put into.
+
+    Args:
+        function: Gives a Python function a name.
+        table: Gives a table a name.
+        window: Writes a property of the group window with this alias.
+        over: Writes the window with this alias.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], str],
+        table: Callable[[Any], str],
+        window: Callable[[str, str], str] | None = None,
+        over: Callable[[str], str] | None = None,
+    ) -> None:
+        self._function = function
+        self._table = table
+        self._window = window
+        self._over = over
+
+    def write(self, piece: Piece) -> str:
+        """Write a piece as SQL."""
+        match piece:
+            case str():
+                return piece
+            case Column(name):
+                return quote_name(name)
+            case UserFunction(function):
+                return quote_name(self._function(function))
+            case InlineTable(table):
+                return self._table(table)
+            case WindowProperty(window, name):
+                if self._window is None:
+                    raise SqlValidationError(
+                        f"col({window!r}).{name} asks for a window, and there is none",
+                        hint="use it in select() after window(...).group_by(...)",
+                    )
+                return self._window(window, name)
+            case OverReference(alias):
+                if self._over is None:
+                    raise SqlValidationError(
+                        f"over({alias!r}) asks for a window, and there is none",
+                        hint="use it in select() after over_window(...)",
+                    )
+                return self._over(alias)
+            case Columns():
+                raise SqlValidationError(
+                    "with_columns(), without_columns() and range_() stand for several columns",
+                    hint="use them as arguments of select(), drop_columns() or a function alone",
+                )
+
+
+def _unary(name: str, doc: str) -> Any:
+    return property(lambda self: function(name, self), doc=doc)
+
+
+def _aggregation(name: str, doc: str) -> Any:
+    return property(lambda self: _aggregate(name, self), doc=doc)
+
+
+def _test(condition: str) -> Any:
+    return property(
+        lambda self: Expression(("(", *self._pieces, f" {condition})")),
+        doc=f"Whether the value {condition.replace('IS', 'is', 1)}.",
+    )
+
+
+def _unit(unit: str) -> Any:
+    return property(
+        lambda self: _interval(self, unit), doc=f"An interval of so many {unit.lower()}s: ``lit(5).seconds``."
+    )
+
+
+def _window_property(name: str, doc: str) -> Any:
+    return property(lambda self: Expression((WindowProperty(self._named(name), name),)), doc=doc)
+
+
+class Expression(Generic[T]):
+    """A value of each row of a table. Made by `col`, `lit`, `call` and by what is done to another one.
+
+    Example:
+        >>> from headrace.table.expressions import col
+        >>> (col("price") * 2 > 10) & col("name").upper_case.like("A%")
+        <Expression (((`price` * 2) > 10) AND (UPPER(`name`) LIKE 'A%'))>
+    """
+
+    def __init__(
+        self,
+        pieces: Sequence[Piece],
+        *,
+        aliases: Sequence[str] = (),
+        value: Any = None,
+        order: str | None = None,
+        is_distinct: bool = False,
+    ) -> None:
+        self._pieces = tuple(pieces)
+        #: The names the value goes by in the result.
+        self._aliases = tuple(aliases)
+        #: What a literal was made of: intervals are made of it.
+        self._value = value
+        #: "ASC" or "DESC" for a sort order.
+        self._order = order
+        #: Whether an aggregation of it takes each value once.
+        self._is_distinct = is_distinct
+
+    def _sql(self, names: Names) -> str:
+        """Write the expression, without its alias."""
+        return "".join(names.write(piece) for piece in self._pieces)
+
+    @property
+    def _column(self) -> str | None:
+        """The name, if the expression is a column and nothing else."""
+        match self._pieces:
+            case (Column(name),):
+                return name
+            case _:
+                return None
+
+    # ------------------------------------------------------------------------------ arithmetic and logic
+
+    def __abs__(self) -> Expression[Any]:
+        return function("ABS", self)
+
+    def __eq__(self, other: object) -> Expression[bool]:  # type: ignore[override]  # as in PyFlink
+        return _infix(self, "=", other)
+
+    def __ne__(self, other: object) -> Expression[bool]:  # type: ignore[override]  # as in PyFlink
+        return _infix(self, "<>", other)
+
+    __hash__ = object.__hash__
+
+    def __lt__(self, other: Any) -> Expression[bool]:
+        return _infix(self, "<", other)
+
+    def __gt__(self, other: Any) -> Expression[bool]:
+        return _infix(self, ">", other)
+
+    def __le__(self, other: Any) -> Expression[bool]:
+        return _infix(self, "<=", other)
+
+    def __ge__(self, other: Any) -> Expression[bool]:
+        return _infix(self, ">=", other)
+
+    def __and__(self, other: Any) -> Expression[bool]:
+        return _infix(self, "AND", other)
+
+    def __or__(self, other: Any) -> Expression[bool]:
+        return _infix(self, "OR", other)
+
+    def __invert__(self) -> Expression[bool]:
+        return Expression(("(NOT ", *self._pieces, ")"))
+
+    def __rand__(self, other: Any) -> Expression[bool]:
+        return _infix(other, "AND", self)
+
+    def __ror__(self, other: Any) -> Expression[bool]:
+        return _infix(other, "OR", self)
+
+    def __add__(self, other: Any) -> Expression[Any]:
+        return _infix(self, "+", other)
+
+    def __sub__(self, other: Any) -> Expression[Any]:
+        return _infix(self, "-", other)
+
+    def __mul__(self, other: Any) -> Expression[Any]:
+        return _infix(self, "*", other)
+
+    def __truediv__(self, other: Any) -> Expression[Any]:
+        return _infix(self, "/", other)
+
+    def __mod__(self, other: Any) -> Expression[Any]:
+        return _infix(self, "%", other)
+
+    def __pow__(self, other: Any) -> Expression[Any]:
+        return function("POWER", self, other)
+
+    def __neg__(self) -> Expression[Any]:
+        return Expression(("(- ", *self._pieces, ")"))
+
+    def __radd__(self, other: Any) -> Expression[Any]:
+        return _infix(other, "+", self)
+
+    def __rsub__(self, other: Any) -> Expression[Any]:
+        return _infix(other, "-", self)
+
+    def __rmul__(self, other: Any) -> Expression[Any]:
+        return _infix(other, "*", self)
+
+    def __rtruediv__(self, other: Any) -> Expression[Any]:
+        return _infix(other, "/", self)
+
+    def __rmod__(self, other: Any) -> Expression[Any]:
+        return _infix(other, "%", self)
+
+    def __rpow__(self, other: Any) -> Expression[Any]:
+        return function("POWER", other, self)
+
+    def __getitem__(self, index: Any) -> Expression[Any]:
+        return self.get(index) if isinstance(index, str) else self.at(index)
+
+    def __getattr__(self, name: str) -> Expression[Any]:
+        # Only asked for names that are no method: fields of rows.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self.get(name)
+
+    def __bool__(self) -> bool:
+        raise SqlValidationError(
+            "an expression is neither true nor false before a query runs",
+            hint="use & | ~ in place of and, or, not; and between() in place of a < x < b",
+        )
+
+    def __str__(self) -> str:
+        return self._sql(_SHOWN) + (f" AS {', '.join(self._aliases)}" if self._aliases else "")
+
+    def __repr__(self) -> str:
+        return f"<Expression {self}>"
+
+    # -------------------------------------------------------------- functions without arguments
+
+    exp = _unary("EXP", "e to this power.")
+
+    log10 = _unary("LOG10", "The logarithm to base 10.")
+
+    log2 = _unary("LOG2", "The logarithm to base 2.")
+
+    ln = _unary("LN", "The natural logarithm.")
+
+    cosh = _unary("COSH", "The hyperbolic cosine.")
+
+    sinh = _unary("SINH", "The hyperbolic sine.")
+
+    sin = _unary("SIN", "The sine.")
+
+    cos = _unary("COS", "The cosine.")
+
+    tan = _unary("TAN", "The tangent.")
+
+    cot = _unary("COT", "The cotangent.")
+
+    asin = _unary("ASIN", "The arc sine.")
+
+    acos = _unary("ACOS", "The arc cosine.")
+
+    atan = _unary("ATAN", "The arc tangent.")
+
+    tanh = _unary("TANH", "The hyperbolic tangent.")
+
+    degrees = _unary("DEGREES", "Radians as degrees.")
+
+    radians = _unary("RADIANS", "Degrees as radians.")
+
+    sqrt = _unary("SQRT", "The square root.")
+
+    abs = _unary("ABS", "The number without its sign.")
+
+    sign = _unary("SIGN", "-1, 0 or 1.")
+
+    bin = _unary("BIN", "The number in binary, as text.")
+
+    hex = _unary("HEX", "The number or text in hexadecimal, as text.")
+
+    unhex = _unary("UNHEX", "The bytes that hexadecimal text stands for.")
+
+    char_length = _unary("CHAR_LENGTH", "The number of characters.")
+
+    upper_case = _unary("UPPER", "The text in upper case.")
+
+    lower_case = _unary("LOWER", "The text in lower case.")
+
+    init_cap = _unary("INITCAP", "The text with the first letter of each word in upper case.")
+
+    from_base64 = _unary("FROM_BASE64", "The text that base 64 stands for.")
+
+    to_base64 = _unary("TO_BASE64", "The text in base 64.")
+
+    ascii = _unary("ASCII", "The code of the first character.")
+
+    chr = _unary("CHR", "The character with this code.")
+
+    reverse = _unary("REVERSE", "The text from its end to its start.")
+
+    to_date = _unary("TO_DATE", "The text, yyyy-MM-dd, as a date.")
+
+    to_timestamp = _unary("TO_TIMESTAMP", "The text, yyyy-MM-dd HH:mm:ss, as a timestamp.")
+
+    cardinality = _unary("CARDINALITY", "The number of elements.")
+
+    element = _unary("ELEMENT", "The only element of an array.")
+
+    map_keys = _unary("MAP_KEYS", "The keys of a map, as an array.")
+
+    map_values = _unary("MAP_VALUES", "The values of a map, as an array.")
+
+    map_entries = _unary("MAP_ENTRIES", "The entries of a map, as an array of rows.")
+
+    md5 = _unary("MD5", "The MD5 hash, in hexadecimal.")
+
+    sha1 = _unary("SHA1", "The SHA-1 hash, in hexadecimal.")
+
+    sha224 = _unary("SHA224", "The SHA-224 hash, in hexadecimal.")
+
+    sha256 = _unary("SHA256", "The SHA-256 hash, in hexadecimal.")
+
+    sha384 = _unary("SHA384", "The SHA-384 hash, in hexadecimal.")
+
+    sha512 = _unary("SHA512", "The SHA-512 hash, in hexadecimal.")
+
+    @property
+    def to_time(self) -> Expression[Any]:
+        """The text, HH:mm:ss, as a time of day."""
+        return Expression(("CAST(", *self._pieces, " AS TIME)"))
+
+    @property
+    def flatten(self) -> Expression[Any]:
+        """Refused: name the fields of a row one by one."""
+        raise UnsupportedFeatureError.not_yet("flatten", "name the fields: col('row').get('field')")
+
+    is_null = _test("IS NULL")
+
+    is_not_null = _test("IS NOT NULL")
+
+    is_true = _test("IS TRUE")
+
+    is_false = _test("IS FALSE")
+
+    is_not_true = _test("IS NOT TRUE")
+
+    is_not_false = _test("IS NOT FALSE")
+
+    # ----------------------------------------------------------------------------- aggregations
+
+    @property
+    def distinct(self) -> Expression[Any]:
+        """Let the aggregation that follows take each value once: ``col("a").count.distinct`` or before it."""
+        match self._pieces:
+            case (str(name), *rest) if name.endswith("(") and name[:-1].isidentifier():
+                return Expression((f"{name}DISTINCT ", *rest))
+            case _:
+                return Expression(self._pieces, is_distinct=True)
+
+    sum = _aggregation("SUM", "The sum of the group; NULL if it has no value.")
+
+    min = _aggregation("MIN", "The least value of the group.")
+
+    max = _aggregation("MAX", "The greatest value of the group.")
+
+    count = _aggregation("COUNT", "How many values of the group are not NULL.")
+
+    avg = _aggregation("AVG", "The mean of the group.")
+
+    first_value = _aggregation("FIRST_VALUE", "The first value of the group.")
+
+    last_value = _aggregation("LAST_VALUE", "The last value of the group.")
+
+    stddev_pop = _aggregation("STDDEV_POP", "The standard deviation of the group.")
+
+    stddev_samp = _aggregation("STDDEV_SAMP", "The standard deviation, estimated from a sample.")
+
+    var_pop = _aggregation("VAR_POP", "The variance of the group.")
+
+    var_samp = _aggregation("VAR_SAMP", "The variance, estimated from a sample.")
+
+    collect = _aggregation("COLLECT", "The values of the group, as a multiset.")
+
+    array_agg = _aggregation("ARRAY_AGG", "The values of the group, as an array.")
+
+    @property
+    def sum0(self) -> Expression[Any]:
+        """The sum of the group; 0 if it has no value."""
+        return function("COALESCE", _aggregate("SUM", self), 0)
+
+    # ---------------------------------------------------------------- order, windows, intervals
+
+    @property
+    def asc(self) -> Expression[Any]:
+        """Sort by it, the least first."""
+        return Expression(self._pieces, order="ASC")
+
+    @property
+    def desc(self) -> Expression[Any]:
+        """Sort by it, the greatest first."""
+        return Expression(self._pieces, order="DESC")
+
+    start = _window_property("start", "The start of the group window that this names.")
+
+    end = _window_property("end", "The end of the group window that this names.")
+
+    rowtime = _window_property("rowtime", "The time, a time attribute of the group window that this names.")
+
+    proctime = _window_property("proctime", "The processing time of the group window that this names.")
+
+    year = _unit("YEAR")
+
+    years = _unit("YEAR")
+
+    quarter = _unit("QUARTER")
+
+    quarters = _unit("QUARTER")
+
+    month = _unit("MONTH")
+
+    months = _unit("MONTH")
+
+    week = _unit("WEEK")
+
+    weeks = _unit("WEEK")
+
+    day = _unit("DAY")
+
+    days = _unit("DAY")
+
+    hour = _unit("HOUR")
+
+    hours = _unit("HOUR")
+
+    minute = _unit("MINUTE")
+
+    minutes = _unit("MINUTE")
+
+    second = _unit("SECOND")
+
+    seconds = _unit("SECOND")
+
+    milli = _unit("MILLISECOND")
+
+    millis = _unit("MILLISECOND")
+
+    def _named(self, asked: str) -> str:
+        name = self._column
+        if name is None:
+            raise SqlValidationError(f"{asked} is asked of the alias of a window, not of {self}")
+        return name
+
+    # ----------------------------------------------------------------- functions with arguments
+
+    def round(self, places: Any) -> Expression[Any]:
+        """The number with so many digits behind the point."""
+        return function("ROUND", self, places)
+
+    def concat(self, other: Any) -> Expression[Any]:
+        """The text, and another one behind it."""
+        return function("CONCAT", self, other)
+
+    def if_null(self, null_replacement: Any) -> Expression[Any]:
+        """The value, or another one in place of NULL."""
+        return function("IFNULL", self, null_replacement)
+
+    def starts_with(self, start_expr: Any) -> Expression[Any]:
+        """Whether the text starts so."""
+        return function("STARTSWITH", self, start_expr)
+
+    def ends_with(self, end_expr: Any) -> Expression[Any]:
+        """Whether the text ends so."""
+        return function("ENDSWITH", self, end_expr)
+
+    def substring(self, begin_index: Any, length: Any = None) -> Expression[Any]:
+        """Part of the text, from a position that counts from 1."""
+        return function("SUBSTRING", self, begin_index, length)
+
+    def substr(self, begin_index: Any, length: Any = None) -> Expression[Any]:
+        """Part of the text, from a position that counts from 1."""
+        return function("SUBSTR", self, begin_index, length)
+
+    def replace(self, search: Any = None, replacement: Any = None) -> Expression[Any]:
+        """The text with one part replaced wherever it stands."""
+        return function("REPLACE", self, search, replacement)
+
+    def translate(self, from_str: Any, to_str: Any) -> Expression[Any]:
+        """The text with characters replaced one by one."""
+        return function("TRANSLATE", self, from_str, to_str)
+
+    def lpad(self, length: Any, pad: Any) -> Expression[Any]:
+        """The text, filled up on the left."""
+        return function("LPAD", self, length, pad)
+
+    def rpad(self, length: Any, pad: Any) -> Expression[Any]:
+        """The text, filled up on the right."""
+        return function("RPAD", self, length, pad)
+
+    def regexp(self, regex: Any) -> Expression[Any]:
+        """Whether some part of the text fits the expression."""
+        return function("REGEXP", self, regex)
+
+    def regexp_count(self, regex: Any) -> Expression[Any]:
+        """How often the expression fits."""
+        return function("REGEXP_COUNT", self, regex)
+
+    def regexp_replace(self, regex: Any, replacement: Any) -> Expression[Any]:
+        """The text with what fits replaced."""
+        return function("REGEXP_REPLACE", self, regex, replacement)
+
+    def regexp_extract(self, regex: Any, extract_index: Any = None) -> Expression[Any]:
+        """What fits, or a group of it; NULL if nothing does."""
+        return function("REGEXP_EXTRACT", self, regex, extract_index)
+
+    def regexp_extract_all(self, regex: Any, extract_index: Any = None) -> Expression[Any]:
+        """All that fits, as an array."""
+        return function("REGEXP_EXTRACT_ALL", self, regex, extract_index)
+
+    def regexp_instr(self, regex: Any) -> Expression[Any]:
+        """Where the expression first fits, from 1; 0 if nowhere."""
+        return function("REGEXP_INSTR", self, regex)
+
+    def regexp_substr(self, regex: Any) -> Expression[Any]:
+        """What first fits; NULL if nothing does."""
+        return function("REGEXP_SUBSTR", self, regex)
+
+    def decode(self, charset: Any) -> Expression[Any]:
+        """The bytes as text."""
+        return function("DECODE", self, charset)
+
+    def encode(self, charset: Any) -> Expression[Any]:
+        """The text as bytes."""
+        return function("ENCODE", self, charset)
+
+    def left(self, length: Any) -> Expression[Any]:
+        """The first characters."""
+        return function("LEFT", self, length)
+
+    def right(self, length: Any) -> Expression[Any]:
+        """The last characters."""
+        return function("RIGHT", self, length)
+
+    def instr(self, s: Any) -> Expression[Any]:
+        """Where a text first stands in this one, from 1; 0 if nowhere."""
+        return function("INSTR", self, s)
+
+    def url_decode(self) -> Expression[Any]:
+        """The text that a URL's encoding stands for."""
+        return function("URL_DECODE", self)
+
+    def url_encode(self) -> Expression[Any]:
+        """The text in a URL's encoding."""
+        return function("URL_ENCODE", self)
+
+    def inet_aton(self) -> Expression[Any]:
+        """An IPv4 address as a number."""
+        return function("INET_ATON", self)
+
+    def inet_ntoa(self) -> Expression[Any]:
+        """A number as an IPv4 address."""
+        return function("INET_NTOA", self)
+
+    def parse_url(self, part_to_extract: Any, key: Any = None) -> Expression[Any]:
+        """A part of a URL."""
+        return function("PARSE_URL", self, part_to_extract, key)
+
+    def printf(self, *obj: Any) -> Expression[Any]:
+        """Values written by this format."""
+        return function("PRINTF", self, *obj)
+
+    def ltrim(self, trim_str: Any = None) -> Expression[Any]:
+        """The text without blanks, or other characters, at its start."""
+        return function("LTRIM", self, trim_str)
+
+    def rtrim(self, trim_str: Any = None) -> Expression[Any]:
+        """The text without blanks, or other characters, at its end."""
+        return function("RTRIM", self, trim_str)
+
+    def btrim(self, trim_str: Any = None) -> Expression[Any]:
+        """The text without blanks, or other characters, at both ends."""
+        return function("BTRIM", self, trim_str)
+
+    def repeat(self, n: Any) -> Expression[Any]:
+        """The text, so many times."""
+        return function("REPEAT", self, n)
+
+    def split_index(self, separator: Any, index: Any) -> Expression[Any]:
+        """A part of the text between separators, from 0; NULL if there is none."""
+        return function("SPLIT_INDEX", self, separator, index)
+
+    def str_to_map(self, list_delimiter: Any = None, key_value_delimiter: Any = None) -> Expression[Any]:
+        """The text as a map."""
+        return function("STR_TO_MAP", self, list_delimiter, key_value_delimiter)
+
+    def elt(self, expr: Any, *exprs: Any) -> Expression[Any]:
+        """The text with this number, from 1."""
+        return function("ELT", self, expr, *exprs)
+
+    def array_append(self, addition: Any) -> Expression[Any]:
+        """The array, and an element behind it."""
+        return function("ARRAY_APPEND", self, addition)
+
+    def array_contains(self, needle: Any) -> Expression[Any]:
+        """Whether the array has an element."""
+        return function("ARRAY_CONTAINS", self, needle)
+
+    def array_distinct(self) -> Expression[Any]:
+        """The array with each element once."""
+        return function("ARRAY_DISTINCT", self)
+
+    def array_position(self, needle: Any) -> Expression[Any]:
+        """Where an element first stands, from 1; 0 if nowhere."""
+        return function("ARRAY_POSITION", self, needle)
+
+    def array_prepend(self, addition: Any) -> Expression[Any]:
+        """The array, and an element before it."""
+        return function("ARRAY_PREPEND", self, addition)
+
+    def array_remove(self, needle: Any) -> Expression[Any]:
+        """The array without an element."""
+        return function("ARRAY_REMOVE", self, needle)
+
+    def array_reverse(self) -> Expression[Any]:
+        """The array from its end to its start."""
+        return function("ARRAY_REVERSE", self)
+
+    def array_slice(self, start_offset: Any, end_offset: Any = None) -> Expression[Any]:
+        """Part of the array, from a position that counts from 1."""
+        return function("ARRAY_SLICE", self, start_offset, end_offset)
+
+    def array_sort(self, ascending_order: Any = None, null_first: Any = None) -> Expression[Any]:
+        """The array in order."""
+        return function("ARRAY_SORT", self, ascending_order, null_first)
+
+    def array_union(self, array: Any) -> Expression[Any]:
+        """The elements that are in either array, once each."""
+        return function("ARRAY_UNION", self, array)
+
+    def array_concat(self, *arrays: Any) -> Expression[Any]:
+        """The array, and others behind it."""
+        return function("ARRAY_CONCAT", self, *arrays)
+
+    def array_max(self) -> Expression[Any]:
+        """The greatest element."""
+        return function("ARRAY_MAX", self)
+
+    def array_join(self, delimiter: Any, null_replacement: Any = None) -> Expression[Any]:
+        """The elements as one text."""
+        return function("ARRAY_JOIN", self, delimiter, null_replacement)
+
+    def array_min(self) -> Expression[Any]:
+        """The least element."""
+        return function("ARRAY_MIN", self)
+
+    def array_except(self, array: Any) -> Expression[Any]:
+        """The elements that the other array has not."""
+        return function("ARRAY_EXCEPT", self, array)
+
+    def array_intersect(self, array: Any) -> Expression[Any]:
+        """The elements that are in both arrays."""
+        return function("ARRAY_INTERSECT", self, array)
+
+    def split(self, delimiter: Any) -> Expression[Any]:
+        """The parts of the text between delimiters, as an array."""
+        return function("SPLIT", self, delimiter)
+
+    def map_union(self, *maps: Any) -> Expression[Any]:
+        """The map, and others over it."""
+        return function("MAP_UNION", self, *maps)
+
+    def sha2(self, hash_length: Any) -> Expression[Any]:
+        """The hash of the SHA-2 family with so many bits."""
+        return function("SHA2", self, hash_length)
+
+    def json_quote(self) -> Expression[Any]:
+        """The text as a JSON string."""
+        return function("JSON_QUOTE", self)
+
+    def json_unquote(self) -> Expression[Any]:
+        """The text that a JSON string stands for."""
+        return function("JSON_UNQUOTE", self)
+
+    def object_update(self, *kv: Any) -> Expression[Any]:
+        """The object with fields changed."""
+        return function("OBJECT_UPDATE", self, *kv)
+
+    def bitmap_and(self, bitmap2: Any) -> Expression[Any]:
+        """The values in both bitmaps."""
+        return function("BITMAP_AND", self, bitmap2)
+
+    def bitmap_andnot(self, bitmap2: Any) -> Expression[Any]:
+        """The values that the other bitmap has not."""
+        return function("BITMAP_ANDNOT", self, bitmap2)
+
+    def bitmap_and_agg(self) -> Expression[Any]:
+        """The values in all bitmaps of the group."""
+        return function("BITMAP_AND_AGG", self)
+
+    def bitmap_and_cardinality_agg(self) -> Expression[Any]:
+        """How many values are in all bitmaps of the group."""
+        return function("BITMAP_AND_CARDINALITY_AGG", self)
+
+    def bitmap_build(self) -> Expression[Any]:
+        """A bitmap of the numbers in an array."""
+        return function("BITMAP_BUILD", self)
+
+    def bitmap_build_agg(self) -> Expression[Any]:
+        """A bitmap of the numbers of the group."""
+        return function("BITMAP_BUILD_AGG", self)
+
+    def bitmap_build_cardinality_agg(self) -> Expression[Any]:
+        """How many numbers a bitmap of the group has."""
+        return function("BITMAP_BUILD_CARDINALITY_AGG", self)
+
+    def bitmap_cardinality(self) -> Expression[Any]:
+        """How many values the bitmap has."""
+        return function("BITMAP_CARDINALITY", self)
+
+    def bitmap_from_bytes(self) -> Expression[Any]:
+        """The bitmap that bytes stand for."""
+        return function("BITMAP_FROM_BYTES", self)
+
+    def bitmap_or(self, bitmap2: Any) -> Expression[Any]:
+        """The values in either bitmap."""
+        return function("BITMAP_OR", self, bitmap2)
+
+    def bitmap_or_agg(self) -> Expression[Any]:
+        """The values in any bitmap of the group."""
+        return function("BITMAP_OR_AGG", self)
+
+    def bitmap_or_cardinality_agg(self) -> Expression[Any]:
+        """How many values are in any bitmap of the group."""
+        return function("BITMAP_OR_CARDINALITY_AGG", self)
+
+    def bitmap_to_array(self) -> Expression[Any]:
+        """The values of the bitmap, as an array."""
+        return function("BITMAP_TO_ARRAY", self)
+
+    def bitmap_to_bytes(self) -> Expression[Any]:
+        """The bitmap as bytes."""
+        return function("BITMAP_TO_BYTES", self)
+
+    def bitmap_to_string(self) -> Expression[Any]:
+        """The bitmap as text."""
+        return function("BITMAP_TO_STRING", self)
+
+    def bitmap_xor(self, bitmap2: Any) -> Expression[Any]:
+        """The values in one of the two bitmaps."""
+        return function("BITMAP_XOR", self, bitmap2)
+
+    def bitmap_xor_agg(self) -> Expression[Any]:
+        """The values in an odd number of the group's bitmaps."""
+        return function("BITMAP_XOR_AGG", self)
+
+    def bitmap_xor_cardinality_agg(self) -> Expression[Any]:
+        """How many values are in an odd number of the group's bitmaps."""
+        return function("BITMAP_XOR_CARDINALITY_AGG", self)
+
+    def log(self, base: Any = None) -> Expression[Any]:
+        """The natural logarithm, or that to a base."""
+        return function("LN", self) if base is None else function("LOG", base, self)
+
+    def truncate(self, n: Any = 0) -> Expression[Any]:
+        """The number cut off after so many digits behind the point."""
+        return function("TRUNCATE", self, n)
+
+    def between(self, lower_bound: Any, upper_bound: Any) -> Expression[bool]:
+        """Whether the value lies between two others, or is one of them."""
+        return pieced("(", self, " BETWEEN ", literal(lower_bound), " AND ", literal(upper_bound), ")")
+
+    def not_between(self, lower_bound: Any, upper_bound: Any) -> Expression[bool]:
+        """Whether the value lies outside two others."""
+        return pieced("(", self, " NOT BETWEEN ", literal(lower_bound), " AND ", literal(upper_bound), ")")
+
+    def then(self, if_true: Any, if_false: Any) -> Expression[Any]:
+        """One value where this is true, another one where it is not."""
+        return pieced("CASE WHEN ", self, " THEN ", literal(if_true), " ELSE ", literal(if_false), " END")
+
+    def list_agg(self, separator: str | None = None) -> Expression[Any]:
+        """The texts of the group in one, with separators between them."""
+        return _aggregate("LISTAGG", self, *([] if separator is None else [separator]))
+
+    def percentile(self, percentage: Any, frequency: Any = None) -> Expression[Any]:
+        """The value below which so much of the group lies."""
+        return _aggregate("PERCENTILE", self, percentage, *([] if frequency is None else [frequency]))
+
+    def alias(self, name: str, *extra_names: str) -> Expression[Any]:
+        """Give the value a name; a table function gives several."""
+        return Expression(self._pieces, aliases=(name, *extra_names), value=self._value)
+
+    def as_argument(self, name: str) -> Expression[Any]:
+        """Give an argument of a function its name."""
+        return pieced(f"{name} => ", self)
+
+    def cast(self, data_type: DataType) -> Expression[Any]:
+        """The value as another type; fails where it is none."""
+        return pieced("CAST(", self, f" AS {data_type.summary_without_null()})")
+
+    def try_cast(self, data_type: DataType) -> Expression[Any]:
+        """The value as another type; NULL where it is none."""
+        return pieced("TRY_CAST(", self, f" AS {data_type.summary_without_null()})")
+
+    def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression[bool]:
+        """Whether the value is one of some others, or in the only column of a table."""
+        if hasattr(first_element_or_table, "_as_input"):
+            return Expression(
+                ("(", *self._pieces, " IN (SELECT * FROM ", InlineTable(first_element_or_table), "))")
+            )
+        options = [
+            piece for each in (first_element_or_table, *remaining_elements) for piece in (", ", literal(each))
+        ]
+        return pieced("(", self, " IN (", *options[1:], "))")
+
+    def trim_leading(self, character: Any = None) -> Expression[Any]:
+        """The text without a character at its start; blanks if none is given."""
+        return pieced("TRIM(LEADING ", literal(" " if character is None else character), " FROM ", self, ")")
+
+    def trim_trailing(self, character: Any = None) -> Expression[Any]:
+        """The text without a character at its end; blanks if none is given."""
+        return pieced("TRIM(TRAILING ", literal(" " if character is None else character), " FROM ", self, ")")
+
+    def trim(self, character: Any = None) -> Expression[Any]:
+        """The text without a character at both ends; blanks if none is given."""
+        return pieced("TRIM(BOTH ", literal(" " if character is None else character), " FROM ", self, ")")
+
+    def like(self, pattern: Any = None, escape: Any = None) -> Expression[bool]:
+        """Whether the text fits a pattern with % and _."""
+        escaped: list[str | Expression[Any]] = [] if escape is None else [" ESCAPE ", literal(escape)]
+        return pieced("(", self, " LIKE ", literal(pattern), *escaped, ")")
+
+    def similar(self, pattern: Any = None) -> Expression[bool]:
+        """Whether the text fits a regular expression of SQL."""
+        return pieced("(", self, " SIMILAR TO ", literal(pattern), ")")
+
+    def position(self, haystack: Any = None) -> Expression[Any]:
+        """Where this text first stands in another one, from 1; 0 if nowhere."""
+        return pieced("POSITION(", self, " IN ", literal(haystack), ")")
+
+    def overlay(self, new_string: Any, starting: Any, length: Any = None) -> Expression[Any]:
+        """The text with another one written over it."""
+        rest: list[str | Expression[Any]] = [] if length is None else [" FOR ", literal(length)]
+        return pieced(
+            "OVERLAY(", self, " PLACING ", literal(new_string), " FROM ", literal(starting), *rest, ")"
+        )
+
+    def locate(self, s: Any, pos: Any = None) -> Expression[Any]:
+        """Where this text first stands in another one, from 1; 0 if nowhere."""
+        return function("LOCATE", self, s, *([] if pos is None else [pos]))
+
+    def over(self, alias: Any) -> Expression[Any]:
+        """Aggregate over the rows of a window that `over_window` names."""
+        name = alias._column if isinstance(alias, Expression) else str(alias)
+        return Expression((*self._pieces, " OVER ", OverReference(name or "")))
+
+    def extract(self, time_interval_unit: TimeIntervalUnit) -> Expression[Any]:
+        """A part of a date or time."""
+        return pieced(f"EXTRACT({time_interval_unit.name} FROM ", self, ")")
+
+    def floor(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression[Any]:
+        """The greatest whole number, or unit of time, that is not greater."""
+        unit = "" if time_interval_unit is None else f" TO {time_interval_unit.name}"
+        return pieced("FLOOR(", self, f"{unit})")
+
+    def ceil(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression[Any]:
+        """The least whole number, or unit of time, that is not less."""
+        unit = "" if time_interval_unit is None else f" TO {time_interval_unit.name}"
+        return pieced("CEIL(", self, f"{unit})")
+
+    def get(self, name_or_index: str | int) -> Expression[Any]:
+        """A field of a row."""
+        if isinstance(name_or_index, int):
+            raise UnsupportedFeatureError.not_yet("a field of a row by its position", "get it by its name")
+        return Expression((*self._pieces, ".", Column(name_or_index)))
+
+    def at(self, index: Any) -> Expression[Any]:
+        """An element of an array, from 1, or the value of a map's key."""
+        return pieced(self, "[", literal(index), "]")
+
+    def is_json(self, json_type: JsonType | None = None) -> Expression[bool]:
+        """Whether the text is JSON."""
+        return pieced("(", self, " IS JSON" + ("" if json_type is None else f" {json_type.name}") + ")")
+
+    def json_exists(self, path: str, on_error: JsonExistsOnError | None = None) -> Expression[bool]:
+        """Whether a path leads somewhere in the JSON."""
+        end = "" if on_error is None else f" {on_error.name} ON ERROR"
+        return pieced("JSON_EXISTS(", self, ", ", literal(path), f"{end})")
+
+    def json_value(
+        self,
+        path: str,
+        returning_type: DataType = _STRING,
+        on_empty: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
+        default_on_empty: Any = None,
+        on_error: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
+        default_on_error: Any = None,
+    ) -> Expression[Any]:
+        """The scalar that a path leads to in the JSON."""
+        return pieced(
+            "JSON_VALUE(",
+            self,
+            ", ",
+            literal(path),
+            f" RETURNING {returning_type.summary_without_null()}",
+            *_json_otherwise(on_empty, default_on_empty, "EMPTY"),
+            *_json_otherwise(on_error, default_on_error, "ERROR"),
+            ")",
+        )
+
+    def json_query(
+        self,
+        path: str,
+        wrapping_behavior: JsonQueryWrapper = JsonQueryWrapper.WITHOUT_ARRAY,
+        on_empty: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
+        on_error: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
+    ) -> Expression[Any]:
+        """The JSON that a path leads to in the JSON."""
+        wrapper = wrapping_behavior.name.replace("_ARRAY", " ARRAY").replace(
+            "CONDITIONAL", "WITH CONDITIONAL"
+        )
+        wrapper = wrapper.replace("UNWITH CONDITIONAL", "WITH UNCONDITIONAL")
+        empty, error = (each.name.replace("_", " ") for each in (on_empty, on_error))
+        end = f" {wrapper} WRAPPER {empty} ON EMPTY {error} ON ERROR)"
+        return pieced("JSON_QUERY(", self, ", ", literal(path), end)
+
+
+def _infix(left: Any, operator: str, right: Any) -> Expression[Any]:
+    return pieced("(", literal(left), f" {operator} ", literal(right), ")")
+
+
+def function(name: str, *arguments: Any) -> Expression[Any]:
+    """Call a function of SQL. Arguments that are None at the end are left out."""
+    given = list(arguments)
+    while len(given) > 1 and given[-1] is None:
+        given.pop()
+    return pieced(f"{name}(", *separated(given), ")")
+
+
+def _aggregate(name: str, value: Expression[Any], *arguments: Any) -> Expression[Any]:
+    call = function(name, value, *arguments)
+    return call.distinct if value._is_distinct else call
+
+
+def _interval(value: Expression[Any], unit: str) -> Expression[Any]:
+    number = value._value
+    if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
+        raise SqlValidationError(
+            f"an interval is made of a number, such as lit(5).{unit.lower()}s; got {value}"
+        )
+    if unit == "MILLISECOND":
+        number, unit = Decimal(number) / 1000, "SECOND"
+        number = f"{number:f}"
+    elif unit in ("WEEK", "QUARTER"):
+        # SQL's intervals have no such unit.
+        number, unit = (number * 7, "DAY") if unit == "WEEK" else (number * 3, "MONTH")
+    digits = len(str(number).partition(".")[0].lstrip("-"))
+    # Two digits are what a unit has that says nothing.
+    precision = f"({digits})" if digits > 2 else ""
+    return Expression((f"INTERVAL '{number}' {unit}{precision}",))
+
+
+def _json_otherwise(behavior: JsonValueOnEmptyOrError, default: Any, case: str) -> list[Any]:
+    if behavior is JsonValueOnEmptyOrError.DEFAULT:
+        return [" DEFAULT ", literal(default), f" ON {case}"]
+    return [f" {behavior.name} ON {case}"]
+
+
+def separated(values: Iterable[Any]) -> list[str | Expression[Any]]:
+    """Return values as SQL, with commas between them."""
+    parts = [piece for each in values for piece in (", ", literal(each))]
+    return parts[1:]
+
+
+def pieced(*parts: str | Expression[Any]) -> Expression[Any]:
+    """Put an expression together of SQL and other expressions."""
+    pieces: list[Piece] = []
+    for part in parts:
+        pieces += part._pieces if isinstance(part, Expression) else (part,)
+    return Expression(pieces)
+
+
+def literal(value: Any, data_type: DataType | None = None) -> Expression[Any]:
+    """Write a value of Python as SQL; expressions stay what they are.
+
+    Raises:
+        SqlValidationError: If SQL has no way to write it.
+    """
+    if isinstance(value, Expression):
+        return value
+    if data_type is not None:
+        return Expression((f"CAST({_written(value)} AS {data_type.summary_without_null()})",), value=value)
+    match value:
+        case list() | tuple():
+            return pieced("ARRAY[", *separated(value), "]")
+        case dict():
+            entries = [part for entry in value.items() for part in entry]
+            return pieced("MAP[", *separated(entries), "]")
+        case Row():
+            return function("ROW", *value)
+    return Expression((_written(value),), value=value)
+
+
+def _written(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int() | Decimal():
+            return f"{value:f}" if isinstance(value, Decimal) else str(value)
+        case float():
+            # With an exponent it is a DOUBLE; without one it would be a DECIMAL.
+            return repr(value) if "e" in repr(value) else f"{value!r}E0"
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case bytes():
+            return f"X'{value.hex()}'"
+        case datetime.datetime():
+            return f"TIMESTAMP '{value:%Y-%m-%d %H:%M:%S.%f}'"
+        case datetime.date():
+            return f"DATE '{value:%Y-%m-%d}'"
+        case datetime.time():
+            return f"TIME '{value:%H:%M:%S}'"
+        case datetime.timedelta():
+            seconds = Decimal(value // datetime.timedelta(microseconds=1)) / 1_000_000
+            return f"INTERVAL '{seconds:f}' SECOND({len(str(int(abs(seconds))))})"
+    raise SqlValidationError(
+        f"{shorten(value)} is a {type(value).__name__}, which SQL has no way to write",
+        hint="pass a number, a text, a date or time, a list or a dict",
+    )
+
+
+_SHOWN: Final = Names(
+    function=lambda each: str(getattr(each, "_name", each)),
+    table=lambda each: "a table",
+    window=lambda window, name: f"{quote_name(window)}.{name}",
+    over=quote_name,
+)

@@ -1,0 +1,115 @@
+"""Connectors of tables, found by the option 'connector'."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headrace.catalog.manager import nearest
+from headrace.catalog.objects import CatalogTable
+from headrace.connectors.base import Boundedness, Source
+from headrace.connectors.collect import CollectSink
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.operators.table.declarations import Schema, SinkMode
+from headrace.planner import physical
+from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
+from headrace.planner.expressions import Expression, Literal
+from headrace.planner.logical import Scan
+from headrace.planner.logical import Schema as PlanSchema
+from headrace.planner.physical import CollectTarget, TableTarget
+from headrace.planner.translate import SinkChoice
+from headrace.table.factories.base import SinkAbility, TableFactory, TableRequest
+from headrace.table.factories.datagen import DatagenFactory
+from headrace.table.factories.filesystem import FilesystemFactory
+from headrace.table.factories.options import TableOptions
+from headrace.table.factories.sinks import BlackholeFactory, PrintFactory
+from headrace.table.factories.values import AttachedRows, values_of
+
+__all__ = ["FACTORIES", "TableConnectors"]
+
+FACTORIES: Final[dict[str, TableFactory]] = {
+    each.identifier: each
+    for each in (FilesystemFactory(), DatagenFactory(), PrintFactory(), BlackholeFactory())
+}
+
+
+class TableConnectors:
+    """Finds sources and sinks of a job's tables.
+
+    Args:
+        is_batch: Whether all input is one epoch.
+    """
+
+    def __init__(self, *, is_batch: bool) -> None:
+        self._is_batch = is_batch
+
+    def mode_of(self, scan: Scan) -> ChangelogMode:
+        """Return which kinds of rows a table gives."""
+        attached = scan.table.attachment
+        return attached.mode if isinstance(attached, AttachedRows) else INSERT_ONLY
+
+    def source_of(self, scan: Scan, schema: Schema) -> Source:
+        """Return what reads a table."""
+        attached = scan.table.attachment
+        if isinstance(attached, AttachedRows):
+            return attached.source()
+        name = scan.identifier.dotted()
+        request = self._request(name, scan.table, schema)
+        source = _factory(name, scan.table).source(request)
+        request.options.check()
+        if self._is_batch and source.boundedness is not Boundedness.BOUNDED:
+            raise SqlValidationError(
+                f"table {name!r} has no end, and the query runs in BATCH mode",
+                hint="use STREAMING mode, or give the table an end",
+            )
+        return source
+
+    def values_source(self, rows: Sequence[Sequence[Expression]], schema: PlanSchema) -> Source:
+        """Return what gives rows that are written in the query."""
+        values: list[tuple[Any, ...]] = []
+        for row in rows:
+            if not all(isinstance(each, Literal) for each in row):
+                raise UnsupportedFeatureError.not_yet(
+                    "VALUES with calls of functions", "SELECT the expressions"
+                )
+            values.append(tuple(each.value for each in row if isinstance(each, Literal)))
+        return values_of(values)
+
+    def ability_of(self, name: str, table: CatalogTable) -> SinkAbility:
+        """Return what kinds of changes a table takes."""
+        return _factory(name, table).ability(table)
+
+    def sink_of(self, sink: physical.Sink, schema: Schema) -> SinkChoice:
+        """Return what writes rows."""
+        match sink.target:
+            case CollectTarget(collect_id):
+                return SinkChoice(CollectSink(collect_id), SinkMode.RETRACT)
+            case TableTarget() as target:
+                name = target.identifier.dotted()
+                factory = _factory(name, target.table)
+                request = self._request(name, target.table, schema, is_overwrite=target.is_overwrite)
+                made = factory.sink(request)
+                request.options.check()
+                return SinkChoice(made, factory.ability(target.table).mode)
+
+    def _request(
+        self, name: str, table: CatalogTable, schema: Schema, *, is_overwrite: bool = False
+    ) -> TableRequest:
+        options = TableOptions(name, table.options)
+        return TableRequest(name, table, schema, options, self._is_batch, is_overwrite)
+
+
+def _factory(name: str, table: CatalogTable) -> TableFactory:
+    connector = table.options.get("connector")
+    if connector is None:
+        raise SqlValidationError(
+            f"table {name!r} has no option 'connector'",
+            hint=f"WITH ('connector' = ...): {', '.join(FACTORIES)}",
+        )
+    if connector not in FACTORIES:
+        raise UnsupportedFeatureError(
+            f"table {name!r}: there is no connector {connector!r} for tables",
+            feature=f"the table connector {connector!r}",
+            hint=nearest(connector, FACTORIES),
+        )
+    return FACTORIES[connector]

@@ -1,0 +1,78 @@
+"""What connectors of tables have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from headrace.catalog.objects import CatalogTable
+from headrace.connectors.base import Sink, Source
+from headrace.errors import SqlValidationError
+from headrace.operators.table.declarations import Schema, SinkMode
+from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
+from headrace.table.factories.options import TableOptions
+
+__all__ = ["SinkAbility", "TableFactory", "TableRequest"]
+
+
+@dataclass(frozen=True)
+class TableRequest:
+    """A table that is to be read or written."""
+
+    name: str
+    table: CatalogTable
+    #: The columns that the scan gives, or the sink takes.
+    schema: Schema
+    options: TableOptions
+    is_batch: bool = False
+    is_overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class SinkAbility:
+    """What a sink takes."""
+
+    accepts: ChangelogMode
+    mode: SinkMode
+
+
+class TableFactory(Protocol):
+    """A connector of tables."""
+
+    #: What 'connector' = '...' names.
+    identifier: str
+
+    def source(self, request: TableRequest) -> Source:
+        """Make what reads the table."""
+
+    def ability(self, table: CatalogTable) -> SinkAbility:
+        """Say what kind of changes the table takes."""
+
+    def sink(self, request: TableRequest) -> Sink:
+        """Make what writes the table."""
+
+
+class OnlySource:
+    """A connector that reads only."""
+
+    identifier = ""
+
+    def ability(self, table: CatalogTable) -> SinkAbility:
+        raise SqlValidationError(f"a table with 'connector' = '{self.identifier}' can be read, not written")
+
+    def sink(self, request: TableRequest) -> Sink:
+        raise SqlValidationError(f"a table with 'connector' = '{self.identifier}' can be read, not written")
+
+
+class OnlySink:
+    """A connector that writes only."""
+
+    identifier = ""
+
+    def source(self, request: TableRequest) -> Source:
+        raise SqlValidationError(
+            f"table {request.name!r}: one with 'connector' = '{self.identifier}' can be written, not read"
+        )
+
+
+APPEND = SinkAbility(INSERT_ONLY, SinkMode.APPEND)

@@ -1,0 +1,144 @@
+"""'connector' = 'datagen': rows that are made up, by Spark, from their numbers.
+
+The row with a number is the same in every run of a table: an epoch that runs again reads the same rows.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from headrace.catalog.objects import PhysicalColumn
+from headrace.connectors.base import Source
+from headrace.connectors.table_rows import RangeTableSource
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.table.factories.base import OnlySource, TableRequest
+from headrace.table.factories.options import TableOptions
+from headrace.types.logical import (
+    ArrayType,
+    BigIntType,
+    BooleanType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    LocalZonedTimestampType,
+    RowType,
+    SmallIntType,
+    TimestampType,
+    TinyIntType,
+    VarCharType,
+    quote_name,
+)
+
+__all__ = ["DatagenFactory"]
+
+_LIMITS = {TinyIntType: 2**7, SmallIntType: 2**15, IntType: 2**31, BigIntType: 2**63}
+_DEFAULT_LENGTH = 100
+
+
+class DatagenFactory(OnlySource):
+    """Makes rows up."""
+
+    identifier = "datagen"
+
+    def source(self, request: TableRequest) -> Source:
+        options = request.options
+        options.text("connector")
+        count = options.integer("number-of-rows")
+        rate = options.integer("rows-per-second")
+        options.integer("scan.parallelism")
+        columns = []
+        for column in request.table.source_columns:
+            if not isinstance(column, PhysicalColumn):
+                raise SqlValidationError(f"table {request.name!r}: datagen has no metadata columns")
+            sql, limit = _field(options, f"fields.{column.name}", column.name, column.type)
+            columns.append(sql)
+            if limit is not None:
+                count = limit if count is None else min(count, limit)
+        return RangeTableSource(tuple(columns), count, 10_000 if rate is None else float(rate))
+
+
+def _field(options: TableOptions, prefix: str, name: str, kind: DataType) -> tuple[str, int | None]:
+    """Return Spark SQL for a column, and how many rows there can be at most."""
+    how = options.text(f"{prefix}.kind", "random")
+    if how == "sequence":
+        start, end = options.integer(f"{prefix}.start"), options.integer(f"{prefix}.end")
+        if start is None or end is None:
+            raise SqlValidationError(
+                f"table {options.table!r}: a sequence needs {prefix}.start and {prefix}.end"
+            )
+        return f"{start}L + id", end - start + 1
+    if how != "random":
+        raise options.wrong(f"{prefix}.kind", "'random' or 'sequence'")
+    sql = _random(options, prefix, name, kind)
+    rate = options.number(f"{prefix}.null-rate")
+    if rate:
+        sql = f"CASE WHEN {_unit(name + '/null')} < {rate}D THEN NULL ELSE {sql} END"
+    return sql, None
+
+
+def _hash(seed: str) -> str:
+    """Write 64 bits that look random, for the row's number and a seed."""
+    return f"xxhash64(id, {zlib.crc32(seed.encode())})"
+
+
+def _unit(seed: str) -> str:
+    """Write a number from 0 to 1 that looks random."""
+    return f"(pmod({_hash(seed)}, 9007199254740992L) / 9007199254740992D)"
+
+
+def _random(options: TableOptions, prefix: str, seed: str, kind: DataType) -> str:
+    match kind:
+        case TinyIntType() | SmallIntType() | IntType() | BigIntType():
+            limit = _LIMITS[type(kind)]
+            least, most = options.integer(f"{prefix}.min"), options.integer(f"{prefix}.max")
+            least, most = -limit if least is None else least, limit - 1 if most is None else most
+            if most < least:
+                raise options.wrong(f"{prefix}.max", f"at least {least}")
+            width = most - least + 1
+            if width >= 2**63:
+                return _hash(seed)
+            return f"CAST({least}L + pmod({_hash(seed)}, {width}L) AS {kind.spark_name()})"
+        case FloatType() | DoubleType() | DecimalType():
+            least_n, most_n = options.number(f"{prefix}.min"), options.number(f"{prefix}.max")
+            digits = kind.precision - kind.scale if isinstance(kind, DecimalType) else 0
+            top = 10.0**digits - 1 if isinstance(kind, DecimalType) else 1e9
+            least_n, most_n = -top if least_n is None else least_n, top if most_n is None else most_n
+            return f"CAST({least_n}D + {_unit(seed)} * {most_n - least_n}D AS {kind.spark_name()})"
+        case CharType() | VarCharType():
+            length = options.integer(f"{prefix}.length")
+            if length is None:
+                length = min(kind.length, _DEFAULT_LENGTH)
+            # Hexadecimal digits, as many as are needed.
+            parts = ", ".join(f"hex({_hash(f'{seed}/{at}')})" for at in range(-(-length // 16)))
+            return f"lower(left(lpad(concat({parts}), {max(length, 1)}, '0'), {length}))" if length else "''"
+        case BooleanType():
+            return f"pmod({_hash(seed)}, 2L) = 0"
+        case DateType():
+            return f"date_sub(current_date(), CAST(pmod({_hash(seed)}, 365L) AS INT))"
+        case TimestampType() | LocalZonedTimestampType():
+            past = options.duration(f"{prefix}.max-past")
+            back = int(past.total_seconds() * 1000) if past else 0
+            ms = f" - make_dt_interval(0, 0, 0, pmod({_hash(seed)}, {back}L) / 1000)" if back else ""
+            now = "localtimestamp()" if isinstance(kind, TimestampType) else "current_timestamp()"
+            return now + ms
+        case ArrayType():
+            length = options.integer(f"{prefix}.length")
+            element = _random(options, f"{prefix}.element", f"{seed}/element", kind.element_type)
+            inner = element.replace("xxhash64(id,", "xxhash64(id, x,")
+            return f"transform(sequence(1, {3 if length is None else length}), x -> {inner})"
+        case RowType():
+            fields = [
+                f"{_random(options, f'{prefix}.{field.name}', f'{seed}/{field.name}', field.data_type)} "
+                f"AS {quote_name(field.name)}"
+                for field in kind.fields
+            ]
+            return f"struct({', '.join(fields)})"
+        case _:
+            raise UnsupportedFeatureError.not_yet(
+                f"datagen for a column of type {kind.summary_without_null()}",
+                "compute the column from others",
+            )

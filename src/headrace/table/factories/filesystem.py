@@ -1,0 +1,151 @@
+"""'connector' = 'filesystem': files of JSON, CSV or Parquet below a path. Spark's readers read them."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO, Final
+
+from headrace.catalog.objects import CatalogTable, MetadataColumn
+from headrace.common.serialization import Encoder
+from headrace.connectors.base import Sink, Source
+from headrace.connectors.file import FileSink, OutputFileConfig, RollingPolicy
+from headrace.connectors.file._paths import InputPath
+from headrace.connectors.file.table import FileTableSource
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.formats.csv import CsvDialect, CsvRowSerializationSchema
+from headrace.formats.json import JsonRowSerializationSchema
+from headrace.table._type_information import row_type_information
+from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
+from headrace.table.factories.options import TableOptions
+
+__all__ = ["FilesystemFactory"]
+
+_FORMATS: Final = ("json", "csv", "parquet")
+#: What files are like beside their contents, by Flink's keys.
+_METADATA: Final = {
+    "file.path": "_metadata.file_path",
+    "file.name": "_metadata.file_name",
+    "file.size": "_metadata.file_size",
+    "file.modification-time": "_metadata.file_modification_time",
+}
+
+
+class FilesystemFactory:
+    """Reads and writes files."""
+
+    identifier = "filesystem"
+
+    def source(self, request: TableRequest) -> Source:
+        options = request.options
+        options.text("connector")
+        path = options.required("path")
+        kind = _format(options)
+        interval = options.duration("source.monitor-interval")
+        reader = _reader_options(options, kind)
+        if request.table.partition_keys:
+            reader["basePath"] = path
+        return FileTableSource(
+            InputPath.parse(path, who=f"table {request.name}"),
+            kind,
+            reader,
+            _metadata(request),
+            None if interval is None else interval.total_seconds(),
+            reads_whole=request.is_batch,
+        )
+
+    def ability(self, table: CatalogTable) -> SinkAbility:
+        return APPEND
+
+    def sink(self, request: TableRequest) -> Sink:
+        options = request.options
+        options.text("connector")
+        path, kind = options.required("path"), _format(options)
+        if request.is_overwrite:
+            raise UnsupportedFeatureError.not_yet("INSERT OVERWRITE", "write to a new path")
+        if request.table.partition_keys:
+            raise UnsupportedFeatureError.not_yet(
+                "PARTITIONED BY of a filesystem table that is written",
+                "leave it out, or write a table per partition",
+            )
+        if kind == "parquet":
+            raise UnsupportedFeatureError.not_yet(
+                "'format' = 'parquet' of a filesystem table that is written", "use json or csv"
+            )
+        policy = RollingPolicy.default_rolling_policy()
+        interval = options.duration("sink.rolling-policy.rollover-interval")
+        options.text("sink.rolling-policy.file-size")
+        del interval
+        suffix = OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(f".{kind}").build()
+        builder = FileSink.for_row_format(path, Encoder(_LineWriter(_serializer(request, kind))))
+        return builder.with_output_file_config(suffix).with_rolling_policy(policy).build()
+
+
+class _LineWriter:
+    """Writes rows one behind the other, each on its line."""
+
+    def __init__(self, serializer: Any) -> None:
+        self._serializer = serializer
+
+    def __call__(self, element: Any, stream: BinaryIO) -> None:
+        line = self._serializer.serialize(element)
+        stream.write(line if line.endswith(b"\n") else line + b"\n")
+
+
+def _serializer(request: TableRequest, kind: str) -> Any:
+    columns = request.table.sink_columns
+    row = row_type_information([each.name for each in columns], [each.type for each in columns])
+    if kind == "json":
+        return JsonRowSerializationSchema(row, timestamp_format=_timestamp_format(request.options))
+    options = request.options
+    dialect = CsvDialect(
+        field_delimiter=options.text("csv.field-delimiter", ",") or ",",
+        null_literal=options.text("csv.null-literal", "") or "",
+    )
+    return CsvRowSerializationSchema(row, dialect)
+
+
+def _timestamp_format(options: TableOptions) -> str:
+    return options.text("json.timestamp-format.standard", "SQL") or "SQL"
+
+
+def _format(options: TableOptions) -> str:
+    kind = options.required("format")
+    if kind not in _FORMATS:
+        raise options.wrong("format", f"one of {', '.join(_FORMATS)}")
+    return kind
+
+
+def _reader_options(options: TableOptions, kind: str) -> dict[str, str]:
+    """Return the options of Spark's reader that mean what Flink's format means."""
+    if kind == "parquet":
+        return {}
+    lenient = options.boolean(f"{kind}.ignore-parse-errors", default=False)
+    made = {"mode": "PERMISSIVE" if lenient else "FAILFAST"}
+    if kind == "json":
+        options.boolean("json.fail-on-missing-field", default=False)
+        if _timestamp_format(options) == "SQL":
+            made["timestampNTZFormat"] = "yyyy-MM-dd HH:mm:ss[.SSSSSS][.SSSSS][.SSSS][.SSS][.SS][.S]"
+        return made
+    made["sep"] = options.text("csv.field-delimiter", ",") or ","
+    made["timestampNTZFormat"] = "yyyy-MM-dd HH:mm:ss[.SSSSSS][.SSSSS][.SSSS][.SSS][.SS][.S]"
+    null = options.text("csv.null-literal")
+    if null is not None:
+        made["nullValue"] = null
+    quote = options.text("csv.quote-character")
+    if quote is not None:
+        made["quote"] = quote
+    if options.boolean("csv.allow-comments", default=False):
+        made["comment"] = "#"
+    return made
+
+
+def _metadata(request: TableRequest) -> dict[str, str]:
+    made = {}
+    for column in request.table.source_columns:
+        if isinstance(column, MetadataColumn):
+            if column.metadata_key not in _METADATA:
+                raise SqlValidationError(
+                    f"table {request.name!r}: there is no metadata {column.metadata_key!r} of files",
+                    hint=f"there are: {', '.join(_METADATA)}",
+                )
+            made[column.name] = _METADATA[column.metadata_key]
+    return made

@@ -1,0 +1,108 @@
+"""The options of a table, WITH ('key' = 'value', ...), read by its connector; what nobody reads is refused."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TypeVar
+
+from headrace.config.parsing import form_of
+from headrace.errors import SqlValidationError
+
+__all__ = ["TableOptions"]
+
+T = TypeVar("T")
+
+
+class TableOptions:
+    """Options by key. Every one that is read is known; `check` refuses the others.
+
+    Args:
+        table: The table's name, for messages.
+        values: What WITH says.
+
+    Example:
+        >>> options = TableOptions("t", {"connector": "datagen", "rows": "5"})
+        >>> options.text("connector"), options.integer("number-of-rows")
+        ('datagen', None)
+        >>> options.check()
+        Traceback (most recent call last):
+        headrace.errors.SqlValidationError: table 't': there is no option 'rows' of its connector 'datagen'
+        hint: did you mean 'number-of-rows'?
+    """
+
+    def __init__(self, table: str, values: Mapping[str, str]) -> None:
+        self.table = table
+        self._values = dict(values)
+        self._known: set[str] = set()
+
+    def text(self, key: str, default: str | None = None) -> str | None:
+        """Return an option as it is written."""
+        self._known.add(key)
+        return self._values.get(key, default)
+
+    def required(self, key: str) -> str:
+        """Return an option that must be set.
+
+        Raises:
+            SqlValidationError: If it is not.
+        """
+        value = self.text(key)
+        if value is None:
+            raise SqlValidationError(
+                f"table {self.table!r}: its connector {self._values.get('connector')!r} needs the option {key!r}"
+            )
+        return value
+
+    def integer(self, key: str) -> int | None:
+        """Return an option that is a whole number."""
+        value = self.text(key)
+        return None if value is None else self._read(key, value, int)
+
+    def number(self, key: str) -> float | None:
+        """Return an option that is a number."""
+        value = self.text(key)
+        return None if value is None else self._read(key, value, float)
+
+    def boolean(self, key: str, *, default: bool) -> bool:
+        """Return an option that is true or false."""
+        value = self.text(key)
+        return default if value is None else self._read(key, value, bool)
+
+    def duration(self, key: str) -> timedelta | None:
+        """Return an option that is a length of time."""
+        value = self.text(key)
+        return None if value is None else self._read(key, value, timedelta)
+
+    def _read(self, key: str, value: str, kind: type[T]) -> T:
+        form = form_of(kind)
+        try:
+            result: T = form.read(value)
+        except ValueError:
+            raise SqlValidationError(
+                f"table {self.table!r}: option {key!r} is {form.expected} such as '{form.example}'; got {value!r}"
+            ) from None
+        return result
+
+    def wrong(self, key: str, expected: str) -> SqlValidationError:
+        """Make the error for an option with a wrong value."""
+        return SqlValidationError(
+            f"table {self.table!r}: option {key!r} is {expected}; got {self._values.get(key)!r}"
+        )
+
+    def check(self) -> None:
+        """Refuse options that nobody has read.
+
+        Raises:
+            SqlValidationError: If there is one.
+        """
+        for key in self._values:
+            if key not in self._known:
+                near = difflib.get_close_matches(key, self._known, 1, 0.4)
+                known = ", ".join(sorted(self._known - {"connector"}))
+                raise SqlValidationError(
+                    f"table {self.table!r}: there is no option {key!r} of its connector "
+                    f"{self._values.get('connector')!r}",
+                    hint=f"did you mean {near[0]!r}?" if near else f"there are: {known}",
+                )

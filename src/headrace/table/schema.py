@@ -1,0 +1,176 @@
+"""`Schema`: the columns of a table before they are looked at, as a program writes them down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headrace.errors import SqlValidationError
+from headrace.table.expression import Expression
+from headrace.types import DataType, RowType
+from headrace.types.logical import quote_name
+
+__all__ = ["Schema"]
+
+
+@dataclass(frozen=True)
+class _Physical:
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class _Computed:
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True)
+class _Metadata:
+    name: str
+    type: str
+    key: str | None
+    is_virtual: bool
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns, watermark and primary key of a table. Made by `Schema.new_builder`.
+
+    Example:
+        >>> from headrace.types import DataTypes
+        >>> schema = (
+        ...     Schema.new_builder()
+        ...     .column("id", DataTypes.BIGINT())
+        ...     .column("ts", "TIMESTAMP(3)")
+        ...     .column_by_expression("day", "DATE_FORMAT(ts, 'yyyy-MM-dd')")
+        ...     .watermark("ts", "ts - INTERVAL '5' SECOND")
+        ...     .build()
+        ... )
+        >>> print(schema)
+        (
+          `id` BIGINT,
+          `ts` TIMESTAMP(3),
+          `day` AS DATE_FORMAT(ts, 'yyyy-MM-dd'),
+          WATERMARK FOR `ts` AS ts - INTERVAL '5' SECOND
+        )
+    """
+
+    columns: tuple[_Physical | _Computed | _Metadata, ...] = ()
+    watermarks: tuple[tuple[str, str], ...] = ()
+    primary_key: tuple[str, ...] = ()
+    primary_key_name: str | None = None
+
+    @staticmethod
+    def new_builder() -> Schema.Builder:
+        """Start to write down a schema."""
+        return Schema.Builder()
+
+    def __str__(self) -> str:
+        lines = [*map(_column_sql, self.columns)]
+        lines += [f"WATERMARK FOR {quote_name(name)} AS {sql}" for name, sql in self.watermarks]
+        if self.primary_key:
+            columns = ", ".join(map(quote_name, self.primary_key))
+            named = f"CONSTRAINT {quote_name(self.primary_key_name)} " if self.primary_key_name else ""
+            lines.append(f"{named}PRIMARY KEY ({columns}) NOT ENFORCED")
+        return "(\n  " + ",\n  ".join(lines) + "\n)"
+
+    class Builder:
+        """Collects the parts of a schema; every call returns the builder."""
+
+        def __init__(self) -> None:
+            self._schema = Schema()
+
+        def from_schema(self, unresolved_schema: Schema) -> Schema.Builder:
+            """Take all parts of another schema."""
+            mine, other = self._schema, unresolved_schema
+            self._schema = Schema(
+                (*mine.columns, *other.columns),
+                (*mine.watermarks, *other.watermarks),
+                mine.primary_key or other.primary_key,
+                mine.primary_key_name or other.primary_key_name,
+            )
+            return self
+
+        def from_resolved_schema(self, resolved_schema: Any) -> Schema.Builder:
+            """Take the columns of a table's schema."""
+            return self.from_fields(
+                resolved_schema.get_column_names(), resolved_schema.get_column_data_types()
+            )
+
+        def from_row_data_type(self, data_type: DataType) -> Schema.Builder:
+            """Take the fields of a row as columns."""
+            if not isinstance(data_type, RowType):
+                raise SqlValidationError(f"from_row_data_type(): expected a ROW; got {data_type}")
+            return self.from_fields(data_type.field_names(), data_type.field_types())
+
+        def from_fields(
+            self, field_names: Sequence[str], field_data_types: Sequence[DataType]
+        ) -> Schema.Builder:
+            """Add columns."""
+            for name, data_type in zip(field_names, field_data_types, strict=True):
+                self.column(name, data_type)
+            return self
+
+        def column(self, column_name: str, data_type: str | DataType) -> Schema.Builder:
+            """Add a column that the external system stores."""
+            return self._add(_Physical(column_name, _type_sql(data_type)))
+
+        def column_by_expression(self, column_name: str, expr: str | Expression[Any]) -> Schema.Builder:
+            """Add a column that is computed from others."""
+            return self._add(_Computed(column_name, _expression_sql(expr)))
+
+        def column_by_metadata(
+            self,
+            column_name: str,
+            data_type: str | DataType,
+            metadata_key: str | None = None,
+            is_virtual: bool = False,
+        ) -> Schema.Builder:
+            """Add a column that the connector fills beside the data."""
+            return self._add(_Metadata(column_name, _type_sql(data_type), metadata_key, is_virtual))
+
+        def watermark(self, column_name: str, watermark_expr: str | Expression[Any]) -> Schema.Builder:
+            """Make a column the event time of the table."""
+            found = (column_name, _expression_sql(watermark_expr))
+            self._schema = replace(self._schema, watermarks=(*self._schema.watermarks, found))
+            return self
+
+        def primary_key(self, *column_names: str) -> Schema.Builder:
+            """Say which columns tell rows apart; it is not enforced."""
+            self._schema = replace(self._schema, primary_key=column_names)
+            return self
+
+        def primary_key_named(self, constraint_name: str, *column_names: str) -> Schema.Builder:
+            """Say which columns tell rows apart, and what that is called."""
+            self._schema = replace(self._schema, primary_key=column_names, primary_key_name=constraint_name)
+            return self
+
+        def build(self) -> Schema:
+            """Return the schema."""
+            return self._schema
+
+        def _add(self, column: _Physical | _Computed | _Metadata) -> Schema.Builder:
+            self._schema = replace(self._schema, columns=(*self._schema.columns, column))
+            return self
+
+
+def _column_sql(column: _Physical | _Computed | _Metadata) -> str:
+    name = quote_name(column.name)
+    match column:
+        case _Physical():
+            return f"{name} {column.type}"
+        case _Computed():
+            return f"{name} AS {column.expression}"
+        case _Metadata():
+            source = f" FROM '{column.key}'" if column.key else ""
+            return f"{name} {column.type} METADATA{source}{' VIRTUAL' if column.is_virtual else ''}"
+
+
+def _type_sql(data_type: str | DataType) -> str:
+    return data_type.summary() if isinstance(data_type, DataType) else data_type
+
+
+def _expression_sql(expression: str | Expression[Any]) -> str:
+    return str(expression)

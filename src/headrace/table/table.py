@@ -1,0 +1,489 @@
+"""`Table`: a query that is put together call by call. Every call is a query of SQL over the table before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from headrace.datastream._missing import missing_names
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.planner.logical import LogicalNode
+from headrace.table.catalog import ResolvedSchema
+from headrace.table.expression import Columns, Expression, Names
+from headrace.table.expressions import col
+from headrace.table.table_result import TableResult
+from headrace.table.table_schema import TableSchema
+from headrace.table.window import GroupWindow, OverWindow
+from headrace.types.logical import quote_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from headrace.planner.statements import ExplainDetail
+    from headrace.table.table_descriptor import TableDescriptor
+    from headrace.table.table_environment import TableEnvironment
+    from headrace.table.table_pipeline import TablePipeline
+
+__all__ = ["GroupWindowedTable", "GroupedTable", "OverWindowedTable", "Table", "WindowGroupedTable"]
+
+__getattr__ = missing_names(__name__, "AggregatedTable", "FlatAggregateTable")
+
+
+class Table:
+    """Rows with named columns: a query, which runs when it is executed or inserted somewhere.
+
+    Example:
+        >>> from headrace.table import EnvironmentSettings, TableEnvironment
+        >>> from headrace.table.expressions import col
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        >>> orders = t_env.from_elements([(1, "tea"), (2, "rum")], ["id", "drink"])
+        >>> orders.filter(col("id") > 1).select(col("drink").upper_case.alias("loud")).print_schema()
+        (
+          `loud` STRING
+        )
+    """
+
+    def __init__(self, plan: LogicalNode, t_env: TableEnvironment) -> None:
+        self._plan = plan
+        self._t_env = t_env
+        self._name: str | None = None
+
+    # --- columns and rows ---------------------------------------------------------------------------
+
+    def select(self, *fields: Expression[Any]) -> Table:
+        """Compute columns; aggregations are over all rows."""
+        return self._query(f"SELECT {self._items(fields)} FROM {self._as_input()}")
+
+    def alias(self, field: str, *fields: str) -> Table:
+        """Rename the columns, first come first served."""
+        names = [field, *fields]
+        own = self._columns
+        if len(names) > len(own):
+            raise SqlValidationError(f"alias(): {len(names)} names for {len(own)} columns: {', '.join(own)}")
+        renamed = [
+            f"{quote_name(old)} AS {quote_name(names[at] if at < len(names) else old)}"
+            for at, old in enumerate(own)
+        ]
+        return self._query(f"SELECT {', '.join(renamed)} FROM {self._as_input()}")
+
+    def filter(self, predicate: Expression[bool]) -> Table:
+        """Keep the rows for which a condition is true."""
+        return self._query(f"SELECT * FROM {self._as_input()} WHERE {self._sql(predicate)}")
+
+    def where(self, predicate: Expression[bool]) -> Table:
+        """Keep the rows for which a condition is true."""
+        return self.filter(predicate)
+
+    def distinct(self) -> Table:
+        """Keep each row once."""
+        return self._query(f"SELECT DISTINCT * FROM {self._as_input()}")
+
+    def add_columns(self, *fields: Expression[Any]) -> Table:
+        """Compute columns behind those that are there."""
+        return self._query(f"SELECT *, {self._items(fields)} FROM {self._as_input()}")
+
+    def add_or_replace_columns(self, *fields: Expression[Any]) -> Table:
+        """Compute columns; one with the name of an old one takes its place."""
+        new = {field._aliases[0] if field._aliases else field._column or "": field for field in fields}
+        kept = [new.pop(name) if name in new else col(name) for name in self._columns]
+        return self.select(*kept, *new.values())
+
+    def rename_columns(self, *fields: Expression[Any]) -> Table:
+        """Give columns other names: ``col("a").alias("b")``."""
+        names = {field._column: field._aliases[0] for field in fields if field._aliases}
+        self._check_columns("rename_columns", [name or "" for name in names])
+        return self.select(
+            *(col(name).alias(names[name]) if name in names else col(name) for name in self._columns)
+        )
+
+    def drop_columns(self, *fields: Expression[Any]) -> Table:
+        """Leave columns out."""
+        gone = {name for field in self._expanded(fields) if (name := field._column) is not None}
+        self._check_columns("drop_columns", gone)
+        return self.select(*(col(name) for name in self._columns if name not in gone))
+
+    def map(self, func: Any) -> Table:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("map()", "select() the call of the function")
+
+    def flat_map(self, func: Any) -> Table:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("flat_map()", "UNNEST an ARRAY that a udf returns")
+
+    # --- groups and windows -------------------------------------------------------------------------
+
+    def group_by(self, *fields: Expression[Any]) -> GroupedTable:
+        """Group rows by values; `select` then aggregates each group."""
+        return GroupedTable(self, fields)
+
+    def window(self, window: GroupWindow) -> GroupWindowedTable:
+        """Put rows into windows; `group_by` then groups by them."""
+        if not isinstance(window, GroupWindow):
+            raise SqlValidationError(
+                f"window(): expected a window with a name; got {window!r}",
+                hint='Tumble.over(lit(10).minutes).on(col("ts")).alias("w")',
+            )
+        return GroupWindowedTable(self, window)
+
+    def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
+        """Name windows of earlier rows; `select` then aggregates over them."""
+        return OverWindowedTable(self, over_windows)
+
+    def aggregate(self, func: Any) -> Table:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("aggregate()", "select() aggregations")
+
+    def flat_aggregate(self, func: Any) -> Table:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("flat_aggregate()", "use a top-N query")
+
+    # --- two tables ---------------------------------------------------------------------------------
+
+    def join(self, right: Table, join_predicate: Expression[bool] | None = None) -> Table:
+        """Join with another table; the two have no column name in common."""
+        return self._joined("JOIN", right, join_predicate)
+
+    def left_outer_join(self, right: Table, join_predicate: Expression[bool] | None = None) -> Table:
+        """Join, and keep rows of this table that have no partner."""
+        return self._joined("LEFT JOIN", right, join_predicate)
+
+    def right_outer_join(self, right: Table, join_predicate: Expression[bool]) -> Table:
+        """Join, and keep rows of the other table that have no partner."""
+        return self._joined("RIGHT JOIN", right, join_predicate)
+
+    def full_outer_join(self, right: Table, join_predicate: Expression[bool]) -> Table:
+        """Join, and keep rows of both tables that have no partner."""
+        return self._joined("FULL JOIN", right, join_predicate)
+
+    def join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("join_lateral()", "UNNEST an ARRAY that a udf returns")
+
+    def left_outer_join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet(
+            "left_outer_join_lateral()", "UNNEST an ARRAY that a udf returns"
+        )
+
+    def minus(self, right: Table) -> Table:
+        """Keep the rows that the other table has not, each once."""
+        return self._combined("EXCEPT", right)
+
+    def minus_all(self, right: Table) -> Table:
+        """Take away each row as often as the other table has it."""
+        return self._combined("EXCEPT ALL", right)
+
+    def union(self, right: Table) -> Table:
+        """Put the rows of both together, each once."""
+        return self._combined("UNION", right)
+
+    def union_all(self, right: Table) -> Table:
+        """Put the rows of both together."""
+        return self._combined("UNION ALL", right)
+
+    def intersect(self, right: Table) -> Table:
+        """Keep the rows that both have, each once."""
+        return self._combined("INTERSECT", right)
+
+    def intersect_all(self, right: Table) -> Table:
+        """Keep the rows that both have, as often as both have them."""
+        return self._combined("INTERSECT ALL", right)
+
+    # --- order --------------------------------------------------------------------------------------
+
+    def order_by(self, *fields: Expression[Any]) -> Table:
+        """Sort the rows; in a stream with `fetch` or `limit`."""
+        order = ", ".join(
+            self._sql(field) + (f" {field._order}" if field._order else "")
+            for field in self._expanded(fields)
+        )
+        return self._query(f"SELECT * FROM {self._as_input()} ORDER BY {order}")
+
+    def offset(self, offset: int) -> Table:
+        """Leave out the first rows."""
+        return self._query(f"SELECT * FROM {self._as_input()} OFFSET {int(offset)} ROWS")
+
+    def fetch(self, fetch: int) -> Table:
+        """Keep the first rows."""
+        return self._query(f"SELECT * FROM {self._as_input()} LIMIT {int(fetch)}")
+
+    def limit(self, fetch: int, offset: int = 0) -> Table:
+        """Keep the first rows after some others."""
+        return self.offset(offset).fetch(fetch) if offset else self.fetch(fetch)
+
+    # --- looking at it ------------------------------------------------------------------------------
+
+    def get_schema(self) -> TableSchema:
+        """Return names and types of the columns."""
+        return TableSchema(self._columns, [each.type for each in self._plan.schema])
+
+    def get_resolved_schema(self) -> ResolvedSchema:
+        """Return the columns."""
+        return ResolvedSchema.physical(self._columns, [each.type for each in self._plan.schema])
+
+    def print_schema(self) -> None:
+        """Print the columns."""
+        lines = [f"{quote_name(each.name)} {each.summary()}" for each in self._plan.schema]
+        print("(\n  " + ",\n  ".join(lines) + "\n)")  # noqa: T201  # what it is for
+
+    def explain(self, *extra_details: ExplainDetail) -> str:
+        """Return the plan as text."""
+        return self._t_env._explain_query(self._plan, extra_details)
+
+    def print_explain(self, *extra_details: ExplainDetail) -> None:
+        """Print the plan."""
+        print(self.explain(*extra_details))  # noqa: T201  # what it is for
+
+    # --- running it ---------------------------------------------------------------------------------
+
+    def execute(self) -> TableResult:
+        """Run the query; its rows come to the program while it runs."""
+        return self._t_env._execute_query(self._plan)
+
+    def execute_insert(
+        self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
+    ) -> TableResult:
+        """Write the rows to a table, as a job of its own.
+
+        Args:
+            table_path_or_descriptor: The table's name, or its description.
+            overwrite: Whether what the table has is replaced.
+        """
+        return self.insert_into(table_path_or_descriptor, overwrite).execute()
+
+    def insert_into(
+        self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
+    ) -> TablePipeline:
+        """Say where the rows go; it runs when the pipeline is executed, or the statement set it is added to."""
+        from headrace.table.table_pipeline import TablePipeline
+
+        sink = self._t_env._bind_insert(self, table_path_or_descriptor, overwrite)
+        return TablePipeline(sink, self._t_env)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Run the query to its end and return its rows; those that were taken back are not among them."""
+        return self._t_env._to_pandas(self._plan)
+
+    def to_changelog(self, *arguments: Any) -> NoReturn:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet(
+            "to_changelog()", "use to_changelog_stream() of the environment"
+        )
+
+    def from_changelog(self, *arguments: Any) -> NoReturn:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("from_changelog()", "use a table with a changelog format")
+
+    # --- inside -------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Expression[Any]:
+        # Only asked for names that are no method: columns.
+        if name.startswith("_") or name not in self._columns:
+            raise AttributeError(
+                f"a table with the columns {', '.join(self._columns)} has no attribute {name!r}"
+            )
+        return col(name)
+
+    def __str__(self) -> str:
+        """Return the name SQL reads this table by: ``t_env.sql_query(f"SELECT * FROM {table}")``."""
+        return self._as_input()
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{each.name} {each.summary()}" for each in self._plan.schema)
+        return f"<Table ({columns})>"
+
+    @property
+    def _columns(self) -> list[str]:
+        return [each.name for each in self._plan.schema]
+
+    def _as_input(self) -> str:
+        if self._name is None:
+            self._name = self._t_env._register_inline(self._plan)
+        return self._name
+
+    def _names(self, **more: Any) -> Names:
+        return Names(self._t_env._register_function, lambda table: table._as_input(), **more)
+
+    def _sql(self, expression: Expression[Any], names: Names | None = None) -> str:
+        return _checked(expression)._sql(names or self._names())
+
+    def _items(self, fields: Sequence[Expression[Any]], names: Names | None = None) -> str:
+        names = names or self._names()
+        items = []
+        for field in self._expanded(fields):
+            alias = f" AS {quote_name(field._aliases[0])}" if field._aliases else ""
+            items.append(self._sql(field, names) + alias)
+        return ", ".join(items)
+
+    def _expanded(self, fields: Iterable[Expression[Any]]) -> list[Expression[Any]]:
+        """Write `with_columns` and its like out."""
+        expanded: list[Expression[Any]] = []
+        for field in fields:
+            match _checked(field)._pieces:
+                case (Columns() as chosen,):
+                    expanded += [col(name) for name in self._chosen(chosen)]
+                case ("*",):
+                    expanded += [col(name) for name in self._columns]
+                case _:
+                    expanded.append(field)
+        return expanded
+
+    def _chosen(self, chosen: Columns) -> list[str]:
+        own = self._columns
+        if chosen.chosen is None:
+            return own
+        names: list[str] = []
+        for each in chosen.chosen:
+            match each:
+                case Expression() if each._column is not None:
+                    names.append(each._column)
+                case Expression(_pieces=(Columns(chosen=(start, end)),)):
+                    first, last = self._position(start), self._position(end)
+                    names += own[first : last + 1]
+                case int() | str():
+                    names.append(own[self._position(each)])
+                case _:
+                    raise SqlValidationError(f"with_columns(): expected columns; got {each!r}")
+        self._check_columns("with_columns", names)
+        return [name for name in own if name not in names] if chosen.is_inverted else names
+
+    def _position(self, column: str | int) -> int:
+        if isinstance(column, int):
+            return column - 1
+        self._check_columns("with_columns", [column])
+        return self._columns.index(column)
+
+    def _check_columns(self, call: str, names: Iterable[str]) -> None:
+        unknown = [name for name in names if name not in self._columns]
+        if unknown:
+            raise SqlValidationError(
+                f"{call}(): there is no column {unknown[0]!r}; there are {', '.join(self._columns)}"
+            )
+
+    def _query(self, sql: str) -> Table:
+        return self._t_env.sql_query(sql)
+
+    def _joined(self, kind: str, right: Table, predicate: Expression[bool] | None) -> Table:
+        common = [name for name in self._columns if name in right._columns]
+        if common:
+            raise SqlValidationError(
+                f"join: both tables have a column {common[0]!r}",
+                hint="rename it first: alias() or rename_columns()",
+            )
+        condition = "TRUE" if predicate is None else self._sql(predicate)
+        return self._query(f"SELECT * FROM {self._as_input()} {kind} {right._as_input()} ON {condition}")
+
+    def _combined(self, operation: str, right: Table) -> Table:
+        return self._query(f"SELECT * FROM {self._as_input()} {operation} SELECT * FROM {right._as_input()}")
+
+
+class GroupedTable:
+    """A table whose rows are grouped. Made by `Table.group_by`."""
+
+    def __init__(self, table: Table, fields: Sequence[Expression[Any]]) -> None:
+        self._table = table
+        self._fields = fields
+
+    def select(self, *fields: Expression[Any]) -> Table:
+        """Compute a row for each group, of its keys and of aggregations."""
+        table, keys = _with_keys(self._table, self._fields)
+        grouped = ", ".join(table._sql(key) for key in keys)
+        return table._query(f"SELECT {table._items(fields)} FROM {table._as_input()} GROUP BY {grouped}")
+
+    def aggregate(self, func: Any) -> Table:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("aggregate()", "select() aggregations")
+
+    def flat_aggregate(self, func: Any) -> Table:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("flat_aggregate()", "use a top-N query")
+
+
+class GroupWindowedTable:
+    """A table whose rows are in windows. Made by `Table.window`."""
+
+    def __init__(self, table: Table, window: GroupWindow) -> None:
+        self._table = table
+        self._window = window
+
+    def group_by(self, *fields: Expression[Any]) -> WindowGroupedTable:
+        """Group rows by the window, which must be among the fields, and by other values."""
+        named = [field for field in fields if _checked(field)._column == self._window.alias]
+        if not named:
+            raise SqlValidationError(
+                f"group_by(): the window {self._window.alias!r} is not among the fields",
+                hint=f"group_by(col({self._window.alias!r}), ...)",
+            )
+        return WindowGroupedTable(
+            self._table, self._window, [each for each in fields if each is not named[0]]
+        )
+
+
+class WindowGroupedTable:
+    """A table whose rows are grouped by a window and other values. Made by `GroupWindowedTable.group_by`."""
+
+    def __init__(self, table: Table, window: GroupWindow, fields: Sequence[Expression[Any]]) -> None:
+        self._table = table
+        self._window = window
+        self._fields = fields
+
+    def select(self, *fields: Expression[Any]) -> Table:
+        """Compute a row for each group and window: ``col("w").start`` and ``.end`` are the window's."""
+        table, keys = _with_keys(self._table, self._fields)
+        window = self._window
+
+        def property_of(alias: str, name: str) -> str:
+            if alias != window.alias:
+                raise SqlValidationError(f"there is no window {alias!r}; the window here is {window.alias!r}")
+            return window._sql(plain, f"_{name.upper()}")
+
+        plain = table._names()
+        names = table._names(window=property_of)
+        grouped = ", ".join([window._sql(plain), *(table._sql(key) for key in keys)])
+        return table._query(
+            f"SELECT {table._items(fields, names)} FROM {table._as_input()} GROUP BY {grouped}"
+        )
+
+    def aggregate(self, func: Any) -> Table:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("aggregate()", "select() aggregations")
+
+
+class OverWindowedTable:
+    """A table with windows of earlier rows. Made by `Table.over_window`."""
+
+    def __init__(self, table: Table, windows: Sequence[OverWindow]) -> None:
+        self._table = table
+        self._windows = {window.alias: window for window in windows}
+
+    def select(self, *fields: Expression[Any]) -> Table:
+        """Compute columns; aggregations go over the window that `over` names."""
+        table = self._table
+        plain = table._names()
+
+        def window(alias: str) -> str:
+            if alias not in self._windows:
+                raise SqlValidationError(
+                    f"there is no window {alias!r}; there are {', '.join(self._windows)}"
+                )
+            return self._windows[alias]._sql(plain)
+
+        names = table._names(over=window)
+        return table._query(f"SELECT {table._items(fields, names)} FROM {table._as_input()}")
+
+
+def _with_keys(table: Table, keys: Sequence[Expression[Any]]) -> tuple[Table, list[Expression[Any]]]:
+    """Compute keys that have a name of their own first, so that `select` can use it."""
+    named = [key for key in table._expanded(keys) if key._aliases]
+    if named:
+        table = table.add_columns(*named)
+    return table, [col(key._aliases[0]) if key._aliases else key for key in table._expanded(keys)]
+
+
+def _checked(expression: Any) -> Expression[Any]:
+    if not isinstance(expression, Expression):
+        raise SqlValidationError(
+            f"expected an expression such as col('name'); got {expression!r}",
+            hint="columns are col('name'), constants lit(value)",
+        )
+    return expression

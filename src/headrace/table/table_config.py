@@ -1,0 +1,113 @@
+"""`TableConfig`: the options of a table environment."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from headrace.common import Configuration
+from headrace.config.options import python
+from headrace.config.options import table as options
+from headrace.errors import UnsupportedFeatureError
+from headrace.table.sql_dialect import SqlDialect
+
+__all__ = ["TableConfig"]
+
+
+class TableConfig:
+    """Options of an environment, over what the program was started with. Keys are those of the configuration.
+
+    Example:
+        >>> config = TableConfig.get_default().set("table.exec.state.ttl", "1 h")
+        >>> config.get("table.exec.state.ttl", "0 s")
+        '1 h'
+    """
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration() if configuration is None else configuration
+
+    @staticmethod
+    def get_default() -> TableConfig:
+        """Make a configuration in which nothing is set."""
+        return TableConfig()
+
+    def get(self, key: str, default_value: str) -> str:
+        """Return what was set, or the default."""
+        value = self._configuration.get_string(key, default_value)
+        return default_value if value is None else value
+
+    def set(self, key: str, value: Any) -> TableConfig:
+        """Set an option.
+
+        Raises:
+            ConfigurationError: If there is no such key, or the value is none that it can have.
+        """
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        changed = Configuration(self._configuration).set_string(key, text)
+        _check(changed)
+        self._configuration.set_string(key, text)
+        return self
+
+    def get_local_timezone(self) -> str:
+        """Return the time zone of the session."""
+        return self.get(options.LOCAL_TIME_ZONE.key, options.LOCAL_TIME_ZONE.default)
+
+    def set_local_timezone(self, timezone_id: str) -> None:
+        """Set the time zone of the session."""
+        self.set(options.LOCAL_TIME_ZONE.key, timezone_id)
+
+    def get_max_generated_code_length(self) -> int:
+        """Refused: no code is generated."""
+        raise UnsupportedFeatureError.not_yet("get_max_generated_code_length()")
+
+    def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
+        """Refused: no code is generated."""
+        raise UnsupportedFeatureError.not_yet("set_max_generated_code_length()")
+
+    def set_idle_state_retention(self, duration: timedelta) -> None:
+        """Set how long the state of a key is kept after it was last written."""
+        self.set(options.STATE_TTL.key, options.STATE_TTL.write(duration))
+
+    def get_idle_state_retention(self) -> timedelta:
+        """Return how long the state of a key is kept after it was last written."""
+        return options.STATE_TTL.read(self.get(options.STATE_TTL.key, "0 ms"))
+
+    def get_configuration(self) -> Configuration:
+        """Return what was set."""
+        return self._configuration
+
+    def add_configuration(self, configuration: Configuration) -> None:
+        """Set many options.
+
+        Raises:
+            ConfigurationError: If there is an unknown key or a wrong value.
+        """
+        _check(configuration)
+        self._configuration.add_all(configuration)
+
+    def to_map(self) -> dict[str, str]:
+        """Return what was set, by key."""
+        return self._configuration.to_dict()
+
+    def get_sql_dialect(self) -> SqlDialect:
+        """Return which SQL is spoken."""
+        return SqlDialect.DEFAULT
+
+    def set_sql_dialect(self, sql_dialect: SqlDialect) -> None:
+        """Set which SQL is spoken: Flink's, which is the only one."""
+        if sql_dialect is not SqlDialect.DEFAULT:
+            raise UnsupportedFeatureError.not_yet("Hive's SQL", "write the statement in Flink's SQL")
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Set the Python interpreter of the workers."""
+        self.set(python.EXECUTABLE.key, python_exec)
+
+    def get_python_executable(self) -> str:
+        """Return the Python interpreter of the workers."""
+        return self.get(python.EXECUTABLE.key, "python")
+
+
+def _check(configuration: Configuration) -> None:
+    from headrace.config import Configuration as LayeredConfiguration
+
+    LayeredConfiguration().with_values(configuration.to_dict())

@@ -1,0 +1,733 @@
+"""`TableEnvironment`: where tables, functions and statements of SQL live together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from headrace.catalog import CatalogManager, InlineView, UserFunction
+from headrace.catalog import ObjectIdentifier as Identifier
+from headrace.catalog.objects import CatalogTable, CatalogView, PhysicalColumn
+from headrace.common import Configuration
+from headrace.common.types import Row
+from headrace.config.options import table as options
+from headrace.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from headrace.errors import CatalogError, SqlValidationError, UnsupportedFeatureError
+from headrace.planner import bind, ddl, parse_statement
+from headrace.planner.explain import explain, explain_logical, plan_json
+from headrace.planner.logical import Field, LogicalNode, Scan, Sink
+from headrace.planner.optimize import Plan
+from headrace.planner.statements import (
+    BoundStatement,
+    CatalogStatement,
+    CreateTable,
+    CreateTableAs,
+    Explain,
+    ExplainDetail,
+    Insert,
+    Query,
+    Reset,
+    Set,
+)
+from headrace.planner.statements import (
+    StatementSet as BoundStatementSet,
+)
+from headrace.table._elements import rows_and_types
+from headrace.table._functions import as_user_function, load_function
+from headrace.table._jobs import TableJobs
+from headrace.table.environment_settings import EnvironmentSettings
+from headrace.table.factories.values import AttachedRows
+from headrace.table.result_kind import ResultKind
+from headrace.table.schema import Schema as SchemaDeclaration
+from headrace.table.statement_set import StatementSet
+from headrace.table.table import Table
+from headrace.table.table_config import TableConfig
+from headrace.table.table_descriptor import TableDescriptor
+from headrace.table.table_result import TableResult
+from headrace.types import DataTypes
+from headrace.types.logical import quote_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from headrace.datastream import DataStream
+
+__all__ = ["StreamTableEnvironment", "TableEnvironment"]
+
+#: A database that no statement lists: what tables of the program without a name are found in.
+_INLINE = "$inline"
+_RESULT = DataTypes.STRING()
+
+
+class TableEnvironment:
+    """Tables, functions and configuration of a program, and where its statements run.
+
+    Example:
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        >>> t_env.execute_sql("CREATE TABLE t (id BIGINT) WITH ('connector' = 'datagen')").print()
+        OK
+        >>> t_env.list_tables()
+        ['t']
+    """
+
+    def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> None:
+        self._env = env
+        self._config = TableConfig(env._configuration)
+        self._config.add_configuration(settings.get_configuration())
+        if not settings.is_streaming_mode():
+            env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+        self._manager = CatalogManager(
+            settings.get_built_in_catalog_name(), settings.get_built_in_database_name()
+        )
+        self._jobs = TableJobs(env)
+        self._numbers = itertools.count()
+        #: Functions that expressions call without a name, by the object they are.
+        self._inline_functions: dict[int, tuple[str, Any]] = {}
+
+    @staticmethod
+    def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
+        """Make an environment.
+
+        Args:
+            environment_settings: Streaming or batch mode, names of catalogs; or options alone.
+        """
+        settings = environment_settings
+        if isinstance(settings, Configuration):
+            settings = EnvironmentSettings.new_instance().with_configuration(settings).build()
+        return TableEnvironment(StreamExecutionEnvironment.get_execution_environment(), settings)
+
+    # --- statements -----------------------------------------------------------------------------------
+
+    def execute_sql(self, stmt: str) -> TableResult:
+        """Carry out a statement. Queries and INSERTs start a job and return at once.
+
+        Args:
+            stmt: One statement of SQL.
+
+        Raises:
+            SqlError: If it is not understood; the message shows the place.
+        """
+        return self._execute(self._bind_one(stmt))
+
+    def sql_query(self, query: str) -> Table:
+        """Return the table that a query asks for. Nothing runs.
+
+        Raises:
+            SqlError: If it is not understood, or is another statement.
+        """
+        statement = self._bind_one(query)
+        if not isinstance(statement, Query):
+            raise SqlValidationError(
+                "sql_query() takes a query: SELECT, VALUES or a set operation", hint="use execute_sql()"
+            )
+        return Table(statement.plan, self)
+
+    def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
+        """Return the plan of a query or an INSERT as text."""
+        statement = self._bind_one(stmt)
+        if isinstance(statement, Explain):
+            return self._explain(statement.statement, [*statement.details, *extra_details])
+        if not isinstance(statement, Query | Insert | BoundStatementSet):
+            raise SqlValidationError("explain_sql() takes a query, an INSERT or a statement set")
+        return self._explain(statement, extra_details)
+
+    def create_statement_set(self) -> StatementSet:
+        """Start to collect INSERTs that run as one job."""
+        return StatementSet(self)
+
+    def _bind_one(self, text: str) -> BoundStatement:
+        return bind(parse_statement(text), self._manager, load_function)
+
+    def _execute(self, statement: BoundStatement) -> TableResult:
+        match statement:
+            case Query(plan):
+                return self._execute_query(plan)
+            case Insert(sink):
+                return self._execute_inserts([sink])
+            case BoundStatementSet(inserts):
+                return self._execute_inserts([insert.sink for insert in inserts])
+            case Explain(inner, details):
+                return self._table_of([Field("result", _RESULT)], [Row(self._explain(inner, list(details)))])
+            case CreateTableAs(create, insert):
+                self._execute(create)
+                return self._execute_inserts([insert.sink])
+            case Set():
+                return self._set(statement)
+            case Reset():
+                return self._reset(statement)
+            case _:
+                return self._change_catalog(statement)
+
+    def _change_catalog(self, statement: CatalogStatement) -> TableResult:
+        answer = ddl.execute(statement, self._manager)
+        if answer is ddl.OK:
+            return self._ok()
+        return self._table_of(
+            [Field(name, _RESULT) for name in answer.columns], [Row(*row) for row in answer.rows]
+        )
+
+    def _set(self, statement: Set) -> TableResult:
+        if statement.key is not None and statement.value is not None:
+            self._config.set(statement.key, statement.value)
+            return self._ok()
+        found = sorted(self._config.to_map().items())
+        if statement.key is not None:
+            found = [(key, value) for key, value in found if key == statement.key]
+        return self._table_of(
+            [Field("key", _RESULT), Field("value", _RESULT)], [Row(key, value) for key, value in found]
+        )
+
+    def _reset(self, statement: Reset) -> TableResult:
+        keys = [statement.key] if statement.key is not None else list(self._config.to_map())
+        for key in keys:
+            self._config.get_configuration().remove_config(key)
+        return self._ok()
+
+    def _ok(self) -> TableResult:
+        field = (Field("result", _RESULT),)
+        return TableResult(field, lambda: iter([Row("OK")]), kind=ResultKind.SUCCESS)
+
+    def _table_of(self, fields: Sequence[Field], rows: Sequence[Row]) -> TableResult:
+        return TableResult(tuple(fields), lambda: iter(rows), max_width=self._max_width * 100)
+
+    @property
+    def _max_width(self) -> int:
+        return self._jobs.configuration.get(options.MAX_COLUMN_WIDTH)
+
+    def _execute_query(self, plan: LogicalNode) -> TableResult:
+        client, rows, _ = self._jobs.run_query(plan)
+        is_batch = self._jobs.is_batch
+        names = tuple(field.name for field in plan.schema)
+        return TableResult(
+            plan.schema,
+            lambda: _named(rows, names),
+            job_client=client,
+            has_kinds=not is_batch,
+            max_width=self._max_width,
+        )
+
+    def _execute_inserts(self, sinks: Sequence[Sink]) -> TableResult:
+        client = self._jobs.run_inserts(sinks)
+        if self._jobs.configuration.get(options.DML_SYNC):
+            client.get_job_execution_result().result()
+        fields = tuple(Field(sink.identifier.dotted(), DataTypes.BIGINT()) for sink in sinks)
+        # How many rows it will be nobody knows: Flink says -1.
+        return TableResult(fields, lambda: iter([Row(*(-1 for _ in sinks))]), job_client=client)
+
+    def _explain(
+        self, statement: Query | Insert | BoundStatementSet, details: Sequence[ExplainDetail]
+    ) -> str:
+        match statement:
+            case Query(plan):
+                return self._explain_query(plan, details)
+            case Insert(sink):
+                return self._explain_inserts([sink], details)
+            case BoundStatementSet(inserts):
+                return self._explain_inserts([insert.sink for insert in inserts], details)
+
+    def _explain_query(self, plan: LogicalNode, details: Sequence[ExplainDetail]) -> str:
+        return self._explained(self._jobs.plan_query(plan), details)
+
+    def _explain_inserts(self, sinks: Sequence[Sink], details: Sequence[ExplainDetail]) -> str:
+        return self._explained(self._jobs.plan_inserts(sinks), details)
+
+    def _explained(self, plan: Plan, details: Sequence[ExplainDetail]) -> str:
+        for unknown in (ExplainDetail.ESTIMATED_COST, ExplainDetail.PLAN_ADVICE):
+            if unknown in details:
+                raise UnsupportedFeatureError.not_yet(f"EXPLAIN {unknown.value}", "EXPLAIN CHANGELOG_MODE")
+        if self._jobs.is_batch:
+            trees = "\n\n".join(explain_logical(request.query) for request in plan.requests)
+            queries = [
+                node.declaration.sql for node in self._jobs.nodes(plan) if hasattr(node.declaration, "sql")
+            ]
+            return f"== Abstract Syntax Tree ==\n{trees}\n\n== Spark SQL ==\n" + "\n\n".join(queries) + "\n"
+        is_json = ExplainDetail.JSON_EXECUTION_PLAN in details
+        return explain(
+            plan,
+            changelog_mode=ExplainDetail.CHANGELOG_MODE in details,
+            execution_plan=plan_json(plan) if is_json else None,
+        )
+
+    # --- tables ---------------------------------------------------------------------------------------
+
+    def from_path(self, path: str) -> Table:
+        """Return a table or view of the catalogs by its name.
+
+        Raises:
+            SqlError: If there is none.
+        """
+        return self.sql_query(f"SELECT * FROM {_path_sql(path)}")
+
+    def from_descriptor(self, descriptor: TableDescriptor) -> Table:
+        """Return a table that is described, and has no name."""
+        name = f"Unregistered_{next(self._numbers)}"
+        self._create(name, descriptor, is_temporary=True, if_not_exists=False)
+        table = self.from_path(quote_name(name))
+        self._manager.drop_temporary_table(self._manager.qualify([name]))
+        return table
+
+    def from_elements(self, elements: Any, schema: Any = None, verify_schema: bool = True) -> Table:
+        """Return a table of rows that the program holds.
+
+        Args:
+            elements: Tuples, lists, `Row`s or dictionaries; or plain values, for a table of one column.
+            schema: Names of the columns, or a row type, or a type; found from the elements if None.
+            verify_schema: Whether elements are checked against the types.
+
+        Raises:
+            JobDefinitionError: If the elements do not fit.
+
+        Example:
+            >>> t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+            >>> t_env.from_elements([(1, "tea")], ["id", "drink"]).get_schema().get_field_names()
+            ['id', 'drink']
+        """
+        rows, names, types = rows_and_types(list(elements), schema, is_checked=verify_schema)
+        columns = tuple(PhysicalColumn(name, each) for name, each in zip(names, types, strict=True))
+        return self._attached(columns, AttachedRows(tuple(rows)))
+
+    def from_pandas(self, pdf: pd.DataFrame, schema: Any = None, splits_num: int = 1) -> Table:
+        """Return a table of the rows of a pandas DataFrame.
+
+        Args:
+            pdf: The rows.
+            schema: Names of the columns, or a row type; found from the DataFrame if None.
+            splits_num: Without effect: Spark deals rows out by itself.
+        """
+        from headrace.table._elements import rows_of_pandas
+
+        rows, names, types = rows_of_pandas(pdf, schema)
+        columns = tuple(PhysicalColumn(name, each) for name, each in zip(names, types, strict=True))
+        return self._attached(columns, AttachedRows(tuple(rows)))
+
+    def _attached(self, columns: tuple[PhysicalColumn, ...], rows: AttachedRows) -> Table:
+        name = f"Elements_{next(self._numbers)}"
+        identifier = Identifier(self._manager.current_catalog, _INLINE, name)
+        return Table(Scan(CatalogTable(columns, attachment=rows), identifier), self)
+
+    def create_table(self, path: str, descriptor: TableDescriptor, ignoreIfExists: bool = False) -> None:
+        """Create a table in a catalog.
+
+        Raises:
+            CatalogError: If there is one with the name.
+        """
+        self._create(path, descriptor, is_temporary=False, if_not_exists=ignoreIfExists)
+
+    def create_temporary_table(
+        self, path: str, descriptor: TableDescriptor, ignoreIfExists: bool = False
+    ) -> None:
+        """Create a table that lives as long as the environment."""
+        self._create(path, descriptor, is_temporary=True, if_not_exists=ignoreIfExists)
+
+    def _create(
+        self, path: str, descriptor: TableDescriptor, *, is_temporary: bool, if_not_exists: bool
+    ) -> None:
+        statement = self._bind_one(_create_sql(path, descriptor, is_temporary, if_not_exists))
+        assert isinstance(statement, CreateTable)
+        self._execute(statement)
+
+    def create_temporary_view(
+        self, view_path: str, table_or_data_stream: Table | DataStream, *fields_or_schema: Any
+    ) -> None:
+        """Give a table a name that lives as long as the environment.
+
+        Raises:
+            UnsupportedFeatureError: If it is a data stream.
+        """
+        if not isinstance(table_or_data_stream, Table):
+            raise _no_bridge("create_temporary_view() of a data stream")
+        identifier = self._manager.qualify(_parts(view_path))
+        if self._manager.temporary_table(identifier) is not None:
+            raise CatalogError(f"there is a temporary table or view {identifier.dotted()!r} already")
+        self._manager.put_temporary_table(identifier, _view_of(table_or_data_stream._plan))
+
+    def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> None:
+        """Refused: a view of a catalog is kept as text, and a table of the program has none."""
+        raise UnsupportedFeatureError.not_yet(
+            "create_view() of a table", "create_temporary_view(), or CREATE VIEW ... AS SELECT"
+        )
+
+    def drop_temporary_view(self, view_path: str) -> bool:
+        """Drop a temporary view; say whether there was one."""
+        return self._manager.drop_temporary_table(self._manager.qualify(_parts(view_path)))
+
+    def drop_temporary_table(self, table_path: str) -> bool:
+        """Drop a temporary table; say whether there was one."""
+        return self._manager.drop_temporary_table(self._manager.qualify(_parts(table_path)))
+
+    def drop_table(self, table_path: str, ignore_if_not_exists: bool = True) -> bool:
+        """Drop a table of a catalog; say whether there was one."""
+        return self._drop("TABLE", table_path, ignore_if_not_exists)
+
+    def drop_view(self, view_path: str, ignore_if_not_exists: bool = True) -> bool:
+        """Drop a view of a catalog; say whether there was one."""
+        return self._drop("VIEW", view_path, ignore_if_not_exists)
+
+    def _drop(self, what: str, path: str, ignore: bool) -> bool:
+        is_there = self._manager.permanent_table(self._manager.qualify(_parts(path))) is not None
+        self.execute_sql(f"DROP {what} {'IF EXISTS ' if ignore else ''}{_path_sql(path)}")
+        return is_there
+
+    # --- names ----------------------------------------------------------------------------------------
+
+    def list_catalogs(self) -> list[str]:
+        """Return the names of the catalogs."""
+        return self._manager.catalogs()
+
+    def list_databases(self) -> list[str]:
+        """Return the names of the current catalog's databases."""
+        return self._manager.catalog(self._manager.current_catalog).databases()
+
+    def list_tables(self) -> list[str]:
+        """Return the names of the current database's tables and views."""
+        return list(self._tables())
+
+    def list_views(self) -> list[str]:
+        """Return the names of the current database's views."""
+        return [name for name, each in self._tables().items() if isinstance(each, CatalogView | InlineView)]
+
+    def list_temporary_tables(self) -> list[str]:
+        """Return the names of temporary tables and views."""
+        return sorted(self._temporary())
+
+    def list_temporary_views(self) -> list[str]:
+        """Return the names of temporary views."""
+        return sorted(
+            name for name, each in self._temporary().items() if isinstance(each, CatalogView | InlineView)
+        )
+
+    def list_functions(self) -> list[str]:
+        """Return the names of all functions."""
+        from headrace.planner.functions import FUNCTIONS, aggregates
+
+        built_in = [*FUNCTIONS.names(), *(each.name for each in aggregates())]
+        return sorted({*(name.lower() for name in built_in), *self.list_user_defined_functions()})
+
+    def list_user_defined_functions(self) -> list[str]:
+        """Return the names of the functions that users have added."""
+        return self._manager.user_functions()
+
+    def list_materialized_tables(self) -> list[str]:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("list_materialized_tables()")
+
+    def list_modules(self) -> list[str]:
+        """Return the names of the modules: the built-in one."""
+        return ["core"]
+
+    def list_full_modules(self) -> NoReturn:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("list_full_modules()")
+
+    def list_models(self) -> NoReturn:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("list_models()")
+
+    def list_temporary_models(self) -> NoReturn:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("list_temporary_models()")
+
+    def _tables(self) -> dict[str, Any]:
+        return dict(self._manager.tables(self._manager.current_catalog, self._manager.current_database))
+
+    def _temporary(self) -> dict[str, Any]:
+        here = (self._manager.current_catalog, self._manager.current_database)
+        return {
+            identifier.name: each
+            for identifier, each in self._manager.temporary_tables().items()
+            if (identifier.catalog, identifier.database) == here
+        }
+
+    def get_current_catalog(self) -> str:
+        """Return the name of the current catalog."""
+        return self._manager.current_catalog
+
+    def use_catalog(self, catalog_name: str) -> None:
+        """Make a catalog the current one."""
+        self._manager.use_catalog(catalog_name)
+
+    def get_current_database(self) -> str:
+        """Return the name of the current database."""
+        return self._manager.current_database
+
+    def use_database(self, database_name: str) -> None:
+        """Make a database of the current catalog the current one."""
+        self._manager.use_database(self._manager.current_catalog, database_name)
+
+    def get_config(self) -> TableConfig:
+        """Return the options of the environment."""
+        return self._config
+
+    # --- functions ------------------------------------------------------------------------------------
+
+    def create_temporary_function(self, path: str, function: Any) -> None:
+        """Give a Python function a name in the current database, for as long as the environment lives."""
+        identifier = self._manager.qualify(_parts(path))
+        self._manager.put_temporary_function(identifier, as_user_function(identifier.name, function))
+
+    def create_temporary_system_function(self, name: str, function: Any) -> None:
+        """Give a Python function a name in every database, for as long as the environment lives."""
+        self._manager.put_system_function(name, as_user_function(name, function))
+
+    def drop_temporary_function(self, path: str) -> bool:
+        """Drop a temporary function; say whether there was one."""
+        return self._manager.drop_temporary_function(self._manager.qualify(_parts(path)))
+
+    def drop_temporary_system_function(self, name: str) -> bool:
+        """Drop a function of the environment; say whether there was one."""
+        return self._manager.drop_system_function(name)
+
+    def drop_function(self, path: str) -> bool:
+        """Drop a function of a catalog; say whether there was one."""
+        identifier = self._manager.qualify(_parts(path))
+        is_there = self._manager.permanent_function(identifier) is not None
+        if is_there:
+            self._manager.drop_function(identifier)
+        return is_there
+
+    def create_java_function(
+        self, path: str, function_class_name: str, ignore_if_exists: bool | None = None
+    ) -> None:
+        """Refused: no Java code of a program is loaded."""
+        raise _no_java("create_java_function()")
+
+    def create_java_temporary_function(self, path: str, function_class_name: str) -> None:
+        """Refused: no Java code of a program is loaded."""
+        raise _no_java("create_java_temporary_function()")
+
+    def create_java_temporary_system_function(self, name: str, function_class_name: str) -> None:
+        """Refused: no Java code of a program is loaded."""
+        raise _no_java("create_java_temporary_system_function()")
+
+    # --- dependencies ---------------------------------------------------------------------------------
+
+    def add_python_file(self, file_path: str) -> None:
+        """Ship a Python file, package or zip file; functions can import it in every worker."""
+        self._env.add_python_file(file_path)
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Name the packages that workers need."""
+        self._env.set_python_requirements(requirements_file_path, requirements_cache_dir)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Ship an archive; it is unpacked in the working directory of every worker."""
+        self._env.add_python_archive(archive_path, target_dir)
+
+    # --- not here yet ---------------------------------------------------------------------------------
+
+    def create_catalog(self, catalog_name: str, catalog_descriptor: Any) -> None:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("create_catalog()", "CREATE CATALOG c WITH ('type' = ...)")
+
+    def register_catalog(self, catalog_name: str, catalog: Any) -> None:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("register_catalog()", "CREATE CATALOG c WITH ('type' = ...)")
+
+    def get_catalog(self, catalog_name: str) -> Any:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("get_catalog()", "SHOW and DESCRIBE statements")
+
+    def load_module(self, module_name: str, module: Any) -> None:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("load_module()")
+
+    def unload_module(self, module_name: str) -> None:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("unload_module()")
+
+    def use_modules(self, *module_names: str) -> None:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("use_modules()")
+
+    def create_model(self, model_path: str, model_descriptor: Any, ignore_if_exists: bool = False) -> None:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("create_model()")
+
+    def create_temporary_model(
+        self, model_path: str, model_descriptor: Any, ignore_if_exists: bool = False
+    ) -> None:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("create_temporary_model()")
+
+    def drop_model(self, model_path: str, ignore_if_not_exists: bool = True) -> bool:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("drop_model()")
+
+    def drop_temporary_model(self, model_path: str) -> bool:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("drop_temporary_model()")
+
+    def load_plan(self, plan_reference: Any) -> Any:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("load_plan()", "keep the statements: operators keep their ids")
+
+    def compile_plan_sql(self, stmt: str) -> Any:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("compile_plan_sql()", "keep the statements")
+
+    def execute_plan(self, plan_reference: Any) -> TableResult:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet("execute_plan()", "keep the statements")
+
+    # --- what tables ask of it ------------------------------------------------------------------------
+
+    def _register_inline(self, plan: LogicalNode) -> str:
+        """Give a plan a name that SQL can read it by; return it as SQL writes it."""
+        name = f"UnnamedTable${next(self._numbers)}"
+        identifier = Identifier(self._manager.current_catalog, _INLINE, name)
+        self._manager.put_temporary_table(identifier, _view_of(plan))
+        return str(identifier)
+
+    def _register_function(self, function: Any) -> str:
+        """Give a Python function a name that SQL can call it by."""
+        known = self._inline_functions.get(id(function))
+        if known is None:
+            made = as_user_function(None, function)
+            name = made.name
+            if self._manager.function([name]) is not None:
+                name = f"{name}${next(self._numbers)}"
+            self._manager.put_system_function(name, _renamed(made, name))
+            known = self._inline_functions[id(function)] = (name, function)
+        return known[0]
+
+    def _bind_insert(self, table: Table, target: str | TableDescriptor, overwrite: bool) -> Sink:
+        if isinstance(target, TableDescriptor):
+            name = f"Unregistered_Sink_{next(self._numbers)}"
+            self._create(name, target, is_temporary=True, if_not_exists=False)
+            target = quote_name(name)
+        how = "OVERWRITE" if overwrite else "INTO"
+        statement = self._bind_one(f"INSERT {how} {_path_sql(target)} SELECT * FROM {table._as_input()}")
+        assert isinstance(statement, Insert)
+        return statement.sink
+
+    def _to_pandas(self, plan: LogicalNode) -> pd.DataFrame:
+        from headrace.table._elements import pandas_of
+
+        _, rows, mode = self._jobs.run_query(plan)
+        with rows:
+            return pandas_of(rows, plan.schema, is_insert_only=mode.is_insert_only)
+
+
+class StreamTableEnvironment(TableEnvironment):
+    """A table environment over a `StreamExecutionEnvironment`, whose configuration it shares."""
+
+    @staticmethod
+    def create(  # type: ignore[override]  # PyFlink's own signature differs so
+        stream_execution_environment: StreamExecutionEnvironment | None = None,
+        environment_settings: EnvironmentSettings | None = None,
+    ) -> StreamTableEnvironment:
+        """Make an environment.
+
+        Args:
+            stream_execution_environment: Whose configuration to share; a new one if None.
+            environment_settings: Streaming or batch mode, names of catalogs.
+        """
+        env = stream_execution_environment or StreamExecutionEnvironment.get_execution_environment()
+        settings = environment_settings or EnvironmentSettings.in_streaming_mode()
+        return StreamTableEnvironment(env, settings)
+
+    def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
+        """Not in headrace yet."""
+        raise _no_bridge("from_data_stream()")
+
+    def from_changelog_stream(
+        self, data_stream: DataStream, schema: Any = None, changelog_mode: Any = None
+    ) -> Table:
+        """Not in headrace yet."""
+        raise _no_bridge("from_changelog_stream()")
+
+    def to_data_stream(self, table: Table) -> DataStream:
+        """Not in headrace yet."""
+        raise _no_bridge("to_data_stream()")
+
+    def to_changelog_stream(
+        self, table: Table, target_schema: Any = None, changelog_mode: Any = None
+    ) -> DataStream:
+        """Not in headrace yet."""
+        raise _no_bridge("to_changelog_stream()")
+
+    def to_append_stream(self, table: Table, type_info: Any) -> DataStream:
+        """Not in headrace yet."""
+        raise _no_bridge("to_append_stream()")
+
+    def to_retract_stream(self, table: Table, type_info: Any) -> DataStream:
+        """Not in headrace yet."""
+        raise _no_bridge("to_retract_stream()")
+
+
+def _no_bridge(call: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError.not_yet(
+        call, "write the one to files and read them with the other: a job is a query or a data stream program"
+    )
+
+
+def _no_java(call: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"{call}: headrace runs Python functions and loads no Java code of a program",
+        feature=call,
+        hint="write the function in Python: create_temporary_function(path, udf(...))",
+    )
+
+
+def _view_of(plan: LogicalNode) -> InlineView:
+    columns = tuple(PhysicalColumn(field.name, field.type) for field in plan.schema)
+    return InlineView(plan, columns)
+
+
+def _named(rows: Iterator[Row], names: tuple[str, ...]) -> Iterator[Row]:
+    """Give rows their columns' names; closing it closes what they come from."""
+    try:
+        for row in rows:
+            row.set_field_names(names)
+            yield row
+    finally:
+        close = getattr(rows, "close", None)
+        if close is not None:
+            close()
+
+
+def _renamed(function: UserFunction, name: str) -> UserFunction:
+    from dataclasses import replace
+
+    return replace(function, name=name)
+
+
+def _parts(path: str) -> list[str]:
+    """Take a path apart at its dots, but for those in quotes.
+
+    >>> _parts("a.`b.c`")
+    ['a', 'b.c']
+    """
+    parts, quoted = [""], False
+    for each in path:
+        if each == "`":
+            quoted = not quoted
+        elif each == "." and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += each
+    return parts
+
+
+def _path_sql(path: str) -> str:
+    return ".".join(map(quote_name, _parts(path)))
+
+
+def _create_sql(path: str, descriptor: TableDescriptor, is_temporary: bool, if_not_exists: bool) -> str:
+    temporary = "TEMPORARY " if is_temporary else ""
+    exists = "IF NOT EXISTS " if if_not_exists else ""
+    schema = descriptor.get_schema()
+    if not isinstance(schema, SchemaDeclaration):
+        raise SqlValidationError(f"table {path!r} has no schema", hint="TableDescriptor ... .schema(schema)")
+    comment = f" COMMENT {_text(descriptor.comment)}" if descriptor.comment else ""
+    keys = ", ".join(map(quote_name, descriptor.partition_keys))
+    partitioned = f" PARTITIONED BY ({keys})" if keys else ""
+    given = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in descriptor.options.items())
+    return f"CREATE {temporary}TABLE {exists}{_path_sql(path)} {schema}{comment}{partitioned} WITH ({given})"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

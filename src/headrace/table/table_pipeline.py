@@ -1,0 +1,46 @@
+"""A query and the table it is written to, before it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace.errors import UnsupportedFeatureError
+from headrace.planner.logical import Sink
+from headrace.table.catalog import ObjectIdentifier
+from headrace.table.table_result import TableResult
+
+if TYPE_CHECKING:
+    from headrace.planner.statements import ExplainDetail
+    from headrace.table.table_environment import TableEnvironment
+
+__all__ = ["TablePipeline"]
+
+
+class TablePipeline:
+    """Rows on their way to a table. Made by `Table.insert_into`."""
+
+    def __init__(self, sink: Sink, t_env: TableEnvironment) -> None:
+        self._sink = sink
+        self._t_env = t_env
+
+    def execute(self) -> TableResult:
+        """Run it, as a job of its own."""
+        return self._t_env._execute_inserts([self._sink])
+
+    def explain(self, *extra_details: ExplainDetail) -> str:
+        """Return the plan as text."""
+        return self._t_env._explain_inserts([self._sink], extra_details)
+
+    def print_explain(self, *extra_details: ExplainDetail) -> None:
+        """Print the plan."""
+        print(self.explain(*extra_details))  # noqa: T201  # what it is for
+
+    def get_sink_identifier(self) -> ObjectIdentifier:
+        """Return the name of the table."""
+        return ObjectIdentifier(*self._sink.identifier.parts)
+
+    def compile_plan(self) -> Any:
+        """Not in headrace yet."""
+        raise UnsupportedFeatureError.not_yet(
+            "compile_plan()", "keep the statement: operators keep their ids"
+        )

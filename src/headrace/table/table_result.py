@@ -1,0 +1,166 @@
+"""What a statement gives back: rows of a running query, rows that are there already, or OK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from headrace.common import JobClient
+from headrace.common.types import Row
+from headrace.errors import JobDefinitionError
+from headrace.planner.logical import Schema
+from headrace.table._printing import TableFrame
+from headrace.table.catalog import ResolvedSchema
+from headrace.table.result_kind import ResultKind
+from headrace.table.table_schema import TableSchema
+
+__all__ = ["CloseableIterator", "TableResult"]
+
+
+class CloseableIterator:
+    """Rows of a result, each with its row kind. Close it, or use it in a ``with``: a query that runs is cancelled then.
+
+    Args:
+        rows: Where they come from; closed with the iterator if it can be.
+    """
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows = rows
+
+    def next(self) -> Row:
+        """Return the next row; waits for it while the query runs."""
+        return next(self)
+
+    def close(self) -> None:
+        """Stop. A query that still runs is cancelled."""
+        close: Callable[[], None] | None = getattr(self._rows, "close", None)
+        if close is not None:
+            close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Row:
+        return next(self._rows)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class TableResult:
+    """The result of a statement. Made by `execute_sql`, `execute` and their like.
+
+    Args:
+        schema: The columns of the rows.
+        rows: Makes the iterator of the rows.
+        kind: Whether there are rows to read.
+        job_client: The job, if one was started.
+        has_kinds: Whether rows are a changelog, and printed with what they do to the table.
+        max_width: How many characters of a text are printed.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        rows: Callable[[], Iterator[Row]],
+        *,
+        kind: ResultKind = ResultKind.SUCCESS_WITH_CONTENT,
+        job_client: JobClient | None = None,
+        has_kinds: bool = False,
+        max_width: int = 30,
+    ) -> None:
+        self._schema = schema
+        self._rows = rows
+        self._kind = kind
+        self._job_client = job_client
+        self._has_kinds = has_kinds
+        self._max_width = max_width
+        self._is_collected = False
+
+    def get_job_client(self) -> JobClient | None:
+        """Return the job that was started; None for a statement that starts none."""
+        return self._job_client
+
+    def wait(self, timeout_ms: int | None = None) -> None:
+        """Wait until the job of an INSERT has ended, or the first row of a query is there.
+
+        Args:
+            timeout_ms: How long to wait; None for as long as it takes.
+
+        Raises:
+            TimeoutError: If the time is over.
+            JobExecutionError: If the job failed.
+        """
+        if self._job_client is not None:
+            timeout = None if timeout_ms is None else timeout_ms / 1000
+            future = self._job_client._handle.result_future()
+            future.result(timeout)
+
+    def get_table_schema(self) -> TableSchema:
+        """Return names and types of the columns."""
+        return TableSchema([each.name for each in self._schema], [each.type for each in self._schema])
+
+    def get_resolved_schema(self) -> ResolvedSchema:
+        """Return the columns."""
+        return ResolvedSchema.physical(
+            [each.name for each in self._schema], [each.type for each in self._schema]
+        )
+
+    def get_result_kind(self) -> ResultKind:
+        """Return whether there are rows to read."""
+        return self._kind
+
+    def collect(self) -> CloseableIterator:
+        """Return the rows. Those of a query come while it runs; they can be read once.
+
+        Raises:
+            JobDefinitionError: If they were asked for before.
+        """
+        if self._is_collected:
+            raise JobDefinitionError(
+                "the rows of this result were collected or printed already",
+                hint="run the statement again, or keep them: rows = list(result.collect())",
+            )
+        self._is_collected = self._job_client is not None
+        return CloseableIterator(self._rows())
+
+    def print(self) -> None:
+        """Print the rows in a frame, as they come; OK where there are none."""
+        if self._kind is ResultKind.SUCCESS:
+            _print("OK")
+            return
+        names = [each.name for each in self._schema]
+        types = [each.type for each in self._schema]
+        with self.collect() as rows:
+            if self._has_kinds:
+                # Endless, perhaps: the frame is as wide as the types say.
+                count = _print_rows(TableFrame(names, types, max_width=self._max_width), rows)
+            else:
+                known: Sequence[Row] = list(rows)
+                frame = TableFrame(
+                    names, types, max_width=max(self._max_width, 80), has_kinds=False, rows=known
+                )
+                count = _print_rows(frame, iter(known))
+        _print(f"{count} row in set" if count == 1 else f"{count} rows in set" if count else "Empty set")
+
+
+def _print_rows(frame: TableFrame, rows: Iterator[Row]) -> int:
+    count = 0
+    for row in rows:
+        if count == 0:
+            _print("\n".join(frame.header))
+        _print(frame.row(row))
+        count += 1
+    if count:
+        _print(frame.border)
+    return count
+
+
+def _print(text: Any) -> None:
+    print(text, flush=True)  # noqa: T201  # what it is for

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import datetime
+
+from headrace.common.types import Row, RowKind
+from headrace.planner.logical import Field
+from headrace.table._printing import TableFrame, shown
+from headrace.table.result_kind import ResultKind
+from headrace.table.table_result import TableResult
+from headrace.types import DataTypes
+
+SCHEMA = (Field("name", DataTypes.STRING()), Field("n", DataTypes.BIGINT(False)))
+
+
+def test_a_changelog_is_printed_as_wide_as_its_types_with_the_kind_of_each_row(capsys):
+    rows = [
+        Row("ann", 1),
+        Row.of_kind(RowKind.UPDATE_BEFORE, "ann", 1),
+        Row.of_kind(RowKind.UPDATE_AFTER, None, 2),
+    ]
+
+    TableResult(SCHEMA, lambda: iter(rows), has_kinds=True).print()
+
+    assert capsys.readouterr().out.splitlines() == [
+        "+----+--------------------------------+----------------------+",
+        "| op |                           name |                    n |",
+        "+----+--------------------------------+----------------------+",
+        "| +I |                            ann |                    1 |",
+        "| -U |                            ann |                    1 |",
+        "| +U |                         <NULL> |                    2 |",
+        "+----+--------------------------------+----------------------+",
+        "3 rows in set",
+    ]
+
+
+def test_rows_that_are_known_are_printed_as_wide_as_they_are(capsys):
+    TableResult(SCHEMA, lambda: iter([Row("ann", 1)])).print()
+
+    assert capsys.readouterr().out.splitlines() == [
+        "+------+---+",
+        "| name | n |",
+        "+------+---+",
+        "|  ann | 1 |",
+        "+------+---+",
+        "1 row in set",
+    ]
+
+
+def test_no_rows_and_no_content(capsys):
+    TableResult(SCHEMA, lambda: iter([])).print()
+    TableResult(SCHEMA, lambda: iter([Row("OK")]), kind=ResultKind.SUCCESS).print()
+
+    assert capsys.readouterr().out.splitlines() == ["Empty set", "OK"]
+
+
+def test_long_texts_are_cut_and_wide_characters_take_two_places():
+    frame = TableFrame(["t"], [DataTypes.STRING()], max_width=10)
+
+    assert frame.row(Row("abcdefghijkl")) == "| +I | abcdefg... |"
+    assert frame.row(Row("日本語")) == "| +I |     日本語 |"
+
+
+def test_values_are_shown_as_flink_shows_them():
+    moment = datetime.datetime.fromisoformat("2020-01-02T03:04:05.678")
+
+    assert shown(moment, DataTypes.TIMESTAMP(3)) == "2020-01-02 03:04:05.678"
+    assert shown(moment, DataTypes.TIMESTAMP(0)) == "2020-01-02 03:04:05"
+    assert shown({"a": None}) == "{a=NULL}"
+    assert shown(Row(1, "x")) == "(1, x)"
+    assert shown(b"\x01") == "x'01'"
+
+
+def test_the_width_of_a_column_follows_its_type():
+    types = [DataTypes.INT(), DataTypes.BOOLEAN(), DataTypes.TIMESTAMP(3), DataTypes.DECIMAL(10, 2)]
+    frame = TableFrame(["a", "b", "c", "d"], types)
+
+    assert [len(part) - 2 for part in frame.border.strip("+").split("+")] == [2, 11, 6, 23, 12]

@@ -1,0 +1,290 @@
+"""Statements and tables without Spark: names, plans, refusals."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from headrace.errors import (
+    CatalogError,
+    ConfigurationError,
+    JobDefinitionError,
+    SqlError,
+    SqlValidationError,
+    UnsupportedFeatureError,
+)
+from headrace.table import (
+    DataTypes,
+    EnvironmentSettings,
+    ExplainDetail,
+    ResultKind,
+    Schema,
+    StreamTableEnvironment,
+    TableDescriptor,
+    TableEnvironment,
+)
+from headrace.table.expressions import col, lit, range_, with_columns, without_columns
+from headrace.table.udf import udf
+from headrace.table.window import Tumble
+
+CLICKS = """
+    CREATE TABLE clicks (
+      user_id BIGINT, url STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
+    ) WITH ('connector' = 'datagen', 'number-of-rows' = '10')
+"""
+
+
+@pytest.fixture
+def t_env() -> TableEnvironment:
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    environment.execute_sql(CLICKS)
+    return environment
+
+
+@udf(result_type=DataTypes.BIGINT())
+def double(n):
+    return n * 2
+
+
+def test_statements_about_the_catalog_answer_at_once(t_env):
+    assert (
+        t_env.execute_sql("CREATE VIEW v AS SELECT user_id FROM clicks").get_result_kind()
+        is ResultKind.SUCCESS
+    )
+    assert [row[0] for row in t_env.execute_sql("SHOW TABLES").collect()] == ["clicks", "v"]
+    assert t_env.list_tables() == ["clicks", "v"]
+    assert t_env.list_views() == ["v"]
+    t_env.execute_sql("DROP VIEW v")
+    assert t_env.list_tables() == ["clicks"]
+    assert t_env.get_current_database() == "default_database"
+
+
+def test_a_wrong_statement_shows_the_place(t_env):
+    with pytest.raises(SqlError) as caught:
+        t_env.execute_sql("SELECT usr_id FROM clicks")
+
+    assert (caught.value.line, caught.value.column) == (1, 8)
+
+
+def test_sql_query_takes_queries_only(t_env):
+    with pytest.raises(SqlValidationError, match="sql_query"):
+        t_env.sql_query("SHOW TABLES")
+
+
+def test_set_changes_the_configuration_and_refuses_unknown_keys(t_env):
+    t_env.execute_sql("SET 'table.exec.state.ttl' = '1 h'")
+
+    assert t_env.get_config().get("table.exec.state.ttl", "") == "1 h"
+    assert [tuple(row) for row in t_env.execute_sql("SET").collect()] == [("table.exec.state.ttl", "1 h")]
+    with pytest.raises(ConfigurationError, match=r"unknown configuration key 'table\.exec\.state\.tll'"):
+        t_env.execute_sql("SET 'table.exec.state.tll' = '1 h'")
+    with pytest.raises(ConfigurationError, match="lengths of texts are not looked at"):
+        t_env.get_config().set("table.exec.sink.type-length-enforcer", "TRIM_PAD")
+    t_env.execute_sql("RESET 'table.exec.state.ttl'")
+    assert t_env.get_config().to_map() == {}
+
+
+def test_explain_shows_the_operators_and_their_changelogs(t_env):
+    text = t_env.explain_sql("SELECT url, COUNT(*) FROM clicks GROUP BY url", ExplainDetail.CHANGELOG_MODE)
+
+    assert "== Abstract Syntax Tree ==" in text
+    assert "GroupAggregate(groupBy=[url], select=[url, COUNT(*) AS agg0], changelogMode=[I,UB,UA])" in text
+    assert (
+        text
+        == next(
+            t_env.execute_sql(
+                "EXPLAIN CHANGELOG_MODE SELECT url, COUNT(*) FROM clicks GROUP BY url"
+            ).collect()
+        )[0]
+    )
+
+
+def test_explain_can_show_the_plan_as_json(t_env):
+    import json
+
+    text = t_env.sql_query("SELECT url FROM clicks").explain(ExplainDetail.JSON_EXECUTION_PLAN)
+    nodes = json.loads(text.partition("== Physical Execution Plan ==\n")[2])["nodes"]
+
+    assert [node["type"] for node in nodes] == ["TableSourceScan", "WatermarkAssigner", "Calc", "Sink"]
+    with pytest.raises(UnsupportedFeatureError, match="EXPLAIN PLAN_ADVICE"):
+        t_env.sql_query("SELECT url FROM clicks").explain(ExplainDetail.PLAN_ADVICE)
+
+
+def test_a_table_is_put_together_call_by_call(t_env):
+    clicks = t_env.from_path("clicks")
+    table = (
+        clicks.filter(col("user_id") > 3)
+        .group_by(col("url").upper_case.alias("page"))
+        .select(col("page"), col("user_id").count.distinct.alias("users"))
+    )
+
+    assert table.get_schema().get_field_names() == ["page", "users"]
+    assert "where=[(user_id > " in table.explain()
+    assert "COUNT(DISTINCT user_id)" in table.explain()
+
+
+def test_columns_are_added_renamed_replaced_and_dropped(t_env):
+    clicks = t_env.from_path("clicks").drop_columns(col("ts"))
+
+    def names(table):
+        return table.get_schema().get_field_names()
+
+    assert names(clicks.add_columns((col("user_id") + 1).alias("next"))) == ["user_id", "url", "next"]
+    assert names(clicks.add_or_replace_columns(lit(1).alias("url"))) == ["user_id", "url"]
+    assert names(clicks.rename_columns(col("url").alias("page"))) == ["user_id", "page"]
+    assert names(clicks.alias("a")) == ["a", "url"]
+    assert names(clicks.select(with_columns(range_(1, 2)))) == ["user_id", "url"]
+    assert names(clicks.select(without_columns(col("url")))) == ["user_id"]
+    assert str(clicks.url) == "`url`"
+    with pytest.raises(SqlValidationError, match="there is no column 'nope'"):
+        clicks.drop_columns(col("nope"))
+
+
+def test_a_group_window_of_the_table_api_is_one_of_sql(t_env):
+    window = Tumble.over(lit(10).minutes).on(col("ts")).alias("w")
+    table = (
+        t_env.from_path("clicks")
+        .window(window)
+        .group_by(col("w"), col("url"))
+        .select(col("url"), col("w").start.alias("s"), col("w").end.alias("e"), col("user_id").max.alias("m"))
+    )
+
+    assert table.get_schema().get_field_names() == ["url", "s", "e", "m"]
+    assert (
+        "GroupWindowAggregate(groupBy=[url], window=[TUMBLE(time_col=ts, size=600000 ms)]" in table.explain()
+    )
+    with pytest.raises(SqlValidationError, match="the window 'w' is not among the fields"):
+        t_env.from_path("clicks").window(window).group_by(col("url"))
+
+
+def test_joins_and_set_operations(t_env):
+    clicks = t_env.from_path("clicks").select(col("user_id"), col("url"))
+    users = t_env.from_elements([(1, "ann")], ["id", "name"])
+
+    joined = clicks.left_outer_join(users, col("user_id") == col("id"))
+    assert joined.get_schema().get_field_names() == ["user_id", "url", "id", "name"]
+    assert "joinType=[LeftJoin]" in joined.explain()
+    with pytest.raises(SqlValidationError, match="both tables have a column 'user_id'"):
+        clicks.join(clicks)
+    assert "Union" in clicks.union_all(clicks).explain()
+    assert (
+        "SortLimit(orderBy=[url DESC], offset=[0], fetch=[3]"
+        in clicks.order_by(col("url").desc).fetch(3).explain()
+    )
+    assert (
+        "IN" not in clicks.filter(col("user_id").in_(users.select(col("id")))).explain().split("Physical")[1]
+    )
+
+
+def test_python_functions_are_called_by_name_and_as_objects(t_env):
+    t_env.create_temporary_system_function("twice", double)
+
+    assert "twice(user_id)" in t_env.sql_query("SELECT twice(user_id) FROM clicks").explain()
+    assert "double(user_id)" in t_env.from_path("clicks").select(double(col("user_id"))).explain()
+    assert t_env.list_user_defined_functions() == ["double", "twice"]
+    assert t_env.drop_temporary_system_function("twice")
+    with pytest.raises(JobDefinitionError, match=r"udf\(\) made"):
+        t_env.create_temporary_function("f", len)
+
+
+def test_a_python_function_of_the_catalog_is_imported_when_it_is_called(t_env):
+    t_env.execute_sql("CREATE FUNCTION f AS 'tests.unit.table.functions.triple' LANGUAGE PYTHON")
+    t_env.execute_sql("CREATE FUNCTION g AS 'tests.unit.table.functions.nothing' LANGUAGE PYTHON")
+
+    assert "f(user_id)" in t_env.sql_query("SELECT f(user_id) FROM clicks").explain()
+    with pytest.raises(SqlError, match="cannot import"):
+        t_env.sql_query("SELECT g(user_id) FROM clicks")
+
+
+def test_a_table_is_described_by_a_descriptor(t_env):
+    schema = Schema.new_builder().column("id", DataTypes.BIGINT()).column("name", "STRING").build()
+    descriptor = TableDescriptor.for_connector("print").schema(schema).option("print-identifier", "x").build()
+
+    t_env.create_temporary_table("out", descriptor)
+
+    assert "out" in t_env.list_tables()
+    statement_set = t_env.create_statement_set()
+    statement_set.add_insert_sql("INSERT INTO `out` SELECT user_id, url FROM clicks")
+    statement_set.add_insert("out", t_env.from_path("clicks").select(col("user_id"), col("url")))
+    text = statement_set.explain()
+    assert text.count("Sink(table=[default_catalog.default_database.out]") == 2
+    assert "Reused(reference_id=[1])" in text
+    with pytest.raises(CatalogError):
+        t_env.create_temporary_table("out", descriptor)
+
+
+def test_an_unknown_option_or_connector_is_refused(t_env):
+    t_env.execute_sql("CREATE TABLE a (id INT) WITH ('connector' = 'datagen', 'number-of-rosw' = '1')")
+    t_env.execute_sql("CREATE TABLE b (id INT) WITH ('connector' = 'pulsar')")
+    t_env.execute_sql("CREATE TABLE c (id INT) WITH ('connector' = 'print')")
+
+    with pytest.raises(SqlValidationError, match="there is no option 'number-of-rosw'"):
+        t_env._jobs.job_graph(t_env._jobs.plan_query(t_env.from_path("a")._plan), "x")
+    with pytest.raises(UnsupportedFeatureError, match="no connector 'pulsar' for tables"):
+        t_env._jobs.job_graph(t_env._jobs.plan_query(t_env.from_path("b")._plan), "x")
+    with pytest.raises(SqlValidationError, match="can be written, not read"):
+        t_env._jobs.job_graph(t_env._jobs.plan_query(t_env.from_path("c")._plan), "x")
+
+
+def test_a_sink_that_only_appends_refuses_changes(t_env, tmp_path):
+    t_env.execute_sql(
+        f"CREATE TABLE files (url STRING, n BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', "
+        "'format' = 'json')"
+    )
+
+    with pytest.raises(SqlValidationError, match="cannot take update changes, which GroupAggregate makes"):
+        t_env.execute_sql("INSERT INTO files SELECT url, COUNT(*) FROM clicks GROUP BY url")
+
+
+def test_elements_have_types_that_are_found_or_given(t_env):
+    found = t_env.from_elements([(1, 1.5, None), (2, 3, "x")], ["a", "b", "c"])
+    assert [str(each) for each in found.get_schema().get_field_data_types()] == ["BIGINT", "DOUBLE", "STRING"]
+    given = t_env.from_elements([(1,)], DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())]))
+    assert str(given.get_schema().get_field_data_type("a")) == "INT"
+    assert t_env.from_elements([{"x": 1}]).get_schema().get_field_names() == ["x"]
+    with pytest.raises(JobDefinitionError, match="there are no elements"):
+        t_env.from_elements([])
+    with pytest.raises(JobDefinitionError, match="column 'a' is no INT"):
+        t_env.from_elements([("x",)], DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())]))
+
+
+def test_a_pandas_frame_is_a_table(t_env):
+    table = t_env.from_pandas(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
+
+    assert [str(each) for each in table.get_schema().get_field_data_types()] == ["BIGINT", "STRING"]
+
+
+def test_data_streams_are_refused_by_name():
+    t_env = StreamTableEnvironment.create()
+
+    with pytest.raises(UnsupportedFeatureError, match=r"from_data_stream\(\) is not in headrace yet"):
+        t_env.from_data_stream(None)
+
+
+def test_batch_mode_writes_one_statement_of_spark_sql():
+    t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    table = t_env.from_elements([("a", 1)], ["k", "v"])
+
+    text = t_env.sql_query(f"SELECT k, AVG(v) AS m FROM {table} WHERE k <> '{{x}}' GROUP BY k").explain()
+
+    assert "CAST(sum(c1) DIV count(c1) AS bigint)" in text
+    assert "\\u007Bx\\u007D" in text
+
+
+def test_the_job_of_a_query_has_a_vertex_for_each_node_with_state(t_env):
+    t_env.get_config().set("table.exec.resource.default-parallelism", 3)
+    t_env.get_config().set("table.exec.state.ttl", "1 min")
+    jobs = t_env._jobs
+    plan = jobs.plan_query(t_env.sql_query("SELECT url, COUNT(*) FROM clicks GROUP BY url")._plan)
+
+    graph = jobs.job_graph(plan, "query")
+
+    assert [vertex.name for vertex in graph.vertices] == [
+        "Source: clicks[1]",
+        "GroupAggregate[2]",
+        "Sink: collect",
+    ]
+    assert {vertex.parallelism for vertex in graph.vertices} == {3}
+    assert graph.vertices[1].head.declaration.ttl_ms == 60_000
+    assert graph.vertices[0].head.declaration.watermark is not None
+    assert graph.session_settings["spark.sql.ansi.enabled"] == "false"

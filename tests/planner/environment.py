@@ -30,11 +30,11 @@ class Session:
         if script:
             self.run(script)
 
-    def run(self, script: str) -> list[BoundStatement | ddl.Rows]:
+    def run(self, script: str, batch: bool = False) -> list[BoundStatement | ddl.Rows]:
         """Bind every statement, and carry out those about the catalog."""
         given: list[BoundStatement | ddl.Rows] = []
         for statement in parse_statements(script):
-            bound = bind(statement, self.manager, load)
+            bound = bind(statement, self.manager, load, batch=batch)
             if isinstance(bound, Query | Insert | StatementSet | Explain | CreateTableAs | Set | Reset):
                 given.append(bound)
             else:
@@ -46,8 +46,8 @@ class Session:
         (given,) = self.run(text)
         return given
 
-    def schema(self, query: str) -> list[str]:
+    def schema(self, query: str, batch: bool = False) -> list[str]:
         """The columns of a query, as `name TYPE`."""
-        bound = self.one(query)
+        (bound,) = self.run(query, batch)
         assert isinstance(bound, Query)
         return [f"{field.name} {field.summary()}" for field in bound.plan.schema]

@@ -29,6 +29,7 @@ _ARGUMENTS = {
     "sql": "SELECT 1\nFROM",
     "line": 2,
     "column": 5,
+    "length": 2,
     "feature": "MATCH_RECOGNIZE",
     "example": b"\xff",
     "job": "clicks",

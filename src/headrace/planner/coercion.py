@@ -98,6 +98,7 @@ def adjusted_decimal(precision: int, scale: int, nullable: bool) -> DecimalType:
 def common_type(types: Sequence[DataType]) -> DataType | None:
     """The narrowest type that holds values of all these; None if there is none.
 
+    >>> from headrace.types import DataTypes
     >>> common_type([DataTypes.INT(False), DataTypes.DECIMAL(10, 2)])
     DECIMAL(12, 2)
     """

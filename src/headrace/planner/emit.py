@@ -44,6 +44,8 @@ SPARK_SETTINGS: Final = {
     # Java's arithmetic and casts of numbers, as Flink has them; errors of Flink are raised by the text itself.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    # The type TIME, which Spark keeps behind a switch.
+    "spark.sql.timeType.enabled": "true",
 }
 
 

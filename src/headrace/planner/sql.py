@@ -45,7 +45,14 @@ def parse_statements(text: str) -> list[Statement]:
         >>> [one.sql for one in parse_statements("USE CATALOG c; SELECT 1")]
         ['USE CATALOG c', 'SELECT 1']
     """
-    return [Statement(text, syntax) for syntax in Statements(text).script()]
+    try:
+        return [Statement(text, syntax) for syntax in Statements(text).script()]
+    except RecursionError:
+        raise _too_deep(text) from None
+
+
+def _too_deep(text: str) -> SqlParseError:
+    return SqlParseError("this is nested too deep", sql=text, line=1, column=1)
 
 
 def parse_statement(text: str) -> Statement:
@@ -66,7 +73,11 @@ def _no_loader(name: str, function: CatalogFunction) -> UserFunction:
 
 
 def bind(
-    statement: Statement, manager: CatalogManager, load_function: FunctionLoader = _no_loader
+    statement: Statement,
+    manager: CatalogManager,
+    load_function: FunctionLoader = _no_loader,
+    *,
+    batch: bool = False,
 ) -> BoundStatement:
     """Look up the names of a statement and type its expressions. Changes nothing.
 
@@ -74,13 +85,16 @@ def bind(
         statement: The statement.
         manager: The catalogs it is read in.
         load_function: Makes functions callable that the catalog only names (CREATE FUNCTION).
+        batch: Whether it will run in BATCH mode, where windows need no time attribute.
 
     Raises:
         SqlValidationError: Names, types or clauses do not fit; with line and column.
         CatalogError: A table, view or database is missing; with line and column.
     """
     try:
-        return bind_statement(Context(statement.text, manager, load_function), statement.syntax)
+        return bind_statement(Context(statement.text, manager, load_function, batch=batch), statement.syntax)
+    except RecursionError:
+        raise _too_deep(statement.text) from None
     except SqlError as wrong:
         if wrong.line is None:
             raise type(wrong)(wrong.message, sql=statement.text, line=1, column=1, hint=wrong.hint) from wrong

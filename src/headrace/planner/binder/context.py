@@ -33,6 +33,8 @@ class Context:
     load_function: FunctionLoader
     #: Queries of WITH in reach.
     common_tables: dict[str, BoundTable] = field(default_factory=dict)
+    #: Whether the query runs over bounded input at once, where every timestamp can be windowed.
+    batch: bool = False
     #: Views that are being read: one that reads itself would never end.
     views: tuple[str, ...] = ()
 

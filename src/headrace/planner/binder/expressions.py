@@ -51,7 +51,7 @@ from headrace.planner.functions import FUNCTIONS, AggregateFunction, Function, W
 from headrace.planner.functions.math import round_type
 from headrace.planner.functions.temporal import add_type
 from headrace.planner.functions.text import constant
-from headrace.types import BooleanType, CharType, DataType, NullType
+from headrace.types import BooleanType, CharType, DataType, DataTypes, NullType
 
 __all__ = ["ExpressionBinder", "OverCalls", "cast_to"]
 
@@ -228,6 +228,8 @@ class ExpressionBinder:
         user = self._user_function(node)
         if user is not None:
             return self._user_call(node, user)
+        if name.upper() == "CURRENT_DATABASE" and not node.arguments:
+            return Literal(self.context.manager.current_database, DataTypes.STRING(False))
         function = FUNCTIONS.find(name) if len(node.name.path) == 1 else None
         if function is None:
             self.fail(

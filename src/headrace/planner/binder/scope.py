@@ -69,11 +69,10 @@ class Scope:
         self._refuse(name)
 
     def _find(self, name: Name) -> Expression | None:
-        parts = name.parts
-        # A column before a relation: `r.f` is field f of column r, if there is such a column.
-        for qualifier in range(min(len(parts) - 1, 3) + 1):
+        # The longest name of a relation first; `r.f` is field f of column r only if there is no relation r.
+        for qualifier in (*range(min(len(name.parts) - 1, 3), 0, -1), 0):
             prefix = name.path[:qualifier]
-            column, fields = parts[qualifier], parts[qualifier + 1 :]
+            column, fields = name.parts[qualifier], name.parts[qualifier + 1 :]
             if not prefix and column.name in self.merged:
                 return self._fields(self.merged[column.name], fields)
             hits = [
@@ -89,7 +88,7 @@ class Scope:
                     name.span,
                     hint=f"write the table before it: {self._qualified(column.name)}",
                 )
-            if hits and (not fields or isinstance(hits[0].type, RowType)):
+            if hits:
                 return self._fields(hits[0], fields)
         return None
 

@@ -286,7 +286,8 @@ class TableBinder:
         column = time.columns[0]
         index = self._column(plan, column)
         found = plan.schema[index]
-        if found.time is None or not isinstance(found.type, TimestampType | LocalZonedTimestampType):
+        is_timestamp = isinstance(found.type, TimestampType | LocalZonedTimestampType)
+        if not is_timestamp or (found.time is None and not self.context.batch):
             raise self.context.error(
                 f"column {column.name!r} is no time attribute",
                 column.span,

@@ -10,7 +10,7 @@ from headrace.errors import SqlError, SqlParseError
 from headrace.planner.dialect.syntax import Identifier, Name
 from headrace.planner.dialect.tokens import Span, Token, TokenKind, error_at, tokenize
 
-__all__ = ["RESERVED", "Cursor"]
+__all__ = ["MAX_CHAIN", "RESERVED", "Cursor"]
 
 T = TypeVar("T")
 
@@ -24,8 +24,10 @@ RESERVED: Final = frozenset(
     WHERE WINDOW WITH
     """.split()
 )
-#: Deeper nesting than anybody writes, and less than Python's stack allows.
-_MAX_DEPTH: Final = 60
+#: Deeper nesting than anybody writes, and less than Python's stack allows: a level takes up to 17 calls.
+_MAX_DEPTH: Final = 40
+#: Operators in a row; each one is a level of the tree that later steps walk down.
+MAX_CHAIN: Final = 200
 
 
 class Cursor:

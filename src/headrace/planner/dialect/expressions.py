@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
-from headrace.planner.dialect.cursor import RESERVED, Cursor
+from headrace.planner.dialect.cursor import MAX_CHAIN, RESERVED, Cursor
 from headrace.planner.dialect.syntax import (
     Access,
     Case,
@@ -98,18 +98,31 @@ class Expressions(Cursor):
         return self.deeper(self._or)
 
     def _or(self) -> Node:
-        return self._chain(self._and, {"OR": "OR"})
+        return self._joined(self._and, "OR")
 
     def _and(self) -> Node:
-        return self._chain(self._not, {"AND": "AND"})
+        return self._joined(self._not, "AND")
 
     def _chain(self, part: Callable[[], Node], names: dict[str, str]) -> Node:
         left = part()
+        length = 0
         while self.sees_any(*names):
+            length += 1
+            if length > MAX_CHAIN:
+                self.fail(f"these are more than {MAX_CHAIN} operators in a row")
             function = names[self.advance().upper]
             right = part()
             left = Operator(function, (left, right), left.span.to(right.span))
         return left
+
+    def _joined(self, part: Callable[[], Node], word: str) -> Node:
+        """AND and OR: however many there are, they are one operator."""
+        parts = [part()]
+        while self.accept(word):
+            parts.append(part())
+        if len(parts) == 1:
+            return parts[0]
+        return Operator(word, tuple(parts), parts[0].span.to(parts[-1].span))
 
     def _not(self) -> Node:
         start = self.token

@@ -225,13 +225,13 @@ class Queries(Expressions):
     # --- FROM -------------------------------------------------------------------------------------
 
     def _tables(self) -> TableExpression:
-        left = self._joined()
+        left = self._joined_tables()
         while self.accept(","):
-            right = self._joined()
+            right = self._joined_tables()
             left = JoinTable(left, right, "CROSS", False, None, (), left.span.to(right.span))
         return left
 
-    def _joined(self) -> TableExpression:
+    def _joined_tables(self) -> TableExpression:
         left = self._table()
         while True:
             start = left.span

@@ -1,0 +1,99 @@
+"""Expressions as Spark SQL give what Flink 2.3 gives.
+
+`flink_results.json` was written by Flink: for each expression its value as a string, null for NULL, or
+`{"fails": true}`. All of them are one query of Spark here.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headrace.errors import SqlError
+from headrace.planner import parse_statement
+from headrace.planner.emit import SPARK_SETTINGS, emit
+from headrace.planner.expressions import Expression
+from headrace.planner.logical import Project
+from headrace.planner.statements import Query
+from tests.planner.environment import Session
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+VALUES: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "flink_results.json").read_text(encoding="utf-8")
+)["values"]
+
+#: Expressions that are refused, with the reason.
+REFUSED = {
+    "INSTR('abcb', 'b', -1)": "a start from the end",
+    "TIME '23:30:00' + INTERVAL '1' HOUR": "arithmetic with TIME",
+    "JSON_VALUE('{\"a\": 1}', 'lax $.b' DEFAULT 'none' ON EMPTY)": "ON EMPTY",
+    "JSON_STRING('x')": "not there",
+    "JSON_OBJECT('a' VALUE 1, 'b' VALUE 'x')": "not there",
+    "JSON_OBJECT('a' VALUE CAST(NULL AS INT) ABSENT ON NULL)": "not there",
+    "JSON_ARRAY(1, '2')": "not there",
+}
+#: Expressions that give something else, with the reason.
+DIFFERENT = {
+    "REGEXP_EXTRACT('abc', '(a)(z)?', 2)": "a group that took no part is '' in Spark",
+    "CAST(12345.6 AS DECIMAL(5,2))": "NULL, where Flink gives an empty string for a NOT NULL type",
+    "DATE_FORMAT(TIMESTAMP '2020-05-06 13:34:45.123', 'EEE MMM d u')": "Spark has no letter u",
+}
+
+
+def bound(text: str) -> Expression:
+    (query,) = Session().run(f"SELECT CAST(({text}) AS STRING)")
+    assert isinstance(query, Query)
+    assert isinstance(query.plan, Project)
+    return query.plan.expressions[0]
+
+
+def test_the_texts_are_read() -> None:
+    assert parse_statement("SELECT 1").sql == "SELECT 1"
+    assert len(VALUES) > 300
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_not_there_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        bound(text)
+    assert caught.value.column is not None
+
+
+@pytest.mark.spark
+def test_expressions_give_what_flink_gives(spark_session: SparkContext) -> None:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession(spark_session).newSession()
+    for key, value in {**SPARK_SETTINGS, "spark.sql.session.timeZone": "UTC"}.items():
+        session.conf.set(key, value)
+    asked = {
+        text: emit(bound(text), [])
+        for text, value in VALUES.items()
+        if text not in REFUSED and text not in DIFFERENT and not isinstance(value, dict)
+    }
+    given = session.sql("SELECT " + ", ".join(asked.values())).first()
+    assert given is not None
+    wrong = {
+        text: f"{got!r} instead of {VALUES[text]!r}"
+        for text, got in zip(asked, given, strict=True)
+        if got != VALUES[text]
+    }
+    assert wrong == {}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("text", ["1/0", "5 % 0", "CAST('x' AS INT)", "CAST('x' AS TIMESTAMP(3))"])
+def test_what_fails_in_flink_fails_here(spark_session: SparkContext, text: str) -> None:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    session = SparkSession(spark_session).newSession()
+    for key, value in SPARK_SETTINGS.items():
+        session.conf.set(key, value)
+    with pytest.raises(PySparkException, match=r"by zero|cannot CAST"):
+        session.sql(f"SELECT {emit(bound(text), [])}").collect()

@@ -30,7 +30,14 @@ from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import TaskLostError
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
-from headrace.operators.table.declarations import Join, SparkQuery, StatefulNode, TableScan, TableSink
+from headrace.operators.table.declarations import (
+    Join,
+    SparkQuery,
+    StatefulNode,
+    TableScan,
+    TableSink,
+    WindowJoin,
+)
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.state_registry import Compaction
 from headrace.runtime.table_time import (
@@ -223,7 +230,7 @@ class _Epoch:
         frame = exchanged.mapInArrow(
             function, ddl(declaration.output, has_kinds=not declaration.is_insert_only)
         )
-        return filter_pairs(frame, declaration) if isinstance(declaration, Join) else frame
+        return filter_pairs(frame, declaration) if isinstance(declaration, Join | WindowJoin) else frame
 
     def _sides(self, vertex: JobVertex) -> list[int]:
         return sorted({edge.target_input for edge in self._job.inputs_of(vertex.vertex_id)})

@@ -35,6 +35,7 @@ from headrace.operators.table.declarations import (
     Select,
     Step,
     Where,
+    WindowJoin,
 )
 from headrace.spark.failures import carry
 
@@ -139,7 +140,7 @@ def _carrying(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def filter_pairs(frame: DataFrame, join: Join) -> DataFrame:
+def filter_pairs(frame: DataFrame, join: Join | WindowJoin) -> DataFrame:
     """Check what else must hold of the pairs of an inner join; the condition names columns by side and position."""
     if join.condition is None:
         return frame

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from headrace.operators.table.declarations import (
     SinkUpsertMaterialize,
     StatefulNode,
     WindowAggregate,
+    WindowJoin,
     WindowKind,
 )
 from headrace.operators.table.group_aggregate import GroupAggregateOperator
@@ -28,6 +30,9 @@ from headrace.operators.table.latest import LatestRowOperator
 from headrace.operators.table.rank import Ranking, RankOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
 from headrace.operators.table.window_aggregate import WindowAggregateOperator
+from headrace.operators.table.window_rows import WindowJoinOperator, WindowRankOperator
+
+_Schemas = Sequence[Schema]
 
 
 def build_operator(
@@ -45,36 +50,58 @@ def build_operator(
     """
     declaration = replace(declaration, output=as_spark_gives(declaration.output))
     inputs = [as_spark_gives(schema) for schema in schemas]
-    if isinstance(declaration, GroupAggregate):
-        return GroupAggregateOperator(declaration, inputs[0], retracts=retracts[0])
-    if isinstance(declaration, WindowAggregate):
-        if declaration.window is not None and declaration.window.kind is WindowKind.SESSION:
-            return SessionAggregateOperator(declaration, inputs[0], retracts=retracts[0])
-        return WindowAggregateOperator(declaration, inputs[0], retracts=retracts[0])
-    if isinstance(declaration, Join):
-        return JoinOperator(declaration, inputs, retracts)
-    if isinstance(declaration, Rank) and declaration.window_end is None:
-        return RankOperator.of_rank(declaration, inputs[0], retracts=retracts[0])
-    if isinstance(declaration, SinkUpsertMaterialize):
-        return RankOperator.of_sink(declaration, inputs[0], retracts=retracts[0])
-    if isinstance(declaration, ChangelogNormalize):
-        return LatestRowOperator(declaration, inputs[0], declaration.keys, has_kinds=retracts[0])
-    if isinstance(declaration, Deduplicate) and declaration.window_end is None:
-        return _deduplicate(declaration, inputs[0], retracts=retracts[0])
+    for kind, build in _BUILDERS.items():
+        if isinstance(declaration, kind):
+            return build(declaration, inputs, retracts)
     raise UnsupportedFeatureError.not_yet(
         f"{type(declaration).__name__} in a streaming query", "run the query in BATCH mode"
     )
 
 
-def _deduplicate(declaration: Deduplicate, schema: Schema, *, retracts: bool) -> TableOperator:
-    if not retracts:
+def _window_aggregate(
+    declaration: WindowAggregate, inputs: _Schemas, retracts: Sequence[bool]
+) -> TableOperator:
+    if declaration.window is not None and declaration.window.kind is WindowKind.SESSION:
+        return SessionAggregateOperator(declaration, inputs[0], retracts=retracts[0])
+    return WindowAggregateOperator(declaration, inputs[0], retracts=retracts[0])
+
+
+def _rank(declaration: Rank, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
+    if declaration.window_end is not None:
+        return WindowRankOperator(declaration, inputs[0], retracts=retracts[0])
+    return RankOperator.of_rank(declaration, inputs[0], retracts=retracts[0])
+
+
+def _deduplicate(declaration: Deduplicate, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
+    if declaration.window_end is not None:
+        return WindowRankOperator(declaration, inputs[0], retracts=retracts[0])
+    if not retracts[0]:
         return LatestRowOperator(
-            declaration, schema, declaration.keys, time=declaration.time, keep_last=declaration.keep_last
+            declaration, inputs[0], declaration.keys, time=declaration.time, keep_last=declaration.keep_last
         )
     # Rows that may be taken back: all are kept, and the next one takes the place of one that goes.
     order = (Order(declaration.time, ascending=not declaration.keep_last),) if declaration.time else ()
     ranking = Ranking(order, last=1, newest_first=declaration.keep_last)
-    return RankOperator(declaration, schema, declaration.keys, ranking, retracts=True, by_place=True)
+    return RankOperator(declaration, inputs[0], declaration.keys, ranking, retracts=True, by_place=True)
+
+
+#: How the operator of each node is made, of its declaration, the columns of its inputs, and whether these retract.
+_BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], TableOperator]] = {
+    GroupAggregate: lambda node, inputs, retracts: GroupAggregateOperator(
+        node, inputs[0], retracts=retracts[0]
+    ),
+    WindowAggregate: _window_aggregate,
+    Join: JoinOperator,
+    WindowJoin: lambda node, inputs, retracts: WindowJoinOperator(node, *inputs, retracts=any(retracts)),
+    Rank: _rank,
+    Deduplicate: _deduplicate,
+    SinkUpsertMaterialize: lambda node, inputs, retracts: RankOperator.of_sink(
+        node, inputs[0], retracts=retracts[0]
+    ),
+    ChangelogNormalize: lambda node, inputs, retracts: LatestRowOperator(
+        node, inputs[0], node.keys, has_kinds=retracts[0]
+    ),
+}
 
 
 def as_spark_gives(schema: Schema) -> Schema:

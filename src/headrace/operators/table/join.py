@@ -29,7 +29,7 @@ from headrace.operators.table.changelog import (
     changes_table,
     concat_changes,
 )
-from headrace.operators.table.declarations import Join, JoinKind, Schema
+from headrace.operators.table.declarations import Join, JoinKind, Schema, WindowJoin
 from headrace.operators.table.kept_rows import KeptSide, Rows, changes_of, numbered, rows_after
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Bools, Ints
@@ -79,66 +79,31 @@ class JoinOperator:
         is_inner = kind is JoinKind.INNER
         old_left = self._left.kept(left_table, owners, right_ids if is_inner else everything, time.now_ms)
         old_right = self._right.kept(right_table, owners, left_ids if is_inner else everything, time.now_ms)
-        parts: list[_Part] = []
+        parts: list[Part] = []
         if kind not in _LEFT_ONLY:
             parts += _changed_pairs(old_left, d_left, old_right, d_right)
         before_right = _per_key(old_right, len(owners))
         after_right = before_right + _per_key(d_right, len(owners))
         if kind in _PADS_LEFT or kind is JoinKind.ANTI:
             alone = (before_right == 0, after_right == 0)
-            parts += [_Part(rows, None, counts) for rows, counts in _alone(old_left, d_left, *alone)]
+            parts += [Part(rows, None, counts) for rows, counts in _alone(old_left, d_left, *alone)]
         if kind is JoinKind.SEMI:
             matched = (before_right > 0, after_right > 0)
-            parts += [_Part(r, None, c) for r, c in _alone(old_left, d_left, *matched, unmatched=False)]
+            parts += [Part(r, None, c) for r, c in _alone(old_left, d_left, *matched, unmatched=False)]
         if kind in _PADS_RIGHT:
             before_left = _per_key(old_left, len(owners))
             alone = (before_left == 0, before_left + _per_key(d_left, len(owners)) == 0)
-            parts += [_Part(None, rows, counts) for rows, counts in _alone(old_right, d_right, *alone)]
+            parts += [Part(None, rows, counts) for rows, counts in _alone(old_right, d_right, *alone)]
         changes = {
             self._left.name: left.written(_seen(old_left, right_ids) if kind in _PADS_LEFT else None),
             self._right.name: right.written(_seen(old_right, left_ids) if kind in _PADS_RIGHT else None),
         }
-        return EpochOutput(self._output(parts), {name: rows for name, rows in changes.items() if len(rows)})
-
-    def _output(self, parts: Sequence[_Part]) -> pa.Table:
-        """Put the changes together: what goes first, then what comes."""
-        declaration = self._declaration
-        keeps_kinds = declaration.kind in (JoinKind.INNER, JoinKind.SEMI)
-        tables = []
-        for comes in (False, True):
-            for part in parts:
-                mask = part.counts > 0 if comes else part.counts < 0
-                if not mask.any():
-                    continue
-                tables.append(
-                    self._part_table(part, np.flatnonzero(mask), comes=comes, keeps_kinds=keeps_kinds)
-                )
-        return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
-
-    def _part_table(self, part: _Part, positions: Ints, *, comes: bool, keeps_kinds: bool) -> pa.Table:
-        declaration = self._declaration
-        repeated = np.repeat(positions, np.abs(part.counts[positions]))
-        picks = pa.array(repeated)
-        columns: list[pa.Array] = []
-        sides = [(part.left, self._left)]
-        if declaration.kind not in _LEFT_ONLY:
-            sides.append((part.right, self._right))
-        for rows, side in sides:
-            if rows is None:
-                columns += [pa.nulls(len(repeated), kind) for kind in side.types]
-            else:
-                columns += [column.take(picks) for column in rows.columns]
-        kinds = None
-        if not declaration.is_insert_only:
-            is_update = part.is_update[repeated] & keeps_kinds
-            update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
-            kinds = np.where(is_update, update, plain).astype(np.int8)
-        names = [column.name for column in declaration.output]
-        return changes_table(declaration.output, dict(zip(names, columns, strict=True)), kinds)
+        output = join_output(self._declaration, self._left.types, self._right.types, parts)
+        return EpochOutput(output, {name: rows for name, rows in changes.items() if len(rows)})
 
 
 @dataclass
-class _Part:
+class Part:
     """Rows of the result that come or go; a side that is None is NULL."""
 
     left: Rows | None
@@ -152,25 +117,59 @@ class _Part:
         return sides[0] if len(sides) == 1 else sides[0] | sides[1]
 
 
+def join_output(
+    declaration: Join | WindowJoin,
+    left_types: Sequence[pa.DataType],
+    right_types: Sequence[pa.DataType],
+    parts: Sequence[Part],
+) -> pa.Table:
+    """Put changes of the result together: what goes first, then what comes."""
+    keeps_kinds = declaration.kind in (JoinKind.INNER, JoinKind.SEMI)
+    tables = []
+    for comes in (False, True):
+        for part in parts:
+            positions = np.flatnonzero(part.counts > 0 if comes else part.counts < 0)
+            if not len(positions):
+                continue
+            repeated = np.repeat(positions, np.abs(part.counts[positions]))
+            columns = _side_columns(part.left, left_types, repeated)
+            if declaration.kind not in _LEFT_ONLY:
+                columns += _side_columns(part.right, right_types, repeated)
+            kinds = None
+            if not declaration.is_insert_only:
+                update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
+                kinds = np.where(part.is_update[repeated] & keeps_kinds, update, plain).astype(np.int8)
+            named = dict(zip((column.name for column in declaration.output), columns, strict=True))
+            tables.append(changes_table(declaration.output, named, kinds))
+    return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
+
+
+def _side_columns(rows: Rows | None, types: Sequence[pa.DataType], positions: Ints) -> list[pa.Array]:
+    if rows is None:
+        return [pa.nulls(len(positions), kind) for kind in types]
+    picks = pa.array(positions)
+    return [column.take(picks) for column in rows.columns]
+
+
 def _seen(rows: Rows, keys: Ints) -> Rows:
     """Return the rows that changes of the other side have met: as in Flink, an outer side writes these."""
     return rows.take(np.isin(rows.keys, keys))
 
 
-def _changed_pairs(left: Rows, d_left: Rows, right: Rows, d_right: Rows) -> list[_Part]:
+def _changed_pairs(left: Rows, d_left: Rows, right: Rows, d_right: Rows) -> list[Part]:
     """Return the pairs that go and come."""
     went_left, went_right = d_left.take(d_left.counts < 0), d_right.take(d_right.counts < 0)
     came_left, came_right = d_left.take(d_left.counts > 0), d_right.take(d_right.counts > 0)
     rest_left, rest_right = rows_after(left, went_left), rows_after(right, went_right)
     return [
-        *_pairs(went_left, right),
-        *_pairs(rest_left, went_right),
-        *_pairs(came_left, rest_right),
-        *_pairs(rows_after(rest_left, came_left), came_right),
+        *pairs_of(went_left, right),
+        *pairs_of(rest_left, went_right),
+        *pairs_of(came_left, rest_right),
+        *pairs_of(rows_after(rest_left, came_left), came_right),
     ]
 
 
-def _pairs(left: Rows, right: Rows) -> list[_Part]:
+def pairs_of(left: Rows, right: Rows) -> list[Part]:
     """Return all pairs of rows with the same key."""
     if not len(left.keys) or not len(right.keys):
         return []
@@ -184,7 +183,7 @@ def _pairs(left: Rows, right: Rows) -> list[_Part]:
     within = np.arange(len(at_left)) - np.repeat(np.cumsum(matches) - matches, matches)
     at_right = order[np.repeat(start, matches) + within]
     left, right = left.take(at_left), right.take(at_right)
-    return [_Part(left, right, left.counts * right.counts)]
+    return [Part(left, right, left.counts * right.counts)]
 
 
 def _per_key(rows: Rows, count: int) -> Ints:

@@ -160,12 +160,16 @@ class KeptSide:
         alive = self._ttl.alive(table, slots, now_ms)
         there = alive >= 0
         at, slots = at[there], slots[there]
+        return self.rows_at(table, slots, ids[at])
+
+    def rows_at(self, table: SlotTable, slots: Ints, keys: Ints) -> Rows:
+        """Return rows of the table, with the numbers of their keys."""
         columns = read_columns(table, slots, [*(f"c{index}" for index in range(len(self.types))), _COUNT])
         counts = columns.pop(_COUNT).to_numpy(zero_copy_only=False)
         order = np.zeros(len(slots), np.int64)
         if self._is_ordered:
             order = read_columns(table, slots, [_ORDER.name])[_ORDER.name].to_numpy(zero_copy_only=False)
-        return Rows(list(columns.values()), ids[at], counts, np.zeros(len(slots), np.bool_), slots, order)
+        return Rows(list(columns.values()), keys, counts, np.zeros(len(slots), np.bool_), slots, order)
 
     def swept(self, table: SlotTable, now_ms: int) -> RowSet | None:
         """Return rows to remove because their time is over."""
@@ -272,20 +276,24 @@ def netted(row_keys: Ints, weights: Ints, is_update: Bools) -> tuple[Ints, Ints,
     return firsts[back], totals[back], updates[back]
 
 
+def concat_rows(first: Rows, second: Rows) -> Rows:
+    """Put rows behind each other."""
+    return Rows(
+        [pa.concat_arrays([a, b]) for a, b in zip(first.columns, second.columns, strict=True)],
+        np.concatenate([first.keys, second.keys]),
+        np.concatenate([first.counts, second.counts]),
+        np.concatenate([first.is_update, second.is_update]),
+        np.concatenate([first.slots, second.slots]),
+        np.concatenate([first.order, second.order]),
+    )
+
+
 def rows_after(rows: Rows, change: Rows) -> Rows:
     """Return rows as they are behind changes."""
     if not len(change.keys):
         return rows
     counts = rows.counts + changes_of(rows, change)
-    left, fresh = replace(rows, counts=counts).take(counts > 0), change.take(change.slots < 0)
-    return Rows(
-        [pa.concat_arrays([a, b]) for a, b in zip(left.columns, fresh.columns, strict=True)],
-        np.concatenate([left.keys, fresh.keys]),
-        np.concatenate([left.counts, fresh.counts]),
-        np.concatenate([left.is_update, fresh.is_update]),
-        np.concatenate([left.slots, fresh.slots]),
-        np.concatenate([left.order, fresh.order]),
-    )
+    return concat_rows(replace(rows, counts=counts).take(counts > 0), change.take(change.slots < 0))
 
 
 def changes_of(old: Rows, change: Rows) -> Ints:

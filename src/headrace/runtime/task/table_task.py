@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
-from headrace.metrics.reports import CounterReport
+from headrace.metrics.reports import CounterReport, MetricName
 from headrace.operators.table.base import EpochTime, TableOperator
 from headrace.operators.table.declarations import Schema, StatefulNode, TableDeclaration
 from headrace.operators.table.factory import build_operator
+from headrace.operators.window.late import LATE_DROPPED
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
 from headrace.runtime.table_time import VertexTime, time_state
 from headrace.runtime.task.scratch import copy_directory
@@ -28,9 +29,6 @@ from headrace.state.columnar.copy import TableCopy
 from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
-
-#: Rows that came when their window had been closed, as Flink calls it.
-_LATE = "numLateRecordsDropped"
 
 
 def operator_of(job: JobGraph, vertex: JobVertex) -> TableOperator:
@@ -99,7 +97,7 @@ class TableTask:
             name = f"{operator_id}-{self._subtask.subtask}-{plan.epoch}-{attempt_id}.change"
             path = join_path(state_files_dir(plan.state_dir), name)
             changes[operator_id] = StateFile(path, chain.version, plan.epoch, write_change(path, change))
-        late = {_LATE: CounterReport(output.late_rows)} if output.late_rows else {}
+        late = {MetricName(LATE_DROPPED): CounterReport(output.late_rows)} if output.late_rows else {}
         report = SubtaskReport(
             subtask=self._subtask,
             attempt_id=attempt_id,

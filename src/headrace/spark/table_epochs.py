@@ -40,16 +40,16 @@ from headrace.operators.table.declarations import (
 )
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.state_registry import Compaction
-from headrace.runtime.table_time import (
+from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.scratch import remove_scratch
+from headrace.runtime.task.table_task import has_kinds, operator_of
+from headrace.runtime.task.table_time import (
     next_watermarks,
     seen_by,
     subtask_plans,
     time_state,
     vertex_times,
 )
-from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.scratch import remove_scratch
-from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.failures import recover_from
 from headrace.spark.table_frames import apply_fragment, ddl, exchange, filter_pairs, read_frame

@@ -25,9 +25,9 @@ from headrace.errors import HeadraceError, InvariantViolation, UserFunctionError
 from headrace.operators.table.declarations import KIND, Schema, TableScan, TableSink
 from headrace.operators.table.factory import as_spark_gives
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskReport, sink_staging_dir
-from headrace.runtime.table_time import VertexTime
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import TableTask
+from headrace.runtime.task.table_time import VertexTime
 from headrace.spark.failures import carry
 from headrace.spark.table_frames import split_sides
 from headrace.spark.user_code import unpack_job

@@ -21,9 +21,9 @@ from headrace.operators.table.declarations import Schema, StatefulNode, TableDec
 from headrace.operators.table.factory import build_operator
 from headrace.operators.window.late import LATE_DROPPED
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
-from headrace.runtime.table_time import VertexTime, time_state
 from headrace.runtime.task.scratch import copy_directory
 from headrace.runtime.task.settings import TaskSettings
+from headrace.runtime.task.table_time import VertexTime, time_state
 from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.files import join_path

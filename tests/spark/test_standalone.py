@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -72,13 +72,38 @@ class Driver:
         return self._err.read_text()
 
     def client(self) -> RestClient:
-        wait_until(lambda: "REST at http://" in self.said, "the address", 90)
+        wait_until(
+            lambda: "REST at http://" in self.said or self.process.poll() is not None, "the address", 120
+        )
+        assert self.process.poll() is None, self.said
         line = next(line for line in self.said.splitlines() if line.startswith("REST at "))
         host, _, port = line.rpartition("//")[2].partition(":")
         return RestClient(host, int(port))
 
     def end(self) -> None:
         assert self.process.wait(180) == 0, self.said[-4000:]
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(60)
+
+
+StartDriver = Callable[..., Driver]
+
+
+@pytest.fixture
+def start() -> Iterator[StartDriver]:
+    """Start drivers that end with the test, however it went."""
+    started: list[Driver] = []
+
+    def begin(folder: Path, *words: str) -> Driver:
+        started.append(Driver(folder, *words))
+        return started[-1]
+
+    yield begin
+    for driver in started:
+        driver.stop()
 
 
 def check_counts(output: str) -> None:
@@ -107,11 +132,11 @@ def checkpointed(folder: Path) -> tuple[str, ...]:
 
 
 def test_a_keyed_job_with_checkpoints_survives_the_loss_of_a_worker(
-    cluster: StandaloneCluster, tmp_path: Path
+    cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
 ) -> None:
     program = str(_HERE / "standalone_program.py")
     options = ("--master", cluster.url, "-p", "2", *_DRIVER, *checkpointed(tmp_path))
-    driver = Driver(tmp_path, "run", *options, program, str(tmp_path))
+    driver = start(tmp_path, "run", *options, program, str(tmp_path))
     client = driver.client()
     wait_for(tmp_path / "waiting")
     executors = [each["id"] for each in client.get("/taskmanagers")["taskmanagers"]]
@@ -129,12 +154,14 @@ def test_a_keyed_job_with_checkpoints_survives_the_loss_of_a_worker(
     cluster.add_worker("two")
 
 
-def test_artifacts_of_the_command_line_reach_executors(cluster: StandaloneCluster, tmp_path: Path) -> None:
+def test_artifacts_of_the_command_line_reach_executors(
+    cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
+) -> None:
     files, directory = tmp_path / "files", tmp_path / "driver"
     files.mkdir()
     directory.mkdir()
     make_artifacts(files)
-    driver = Driver(
+    driver = start(
         directory,
         *("run", "--master", cluster.url, *_DRIVER),
         *("-pyfs", f"{files}/shipped_file.py,{files}/library"),
@@ -146,16 +173,20 @@ def test_artifacts_of_the_command_line_reach_executors(cluster: StandaloneCluste
     check_rows(json.loads(driver.output), directory)
 
 
-def test_spark_submit_runs_an_application_here(cluster: StandaloneCluster, tmp_path: Path) -> None:
+def test_spark_submit_runs_an_application_here(
+    cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
+) -> None:
     (tmp_path / "go").touch()
     words = ("--master", cluster.url, "--deploy-mode", "client", "-p", "2", *_DRIVER, *checkpointed(tmp_path))
     program = str(_HERE / "standalone_program.py")
-    driver = Driver(tmp_path, "run-application", *words, program, str(tmp_path))
+    driver = start(tmp_path, "run-application", *words, program, str(tmp_path))
     driver.end()
     check_counts(driver.output)
 
 
-def test_parallelism_follows_workers_that_come_and_go(cluster: StandaloneCluster, tmp_path: Path) -> None:
+def test_parallelism_follows_workers_that_come_and_go(
+    cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
+) -> None:
     cluster.kill_worker("two")
     adaptive = (
         *("-D", "jobmanager.scheduler=adaptive"),
@@ -170,7 +201,7 @@ def test_parallelism_follows_workers_that_come_and_go(cluster: StandaloneCluster
     )
     options = ("--master", cluster.url, "-p", "2", *_DRIVER, *checkpointed(tmp_path), *adaptive)
     (tmp_path / "go").touch()
-    driver = Driver(tmp_path, "run", *options, str(program), str(tmp_path))
+    driver = start(tmp_path, "run", *options, str(program), str(tmp_path))
     client = driver.client()
 
     def parallelism() -> int:
@@ -194,8 +225,8 @@ def test_parallelism_follows_workers_that_come_and_go(cluster: StandaloneCluster
     cluster.add_worker("two")
 
 
-def test_a_master_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
-    driver = Driver(
+def test_a_master_that_is_not_there_is_said_at_once(start: StartDriver, tmp_path: Path) -> None:
+    driver = start(
         tmp_path, "run", "--master", "spark://127.0.0.1:1", str(_HERE / "standalone_program.py"), "x"
     )
     assert driver.process.wait(60) == 1

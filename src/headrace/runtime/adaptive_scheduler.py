@@ -37,7 +37,7 @@ class AdaptiveSettings:
     def from_configuration(cls, configuration: Configuration) -> AdaptiveSettings | None:
         """Return the settings; None if jobs have the parallelism they ask for."""
         get = configuration.get
-        if get(options.SCHEDULER) != "Adaptive":
+        if get(options.SCHEDULER) is not options.SchedulerType.Adaptive:
             return None
         millisecond = timedelta(milliseconds=1)
         return cls(

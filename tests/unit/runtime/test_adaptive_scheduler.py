@@ -13,7 +13,7 @@ from tests.unit.runtime.jobs import job_graph, make_env, start_watched
 from tests.unit.runtime.test_recovery import COUNTED, counting
 
 AT_ONCE = {
-    "jobmanager.scheduler": "Adaptive",
+    "jobmanager.scheduler": "adaptive",
     "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout": "0 ms",
     "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling": "0 ms",
 }

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from enum import Enum
 
 from headrace.config.option import option
+
+
+class SchedulerType(Enum):
+    """Who says how many subtasks a job has; named as in Flink."""
+
+    Default = 0
+    Adaptive = 1
+
 
 TASK_SLOTS = (
     option("taskmanager.numberOfTaskSlots", int)
@@ -23,13 +32,12 @@ SLOT_REQUEST_TIMEOUT = (
     .at_least(timedelta(0))
 )
 SCHEDULER = (
-    option("jobmanager.scheduler", str)
-    .default("Default")
+    option("jobmanager.scheduler", SchedulerType)
+    .default(SchedulerType.Default)
     .describe(
         "`Default` runs a job with the parallelism it asks for. `Adaptive` runs it with as many subtasks as Spark's "
         "executors have slots, at most what it asks for, and follows when executors come and go."
     )
-    .one_of("Default", "Adaptive")
 )
 MODE = (
     option("scheduler-mode", str)

@@ -10,7 +10,6 @@ of it.
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Iterator, Mapping
 from copy import copy
@@ -22,6 +21,7 @@ from typing import Any, Final, Self, TypeVar
 from headrace.config import file
 from headrace.config.option import ConfigOption
 from headrace.config.registry import KnownKey, Registry, known_options
+from headrace.util.secrets import MASK, looks_secret
 
 __all__ = ["Configuration", "ConfigurationWarning", "DeprecatedKeyWarning", "ExplainedValue", "Layer"]
 
@@ -29,7 +29,6 @@ T = TypeVar("T")
 
 #: Variables that start with HEADRACE_ and are no options.
 _OTHER_VARIABLES: Final = frozenset({file.CONF_DIR_VARIABLE, "HEADRACE_HOME", "HEADRACE_LOG_DIR"})
-_LOOKS_SECRET: Final = re.compile(r"secret|password|token|access.?key|credential", re.IGNORECASE)
 
 
 class Layer(IntEnum):
@@ -279,8 +278,8 @@ class Configuration:
         found = self._strongest(key)
         option = self.registry.look_up(key).option
         if option is None:
-            hide = for_people and _LOOKS_SECRET.search(key)
-            return "" if found is None else "***" if hide else str(found[1].value)
+            hide = for_people and looks_secret(key)
+            return "" if found is None else MASK if hide else str(found[1].value)
         value = option.default if found is None else found[1].value
         return option.show(value) if for_people else option.write(value)
 

@@ -14,12 +14,11 @@ from typing import Any, Generic, Self, TypeVar
 
 from headrace.config.parsing import ValueForm, form_of
 from headrace.errors import ConfigurationError
+from headrace.util.secrets import MASK
 
 __all__ = ["ConfigOption", "OptionBuilder", "option"]
 
 T = TypeVar("T")
-
-_MASK = "***"
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +128,7 @@ class ConfigOption(Generic[T]):
 
     def show(self, value: T) -> str:
         """Write a value for people: as `write` does, but secrets are masked."""
-        return _MASK if self.secret and value is not None else self.write(value)
+        return MASK if self.secret and value is not None else self.write(value)
 
     def _limits_broken_by(self, value: Any) -> str | None:
         if self.allowed and value not in self.allowed:
@@ -141,7 +140,7 @@ class ConfigOption(Generic[T]):
         return self.check(value) if self.check is not None else None
 
     def _complaint(self, expected: str, value: object, source: str | None) -> ConfigurationError:
-        shown = _MASK if self.secret else repr(value)
+        shown = MASK if self.secret else repr(value)
         place = f" (set in {source})" if source else ""
         return ConfigurationError(f"{self.key}: expected {expected}; got {shown}{place}")
 

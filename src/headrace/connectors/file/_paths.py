@@ -18,16 +18,17 @@ from pyarrow import ArrowInvalid
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from headrace.errors import ConnectorError, JobDefinitionError
+from headrace.util.secrets import mask_uri
 
 _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+:/")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, repr=False)
 class Location:
     """A place on a file system."""
 
-    #: The URI that the file system is found by; empty for the local one.
+    #: The URI that the file system is found by, which may have keys in it; empty for the local one.
     root: str
     #: The path within the file system, as `pyarrow.fs` spells it.
     path: str
@@ -50,8 +51,11 @@ class Location:
             return self.path
         uri = urlsplit(self.root)
         # Object stores have the bucket in the path, the others begin it with a slash.
-        host = uri.netloc if self.path.startswith("/") else ""
+        host = uri.netloc.rpartition("@")[2] if self.path.startswith("/") else ""
         return f"{uri.scheme}://{host}{self.path}"
+
+    def __repr__(self) -> str:
+        return f"Location({str(self)!r})"
 
 
 @lru_cache(maxsize=64)
@@ -75,14 +79,19 @@ def locate(text: str | os.PathLike[str], *, who: str) -> Location:
         return Location(text, FileSystem.from_uri(text)[1])
     except ArrowInvalid as error:
         raise JobDefinitionError(
-            f"{who}: cannot use path {text}: {error}",
+            f"{who}: cannot use path {mask_uri(text)}: {mask_uri(str(error))}",
             hint="known are local paths and the schemes file, s3, gs, hdfs and abfs; escape blanks as %20",
-        ) from error
+        ) from _without_keys(error)
     except OSError as error:
         raise ConnectorError(
-            f"{who}: cannot reach the file system of {text}: {error}",
+            f"{who}: cannot reach the file system of {mask_uri(text)}: {mask_uri(str(error))}",
             hint="check address and credentials, and that the file system's client library is installed",
-        ) from error
+        ) from _without_keys(error)
+
+
+def _without_keys(error: Exception) -> Exception | None:
+    """Return a cause that may be shown; none if it quotes a URI with keys."""
+    return error if mask_uri(str(error)) == str(error) else None
 
 
 @dataclass(frozen=True)
@@ -97,8 +106,8 @@ class FoundFile:
 class InputPath:
     """A file, a directory, or a pattern below a directory."""
 
-    #: As the user wrote it.
-    text: str
+    #: As the user wrote it, without keys.
+    shown: str
     base: Location
     #: One pattern for each path component below the base; empty when the path is meant literally.
     patterns: tuple[str, ...]
@@ -113,10 +122,10 @@ class InputPath:
         components = body.split("/")
         first = next((i for i, name in enumerate(components) if _WILDCARD.search(name)), None)
         if first is None or (not is_uri and os.path.lexists(text)):
-            return cls(text, locate(text, who=who), ())
+            return cls(mask_uri(text), locate(text, who=who), ())
         base = "/".join(components[:first]) + "/" if first else "."
         patterns = tuple(name for name in components[first:] if name)
-        return cls(text, locate(base + mark + query, who=who), patterns)
+        return cls(mask_uri(text), locate(base + mark + query, who=who), patterns)
 
     def exists(self) -> bool:
         """Whether the path, or the directory below which to look, is there."""

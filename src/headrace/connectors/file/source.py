@@ -143,16 +143,16 @@ def _check(path: InputPath, *, is_static: bool) -> None:
     try:
         if not path.exists():
             raise JobDefinitionError(
-                f"FileSource: path does not exist: {path.base if path.patterns else path.text}",
+                f"FileSource: path does not exist: {path.base if path.patterns else path.shown}",
                 hint="the driver must see it now; relative paths start at the working directory",
             )
         if is_static and path.patterns and not path.files():
             raise JobDefinitionError(
-                f"FileSource: no file matches {path.text}",
+                f"FileSource: no file matches {path.shown}",
                 hint="names that begin with `.` or `_` are skipped unless the pattern begins alike",
             )
     except OSError as error:
-        raise ConnectorError(f"FileSource: cannot look at {path.text}: {error}") from error
+        raise ConnectorError(f"FileSource: cannot look at {path.shown}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -276,13 +276,13 @@ def list_files(path: InputPath, *, is_static: bool) -> list[FoundFile]:
     try:
         if is_static and not path.exists():
             raise ConnectorError(
-                f"FileSource: path does not exist any more: {path.text}",
+                f"FileSource: path does not exist any more: {path.shown}",
                 hint="it was there when the program named it; keep it until the job has ended",
             )
         return path.files()
     except OSError as error:
         raise ConnectorError(
-            f"FileSource: cannot list {path.text}: {error}", hint="check that it is there and may be read"
+            f"FileSource: cannot list {path.shown}: {error}", hint="check that it is there and may be read"
         ) from error
 
 

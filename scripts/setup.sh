@@ -1,12 +1,12 @@
 #!/bin/sh
-# Makes a checkout ready to run: a Java for Spark, a database for tests, a virtual environment, and headrace
+# Makes a checkout ready to run: a Java for Spark, databases for tests, a virtual environment, and headrace
 # installed in it.
 #
-#   scripts/setup.sh [java] [postgres] [venv] [packages]      all steps when none is named
+#   scripts/setup.sh [java] [postgres] [mariadb] [venv] [packages]      all steps when none is named
 #
-# `make setup` calls it. It is quiet about what is already there. It installs system packages (Java, a
-# PostgreSQL server for tests, and Debian's python3-venv) only with apt and only as root; everywhere else it
-# says what to type. Without PostgreSQL everything works, and the tests that need a server are skipped.
+# `make setup` calls it. It is quiet about what is already there. It installs system packages (Java, PostgreSQL and
+# MariaDB servers for tests, and Debian's python3-venv) only with apt and only as root; everywhere else it
+# says what to type. Without the servers everything works, and the tests that need one are skipped.
 #
 #   PYTHON               the interpreter to build the environment with; found when empty
 #   VENV                 where the environment goes (.venv)
@@ -150,11 +150,27 @@ have_postgres() {
 ensure_postgres() {
     have_postgres && return
     if may_use_apt; then
-        say "Tests of the JDBC sink need a PostgreSQL server; installing it with apt-get ..."
+        say "Tests of databases need a PostgreSQL server; installing it with apt-get ..."
         apt_install_first_of postgresql && have_postgres && return
     fi
     say "There is no PostgreSQL server: tests that need one will be skipped. To have them, install one" \
         "    (apt, dnf: postgresql-server or postgresql; brew: postgresql@17) and put initdb on PATH."
+}
+
+# ------------------------------------------------------------------------------------------- MariaDB
+
+have_mariadb() {
+    have mariadbd || [ -x /usr/sbin/mariadbd ]
+}
+
+ensure_mariadb() {
+    have_mariadb && return
+    if may_use_apt; then
+        say "Tests of databases need a MariaDB server; installing it with apt-get ..."
+        apt_install_first_of mariadb-server && have_mariadb && return
+    fi
+    say "There is no MariaDB server: tests that need one will be skipped. To have them, install one" \
+        "    (apt, dnf: mariadb-server; brew: mariadb)."
 }
 
 # -------------------------------------------------------------------------------------------- Python
@@ -222,13 +238,14 @@ install_packages() {
         fail "pip could not install the packages; its message is above. Run make again to resume."
 }
 
-[ $# -gt 0 ] || set -- java postgres venv packages
+[ $# -gt 0 ] || set -- java postgres mariadb venv packages
 for step in "$@"; do
     case $step in
         java) ensure_java ;;
         postgres) ensure_postgres ;;
+        mariadb) ensure_mariadb ;;
         venv) ensure_venv ;;
         packages) install_packages ;;
-        *) fail "unknown step '$step'; there are: java postgres venv packages" ;;
+        *) fail "unknown step '$step'; there are: java postgres mariadb venv packages" ;;
     esac
 done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -57,6 +58,8 @@ class LookupCache:
     def __init__(self, options: LookupCacheOptions, clock: Callable[[], float] = time.monotonic) -> None:
         self._options = options
         self._clock = clock
+        #: Lookups that are awaited run in threads.
+        self._lock = threading.Lock()
         #: The one that was not asked for the longest comes first.
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._rows = 0
@@ -68,28 +71,30 @@ class LookupCache:
 
     def get(self, key: Hashable) -> Sequence[Any] | None:
         """Return what is remembered; None if nothing is."""
-        entry = self._entries.get(key)
-        now = self._clock()
-        if entry is None or self._is_over(entry, now):
-            self._forget(key)
-            self.misses += 1
-            return None
-        entry.used = now
-        self._entries.move_to_end(key)
-        self.hits += 1
-        return entry.rows
+        with self._lock:
+            entry = self._entries.get(key)
+            now = self._clock()
+            if entry is None or self._is_over(entry, now):
+                self._forget(key)
+                self.misses += 1
+                return None
+            entry.used = now
+            self._entries.move_to_end(key)
+            self.hits += 1
+            return entry.rows
 
     def put(self, key: Hashable, rows: Sequence[Any]) -> None:
         """Remember what was found."""
-        self._forget(key)
         weight = _weight(rows)
-        if weight > self._options.max_rows or not (rows or self._options.cache_missing_key):
-            return
-        now = self._clock()
-        self._entries[key] = _Entry(rows, now, now)
-        self._rows += weight
-        while self._rows > self._options.max_rows:
-            self._forget(next(iter(self._entries)))
+        with self._lock:
+            self._forget(key)
+            if weight > self._options.max_rows or not (rows or self._options.cache_missing_key):
+                return
+            now = self._clock()
+            self._entries[key] = _Entry(rows, now, now)
+            self._rows += weight
+            while self._rows > self._options.max_rows:
+                self._forget(next(iter(self._entries)))
 
     def _forget(self, key: Hashable) -> None:
         entry = self._entries.pop(key, None)

@@ -163,6 +163,7 @@ class AsyncWaiter(FunctionOperator):
             loop.run_until_complete(_ended(tasks))
             super().close()
             loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
         finally:
             loop.close()
 

@@ -25,7 +25,10 @@ from headrace.connectors.jdbc import (
 )
 from headrace.connectors.jdbc.source import _bounds
 from headrace.connectors.lookup import LookupCache, LookupCacheOptions
+from headrace.datastream import AsyncFunction
 from headrace.errors import ConnectorError, JobDefinitionError
+from headrace.operators.async_wait import AsyncWaitOperator
+from headrace.testing.harness import OperatorHarness
 
 
 @pytest.fixture
@@ -166,6 +169,23 @@ def test_lookups_can_be_awaited(database: Path) -> None:
     assert asyncio.run(ask()) == [[Row("fruit 1")], [Row("fruit 2")], [Row("fruit 1")]]
     execute(database, "DELETE FROM orders")
     assert asyncio.run(lookup.ask(1)) == [Row("fruit 1")]
+
+
+class Price(AsyncFunction[int, str]):
+    def __init__(self, lookup: JdbcLookup) -> None:
+        self.lookup = lookup
+
+    async def async_invoke(self, value: int) -> list[str]:
+        return [row.fruit for row in await self.lookup.ask(value)]
+
+
+def test_lookups_work_in_asynchronous_functions(database: Path) -> None:
+    lookup = JdbcLookup(options(database), "orders", ["fruit"], ["id"], LookupCacheOptions())
+    operator = AsyncWaitOperator(Price(lookup), timeout_ms=60_000, capacity=4, is_ordered=True)
+    with OperatorHarness(operator) as harness:
+        harness.process_batch([3, 99, 1, 3])
+        harness.end_epoch()
+        assert harness.output == ["fruit 3", "fruit 1", "fruit 3"]
 
 
 def test_the_cache_forgets_by_age_and_by_use() -> None:

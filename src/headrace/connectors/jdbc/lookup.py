@@ -74,10 +74,6 @@ class JdbcLookup:
 
     async def ask(self, *key: Any) -> list[Row]:
         """Do the same without stopping others, for an `AsyncFunction`: drivers block, so it waits in a thread."""
-        if self._cache is not None and len(key) == len(self.key_columns):
-            found = self._cache.get(key)
-            if found is not None:
-                return list(found)
         return await asyncio.to_thread(self, *key)
 
     def _ask(self, key: tuple[Any, ...]) -> list[Row]:

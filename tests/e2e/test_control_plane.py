@@ -354,6 +354,7 @@ def test_jobs_of_a_session_bring_files_of_the_same_name_along(cli: WatchedCli, t
         headrace("run", "-m", address, "-p", "1", "-pyfs", str(folder / "shipped.py"), str(program))
         wait_until(lambda v=version: f"(1, '{v}')" in cli.stdout.read_text(), f"the {version} result")
     client_of(address).ask("DELETE", "/cluster")
+    assert session.wait(60) == 0
 
 
 #: Two programs with classes of one name that have nothing to do with each other.

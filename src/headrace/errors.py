@@ -309,6 +309,9 @@ class JobExecutionError(HeadraceError):
     """
 
     retryable = True
+    #: The host and the executor where it happened; set by whoever hears of it from Spark.
+    host: str | None = None
+    executor: str | None = None
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from headrace.errors import HeadraceError, JobExecutionError
+from headrace.graph.job_graph import JobGraph
 
 
 @dataclass(frozen=True)
@@ -18,18 +19,31 @@ class Failure:
     #: For people: the traceback of the user's function where there is one.
     text: str
     timestamp_ms: int
-    #: The operator and subtask, as far as known: ``Map (2/4)``.
+    #: The task, as far as known: ``Source: clicks -> Map (2/4)``.
     task: str | None = None
+    #: Where it ran, as far as known.
+    host: str | None = None
+    executor: str | None = None
 
     @classmethod
-    def of(cls, error: BaseException, timestamp_ms: int) -> Failure:
-        """Describe an error."""
-        task = None
-        if isinstance(error, JobExecutionError) and error.operator is not None:
-            subtask = "" if error.subtask is None else f" (subtask {error.subtask})"
-            task = f"{error.operator}{subtask}"
+    def of(cls, error: BaseException, timestamp_ms: int, job: JobGraph | None = None) -> Failure:
+        """Describe an error of a job."""
         text = str(error) if isinstance(error, HeadraceError) else "".join(traceback.format_exception(error))
-        return cls(f"{type(error).__module__}.{type(error).__qualname__}", text, timestamp_ms, task)
+        name = f"{type(error).__module__}.{type(error).__qualname__}"
+        if not isinstance(error, JobExecutionError):
+            return cls(name, text, timestamp_ms)
+        return cls(name, text, timestamp_ms, _task_of(error, job), error.host, error.executor)
+
+
+def _task_of(error: JobExecutionError, job: JobGraph | None) -> str | None:
+    """Name the task of the operator that failed, as Flink does."""
+    if error.operator is None:
+        return None
+    subtask = error.subtask or 0
+    for vertex in () if job is None or error.subtask is None else job.vertices:
+        if subtask < vertex.parallelism and any(node.name == error.operator for node in vertex.operators):
+            return f"{vertex.name} ({subtask + 1}/{vertex.parallelism})"
+    return error.operator
 
 
 class FailureHistory:
@@ -40,10 +54,10 @@ class FailureHistory:
         #: How many there were in all.
         self.count = 0
 
-    def add(self, error: BaseException, timestamp_ms: int) -> None:
-        """Note a failure."""
+    def add(self, error: BaseException, timestamp_ms: int, job: JobGraph | None = None) -> None:
+        """Note a failure of a job in its present shape."""
         self.count += 1
-        self._failures.appendleft(Failure.of(error, timestamp_ms))
+        self._failures.appendleft(Failure.of(error, timestamp_ms, job))
 
     def latest(self, most: int | None = None) -> tuple[Failure, ...]:
         """Return the last ones, the newest first."""

@@ -272,7 +272,7 @@ class JobMaster:
             raise
         except Exception as error:
             self._check_not_cancelled()
-            self.failures.add(error, self._now_ms())
+            self.failures.add(error, self._now_ms(), self.job)
             delay_ms = self._delay_before_restart(error)
             if delay_ms is None:
                 raise
@@ -568,6 +568,7 @@ class JobMaster:
                 self._sinks, self._run = self._begin_run(stored)
                 break
             except Exception as again:
+                self.failures.add(again, self._now_ms(), self.job)
                 delay = self._delay_before_restart(again)
                 if delay is None:
                     raise

@@ -75,7 +75,15 @@ def _has_ended(process: Popen[bytes] | None) -> bool:
 
 
 def recover(text: str) -> HeadraceError:
-    """Return the error behind what Spark says."""
+    """Return the error behind what Spark says, with the place where it happened."""
+    error = _recovered(text)
+    place = _RECENT.search(text)
+    if isinstance(error, JobExecutionError) and place is not None:
+        error.host, error.executor = place["host"], place["executor"]
+    return error
+
+
+def _recovered(text: str) -> HeadraceError:
     carried = _CARRIED.search(text)
     if carried is not None:
         error = pickle.loads(base64.b64decode(carried.group(1)))

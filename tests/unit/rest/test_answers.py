@@ -121,6 +121,8 @@ def test_a_failure_is_in_the_exception_history(cluster: RestCluster) -> None:
     [entry] = cluster.get(f"/jobs/{job.job_id}/exceptions")["exceptionHistory"]["entries"]
     assert "poisoned" in entry["stacktrace"]
     assert entry["exceptionName"].endswith("UserFunctionError")
+    vertex = job.master.job.vertices[1]
+    assert entry["taskName"] in {f"{vertex.name} (1/2)", f"{vertex.name} (2/2)"}
     result: dict[str, Any] = cluster.get(f"/jobs/{job.job_id}/execution-result")["job-execution-result"]
     assert result["application-status"] == "FAILED"
     assert "poisoned" in result["failure-cause"]["stack-trace"]

@@ -407,22 +407,26 @@ def exceptions(context: RestContext, request: Request) -> JobExceptions:
     entries = failures.latest(most)
     return JobExceptions(
         exception_history=ExceptionHistory(
-            entries=[_exception_entry(failure) for failure in entries],
+            entries=[_exception_entry(failure, context) for failure in entries],
             truncated=failures.count > len(entries),
         )
     )
 
 
-def _exception_entry(failure: Failure) -> ExceptionEntry:
+def _exception_entry(failure: Failure, context: RestContext) -> ExceptionEntry:
+    executor = failure.executor
+    if executor is None and failure.host is not None:
+        known = context.executor_of(failure.host)
+        executor = None if known is None else known.executor_id
     return ExceptionEntry(
         exception_name=failure.name,
         stacktrace=failure.text,
         timestamp=failure.timestamp_ms,
         task_name=failure.task,
-        endpoint=None,
-        task_manager_id=None,
+        endpoint=None if failure.host is None else f"{failure.host}:-1",
+        task_manager_id=executor,
         failure_labels={},
-        concurrent_exceptions=[],
+        concurrent_exceptions=[],  # Spark ends an epoch with the first
     )
 
 

@@ -156,6 +156,8 @@ def test_metrics_of_functions_are_shown_under_their_operator(cluster: RestCluste
         name.split(".", 1)[1]: value for name, value in values.items() if name.startswith("KEYED_PROCESS.")
     }
     assert own["level"] == "7"
+    assert int(own["numRecordsIn"]) == int(own["numRecordsOut"]) == int(own["seen"])
+    assert int(own["currentInputWatermark"]) == int(own["currentOutputWatermark"]) > 0
     assert int(own["seen"]) == int(own["rate_count"]) == int(own["sizes_count"]) > 0
     assert float(own["rate"]) > 0
     digits = 'tables.table.the "big" one.digits'

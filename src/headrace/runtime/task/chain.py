@@ -15,6 +15,7 @@ from headrace.elements import (
     Watermark,
 )
 from headrace.graph.job_graph import JobVertex, OperatorNode
+from headrace.metrics.reports import CounterReport, GaugeReport, MetricName, MetricReport
 from headrace.operators.base import Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.functions import with_own_function
@@ -31,8 +32,26 @@ class ChainLink:
         self.operator.output = self.output
         self.context: OperatorContext | None = None
         self.watermark = MIN_WATERMARK
+        #: Records the operator was given in this epoch.
+        self.records_in = 0
         #: Takes latency markers that have come to this operator.
         self.on_marker: Callable[[LatencyMarker], None] = lambda marker: None
+
+    def begin_epoch(self) -> None:
+        """Count from here."""
+        self.records_in = self.output.emitted = 0
+
+    def metrics(self) -> dict[MetricName, MetricReport]:
+        """Return what is counted of every operator, under Flink's names."""
+        watermark = self.output.watermark
+        return {
+            MetricName("numRecordsIn"): CounterReport(self.records_in),
+            MetricName("numRecordsOut"): CounterReport(self.output.emitted),
+            MetricName("currentInputWatermark"): GaugeReport(self.watermark),
+            MetricName("currentOutputWatermark"): GaugeReport(
+                MIN_WATERMARK if watermark is None else watermark
+            ),
+        }
 
     def process_event(self, event: Event) -> None:
         """Take an event of the operator's input."""
@@ -59,6 +78,8 @@ class ChainOutput:
         self._side_partitions: dict[str, list[ResultPartition]] = {}
         #: The last watermark that went out.
         self.watermark: int | None = None
+        #: Records the operator emitted in this epoch.
+        self.emitted = 0
 
     def add_chained(self, link: ChainLink, side_tag: str | None) -> None:
         """Call this operator with the main output, or with a side output."""
@@ -111,10 +132,12 @@ class ChainOutput:
     def _hand_on(
         self, batch: Batch, partitions: Sequence[ResultPartition], links: Sequence[ChainLink]
     ) -> None:
+        self.emitted += len(batch)
         is_shared = len(partitions) + len(links) > 1 and not self._object_reuse
         for partition in partitions:
             partition.emit(batch)
         for link in links:
+            link.records_in += len(batch)
             # A chained function may change a record in place while others still hold it.
             link.operator.process(_copy(batch) if is_shared else batch)
 

@@ -89,7 +89,6 @@ class StreamTask:
         self._attempt_id = uuid4().hex[:_ATTEMPT_DIGITS]
         self._consumed: dict[SubtaskId, str] = {}
         self._spark_attempt = spark_attempt
-        self._records_in = 0
         self._bytes_in = 0
         self._is_ended_now = False
         place = EpochPlace(
@@ -101,6 +100,7 @@ class StreamTask:
         self._accumulators.begin_epoch()
         self._job_metrics.begin_epoch()
         for link in self._links:
+            link.begin_epoch()
             self._context(link).metrics.begin_epoch()  # before open(), which may count as well
             self._restore(link)
             link.output.set_partitions(self._make_partitions(link, plan.epoch, send))
@@ -148,7 +148,7 @@ class StreamTask:
             watermark=self._watermark(),
             is_idle=isinstance(head, SourceTask) and head.is_idle,
             next_timer_ms=next_timer_ms,
-            records_in=head.records if isinstance(head, SourceTask) else self._records_in,
+            records_in=head.records if isinstance(head, SourceTask) else self._links[0].records_in,
             records_out=sum(link.output.records_out for link in self._links),
             bytes_in=self._bytes_in,
             bytes_out=sum(link.output.bytes_out for link in self._links),
@@ -201,7 +201,7 @@ class StreamTask:
         for element in self._gate.elements(buffers):
             self._tick()
             if isinstance(element, InputBatch):
-                self._records_in += len(element.batch)
+                head.records_in += len(element.batch)
                 processors[element.input_index](element.batch)
             elif isinstance(element, InputIdle):
                 head.process_event(StreamStatus(active=not element.is_idle))
@@ -386,7 +386,13 @@ class StreamTask:
         return min((time + 1 for time in times if time is not None), default=None)
 
     def _user_metrics(self) -> dict[str, dict[MetricName, MetricReport]]:
-        reports = {link.node.operator_id: self._context(link).metrics.reports() for link in self._links}
+        head = self._links[0]
+        if isinstance(head.operator, SourceTask):
+            head.records_in = head.operator.records
+        reports = {
+            link.node.operator_id: {**link.metrics(), **self._context(link).metrics.reports()}
+            for link in self._links
+        }
         reports[""] = self._job_metrics.reports()
         return {operator_id: metrics for operator_id, metrics in reports.items() if metrics}
 

@@ -250,6 +250,35 @@ class ExecutionGraph:
         """
         self.subtask(vertex_id, subtask).current.transition(state, now_ms, cause)
 
+    def schedule(self, now_ms: int) -> None:
+        """All subtasks that were just created wait for slots."""
+        for _, subtask in self.subtasks():
+            if subtask.current.state is _E.CREATED:
+                subtask.current.transition(_E.SCHEDULED, now_ms)
+
+    def deploy(self, now_ms: int) -> None:
+        """All subtasks have slots, and run."""
+        self.schedule(now_ms)
+        for state in (_E.DEPLOYING, _E.INITIALIZING, _E.RUNNING):
+            for _, subtask in self.subtasks():
+                subtask.current.transition(state, now_ms)
+
+    def finish(self, vertex_id: str, subtask: int, now_ms: int) -> None:
+        """A subtask has done all it ever will; nothing changes if it has ended already."""
+        current = self.subtask(vertex_id, subtask).current
+        if not current.state.is_terminal:
+            current.transition(_E.FINISHED, now_ms)
+
+    def end(self, state: ExecutionState, now_ms: int, cause: BaseException | None = None) -> None:
+        """All subtasks that have not ended do so: CANCELED or FAILED."""
+        for _, subtask in self.subtasks():
+            current = subtask.current
+            if current.state.is_terminal:
+                continue
+            if state is _E.CANCELED and current.state is _E.RUNNING:
+                current.transition(_E.CANCELING, now_ms)
+            current.transition(state, now_ms, cause)
+
     def new_attempt(self, vertex_id: str, subtask: int, now_ms: int) -> Execution:
         """Start a subtask over; its last attempt must have ended."""
         return self.subtask(vertex_id, subtask).new_attempt(now_ms)

@@ -244,16 +244,16 @@ class JobMaster:
             status = JobStatus.FINISHED
         except JobCancelledError:
             status = JobStatus.CANCELED
-            self._end_all(ExecutionState.CANCELED)
+            self.execution.end(ExecutionState.CANCELED, self._now_ms())
             self._enter(JobStatus.CANCELLING, JobStatus.CANCELED)
             raise
         except LeadershipError:
             status = JobStatus.SUSPENDED
-            self._end_all(ExecutionState.CANCELED)
+            self.execution.end(ExecutionState.CANCELED, self._now_ms())
             self._enter(JobStatus.SUSPENDED)
             raise
         except BaseException as error:
-            self._end_all(ExecutionState.FAILED, error)
+            self.execution.end(ExecutionState.FAILED, self._now_ms(), error)
             self._enter(JobStatus.FAILING, JobStatus.FAILED, cause=error)
             raise
         finally:
@@ -263,7 +263,7 @@ class JobMaster:
         """Run until the job is over, and return True; or until it has failed and is to start again."""
         try:
             self._enter(JobStatus.RUNNING)
-            self._schedule()
+            self.execution.schedule(self._now_ms())
             self._take_slots()
             self._deploy()
             self._checkpointing.running(self._run)
@@ -331,7 +331,7 @@ class JobMaster:
         published_s = self._note_publications()
         for report in summary.reports:
             if report.has_ended:
-                self._mark_finished(*report.subtask)
+                self.execution.finish(*report.subtask, self._now_ms())
         self._checkpointing.retire(self._run.tidy_state())
         self._observe(replace(summary, shares=self._take_shares(summary)))
         return published_s
@@ -359,12 +359,8 @@ class JobMaster:
         with self._status_lock:
             self._check_not_cancelled()
             for vertex_id, vertex in self.execution.subtasks():
-                self._mark_finished(vertex_id, vertex.subtask_index)
+                self.execution.finish(vertex_id, vertex.subtask_index, self._now_ms())
             self._set_status(JobStatus.FINISHED)
-
-    def _mark_finished(self, vertex_id: str, subtask: int) -> None:
-        if not self.execution.subtask(vertex_id, subtask).current.state.is_terminal:
-            self.execution.transition(vertex_id, subtask, ExecutionState.FINISHED, self._now_ms())
 
     def _enter(self, *statuses: JobStatus, cause: BaseException | None = None) -> None:
         """Go through statuses, past one that `cancel` has entered already."""
@@ -480,11 +476,14 @@ class JobMaster:
         Raises:
             NoResourceAvailableError: If they do not come in time.
         """
-        since_ms = self._now_ms()
+        since_ms, has_told = self._now_ms(), False
         while (wanted := self._scheduler.start(self.job, self._now_ms())) is None:
             waited_ms = self._now_ms() - since_ms
             if waited_ms >= self._scheduler.timeout_ms:
                 raise self._scheduler.refusal(self.job, waited_ms)
+            if not has_told:
+                has_told = True
+                _log.info("waiting for slots: %s", self._scheduler.refusal(self.job, waited_ms).message)
             self._wake.wait(_SLOTS_POLL_S)
             self._wake.clear()
             self._check_not_cancelled()
@@ -552,7 +551,7 @@ class JobMaster:
 
     def _restart_after(self, delay_ms: int, error: Exception) -> None:
         """Give the run up and begin another from the last checkpoint; that may fail as well, and is tried again."""
-        self._end_all(ExecutionState.FAILED, error)
+        self.execution.end(ExecutionState.FAILED, self._now_ms(), error)
         self._enter(JobStatus.RESTARTING, cause=error)
         self._checkpointing.job_failed(error)
         self._close_run()
@@ -644,33 +643,10 @@ class JobMaster:
     def _next_checkpoint_ms(self) -> int | None:
         return self._checkpointing.coordinator.next_due_ms()
 
-    # -- the states of subtasks --------------------------------------------------------------------------------
-
-    def _schedule(self) -> None:
-        """All subtasks wait for slots."""
-        for vertex_id, vertex in self.execution.subtasks():
-            if vertex.current.state is ExecutionState.CREATED:
-                self.execution.transition(
-                    vertex_id, vertex.subtask_index, ExecutionState.SCHEDULED, self._now_ms()
-                )
-
     def _deploy(self) -> None:
-        self._schedule()
-        for state in (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING):
-            for vertex_id, vertex in self.execution.subtasks():
-                self.execution.transition(vertex_id, vertex.subtask_index, state, self._now_ms())
-        for subtask in self._run.ended:
-            self._mark_finished(*subtask)
-
-    def _end_all(self, state: ExecutionState, cause: BaseException | None = None) -> None:
-        for vertex_id, vertex in self.execution.subtasks():
-            if vertex.current.state.is_terminal:
-                continue
-            if state is ExecutionState.CANCELED and vertex.current.state is ExecutionState.RUNNING:
-                self.execution.transition(
-                    vertex_id, vertex.subtask_index, ExecutionState.CANCELING, self._now_ms()
-                )
-            self.execution.transition(vertex_id, vertex.subtask_index, state, self._now_ms(), cause)
+        self.execution.deploy(self._now_ms())
+        for vertex_id, subtask in self._run.ended:
+            self.execution.finish(vertex_id, subtask, self._now_ms())
 
     # -- the end -----------------------------------------------------------------------------------------------
 

@@ -137,7 +137,8 @@ class _Options:
         return self._values.get(key, default)
 
     def whole(self, key: str) -> int | None:
-        return self._read(key, int, "a whole number")
+        found: int | None = self._read(key, int, "a whole number")
+        return found
 
     def number(self, key: str, default: float) -> float:
         found = self._read(key, float, "a number")

@@ -34,7 +34,7 @@ class TableColumns:
         from sqlalchemy import column, select, table
 
         schema, _, name = self.table.rpartition(".")
-        columns = [column(each) for each in self.columns]
+        columns: list[Any] = [column(each) for each in self.columns]
         return select(*columns).select_from(table(name, *columns, schema=schema or None))
 
     def fetch(self, query: Select[Any], max_retries: int = 3) -> Sequence[Sequence[Any]]:

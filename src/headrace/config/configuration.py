@@ -21,7 +21,7 @@ from typing import Any, Final, Self, TypeVar
 from headrace.config import file
 from headrace.config.option import ConfigOption
 from headrace.config.registry import KnownKey, Registry, known_options
-from headrace.util.secrets import MASK, looks_secret
+from headrace.config.secrets import MASK, looks_secret
 
 __all__ = ["Configuration", "ConfigurationWarning", "DeprecatedKeyWarning", "ExplainedValue", "Layer"]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
 from headrace.config.parsing import ValueForm, form_of
+from headrace.config.secrets import MASK
 from headrace.errors import ConfigurationError
-from headrace.util.secrets import MASK
 
 __all__ = ["ConfigOption", "OptionBuilder", "option"]
 

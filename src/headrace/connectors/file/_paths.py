@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from pyarrow import ArrowInvalid
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
+from headrace.config.secrets import mask_uri
 from headrace.errors import ConnectorError, JobDefinitionError
-from headrace.util.secrets import mask_uri
 
 _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+:/")
 _WILDCARD = re.compile(r"[*?\[]")

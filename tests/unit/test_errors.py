@@ -27,7 +27,6 @@ from headrace.errors import (
 _ARGUMENTS = {
     "hint": "try again",
     "sql": "SELECT 1\nFROM",
-    "length": 4,
     "line": 2,
     "column": 5,
     "length": 2,

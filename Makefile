@@ -42,8 +42,8 @@ $(READY_BENCH): $(READY)
 # --- run ------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: $(READY) ## run the click-stream example: sessions per user, on a local Spark
-	@$(BIN)/headrace run examples/clickstream_sessions.py $(ARGS)
+demo: $(READY) ## run the click-stream example, and say where its web page is (ARGS=--keep: it stays up)
+	@$(BIN)/headrace run $(filter --keep,$(ARGS)) examples/clickstream_sessions.py $(filter-out --keep,$(ARGS))
 
 # --- test -----------------------------------------------------------------------------------------
 
@@ -113,6 +113,10 @@ bench-files: $(READY_BENCH) ## measure Parquet files read by a job and by Spark 
 .PHONY: bench-peers
 bench-peers: $(READY_BENCH) ## measure the same programs on the systems we compare with
 	$(BIN)/python -m bench.peers $(ARGS)
+
+.PHONY: bench-web
+bench-web: $(READY_BENCH) ## measure what somebody who looks at the web page costs a job
+	$(BIN)/python -m bench.web_polling $(ARGS)
 
 .PHONY: bench-soak
 bench-soak: $(READY_BENCH) ## run thousands of epochs and watch heap, disk and descriptors

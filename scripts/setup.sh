@@ -2,11 +2,11 @@
 # Makes a checkout ready to run: a Java for Spark, databases for tests, a virtual environment, and headrace
 # installed in it.
 #
-#   scripts/setup.sh [java] [postgres] [mariadb] [venv] [packages]      all steps when none is named
+#   scripts/setup.sh [java] [postgres] [mariadb] [chromium] [venv] [packages]      all steps when none is named
 #
 # `make setup` calls it. It is quiet about what is already there. It installs system packages (Java, PostgreSQL and
-# MariaDB servers for tests, and Debian's python3-venv) only with apt and only as root; everywhere else it
-# says what to type. Without the servers everything works, and the tests that need one are skipped.
+# MariaDB servers and a browser for tests, and Debian's python3-venv) only with apt and only as root; everywhere
+# else it says what to type. Without servers and browser everything works, and the tests that need them are skipped.
 #
 #   PYTHON               the interpreter to build the environment with; found when empty
 #   VENV                 where the environment goes (.venv)
@@ -173,6 +173,26 @@ ensure_mariadb() {
         "    (apt, dnf: mariadb-server; brew: mariadb)."
 }
 
+# ------------------------------------------------------------------------------------------ Chromium
+
+have_chromium() {
+    for name in chromium chromium-browser google-chrome google-chrome-stable; do
+        have "$name" && return
+    done
+    return 1
+}
+
+ensure_chromium() {
+    have_chromium && return
+    if may_use_apt; then
+        say "Tests of the web page need a browser; installing Chromium with apt-get ..."
+        # Ubuntu's chromium is a snap in disguise, which a container cannot run: tests say so and skip.
+        apt_install_first_of chromium && have_chromium && return
+    fi
+    say "There is no Chromium: tests of the web page will be skipped. To have them, install it" \
+        "    (apt, dnf, brew: chromium) and put it on PATH."
+}
+
 # -------------------------------------------------------------------------------------------- Python
 
 # $1 runs and is between 3.11 and 3.$2.
@@ -238,14 +258,15 @@ install_packages() {
         fail "pip could not install the packages; its message is above. Run make again to resume."
 }
 
-[ $# -gt 0 ] || set -- java postgres mariadb venv packages
+[ $# -gt 0 ] || set -- java postgres mariadb chromium venv packages
 for step in "$@"; do
     case $step in
         java) ensure_java ;;
         postgres) ensure_postgres ;;
         mariadb) ensure_mariadb ;;
+        chromium) ensure_chromium ;;
         venv) ensure_venv ;;
         packages) install_packages ;;
-        *) fail "unknown step '$step'; there are: java postgres mariadb venv packages" ;;
+        *) fail "unknown step '$step'; there are: java postgres mariadb chromium venv packages" ;;
     esac
 done

@@ -157,9 +157,10 @@ def test_a_program_written_for_pyflink_runs_unchanged(cli: Cli):
     )
     assert {line.split("> ")[0] for line in lines} == {"count:1", "count:2"}
     # The standard error holds what we say about the job, and no greetings from Java.
-    starting, rest, started, *meanwhile, finished = result.stderr.splitlines()
+    starting, rest, page, started, *meanwhile, finished = result.stderr.splitlines()
     assert starting == "STARTING Spark (local[2])"
     assert rest.startswith("REST at http://localhost:")
+    assert page.startswith(f"web page at {rest.removeprefix('REST at ')}/#/jobs/")
     assert started == "RUNNING job 'word count'"
     assert all(line.startswith("RUNNING 'word count' ") for line in meanwhile)  # on a slow machine
     assert finished.startswith("FINISHED job 'word count': 3 records in 1 epoch, ")

@@ -53,6 +53,12 @@ _FETCH_S: Final = 10.0
 @configuration_options
 @click.option("--progress/--no-progress", default=True, help="Show how jobs get on, on the standard error.")
 @click.option(
+    "--keep",
+    "keeps_page",
+    is_flag=True,
+    help="Keep REST and the web page up when the jobs are over, until Ctrl-C.",
+)
+@click.option(
     "-m", "--jobmanager", "address", metavar="HOST:PORT", help="Run the jobs in the session at this address."
 )
 @click.option(
@@ -71,6 +77,7 @@ def run(
     parallelism: int | None,
     master: str | None,
     progress: bool,
+    keeps_page: bool,
     address: str | None,
     detached: bool,
     savepoint: str | None,
@@ -93,6 +100,8 @@ def run(
     SIGUSR1 takes a savepoint of the running jobs, SIGUSR2 stops them with one; both go to
     execution.checkpointing.savepoint-dir, and where they are is said on the standard error.
     """
+    if keeps_page and address is not None:
+        raise click.UsageError("--keep goes without -m: the session has the page, and stays up")
     if detached and address is None:
         from headrace.config.options import logs
 
@@ -106,6 +115,8 @@ def run(
     if address is not None:
         properties = {**properties, **_session_properties(address, is_detached=detached)}
     configuration = load_configuration(properties, parallelism, master)
+    if keeps_page:
+        _ensure_page(configuration)
     program, arguments = load_program(file, words)
 
     from headrace.datastream.stream_execution_environment import set_default_configuration
@@ -113,10 +124,19 @@ def run(
     set_default_configuration(configuration)
     try:
         with pyflink_names(configuration, alias):
-            code = _Run(program, arguments, _choose_progress(wanted=progress), configuration).to_its_end()
+            code = _Run(
+                program, arguments, _choose_progress(wanted=progress), configuration, keeps_page=keeps_page
+            ).to_its_end()
     finally:
         set_default_configuration(None)
     context.exit(code)
+
+
+def _ensure_page(configuration: Configuration) -> None:
+    from headrace.config.options.rest import ENABLED
+
+    if not configuration.get(ENABLED):
+        raise click.UsageError(f"--keep goes with REST, and {ENABLED.key} is false")
 
 
 def _without_detached(arguments: Sequence[str]) -> list[str]:
@@ -158,9 +178,16 @@ class _Run:
     """One run of a program, with the jobs it starts."""
 
     def __init__(
-        self, program: Program, arguments: Sequence[str], progress: Progress, configuration: Configuration
+        self,
+        program: Program,
+        arguments: Sequence[str],
+        progress: Progress,
+        configuration: Configuration,
+        *,
+        keeps_page: bool = False,
     ) -> None:
         self._program = program
+        self._keeps_page = keeps_page
         self._configuration = configuration
         #: What shows and steers the jobs from outside; None if nobody wants that.
         self._plane: ControlPlane | None = None
@@ -187,8 +214,12 @@ class _Run:
                 self._open_plane()
                 code = self._run_program()
                 is_clean = self._is_clean() or self._clean_up()
-                self._close_plane()
+                if not self._keeps_page:
+                    self._close_plane()
             code = self._report(code)
+            if self._keeps_page:
+                self._keep_page()
+                self._close_plane()
             if not is_clean:
                 # An orderly exit would wait for Spark again. Java ends when it sees the end of its input.
                 sys.stdout.flush()
@@ -200,12 +231,20 @@ class _Run:
 
         if self._configuration.get(ENABLED):
             from headrace.rest.assembly import ControlPlane
-            from headrace.rest.spark_cluster import SparkCluster
+            from headrace.rest.spark_cluster import SparkCluster, SparkUserInterface
             from headrace.util.application_log import application_log
 
-            log = application_log(self._configuration)
-            self._plane = ControlPlane(self._configuration, SparkCluster(self._configuration, log))
+            cluster = SparkCluster(self._configuration, application_log(self._configuration))
+            self._plane = ControlPlane(self._configuration, cluster, spark_pages=SparkUserInterface())
             self._plane.start()
+
+    def _keep_page(self) -> None:
+        """Wait with the page up until somebody ends it; how the program ended is not changed by that."""
+        if self._plane is None or self._interrupts.have_come:
+            return
+        click.echo(f"the page stays up at {self._plane.url} until Ctrl-C", err=True)
+        with suppress(KeyboardInterrupt):
+            threading.Event().wait()
 
     def _close_plane(self) -> None:
         if self._plane is not None:
@@ -222,6 +261,7 @@ class _Run:
             if not self._jobs:
                 self._progress.note(f"REST at {self._plane.url}")
             self._plane.dispatcher.adopt(job)
+            self._progress.note(f"web page at {self._plane.url}/#/jobs/{job.graph.job_id}")
         self._jobs.append(job)
         self._progress.job_started(job)
         if job.restore_report is not None:

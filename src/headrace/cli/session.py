@@ -55,7 +55,7 @@ def _serve(configuration: Configuration, folder: str) -> int:
     """Serve until somebody wants the end; files of jobs go to the folder, or where the next session finds them."""
     from headrace.config.options.spark import MASTER
     from headrace.rest.assembly import ControlPlane
-    from headrace.rest.spark_cluster import SparkCluster
+    from headrace.rest.spark_cluster import SparkCluster, SparkUserInterface
     from headrace.runtime.leadership import Leadership
     from headrace.spark.executor import SparkExecutor, cancel_running_jobs, watching
     from headrace.spark.session import spark_context, stop_spark
@@ -68,6 +68,7 @@ def _serve(configuration: Configuration, folder: str) -> int:
     plane = ControlPlane(
         configuration,
         SparkCluster(configuration, application_log(configuration)),
+        spark_pages=SparkUserInterface(),
         start=executor.submit,
         unpack=unpack_graph,
         recovery=None if leadership is None else _recovery(leadership),

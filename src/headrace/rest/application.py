@@ -1,6 +1,6 @@
 """The application: a request in, a response out. No socket, no thread.
 
-guard -> route -> body within limits -> job ended? the archive : the handler -> JSON
+guard -> a file of the page? there it is : route -> body within limits -> job ended? the archive : the handler -> JSON
                                                    every error -> {"errors": [...]} and its status
 """
 
@@ -18,18 +18,24 @@ from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError, status_of
 from headrace.rest.http import Request, Response, error_response, json_response
 from headrace.rest.openapi import openapi_document
+from headrace.rest.page import Page
 from headrace.rest.resources import (
     checkpoints,
     cluster,
+    epochs,
     flame_graphs,
     jobmanager,
     jobs,
     logs,
     metrics,
+    origins,
     programs,
     prometheus,
+    pulse,
     rescaling,
     savepoints,
+    spark_pages,
+    submissions,
     taskmanagers,
     threads,
     vertices,
@@ -55,6 +61,8 @@ _HEADERS = {
 ENDPOINTS: tuple[Endpoint, ...] = (
     *cluster.ENDPOINTS,
     *jobs.ENDPOINTS,
+    *epochs.ENDPOINTS,
+    *pulse.ENDPOINTS,
     *vertices.ENDPOINTS,
     *flame_graphs.ENDPOINTS,
     *metrics.ENDPOINTS,
@@ -67,6 +75,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *logs.ENDPOINTS,
     *threads.ENDPOINTS,
     *programs.ENDPOINTS,
+    *submissions.ENDPOINTS,
+    *origins.ENDPOINTS,
+    *spark_pages.ENDPOINTS,
 )
 
 
@@ -87,6 +98,7 @@ class RestApplication:
         self.context = context
         self._settings = settings
         self._guard = Guard(settings)
+        self._page = Page()
         self._router = Router(
             (*ENDPOINTS, Endpoint("GET", "/openapi.json", "This API.", self._openapi, None))
         )
@@ -98,6 +110,9 @@ class RestApplication:
         try:
             path = _normalized(path)
             request = Request(method, path, headers=headers, client=client)
+            if self._page.has(method, path):
+                self._guard.check_place(request)
+                return self._page.answer(method, path, headers)
             self._guard.check(request)
             endpoint, params = self._router.find(method, path)
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=50, errors="replace")

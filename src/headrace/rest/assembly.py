@@ -9,8 +9,9 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import rest as options
 from headrace.graph.job_graph import JobGraph
 from headrace.rest.application import RestApplication, archive
-from headrace.rest.context import CachedCluster, Cluster, RestContext
+from headrace.rest.context import CachedCluster, Cluster, NoSparkPages, RestContext, SparkPages
 from headrace.rest.operations import Operations
+from headrace.rest.program_runner import ProgramRunner
 from headrace.rest.server import FETCH_S, RestServer
 from headrace.rest.settings import RestSettings
 from headrace.runtime.dispatcher import Dispatcher, LiveJob, Recovery, StartJob
@@ -29,6 +30,7 @@ class ControlPlane:
         recovery: Given if jobs are to outlive the process.
         shut_down: Ends a session.
         artifact_directory: Where files go that submitted jobs bring along.
+        spark_pages: Knows Spark's user interface.
         archive_directory: Where ended jobs are kept if the options do not say; None: in memory.
 
     Raises:
@@ -46,6 +48,7 @@ class ControlPlane:
         shut_down: Callable[[], None] | None = None,
         artifact_directory: str = "",
         archive_directory: str | None = None,
+        spark_pages: SparkPages | None = None,
     ) -> None:
         settings = RestSettings.from_configuration(configuration)
         get = configuration.get
@@ -64,6 +67,8 @@ class ControlPlane:
             CachedCluster(cluster),
             log,
             unpack=unpack,
+            programs=ProgramRunner(configuration, lambda: self.url) if start is not None else None,
+            spark_pages=spark_pages or NoSparkPages(),
             shut_down=shut_down,
             artifact_directory=artifact_directory,
         )

@@ -13,6 +13,7 @@ from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.rest.errors import RestError
 from headrace.rest.http import Request
 from headrace.rest.operations import Operations
+from headrace.rest.program_runner import ProgramRunner
 from headrace.runtime.dispatcher import Dispatcher, LiveJob
 from headrace.util.application_log import ApplicationLog, LogFile
 
@@ -58,6 +59,29 @@ class Cluster(Protocol):
 
     def threads_of(self, executor_id: str) -> Sequence[tuple[str, str]]:
         """Return the names of an executor's threads and what they do; may take a while."""
+
+
+@dataclass(frozen=True)
+class JobPages:
+    """Addresses of Spark's user interface for one job: its own, and that of each level's stage."""
+
+    url: str
+    stages: Sequence[str]
+
+
+class SparkPages(Protocol):
+    """Knows Spark's user interface."""
+
+    def of_job(self, job_id: str, lineage: str) -> JobPages | None:
+        """Return the pages of a job; None where the user interface is off; may take a while."""
+
+
+class NoSparkPages:
+    """There is no Spark."""
+
+    def of_job(self, job_id: str, lineage: str) -> JobPages | None:
+        """Return none."""
+        return None
 
 
 class NoCluster:
@@ -137,6 +161,9 @@ class RestContext:
     log: ApplicationLog | None = None
     #: Reads a job that was submitted; None where none are taken.
     unpack: Callable[[bytes], JobGraph] | None = None
+    #: Runs programs that submit jobs; None where none are taken.
+    programs: ProgramRunner | None = None
+    spark_pages: SparkPages = field(default_factory=NoSparkPages)
     #: Ends the process; None where it ends with its program.
     shut_down: Callable[[], None] | None = None
     #: Where files go that submitted jobs bring along, each job's below its id.

@@ -63,11 +63,19 @@ class Guard:
         Raises:
             RestError: If it may not; it does not say more than it must.
         """
+        self.check_place(request)
+        self._check_token(request)
+
+    def check_place(self, request: Request) -> None:
+        """Make sure that a request comes at a rate, by a name and from a page that may ask, whoever sends it.
+
+        Raises:
+            RestError: If it does not.
+        """
         if not self._rate.take(request.client):
             raise RestError(429, "Too many requests.", {"Retry-After": "1"})
         self._check_host(request)
         self._check_origin(request)
-        self._check_token(request)
 
     def _check_host(self, request: Request) -> None:
         """Refuse names that a page elsewhere has made lead to this machine (DNS rebinding)."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.config.configuration import Configuration
-from headrace.rest.context import Executor
+from headrace.rest.context import Executor, JobPages
 from headrace.spark.executor_logs import (
     executor_log_urls,
     executor_threads,
     read_remote_log,
     remote_log_files,
 )
+from headrace.spark.pages import spark_job_pages
 from headrace.spark.slots import offered_slots
 from headrace.util.application_log import SPARK_LOG, WORKERS_LOG, ApplicationLog, LogFile
 
@@ -64,3 +65,12 @@ class SparkCluster:
     def threads_of(self, executor_id: str) -> Sequence[tuple[str, str]]:
         """Ask its Java process."""
         return executor_threads(executor_id)
+
+
+class SparkUserInterface:
+    """Spark's own pages, where they are on."""
+
+    def of_job(self, job_id: str, lineage: str) -> JobPages | None:
+        """Ask Spark."""
+        found = spark_job_pages(job_id, lineage)
+        return None if found is None else JobPages(found.url, found.stages)

@@ -44,6 +44,7 @@ from headrace.runtime.back_pressure import TimeShares, time_shares, work_time
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
 from headrace.runtime.checkpointing import Checkpointing
+from headrace.runtime.epoch_phases import PhaseClock
 from headrace.runtime.failure_history import FailureHistory
 from headrace.runtime.flame_graphs import FlameGraphs, FlameGraphSettings
 from headrace.runtime.job_accumulators import JobAccumulators
@@ -55,6 +56,7 @@ from headrace.runtime.restore import RestoreReport, StartingPoint, starting_poin
 from headrace.runtime.scheduler import Scheduler, parallelism_of
 from headrace.runtime.sink_coordinator import SinkCoordinator
 from headrace.runtime.slots import SlotPool, endless_slots
+from headrace.runtime.state_registry import StateSize
 
 _log = logging.getLogger(__name__)
 
@@ -178,6 +180,7 @@ class JobMaster:
         self._shares_since = timer()
         #: How long output was published since then, by the operator id of the sink.
         self._publishing_s: dict[str, float] = {}
+        self._phases = PhaseClock(timer)
         self.execution = build_execution_graph(job, now_ms())
         self._directory = CheckpointDirectory(settings.directory, job.job_id, leader)
         self._pacer = EpochPacer(settings.pacing)
@@ -227,6 +230,15 @@ class JobMaster:
     def restored_from(self) -> str | None:
         """The directory of the checkpoint or savepoint that the job started from."""
         return None if self._start is None else self._start.path
+
+    @property
+    def lineage(self) -> str:
+        """The name of the job's present run."""
+        return self._run.lineage
+
+    def state_sizes(self) -> dict[str, StateSize]:
+        """How much state each operator has, by its id."""
+        return self._run.state_sizes()
 
     # -- life --------------------------------------------------------------------------------------------------
 
@@ -293,7 +305,9 @@ class JobMaster:
             started = self._timer()
             published_s = 0.0
             summary = None
+            self._phases.begin()
             plan = self._run.plan()
+            self._phases.planned()
             if plan is None:
                 idle_polls += 1
                 self._sinks.commit_in_time(self._now_ms())
@@ -305,7 +319,9 @@ class JobMaster:
             is_stopped = self._checkpointing.after_epoch(
                 self._run, self._sinks, is_drained=self._is_drained and self._run.has_ended
             )
-            published_s += self._note_publications()
+            settled_s = self._note_publications()
+            self._phases.settled(settled_s)
+            published_s += settled_s
             if summary is not None:
                 self._pacer.observe(
                     duration_s=self._timer() - started - published_s,
@@ -315,6 +331,7 @@ class JobMaster:
                 )
             if plan is None and not is_stopped:
                 self._wake.wait(self._idle_delay(idle_polls))
+                self._phases.waited()
         if not is_stopped:
             self._checkpointing.final(self._run, self._sinks)
         self._ensure_leader()
@@ -333,7 +350,8 @@ class JobMaster:
             if report.has_ended:
                 self.execution.finish(*report.subtask, self._now_ms())
         self._checkpointing.retire(self._run.tidy_state())
-        self._observe(replace(summary, shares=self._take_shares(summary)))
+        phases = self._phases.epoch(published_s, self._run.tries)
+        self._observe(replace(summary, shares=self._take_shares(summary), phases=phases))
         return published_s
 
     def _note_publications(self) -> float:

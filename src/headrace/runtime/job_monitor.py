@@ -18,19 +18,23 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from headrace.graph.job_graph import JobGraph
 from headrace.metrics.reports import MetricName, MetricReport
+from headrace.runtime.epoch_phases import BehindEpoch
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.messages import SubtaskId, SubtaskReport
+from headrace.runtime.throughput import ThroughputHistory
 
 #: Epochs that are remembered.
 EPOCHS_KEPT = 120
 #: Rates and ratios are those of the last so many milliseconds.
 RATE_WINDOW_MS = 10_000
+#: How long rates are good for while no epoch is completed.
+_RATES_GOOD_MS = 500
 #: The next epoch began at once if it began within this time.
 _AT_ONCE_MS = 20
 
@@ -79,6 +83,16 @@ class EpochView:
     #: From when to when the subtasks of each level worked, in the order of levels.
     levels: tuple[tuple[int, int], ...]
     shares: Mapping[SubtaskId, Share] = field(repr=False)
+    #: The driver's parts: before the epoch starts, and at its end.
+    planning_ms: float = 0.0
+    publishing_ms: float = 0.0
+    #: What came behind it, known when there is a next one; see `BehindEpoch`.
+    checkpoint_ms: float = 0.0
+    late_publishing_ms: float = 0.0
+    waiting_ms: float = 0.0
+    #: How often the epoch was run as a whole, and how many of its tasks Spark tried more than once.
+    tries: int = 1
+    retried_tasks: int = 0
     #: Whether the next one began at once; None while there is no next one.
     is_followed: bool | None = None
 
@@ -110,13 +124,17 @@ class JobMonitor:
         self._lock = threading.Lock()
         self._subtasks: dict[SubtaskId, SubtaskView] = {}
         self._epochs: deque[EpochView] = deque(maxlen=EPOCHS_KEPT)
+        self._throughput = ThroughputHistory()
+        #: What `rates` answered last, and when; None once there was another epoch.
+        self._rates: tuple[dict[SubtaskId, Rates] | None, int] = (None, 0)
 
     # -- from the job's thread ---------------------------------------------------------------------------------
 
     def observe(self, job: JobGraph, summary: EpochSummary) -> None:
         """Take in an epoch that has just been completed."""
         ended_ms = self._now_ms()
-        started_ms = ended_ms - round(summary.duration_s * 1000)
+        phases = summary.phases
+        started_ms = ended_ms - round((summary.duration_s + phases.publishing_s) * 1000)
         shares = {report.subtask: _share(report, started_ms, ended_ms) for report in summary.reports}
         epoch = EpochView(
             summary.epoch,
@@ -126,24 +144,36 @@ class JobMonitor:
             summary.watermark,
             _levels(job, summary.reports),
             shares,
+            planning_ms=phases.planning_s * 1000,
+            publishing_ms=phases.publishing_s * 1000,
+            tries=phases.tries,
+            retried_tasks=sum(report.spark_attempt > 0 for report in summary.reports),
         )
         with self._lock:
-            self._settle_last(started_ms)
+            self._settle_last(started_ms, phases.before)
             self._epochs.append(epoch)
+            self._rates = None, 0
+            self._throughput.add(started_ms, ended_ms, summary.records)
             known = {report.subtask for report in summary.reports}
             self._subtasks = {subtask: view for subtask, view in self._subtasks.items() if subtask in known}
             for report in summary.reports:
                 before = self._subtasks.get(report.subtask, SubtaskView())
                 self._subtasks[report.subtask] = _added(before, report, shares[report.subtask])
 
-    def _settle_last(self, next_started_ms: int) -> None:
+    def _settle_last(self, next_started_ms: int, behind: BehindEpoch) -> None:
         """Say of the last epoch whether its subtasks were held up, now that the next one is known."""
         if not self._epochs:
             return
         last = self._epochs[-1]
         gap_ms = max(0, next_started_ms - last.ended_ms)
         is_followed = gap_ms <= _AT_ONCE_MS
-        self._epochs[-1] = replace(last, is_followed=is_followed)
+        self._epochs[-1] = replace(
+            last,
+            is_followed=is_followed,
+            checkpoint_ms=behind.checkpoint_s * 1000,
+            late_publishing_ms=behind.publishing_s * 1000,
+            waiting_ms=behind.waiting_s * 1000,
+        )
         for subtask, share in last.shares.items():
             view = self._subtasks.get(subtask)
             if view is None:
@@ -167,15 +197,29 @@ class JobMonitor:
         with self._lock:
             return tuple(self._epochs)
 
+    def throughput(self) -> list[float]:
+        """Return the records per second that sources read, in steps of `throughput.STEP_MS`, oldest first."""
+        with self._lock:
+            return self._throughput.rates(self._now_ms())
+
     def rates(self) -> dict[SubtaskId, Rates]:
-        """Return what each subtask does lately."""
+        """Return what each subtask does lately; whoever asks again within a moment gets the same."""
         now_ms = self._now_ms()
+        with self._lock:
+            known, made_ms = self._rates
+            if known is not None and 0 <= now_ms - made_ms < _RATES_GOOD_MS:
+                return known
+            epochs, subtasks = tuple(self._epochs), tuple(self._subtasks)
         since_ms = now_ms - RATE_WINDOW_MS
-        recent = [epoch for epoch in self.epochs() if epoch.ended_ms > since_ms]
+        recent = [epoch for epoch in epochs if epoch.ended_ms > since_ms]
         if not recent:
-            return {subtask: Rates() for subtask in self.subtasks()}
+            return {subtask: Rates() for subtask in subtasks}
         span_ms = max(1, now_ms - max(since_ms, recent[0].started_ms))
-        return {subtask: _rates(subtask, recent, span_ms) for subtask in self.subtasks()}
+        rates = _rates(subtasks, recent, span_ms)
+        with self._lock:
+            if not self._epochs or self._epochs[-1] is epochs[-1]:
+                self._rates = rates, now_ms
+        return rates
 
 
 def _share(report: SubtaskReport, started_ms: int, ended_ms: int) -> Share:
@@ -228,17 +272,36 @@ def _levels(job: JobGraph, reports: Any) -> tuple[tuple[int, int], ...]:
     return tuple(levels)
 
 
-def _rates(subtask: SubtaskId, epochs: list[EpochView], span_ms: int) -> Rates:
-    shares = [(epoch, epoch.shares[subtask]) for epoch in epochs if subtask in epoch.shares]
+def _rates(
+    subtasks: Iterable[SubtaskId], epochs: Iterable[EpochView], span_ms: int
+) -> dict[SubtaskId, Rates]:
+    """Add up the epochs in one pass: jobs with many subtasks are asked about often."""
+    sums: dict[SubtaskId, list[float]] = {subtask: [0, 0, 0, 0, 0.0, 0.0] for subtask in subtasks}
+    for epoch in epochs:
+        for subtask, share in epoch.shares.items():
+            own = sums.get(subtask)
+            if own is None:
+                continue
+            own[0] += share.records_in
+            own[1] += share.records_out
+            own[2] += share.bytes_in
+            own[3] += share.bytes_out
+            own[4] += share.busy_ms
+            if epoch.is_followed:
+                own[5] += share.after_ms
+    return {subtask: _rates_of(own, span_ms) for subtask, own in sums.items()}
+
+
+def _rates_of(sums: list[float], span_ms: int) -> Rates:
+    records_in, records_out, bytes_in, bytes_out, busy_ms, held_up_ms = sums
     seconds = span_ms / 1000
-    busy = min(1.0, sum(share.busy_ms for _, share in shares) / span_ms)
-    held_up = sum(share.after_ms for epoch, share in shares if epoch.is_followed)
-    backpressured = min(1.0 - busy, held_up / span_ms)
+    busy = min(1.0, busy_ms / span_ms)
+    backpressured = min(1.0 - busy, held_up_ms / span_ms)
     return Rates(
-        sum(share.records_in for _, share in shares) / seconds,
-        sum(share.records_out for _, share in shares) / seconds,
-        sum(share.bytes_in for _, share in shares) / seconds,
-        sum(share.bytes_out for _, share in shares) / seconds,
+        records_in / seconds,
+        records_out / seconds,
+        bytes_in / seconds,
+        bytes_out / seconds,
         busy,
         max(0.0, 1.0 - busy - backpressured),
         backpressured,

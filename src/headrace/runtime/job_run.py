@@ -30,13 +30,14 @@ from headrace.runtime.checkpoint.metadata import (
     SourceSnapshot,
 )
 from headrace.runtime.epoch_log import EpochLog
+from headrace.runtime.epoch_phases import EpochPhases
 from headrace.runtime.job_accumulators import JobAccumulators
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
 from headrace.runtime.pacing import EpochPacer
 from headrace.runtime.restore import StartingPoint, job_shape
 from headrace.runtime.sink_coordinator import Blaming, SinkCoordinator
 from headrace.runtime.source_coordinator import SourceCoordinator
-from headrace.runtime.state_registry import Compaction, StateRegistry
+from headrace.runtime.state_registry import Compaction, StateRegistry, StateSize
 from headrace.runtime.watermark_alignment import WatermarkAlignment
 from headrace.state.files import join_path
 
@@ -96,6 +97,8 @@ class EpochSummary:
     most_bytes: int = 0
     #: How each subtask spent the time since the epoch before.
     shares: Mapping[SubtaskId, TimeShares] = field(default_factory=dict, repr=False)
+    #: How long the driver spent on its parts.
+    phases: EpochPhases = field(default_factory=EpochPhases, repr=False)
 
 
 class JobRun:
@@ -140,6 +143,8 @@ class JobRun:
             self._timers = {subtask: now_ms() for subtask in self.subtasks() if subtask not in self.ended}
         self._marked_ms: int | None = None
         self._compaction: tuple[Sequence[Compaction], Future[list[int]]] | None = None
+        #: How often the last epoch was run.
+        self.tries = 0
 
     # -- where it stands ---------------------------------------------------------------------------------------
 
@@ -167,6 +172,15 @@ class JobRun:
     def live_files(self) -> frozenset[str]:
         """Return the state files that the next epoch needs."""
         return self._state.live_files()
+
+    @property
+    def lineage(self) -> str:
+        """The name of this run."""
+        return self._settings.lineage
+
+    def state_sizes(self) -> dict[str, StateSize]:
+        """Return how much state each operator has, by its id; may be asked from any thread."""
+        return self._state.sizes()
 
     def rename_files(self, names: Mapping[str, str]) -> None:
         """Go on with copies of some state files."""
@@ -250,6 +264,7 @@ class JobRun:
         """Run the epoch; when a worker or host is lost, run it again as a whole, with the same slices."""
         for attempt in range(self._settings.epoch_retries + 1):
             current = replace(plan, attempt=attempt)
+            self.tries = attempt + 1
             self._log.plan(current)
             try:
                 reports = self.runner.run(current)

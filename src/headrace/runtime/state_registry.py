@@ -29,6 +29,25 @@ class Compaction:
         return self.files[0].from_version == 0
 
 
+@dataclass(frozen=True)
+class StateSize:
+    """How much state an operator has over all its subtasks, and in the largest of them; bytes."""
+
+    keyed: int = 0
+    operator: int = 0
+    files: int = 0
+    largest: int = 0
+
+    def plus(self, keyed: int, operator: int, files: int) -> StateSize:
+        """Add a subtask."""
+        return StateSize(
+            self.keyed + keyed,
+            self.operator + operator,
+            self.files + files,
+            max(self.largest, keyed + operator),
+        )
+
+
 class StateRegistry:
     """Handles of all state at the last completed epoch."""
 
@@ -70,6 +89,21 @@ class StateRegistry:
             f.size for chains in self._keyed.values() for chain in chains.values() for f in chain.files
         )
         return keyed + sum(len(part) for parts in self._operator.values() for part in parts.values())
+
+    def sizes(self) -> dict[str, StateSize]:
+        """Return how much state each operator has, by its id.
+
+        Another thread may ask while an epoch is taken over: what it gets is of before, after, or between two subtasks.
+        """
+        sizes: dict[str, StateSize] = {}
+        for subtask in {*tuple(self._keyed), *tuple(self._operator)}:
+            chains, parts = self.keyed(subtask), self.operator(subtask)
+            for operator_id in {*chains, *parts}:
+                files = chains[operator_id].files if operator_id in chains else ()
+                sizes[operator_id] = sizes.get(operator_id, StateSize()).plus(
+                    sum(file.size for file in files), len(parts.get(operator_id, b"")), len(files)
+                )
+        return sizes
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Put copies in the place of files; they hold the same."""

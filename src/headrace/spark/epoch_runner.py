@@ -31,6 +31,11 @@ from headrace.spark.user_code import pack_job
 from headrace.spark.worker import LevelFunction, run_compaction
 
 
+def job_group(job_id: str, lineage: str) -> str:
+    """Return the name under which Spark has the epochs of a run together."""
+    return f"headrace-{job_id}/{lineage}"
+
+
 class SparkEpochRunner:
     """Runs the epochs of one job on a Spark context."""
 
@@ -40,7 +45,7 @@ class SparkEpochRunner:
         self._code = code
         self._layout = Layout(code.job)
         self._job_key = f"{code.job.job_id}/{code.lineage}"
-        self._group = f"headrace-{self._job_key}"
+        self._group = job_group(code.job.job_id, code.lineage)
         self._broadcast = context.broadcast(pack_job(code))
         self._placement = Placement(context, [len(level) for level in self._layout.levels])
         self._first_inputs = self._make_partitions(len(self._layout.levels[0]))

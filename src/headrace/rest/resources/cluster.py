@@ -12,6 +12,7 @@ from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Empty, Request
 from headrace.rest.resources.jobs import JobLine, ended_lines, job_line
+from headrace.rest.resources.programs import takes_programs
 from headrace.rest.routing import Endpoint
 from headrace.rest.slots import slots_by_executor
 
@@ -35,6 +36,14 @@ class DashboardConfig(Body):
     flink_version: str
     flink_revision: str
     features: Features
+
+
+class About(Body):
+    """What Flink's `/config` has no place for."""
+
+    version: str
+    #: Whether programs may be sent to `/headrace/programs`.
+    takes_programs: bool
 
 
 class ClusterOverview(Body):
@@ -84,12 +93,16 @@ def config(context: RestContext, request: Request) -> DashboardConfig:
         flink_version=FLINK_VERSION,
         flink_revision=f"headrace {__version__}",
         features=Features(
-            web_submit=False,  # the page uploads jars
+            web_submit=False,  # Flink's page uploads jars
             web_cancel=get(options.CANCEL_ENABLED),
             web_rescale=get(options.RESCALE_ENABLED),
             web_history=False,
         ),
     )
+
+
+def about(context: RestContext, request: Request) -> About:
+    return About(version=__version__, takes_programs=takes_programs(context))
 
 
 def overview(context: RestContext, request: Request) -> ClusterOverview:
@@ -166,6 +179,7 @@ def shut_down(context: RestContext, request: Request) -> Empty:
 
 ENDPOINTS = (
     Endpoint("GET", "/config", "How the web page is configured.", config, DashboardConfig),
+    Endpoint("GET", "/headrace/about", "The version, and what is allowed here. Not in Flink.", about, About),
     Endpoint("GET", "/overview", "Task managers, slots and jobs, counted.", overview, ClusterOverview),
     Endpoint(
         "GET", "/applications/overview", "All applications; each job is one.", applications, Applications

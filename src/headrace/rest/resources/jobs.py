@@ -1,4 +1,4 @@
-"""Jobs: lists, details, plan, configuration, exceptions, result, the time line of epochs; cancelling them."""
+"""Jobs: lists, details, plan, configuration, exceptions, result; cancelling them."""
 
 from __future__ import annotations
 
@@ -207,23 +207,6 @@ class JobResult(Body, omit_defaults=True):
 class ExecutionResult(Body, omit_defaults=True):
     status: QueueStatus
     job_execution_result: JobResult | None = None
-
-
-class EpochLine(Body):
-    epoch: int
-    start_time: int
-    end_time: int
-    duration: int
-    records: int
-    watermark: int | None
-    #: First start and last end of the subtasks of each level.
-    levels: list[tuple[int, int]]
-
-
-class Epochs(Body):
-    epochs: list[EpochLine]
-    restarts: int
-    rescales: int
 
 
 class ConfigEntry(Body):
@@ -455,26 +438,6 @@ def execution_result(context: RestContext, request: Request) -> ExecutionResult:
     )
 
 
-def epochs(context: RestContext, request: Request) -> Epochs:
-    job = context.live(request)
-    return Epochs(
-        epochs=[
-            EpochLine(
-                epoch=each.epoch,
-                start_time=each.started_ms,
-                end_time=each.ended_ms,
-                duration=each.ended_ms - each.started_ms,
-                records=each.records,
-                watermark=each.watermark,
-                levels=list(each.levels),
-            )
-            for each in job.monitor.epochs()
-        ],
-        restarts=job.master.progress.restarts,
-        rescales=job.master.progress.rescales,
-    )
-
-
 def job_configuration(context: RestContext, request: Request) -> list[ConfigEntry]:
     entries = context.live(request).configuration.entries()
     return [ConfigEntry(key=entry.key, value=entry.value) for entry in entries]
@@ -526,7 +489,6 @@ ENDPOINTS = (
     _job("/accumulators", "Accumulators of a job.", accumulators, JobAccumulators, query=(_SERIALIZED,)),
     _job("/exceptions", "Why a job failed, newest first.", exceptions, JobExceptions, query=(_MOST,)),
     _job("/execution-result", "How a job ended.", execution_result, ExecutionResult),
-    _job("/epochs", "The last epochs of a job. Not in Flink.", epochs, Epochs),
     _job("/jobmanager/config", "All options of a job.", job_configuration, list[ConfigEntry]),
     Endpoint("PATCH", "/jobs/{jobid}", "Cancel a job.", cancel, Empty, query=(_MODE,), status=202),
     Endpoint("GET", "/jobs/{jobid}/yarn-cancel", "Cancel a job.", cancel, Empty, status=202),

@@ -33,7 +33,7 @@ class JarFiles(Body):
 
 
 def submit(context: RestContext, request: Request) -> Submitted:
-    _ensure_allowed(context)
+    ensure_allowed(context)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != JOB_TYPE:
         raise RestError(
@@ -67,7 +67,18 @@ def _discard(job: LiveJob, artifacts: str) -> None:
         delete_directory(artifacts)
 
 
-def _ensure_allowed(context: RestContext) -> None:
+def takes_programs(context: RestContext) -> bool:
+    """Whether jobs may be submitted here."""
+    is_allowed = context.configuration.get(options.SUBMIT_ENABLED)
+    return is_allowed and context.unpack is not None and context.dispatcher.takes_jobs
+
+
+def ensure_allowed(context: RestContext) -> None:
+    """Make sure that jobs may be submitted.
+
+    Raises:
+        RestError: If they may not.
+    """
     if not context.configuration.get(options.SUBMIT_ENABLED):
         raise RestError(403, f"Jobs are not taken through REST: {options.SUBMIT_ENABLED.key} is false.")
     if context.unpack is None or not context.dispatcher.takes_jobs:

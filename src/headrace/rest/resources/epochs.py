@@ -1,0 +1,148 @@
+"""The time line of epochs: each by its phases, with the checkpoints behind it, and why it took so long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from headrace.rest.context import RestContext
+from headrace.rest.http import Body, Request
+from headrace.rest.routing import Endpoint, Query
+from headrace.runtime.checkpoint.statistics import CheckpointRecord
+from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job_monitor import EpochView
+from headrace.runtime.slow_epochs import LevelVertex, Usual, explain_epoch
+
+_MOST = 2**53
+
+
+class EpochPart(Body):
+    """A part of an epoch's time: planning, level, spark, publishing or checkpoint."""
+
+    kind: str
+    #: Of kind level: which; else null.
+    level: int | None
+    #: Milliseconds.
+    duration: float
+    #: From 0 to 1.
+    share: float
+
+
+class EpochCheckpoint(Body):
+    id: int
+    is_savepoint: bool
+    status: str
+
+
+class EpochLine(Body):
+    epoch: int
+    start_time: int
+    end_time: int
+    duration: int
+    records: int
+    watermark: int | None
+    #: First start and last end of the subtasks of each level.
+    levels: list[tuple[int, int]]
+    #: In their order; together the whole epoch, from its plan until the next one could begin.
+    parts: list[EpochPart]
+    #: How long there was nothing to do behind it, ms.
+    waited: float
+    tries: int
+    checkpoints: list[EpochCheckpoint]
+    is_slow: bool
+    #: Where the time went, in plain words.
+    why: str
+
+
+class Epochs(Body):
+    epochs: list[EpochLine]
+    restarts: int
+    rescales: int
+
+
+def epochs(context: RestContext, request: Request) -> Epochs:
+    job = context.live(request)
+    since = request.number("since", 0, least=0, most=_MOST)
+    known = job.monitor.epochs()
+    usual = Usual.of(known)
+    levels = [
+        [LevelVertex(vertex.vertex_id, vertex.name, vertex.parallelism) for vertex in level]
+        for level in job.master.job.levels()
+    ]
+    marks = _marks(known, job.master.checkpoints.coordinator.statistics().history)
+    return Epochs(
+        epochs=[
+            _line(each, levels, usual, marks.get(each.epoch, ())) for each in known if each.epoch >= since
+        ],
+        restarts=job.master.progress.restarts,
+        rescales=job.master.progress.rescales,
+    )
+
+
+def _line(
+    epoch: EpochView,
+    levels: Sequence[Sequence[LevelVertex]],
+    usual: Usual | None,
+    checkpoints: Iterable[CheckpointRecord],
+) -> EpochLine:
+    explained = explain_epoch(epoch, levels, usual)
+    return EpochLine(
+        epoch=epoch.epoch,
+        start_time=epoch.started_ms,
+        end_time=epoch.ended_ms,
+        duration=epoch.ended_ms - epoch.started_ms,
+        records=epoch.records,
+        watermark=epoch.watermark,
+        levels=list(epoch.levels),
+        parts=[
+            EpochPart(
+                kind=part.kind, level=part.level, duration=round(part.ms, 1), share=round(part.share, 4)
+            )
+            for part in explained.parts
+        ],
+        waited=round(epoch.waiting_ms, 1),
+        tries=epoch.tries,
+        checkpoints=[
+            EpochCheckpoint(id=each.id, is_savepoint=each.is_savepoint, status=each.status.name)
+            for each in checkpoints
+        ],
+        is_slow=explained.is_slow,
+        why=explained.text,
+    )
+
+
+def _marks(
+    epochs: Sequence[EpochView], checkpoints: Iterable[CheckpointRecord]
+) -> dict[int, list[CheckpointRecord]]:
+    """Put each checkpoint to the epoch it was taken behind: the last one that had begun."""
+    marks: dict[int, list[CheckpointRecord]] = {}
+    for record in checkpoints:
+        begun = [each.epoch for each in epochs if each.started_ms <= record.trigger_timestamp]
+        if begun:
+            marks.setdefault(max(begun), []).append(record)
+    return marks
+
+
+def levels_of(job: LiveJob) -> dict[str, int]:
+    """Return the level of each vertex, by its id."""
+    return {
+        vertex.vertex_id: number for number, level in enumerate(job.master.job.levels()) for vertex in level
+    }
+
+
+_SINCE = Query(
+    "since",
+    "The first epoch to list; all that are remembered if left out.",
+    {"type": "integer", "minimum": 0, "maximum": _MOST},
+)
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/jobs/{jobid}/epochs",
+        "The last epochs of a job by their phases, and why they took so long. Not in Flink.",
+        epochs,
+        Epochs,
+        query=(_SINCE,),
+        is_archived=True,
+    ),
+)

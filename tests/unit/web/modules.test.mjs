@@ -124,7 +124,7 @@ test("epochs that were sent again replace what was known", () => {
 });
 
 test("the root cause is what the traceback ends with, and own frames are told from a library's", () => {
-  const text = 'Traceback (most recent call last):\n  File "/home/ann/job.py", line 7, in map\n    return 10 // value\n  File "/venv/site-packages/x.py", line 1, in y\n    z()\nZeroDivisionError: by zero\n  in job \'division\'\n  record: 0\n';
+  const text = 'Traceback (most recent call last):\n  File "/jobs/job.py", line 7, in map\n    return 10 // value\n  File "/venv/site-packages/x.py", line 1, in y\n    z()\nZeroDivisionError: by zero\n  in job \'division\'\n  record: 0\n';
   assert.equal(rootCause(text), "ZeroDivisionError: by zero");
   assert.equal(rootCause("Something broke.\nmore"), "Something broke.");
   assert.deepEqual(markedLines(text).map(({ own }) => own), [false, true, true, false, false, false, false, false, false]);

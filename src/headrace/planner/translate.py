@@ -25,7 +25,7 @@ from headrace.planner.emit import emit
 from headrace.planner.explain import describe
 from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey
 from headrace.planner.fragments import BIGINT, Stream
-from headrace.planner.logical import Scan, Schema, WindowKind, WindowProperty, WindowSpec
+from headrace.planner.logical import JoinKind, Scan, Schema, WindowKind, WindowProperty, WindowSpec
 from headrace.planner.optimize import Plan
 from headrace.types.logical import DataType, LocalZonedTimestampType, TimestampType, quote_name
 
@@ -348,37 +348,40 @@ class _Translation:
         ]
 
     def _window_join(self, node: p.WindowJoin) -> Stream:
-        output = f.columns_of(node.schema)
+        """Join rows of the same window; each side carries its windows in milliseconds, which go again behind."""
+        bounds = (f.column("__start", BIGINT), f.column("__end", BIGINT))
         inputs: list[tuple[int, Stream]] = []
-        sides = []
+        sides: list[d.Schema] = []
         for side, each, window in ((0, node.left, node.left_window), (1, node.right, node.right_window)):
             columns = f.columns_of(each.schema)
-            sides.append(columns)
+            sides.append((*columns, *bounds))
             for stream in self._streams[each]:
-                bounds = [InputRef(at, each.schema[at].type) for at in window]
                 named = _renamed(stream, columns)
+                windows = [InputRef(at, each.schema[at].type) for at in window]
                 items = named.chosen(range(len(columns)))
-                items += [
-                    (self._millis(named, bound), f.column(name, BIGINT))
-                    for bound, name in zip(bounds, ("__start", "__end"), strict=True)
-                ]
+                items += [(self._millis(named, at), bound) for at, bound in zip(windows, bounds, strict=True)]
                 inputs.append((side, named.select(items)))
         left, right = sides
+        output = f.columns_of(node.schema)
+        width = len(left) - len(bounds)
+        is_half = node.kind in (JoinKind.SEMI, JoinKind.ANTI)
+        made = (*output[:width], *(replace(each, name=f"{each.name}_left") for each in bounds))
+        if not is_half:
+            made += (*output[width:], *(replace(each, name=f"{each.name}_right") for each in bounds))
         declaration = d.WindowJoin(
-            output,
+            made,
             d.JoinKind[node.kind.name],
             _names(left[key] for key in node.left_keys),
             _names(right[key] for key in node.right_keys),
             left,
             right,
-            "__start",
-            "__end",
-            "__start",
-            "__end",
-            condition=_pair_condition(node.condition, len(left), len(right)),
+            *_names(bounds),
+            *_names(bounds),
+            condition=_pair_condition(node.condition, width, len(right) - len(bounds)),
             **self._traits(node, 0),
         )
-        return self._add(declaration, node, inputs, output)
+        stream = self._add(declaration, node, inputs, made)
+        return stream.select([(quote_name(each.name), each) for each in output])
 
     def _rank(self, node: p.Rank) -> Stream:
         columns = f.columns_of(node.input.schema)

@@ -314,6 +314,23 @@ def test_grouping_sets_are_one_aggregation_with_the_set_as_a_key():
     assert "CASE(($e = 0), 0, ($e = 1), 0, ($e = 2), 1, 0) AS g" in made
 
 
+def test_grouping_sets_over_windows_are_one_window_aggregation():
+    windowed = tumble(timed())
+    node = Aggregate(
+        windowed,
+        (3, 4, 0),
+        (AggregateCall("COUNT", (), DataTypes.BIGINT(False)),),
+        ("window_start", "window_end", "user", "n"),
+        ((3, 4, 0), (3, 4)),
+    )
+
+    made = lines(plan(node))
+
+    assert made[1] == "Calc(select=[window_start, window_end, $g0 AS user, $a0 AS n])"
+    assert "WindowAggregate(groupBy=[$g0, $e], window=[TUMBLE(time_col=attached, size=10000 ms)]" in made[2]
+    assert made[3] == "Expand(sets=[{user}, {}])"
+
+
 def test_order_by_without_limit_is_refused():
     with pytest.raises(SqlValidationError, match="ORDER BY without LIMIT has no end"):
         plan(Sort(table(), (SortKey(ref(table(), 1)),)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headrace.errors import UnsupportedFeatureError
 from headrace.planner.expressions import (
     AggregateCall,
     Call,
@@ -213,33 +212,54 @@ def _over_grouping_sets(node: Aggregate, convert: Convert) -> PhysicalNode:
     """Aggregate each row once per set, in one operator: the set's number is one more key."""
     assert node.grouping_sets is not None
     windows = window_columns(node.input)
-    if windows is not None and all(windows.holds(one) for one in node.grouping_sets):
-        raise UnsupportedFeatureError.not_yet(
-            "GROUPING SETS over windows in streaming mode", "write a query per set, with UNION ALL"
-        )
+    is_windowed = windows is not None and all(windows.holds(one) for one in node.grouping_sets)
+    asked = windows.start | windows.end | windows.time if windows is not None and is_windowed else frozenset()
+    keys = tuple(key for key in node.group_keys if key not in asked)
+    sets = tuple(tuple(key for key in one if key not in asked) for one in node.grouping_sets)
     below = convert(node.input)
     width = len(below.schema)
-    keys = node.group_keys
     number = Field("$e", BigIntType(False))
     copies = tuple(Field(f"$g{at}", below.schema[key].type.nullable()) for at, key in enumerate(keys))
-    expanded = Expand(
-        schema=(*below.schema, *copies, number), input=below, columns=keys, sets=node.grouping_sets
-    )
-    real = [call for call in node.calls if call.function not in _GROUPING]
-    group_columns = (*range(width, width + len(keys)), width + len(keys))
-    grouped = GroupAggregate(
-        schema=(*copies, number, *(Field(f"$a{at}", call.type) for at, call in enumerate(real))),
-        input=exchanged(expanded, group_columns),
-        keys=group_columns,
-        calls=tuple(real),
-        ttl_ms=node.ttl_ms,
-    )
+    expanded = Expand(schema=(*below.schema, *copies, number), input=below, columns=keys, sets=sets)
+    real = tuple(call for call in node.calls if call.function not in _GROUPING)
+    columns = tuple(range(width, width + len(keys) + 1))
+    results = tuple(Field(f"$a{at}", call.type) for at, call in enumerate(real))
+    grouped: PhysicalNode
+    properties: list[WindowProperty] = []
+    if windows is not None and is_windowed:
+        found = [_property(key, windows) for key in node.group_keys]
+        properties = list(dict.fromkeys(each for each in found if each is not None))
+        grouped = WindowAggregate(
+            schema=(*copies, number, *results, *(_property_field(each, windows) for each in properties)),
+            input=exchanged(expanded, columns),
+            window=windows.window,
+            keys=columns,
+            calls=real,
+            properties=tuple(properties),
+            time_index=None,
+            attached=(min(windows.start), min(windows.end)),
+            is_proctime=windows.time_kind is TimeKind.PROCTIME,
+        )
+    else:
+        grouped = GroupAggregate(
+            schema=(*copies, number, *results),
+            input=exchanged(expanded, columns),
+            keys=columns,
+            calls=real,
+            ttl_ms=node.ttl_ms,
+        )
     set_number = InputRef(len(keys), number.type)
-    results = iter(columns_of(grouped, range(len(keys) + 1, len(grouped.schema))))
-    columns: list[Expression] = columns_of(grouped, range(len(keys)))
+    made = iter(columns_of(grouped, range(len(keys) + 1, len(keys) + 1 + len(real))))
+    bounds = len(keys) + 1 + len(real)
+    chosen: list[Expression] = []
+    for key in node.group_keys:
+        what = _property(key, windows) if windows is not None and is_windowed else None
+        place = keys.index(key) if what is None else bounds + properties.index(what)
+        chosen += columns_of(grouped, [place])
     for call in node.calls:
-        columns.append(_which_set(call, node, set_number) if call.function in _GROUPING else next(results))
-    return calc(grouped, columns, [field.name for field in node.schema])
+        chosen.append(_which_set(call, node, set_number) if call.function in _GROUPING else next(made))
+    names = [field.name for field in node.schema]
+    return calc(grouped, chosen, names, times=[field.time for field in node.schema])
 
 
 def _which_set(call: AggregateCall, node: Aggregate, set_number: Expression) -> Expression:

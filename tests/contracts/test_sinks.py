@@ -36,7 +36,7 @@ from headrace.connectors.print import PrintSink
 from headrace.datastream.formats.avro import AvroBulkWriters, AvroSchema
 from headrace.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from headrace.datastream.formats.orc import OrcBulkWriters
-from headrace.datastream.formats.parquet import ParquetBulkWriters
+from headrace.datastream.formats.parquet import AvroParquetWriters, ParquetBulkWriters
 from headrace.testing.contracts import ContractViolation, check_sink
 from headrace.types import DataTypes
 
@@ -75,6 +75,10 @@ ROW_TYPE = DataTypes.ROW([DataTypes.FIELD("word", DataTypes.STRING())])
 AVRO = AvroSchema({"type": "record", "name": "Word", "fields": [{"name": "word", "type": "string"}]})
 BULK = {
     "parquet": (ParquetBulkWriters.for_row_type(ROW_TYPE), lambda path: pq.read_table(path).to_pylist()),
+    "avro parquet": (
+        AvroParquetWriters.for_generic_record(AVRO),
+        lambda path: pq.read_table(path).to_pylist(),
+    ),
     "orc": (OrcBulkWriters.for_row_type(ROW_TYPE), lambda path: orc.read_table(path).to_pylist()),
     "avro": (
         AvroBulkWriters.for_generic_record(AVRO),

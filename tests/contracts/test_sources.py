@@ -45,7 +45,7 @@ from headrace.datastream.formats.avro import AvroBulkFormat, AvroSchema
 from headrace.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from headrace.datastream.formats.json import JsonRowDeserializationSchema
 from headrace.datastream.formats.orc import OrcColumnarRowInputFormat
-from headrace.datastream.formats.parquet import ParquetColumnarRowInputFormat
+from headrace.datastream.formats.parquet import AvroParquetReaders, ParquetColumnarRowInputFormat
 from headrace.elements import Batch
 from headrace.testing.contracts import ContractViolation, check_source
 from headrace.testing.sources import EndEpoch, ScriptedSource, Timestamped
@@ -133,6 +133,19 @@ def parquet_files(folder: Path) -> Source:
     return builder.set_file_enumerator(FileEnumeratorProvider(300)).build()
 
 
+def avro_parquet_files(folder: Path) -> Source:
+    pq.write_table(table(ROWS), folder / "a.parquet", row_group_size=6)
+    schema = AvroSchema(
+        {
+            "type": "record",
+            "name": "User",
+            "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}],
+        }
+    )
+    builder = FileSource.for_record_stream_format(AvroParquetReaders.for_generic_record(schema), folder)
+    return builder.set_file_enumerator(FileEnumeratorProvider(300)).build()
+
+
 def orc_files(folder: Path) -> Source:
     orc.write_table(table(ROWS[:20]), folder / "a.orc")
     orc.write_table(table(ROWS[20:]), folder / "b.orc")
@@ -171,6 +184,7 @@ CASES = {
     "csv files": Case(csv_files, ROWS),
     "bad csv files": Case(partial(csv_files, bad=True), ROWS),
     "parquet files": Case(parquet_files, ROWS),
+    "parquet files as dictionaries": Case(avro_parquet_files, [row.as_dict() for row in ROWS]),
     "orc files": Case(orc_files, ROWS),
     "avro files": Case(avro_files, [row.as_dict() for row in ROWS]),
     "one source after the other": Case(

@@ -20,7 +20,12 @@ from headrace.datastream.formats.avro import AvroBulkFormat, AvroBulkWriters, Av
 from headrace.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from headrace.datastream.formats.json import JsonRowDeserializationSchema
 from headrace.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
-from headrace.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from headrace.datastream.formats.parquet import (
+    AvroParquetReaders,
+    AvroParquetWriters,
+    ParquetBulkWriters,
+    ParquetColumnarRowInputFormat,
+)
 from headrace.errors import ConnectorError, FormatError, JobDefinitionError, UnsupportedFeatureError
 from headrace.formats.dead_letter import DeadLetter
 from headrace.types import DataType, DataTypes
@@ -224,6 +229,53 @@ def test_an_avro_record_that_does_not_fit_is_shown(tmp_path: Path) -> None:
     )
     with pytest.raises(FormatError, match="the record does not fit the schema"):
         write(tmp_path, AvroBulkWriters.for_generic_record(schema), [{"id": "x"}])
+
+
+def test_dictionaries_of_an_avro_schema_go_to_parquet_and_come_back(tmp_path: Path) -> None:
+    schema = AvroSchema(
+        {
+            "type": "record",
+            "name": "Order",
+            "fields": [
+                {"name": "id", "type": "long"},
+                {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+                {
+                    "name": "price",
+                    "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+                },
+                {"name": "size", "type": {"type": "enum", "name": "Size", "symbols": ["S", "L"]}},
+                {"name": "tags", "type": ["null", {"type": "array", "items": "string"}]},
+                {"name": "counts", "type": {"type": "map", "values": "int"}},
+                {
+                    "name": "place",
+                    "type": {"type": "record", "name": "Place", "fields": [{"name": "x", "type": "double"}]},
+                },
+            ],
+        }
+    )
+    record = {
+        "id": 1,
+        "day": datetime.date(2024, 2, 29),
+        "price": Decimal("3.50"),
+        "size": "L",
+        "tags": None,
+        "counts": {"a": 1},
+        "place": {"x": 0.5},
+    }
+    factory = AvroParquetWriters.for_generic_record(schema)
+    write(tmp_path, factory, [record])
+    source = FileSource.for_record_stream_format(AvroParquetReaders.for_generic_record(schema), tmp_path)
+    assert read(source.build()) == [record]
+    with pytest.raises(FormatError, match="a record does not fit the schema") as caught:
+        write(tmp_path, factory, [record, {**record, "id": "one"}])
+    assert "'one'" in (caught.value.example or "")
+    with pytest.raises(FormatError, match="field 'id' must not be null"):
+        write(tmp_path, factory, [{**record, "id": None}])
+    later = AvroSchema({"type": "record", "name": "O", "fields": [{"name": "new", "type": ["null", "int"]}]})
+    reader = AvroParquetReaders.for_generic_record(later)
+    (tmp_path / "part").unlink()
+    write(tmp_path, factory, [record])
+    assert read(FileSource.for_record_stream_format(reader, tmp_path / "part").build()) == [{"new": None}]
 
 
 def test_csv_with_a_header_comments_quotes_and_breaks(tmp_path: Path) -> None:

@@ -10,22 +10,11 @@ from typing import Any, BinaryIO, NoReturn
 from headrace.common.serialization import BulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import Block, BulkFormat
-from headrace.errors import ConnectorError, FormatError, JobDefinitionError
+from headrace.errors import FormatError, JobDefinitionError
+from headrace.formats.avro import fastavro
 
 #: What every container file begins with.
 _MAGIC = b"Obj\x01"
-
-
-def _fastavro() -> Any:
-    try:
-        import fastavro
-    except ImportError as error:
-        raise ConnectorError(
-            "Avro files need the package fastavro, which is not installed",
-            hint="pip install 'headrace[avro]'",
-            retryable=False,
-        ) from error
-    return fastavro
 
 
 class AvroSchema:
@@ -44,10 +33,10 @@ class AvroSchema:
 
     def __init__(self, schema: Any) -> None:
         try:
-            _fastavro().parse_schema(schema)
+            fastavro().parse_schema(schema)
         except (KeyError, TypeError, ValueError) as error:
             raise JobDefinitionError(f"AvroSchema: not a schema of Avro: {error!r}") from error
-        except _fastavro().schema.SchemaParseException as error:
+        except fastavro().schema.SchemaParseException as error:
             raise JobDefinitionError(f"AvroSchema: not a schema of Avro: {error}") from error
         self.schema = schema
 
@@ -90,7 +79,7 @@ class AvroBulkFormat(BulkFormat):
     """
 
     def __init__(self, schema: AvroSchema | None = None) -> None:
-        _fastavro()
+        fastavro()
         if schema is not None and not isinstance(schema, AvroSchema):
             raise JobDefinitionError(
                 f"AvroBulkFormat: expected an AvroSchema; got {schema!r}",
@@ -103,7 +92,7 @@ class AvroBulkFormat(BulkFormat):
         if file.read(len(_MAGIC)) != _MAGIC:
             raise FormatError("this is no Avro container file")
         file.seek(0)
-        for block in _fastavro().block_reader(file, self._schema):
+        for block in fastavro().block_reader(file, self._schema):
             yield _AvroBlock(block)
 
 
@@ -133,7 +122,7 @@ class _AvroBlock:
 def _resolved(block: Any) -> Iterator[Any]:
     try:
         yield from block
-    except _fastavro().read.SchemaResolutionError as error:
+    except fastavro().read.SchemaResolutionError as error:
         raise FormatError(f"the file's schema does not fit the one to read with: {error}") from error
 
 
@@ -165,14 +154,14 @@ class _AvroFiles(BulkWriterFactory):
 
 class _AvroWriter:
     def __init__(self, stream: BinaryIO, schema: Any) -> None:
-        self._writer = _fastavro().write.Writer(stream, schema, codec="deflate", validator=True)
+        self._writer = fastavro().write.Writer(stream, schema, codec="deflate", validator=True)
 
     def add_element(self, element: Any) -> None:
         if not isinstance(element, Mapping) and hasattr(element, "as_dict"):
             element = element.as_dict(recursive=True)
         try:
             self._writer.write(element)
-        except _fastavro().validation.ValidationError as error:
+        except fastavro().validation.ValidationError as error:
             self._refuse(element, error)
 
     def flush(self) -> None:

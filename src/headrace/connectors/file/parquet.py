@@ -58,9 +58,15 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         """Find the row groups that begin in a range of bytes."""
         parquet = pq.ParquetFile(file)
         names = self._columns.names_in(parquet.schema_arrow)
-        for index in range(parquet.num_row_groups):
-            if start <= _offset(parquet.metadata.row_group(index)) < end:
-                yield _RowGroup(parquet, index, self._columns, names, self._batch_rows)
+        for index in row_groups(parquet, start, end):
+            yield _RowGroup(parquet, index, self._columns, names, self._batch_rows)
+
+
+def row_groups(parquet: pq.ParquetFile, start: int, end: int) -> Iterator[int]:
+    """Find the row groups that begin in a range of bytes."""
+    for index in range(parquet.num_row_groups):
+        if start <= _offset(parquet.metadata.row_group(index)) < end:
+            yield index
 
 
 @dataclass

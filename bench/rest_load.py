@@ -82,7 +82,10 @@ def main() -> int:
         program.write_text(textwrap.dedent(PROGRAM))
         command = [sys.executable, "-m", "headrace.cli.main", "run", "--master", "local[1]", "-p", "1"]
         process = subprocess.Popen(
-            [*command, "-D", "rest.port=0", str(program)], stderr=subprocess.PIPE, text=True
+            # Short epochs: a round has many of them, and its count is not that of one more or less.
+            [*command, "-D", "rest.port=0", "-D", "headrace.epoch.target-duration=300 ms", str(program)],
+            stderr=subprocess.PIPE,
+            text=True,
         )
         try:
             assert process.stderr is not None

@@ -116,6 +116,8 @@ class RestApplication:
             self._guard.check(request)
             endpoint, params = self._router.find(method, path)
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=50, errors="replace")
+            for parameter in endpoint.query:
+                parameter.check([value for name, value in pairs if name == parameter.name])
         except RestError as error:
             return error_response(error.status, error.message, headers={**_HEADERS, **error.headers})
         except ValueError:

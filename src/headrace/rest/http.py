@@ -56,17 +56,6 @@ class Request:
             raise RestError(400, f"Bad request: {name} must be a number from {least} to {most}")
         return int(text)
 
-    def flag(self, name: str) -> bool:
-        """Read yes or no from the query; no if it is not there.
-
-        Raises:
-            RestError: If it is neither.
-        """
-        text = self.query.get(name, "false")
-        if text not in {"true", "false"}:
-            raise RestError(400, f"Bad request: {name} must be true or false")
-        return text == "true"
-
     def names(self, name: str) -> list[str] | None:
         """Read a list, separated by commas, from the query; None if it is not there."""
         text = self.query.get(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +13,7 @@ from headrace.rest.http import Request
 if TYPE_CHECKING:
     from headrace.rest.context import RestContext
 
+_MOST_DIGITS = 18
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Handler = Callable[["RestContext", Request], Any]
 
@@ -40,6 +41,39 @@ class Query:
     name: str
     description: str
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+
+    def check(self, values: Sequence[str]) -> None:
+        """Make sure that what was given is what the document says.
+
+        Raises:
+            RestError: If it is not.
+        """
+        if len(values) > 1:
+            raise RestError(400, f"Bad request: {self.name} is given {len(values)} times")
+        for value in values:
+            if not self._allows(value):
+                raise RestError(
+                    400, f"Bad request: {self.name} must be {self._expected()}; got {value[:50]!r}"
+                )
+
+    def _allows(self, value: str) -> bool:
+        schema = self.schema
+        if schema.get("type") == "boolean":
+            return value in {"true", "false"}
+        if schema.get("type") == "integer":
+            is_number = value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS
+            return is_number and schema.get("minimum", 0) <= int(value) <= schema.get("maximum", 10**18)
+        if "enum" in schema:
+            return value in schema["enum"]
+        return "pattern" not in schema or re.fullmatch(schema["pattern"], value) is not None
+
+    def _expected(self) -> str:
+        schema = self.schema
+        if schema.get("type") == "boolean":
+            return "true or false"
+        if schema.get("type") == "integer":
+            return f"a number from {schema.get('minimum', 0)} to {schema.get('maximum', 10**18)}"
+        return f"one of {', '.join(schema['enum'])}" if "enum" in schema else f"like {schema['pattern']}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from headrace.rest.application import ENDPOINTS, MOST_JSON_BYTES
 from headrace.rest.security import RateLimit
 from headrace.rest.settings import RestSettings
 from headrace.runtime.dispatcher import LiveJob
-from tests.unit.rest.conftest import RestCluster
+from tests.unit.rest.conftest import RestCluster, counting, wait_until
 
 TOKEN = "a-token-that-nobody-knows"
 JOB = "0" * 32
@@ -209,3 +209,24 @@ def test_an_error_of_ours_does_not_show_its_inside(cluster: RestCluster) -> None
     assert response.status == 500
     assert b"Traceback" not in response.body
     assert b"NoneType" not in response.body
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/jobs/{job}/exceptions?maxExceptions=0", "maxExceptions must be a number from 1 to 10000; got '0'"),
+        ("/jobs/{job}/exceptions?maxExceptions=%C2%B2", "maxExceptions must be a number"),
+        ("/jobs/{job}/exceptions?maxExceptions=1&maxExceptions=2", "maxExceptions is given 2 times"),
+        ("/jobs/{job}/accumulators?includeSerializedValue=yes", "must be true or false; got 'yes'"),
+        ("/jobs/metrics?agg=mean", "agg must be like"),
+        ("/jobs/metrics?agg=", "agg must be like"),
+    ],
+)
+def test_queries_are_what_the_document_says_also_of_jobs_that_have_ended(
+    cluster: RestCluster, path: str, told: str
+) -> None:
+    job = cluster.submit(counting(99))
+    wait_until(lambda: cluster.dispatcher.live_jobs() == (), "archived")
+    response = cluster.ask("GET", path.format(job=job.job_id))
+    assert response.status == 400
+    assert told in json.loads(response.body)["errors"][0]

@@ -61,8 +61,11 @@ def _body(node: FlameNode) -> Node:
     return Node(node.name, node.value, [_body(child) for child in node.children])
 
 
+_KINDS = [kind.value for kind in SampleKind]
 _TYPE = Query(
-    "type", "Which samples: all, or those on or off the processor.", {"enum": [k.value for k in SampleKind]}
+    "type",
+    "Which samples: all, or those on or off the processor.",
+    {"type": "string", "enum": [*_KINDS, *(kind.upper() for kind in _KINDS)]},
 )
 _SUBTASK = Query(
     "subtaskindex", "Of one subtask only.", {"type": "integer", "minimum": 0, "maximum": _MOST_SUBTASKS}

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -90,6 +91,8 @@ def main() -> int:
         try:
             assert process.stderr is not None
             address = next(line for line in process.stderr if line.startswith("REST at "))
+            # What nobody reads would fill the pipe, and hold the program up.
+            threading.Thread(target=process.stderr.read, daemon=True).start()
             return measure(int(address.rpartition(":")[2]), chosen.seconds, chosen.rounds, chosen.rate)
         finally:
             process.terminate()

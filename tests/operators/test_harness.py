@@ -158,3 +158,20 @@ def test_output_can_be_forgotten() -> None:
         harness.clear_output()
         harness.process(2)
         assert (harness.output, harness.watermarks) == (["2"], [])
+
+
+def test_metrics_and_accumulators_of_a_function_are_shown() -> None:
+    class Lengths(MapFunction):
+        def open(self, runtime_context: Any) -> None:
+            self.seen = runtime_context.get_metrics_group().counter("seen")
+            self.total = runtime_context.get_long_counter("total")
+
+        def map(self, value: str) -> str:
+            self.seen.inc()
+            self.total.add(len(value))
+            return value
+
+    with OperatorHarness(MapOperator(Lengths())) as harness:
+        harness.process_batch(["a", "bcd"])
+        assert harness.metrics == {"seen": 2}
+        assert harness.accumulators == {"total": 4}

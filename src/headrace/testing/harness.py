@@ -367,6 +367,11 @@ class OperatorHarness:
         """What the function's own metrics show."""
         return self.context.metrics.values()
 
+    @property
+    def accumulators(self) -> dict[str, Any]:
+        """The values of the function's accumulators, by name."""
+        return {name: each.get_local_value() for name, each in self.context.accumulators.report().items()}
+
     def clear_output(self) -> None:
         """Forget what came out so far."""
         self._recorder.batches.clear()

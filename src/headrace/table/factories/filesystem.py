@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
+from urllib.parse import quote
 
 from headrace.catalog.objects import CatalogTable, MetadataColumn
 from headrace.common.serialization import Encoder
+from headrace.common.types import Row
 from headrace.connectors.base import Sink, Source
-from headrace.connectors.file import FileSink, OutputFileConfig, RollingPolicy
+from headrace.connectors.file import BucketAssigner, FileSink, OutputFileConfig
 from headrace.connectors.file._paths import InputPath
+from headrace.connectors.file.parquet import ParquetBulkWriters
 from headrace.connectors.file.table import FileTableSource
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.formats.csv import CsvDialect, CsvRowSerializationSchema
@@ -16,10 +20,13 @@ from headrace.formats.json import JsonRowSerializationSchema
 from headrace.table._type_information import row_type_information
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
 from headrace.table.factories.options import TableOptions
+from headrace.types.logical import RowField, RowType
 
 __all__ = ["FilesystemFactory"]
 
 _FORMATS: Final = ("json", "csv", "parquet")
+#: The directory of rows without a value, by Flink's name.
+_NO_VALUE: Final = "__DEFAULT_PARTITION__"
 #: What files are like beside their contents, by Flink's keys.
 _METADATA: Final = {
     "file.path": "_metadata.file_path",
@@ -61,41 +68,58 @@ class FilesystemFactory:
         path, kind = options.required("path"), _format(options)
         if request.is_overwrite:
             raise UnsupportedFeatureError.not_yet("INSERT OVERWRITE", "write to a new path")
-        if request.table.partition_keys:
-            raise UnsupportedFeatureError.not_yet(
-                "PARTITIONED BY of a filesystem table that is written",
-                "leave it out, or write a table per partition",
-            )
+        columns = request.table.sink_columns
+        names = [each.name for each in columns]
+        stored = [at for at, name in enumerate(names) if name not in request.table.partition_keys]
+        builder: FileSink.RowFormatBuilder | FileSink.BulkFormatBuilder
         if kind == "parquet":
-            raise UnsupportedFeatureError.not_yet(
-                "'format' = 'parquet' of a filesystem table that is written", "use json or csv"
-            )
-        policy = RollingPolicy.default_rolling_policy()
-        interval = options.duration("sink.rolling-policy.rollover-interval")
-        options.text("sink.rolling-policy.file-size")
-        del interval
-        suffix = OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(f".{kind}").build()
-        builder = FileSink.for_row_format(path, Encoder(_LineWriter(_serializer(request, kind))))
-        return builder.with_output_file_config(suffix).with_rolling_policy(policy).build()
+            if len(stored) < len(names):
+                raise UnsupportedFeatureError.not_yet(
+                    "'format' = 'parquet' of a table that is written PARTITIONED BY", "use json or csv"
+                )
+            row = RowType([RowField(each.name, each.type) for each in columns])
+            builder = FileSink.for_bulk_format(path, ParquetBulkWriters.for_row_type(row))
+        else:
+            encoder = Encoder(_LineWriter(_serializer(request, kind, stored), stored))
+            builder = FileSink.for_row_format(path, encoder)
+        keys = [(name, names.index(name)) for name in request.table.partition_keys]
+        builder.with_bucket_assigner(BucketAssigner.element_bucket_assigner(_Partition(tuple(keys))))
+        config = OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(f".{kind}").build()
+        return builder.with_output_file_config(config).build()
 
 
+@dataclass(frozen=True)
+class _Partition:
+    """Finds the directory of a row: ``day=2024-02-29/hour=8``; without keys the table's own."""
+
+    keys: tuple[tuple[str, int], ...]
+
+    def __call__(self, row: Any) -> str:
+        return "/".join(f"{name}={_directory(row[at])}" for name, at in self.keys)
+
+
+def _directory(value: Any) -> str:
+    return _NO_VALUE if value is None or value == "" else quote(str(value), safe=" ,:@+-")
+
+
+@dataclass(frozen=True)
 class _LineWriter:
-    """Writes rows one behind the other, each on its line."""
+    """Writes rows one behind the other, each on its line, without what the directory says already."""
 
-    def __init__(self, serializer: Any) -> None:
-        self._serializer = serializer
+    serializer: Any
+    stored: list[int]
 
     def __call__(self, element: Any, stream: BinaryIO) -> None:
-        line = self._serializer.serialize(element)
+        line = self.serializer.serialize(Row(*(element[at] for at in self.stored)))
         stream.write(line if line.endswith(b"\n") else line + b"\n")
 
 
-def _serializer(request: TableRequest, kind: str) -> Any:
-    columns = request.table.sink_columns
+def _serializer(request: TableRequest, kind: str, stored: list[int]) -> Any:
+    columns = [request.table.sink_columns[at] for at in stored]
     row = row_type_information([each.name for each in columns], [each.type for each in columns])
-    if kind == "json":
-        return JsonRowSerializationSchema(row, timestamp_format=_timestamp_format(request.options))
     options = request.options
+    if kind == "json":
+        return JsonRowSerializationSchema(row, timestamp_format=_timestamp_format(options))
     dialect = CsvDialect(
         field_delimiter=options.text("csv.field-delimiter", ",") or ",",
         null_literal=options.text("csv.null-literal", "") or "",

@@ -1,0 +1,149 @@
+"""Connectors of tables, without Spark: what they make of options and rows."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from headrace.common.types import Row
+from headrace.connectors.base import Boundedness, Committable, WriterContext
+from headrace.connectors.file.table import FileTableSource
+from headrace.connectors.table_rows import RangeTableSource
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.table import EnvironmentSettings, TableEnvironment
+
+
+@pytest.fixture
+def t_env() -> TableEnvironment:
+    return TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+
+
+def source(t_env: TableEnvironment, columns: str, **options: str):
+    given = ", ".join(
+        f"'{key.replace('__', '.').replace('_', '-')}' = '{value}'" for key, value in options.items()
+    )
+    t_env.execute_sql(f"CREATE TABLE t ({columns}) WITH ({given})")
+    jobs = t_env._jobs
+    graph = jobs.job_graph(jobs.plan_query(t_env.from_path("t")._plan), "t")
+    return graph.vertices[0].head.declaration.source
+
+
+def sink(t_env: TableEnvironment, columns: str, values: str, path: Path, more: str = "", **options: str):
+    given = "".join(
+        f", '{key.replace('__', '.').replace('_', '-')}' = '{value}'" for key, value in options.items()
+    )
+    t_env.execute_sql(
+        f"CREATE TABLE t ({columns}) {more} WITH ('connector' = 'filesystem', 'path' = '{path}'{given})"
+    )
+    jobs = t_env._jobs
+    insert = t_env._bind_one(f"INSERT INTO t VALUES {values}")
+    graph = jobs.job_graph(jobs.plan_inserts([insert.sink]), "t")
+    return pickle.loads(pickle.dumps(graph.vertices[-1].head.declaration.sink))
+
+
+def write(made, rows: list[Row]) -> None:
+    writer = made.create_writer(WriterContext(subtask=0, parallelism=1, epoch=0, attempt_id="a"))
+    for row in rows:
+        writer.write(row, None)
+    committer = made.create_committer()
+    committer.commit([Committable(0, 0, payload) for payload in writer.prepare_commit()])
+    committer.close()
+
+
+def test_datagen_makes_each_column_from_the_number_of_the_row(t_env):
+    made = source(
+        t_env,
+        "id BIGINT, v INT, s STRING, b BOOLEAN",
+        connector="datagen",
+        number_of_rows="7",
+        fields__id__kind="sequence",
+        fields__id__start="10",
+        fields__id__end="14",
+        fields__v__min="1",
+        fields__v__max="3",
+        fields__s__length="4",
+        fields__s__null_rate="0.5",
+    )
+
+    assert isinstance(made, RangeTableSource)
+    assert made.count == 5
+    assert made.columns[0] == "10L + id"
+    assert "pmod(xxhash64(id, " in made.columns[1]
+    assert made.columns[2].startswith("CASE WHEN")
+
+
+def test_datagen_without_an_end_is_unbounded(t_env):
+    assert source(t_env, "id BIGINT", connector="datagen").boundedness is Boundedness.CONTINUOUS_UNBOUNDED
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"number_of_rows": "many"}, "option 'number-of-rows' is a whole number"),
+        ({"fields__id__kind": "prime"}, "is 'random' or 'sequence'"),
+        ({"fields__id__kind": "sequence"}, "a sequence needs fields.id.start"),
+        ({"rows": "1"}, "there is no option 'rows'"),
+    ],
+)
+def test_wrong_options_are_refused(t_env, options, message):
+    with pytest.raises(SqlValidationError, match=message):
+        source(t_env, "id BIGINT", connector="datagen", **options)
+
+
+def test_files_are_read_by_spark_with_the_options_of_their_format(t_env, tmp_path):
+    made = source(
+        t_env,
+        "id BIGINT, f STRING METADATA FROM 'file.name'",
+        connector="filesystem",
+        path=str(tmp_path),
+        format="csv",
+        csv__field_delimiter=";",
+        source__monitor_interval="2 s",
+    )
+
+    assert isinstance(made, FileTableSource)
+    assert made.options["sep"] == ";"
+    assert made.options["mode"] == "FAILFAST"
+    assert made.metadata == {"f": "_metadata.file_name"}
+    assert made.discovery_interval_s == 2.0
+
+
+def test_an_unknown_format_or_metadata_is_refused(t_env, tmp_path):
+    with pytest.raises(SqlValidationError, match="option 'format' is one of json, csv, parquet"):
+        source(t_env, "id BIGINT", connector="filesystem", path=str(tmp_path), format="orc")
+    t_env.execute_sql("DROP TABLE t")
+    with pytest.raises(SqlValidationError, match="there is no metadata 'owner' of files"):
+        columns = "id BIGINT, o STRING METADATA FROM 'owner'"
+        source(t_env, columns, connector="filesystem", path=str(tmp_path), format="json")
+
+
+def test_lines_are_written_below_the_path_and_partitions_in_directories_of_their_own(t_env, tmp_path):
+    made = sink(t_env, "id BIGINT, day STRING", "(1, 'x')", tmp_path, "PARTITIONED BY (`day`)", format="json")
+
+    write(made, [Row(1, "mon"), Row(2, "tue"), Row(3, "mon"), Row(4, None)])
+
+    found = {file.parent.name: file.read_text() for file in tmp_path.rglob("part*") if file.is_file()}
+    assert found == {
+        "day=mon": '{"id":1}\n{"id":3}\n',
+        "day=tue": '{"id":2}\n',
+        "day=__DEFAULT_PARTITION__": '{"id":4}\n',
+    }
+
+
+def test_csv_and_parquet_are_written(t_env, tmp_path):
+    import pyarrow.parquet as pq
+
+    write(sink(t_env, "id BIGINT, s STRING", "(1, 'x')", tmp_path / "c", format="csv"), [Row(1, "a,b")])
+    assert [file.read_text() for file in (tmp_path / "c").glob("part*")] == ['1,"a,b"\n']
+    t_env.execute_sql("DROP TABLE t")
+
+    write(sink(t_env, "id BIGINT, s STRING", "(1, 'x')", tmp_path / "p", format="parquet"), [Row(1, "a")])
+    (file,) = (tmp_path / "p").glob("part*")
+    assert pq.read_table(file).to_pylist() == [{"id": 1, "s": "a"}]
+
+
+def test_what_cannot_be_written_yet_is_refused(t_env, tmp_path):
+    with pytest.raises(UnsupportedFeatureError, match="PARTITIONED BY"):
+        sink(t_env, "id BIGINT, d STRING", "(1, 'x')", tmp_path, "PARTITIONED BY (d)", format="parquet")

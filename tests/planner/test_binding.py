@@ -1,0 +1,407 @@
+"""What names and clauses of queries mean, and how wrong ones are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.errors import CatalogError, SqlError, SqlParseError, SqlValidationError
+from headrace.planner.expressions import Call, InputRef, conjuncts
+from headrace.planner.logical import (
+    Aggregate,
+    Filter,
+    GroupWindowAggregate,
+    Join,
+    JoinKind,
+    Limit,
+    LogicalNode,
+    Over,
+    Project,
+    Scan,
+    SetOperation,
+    Sort,
+    Union,
+    Unnest,
+    Values,
+    Watermark,
+    WindowKind,
+    WindowTable,
+)
+from headrace.planner.statements import Query
+from tests.planner.environment import Session
+
+TABLES = """
+CREATE TABLE bids (auction BIGINT, price BIGINT, ts TIMESTAMP(3), tags ARRAY<STRING>, r ROW<a INT, b ROW<c STRING>>,
+  pt AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'datagen');
+CREATE TABLE auctions (id BIGINT NOT NULL, price BIGINT, seller STRING) WITH ('connector' = 'datagen');
+CREATE TABLE a (k INT, x INT) WITH ('connector' = 'datagen');
+CREATE TABLE b (k INT, y INT) WITH ('connector' = 'datagen');
+"""
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session(TABLES)
+
+
+def plan(session: Session, text: str) -> LogicalNode:
+    bound = session.one(text)
+    assert isinstance(bound, Query)
+    return bound.plan
+
+
+def kinds(node: LogicalNode) -> list[str]:
+    """Names of the nodes from the top down the first input."""
+    return [type(node).__name__, *(kinds(node.inputs[0]) if node.inputs else [])]
+
+
+def refused(session: Session, text: str, kind: type[SqlError] = SqlValidationError) -> SqlError:
+    with pytest.raises(kind) as caught:
+        session.run(text)
+    assert caught.value.line is not None
+    return caught.value
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_a_scan_has_computed_columns_and_the_watermark_above_it(session: Session) -> None:
+    assert kinds(plan(session, "SELECT * FROM bids")) == ["Project", "Watermark", "Project", "Scan"]
+    assert session.schema("SELECT * FROM bids")[2] == "ts TIMESTAMP(3) *ROWTIME*"
+    assert session.schema("SELECT * FROM bids")[5] == "pt TIMESTAMP_LTZ(3) NOT NULL *PROCTIME*"
+
+
+def test_fields_of_rows_are_columns_of_columns(session: Session) -> None:
+    assert session.schema("SELECT r.a, bids.r.b.c, r.b FROM bids") == [
+        "a INT",
+        "c STRING",
+        "b ROW<`c` STRING>",
+    ]
+    assert session.schema("SELECT r.* FROM bids") == ["a INT", "b ROW<`c` STRING>"]
+
+
+def test_a_wrong_name_is_underlined_and_the_nearest_suggested(session: Session) -> None:
+    error = refused(session, "SELECT auction,\n  pirce FROM bids")
+    assert (error.line, error.column, error.length) == (2, 3, 5)
+    assert str(error) == (
+        "there is no column 'pirce'\n  2 |   pirce FROM bids\n        ^^^^^\nhint: did you mean 'price'?"
+    )
+    assert "did you mean 'bids'?" in str(refused(session, "SELECT 1 FROM bidz", CatalogError))
+    assert "did you mean 'UPPER'" in str(refused(session, "SELECT UPER('a')"))
+
+
+def test_a_column_of_two_tables_needs_its_table(session: Session) -> None:
+    error = refused(session, "SELECT price FROM bids JOIN auctions ON auction = id")
+    assert "bids.price or auctions.price" in str(error)
+    assert session.schema("SELECT bids.price FROM bids JOIN auctions ON auction = id") == ["price BIGINT"]
+
+
+def test_an_alias_hides_the_name_of_its_table(session: Session) -> None:
+    assert "no table 'bids'" in refused(session, "SELECT bids.price FROM bids AS b").message
+    assert "two tables are named" in refused(session, "SELECT 1 FROM a JOIN a ON TRUE").message
+
+
+def test_queries_of_with_are_seen_by_those_behind_them(session: Session) -> None:
+    text = "WITH p AS (SELECT price FROM bids), q (x) AS (SELECT price + 1 FROM p) SELECT x FROM q"
+    assert session.schema(text) == ["x BIGINT"]
+
+
+# --- joins ----------------------------------------------------------------------------------------
+
+
+def test_using_makes_one_column_of_two(session: Session) -> None:
+    assert session.schema("SELECT * FROM a JOIN b USING (k)") == ["k INT", "x INT", "y INT"]
+    assert session.schema("SELECT * FROM a NATURAL JOIN b") == ["k INT", "x INT", "y INT"]
+    full = plan(session, "SELECT k FROM a FULL JOIN b USING (k)")
+    assert isinstance(full, Project)
+    assert isinstance(full.expressions[0], Call)
+    assert full.expressions[0].function == "COALESCE"
+
+
+def test_a_missing_partner_makes_columns_nullable(session: Session) -> None:
+    text = "SELECT id FROM bids LEFT JOIN auctions ON auction = id"
+    assert session.schema(text) == ["id BIGINT"]
+
+
+def test_in_and_exists_become_semi_and_anti_joins(session: Session) -> None:
+    semi = plan(session, "SELECT k FROM a WHERE k IN (SELECT k FROM b) AND x > 1")
+    assert kinds(semi) == ["Project", "Filter", "Join", "Scan"]
+    join = semi.inputs[0].inputs[0]
+    assert isinstance(join, Join)
+    assert join.kind is JoinKind.SEMI
+    anti = plan(
+        session, "SELECT k FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND y > 2)"
+    ).inputs[0]
+    assert isinstance(anti, Join)
+    assert anti.kind is JoinKind.ANTI
+    assert isinstance(anti.right, Filter)
+    (condition,) = conjuncts(anti.condition)
+    assert isinstance(condition, Call)
+    assert set(condition.operands) == {
+        InputRef(2, condition.operands[0].type),
+        InputRef(0, condition.operands[0].type),
+    }
+
+
+def test_a_null_in_not_in_counts_as_a_partner(session: Session) -> None:
+    join = plan(session, "SELECT k FROM a WHERE k NOT IN (SELECT y FROM b)").inputs[0]
+    assert isinstance(join, Join)
+    assert isinstance(join.condition, Call)
+    assert join.condition.function == "OR"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT k FROM a WHERE k = 1 OR k IN (SELECT k FROM b)", "IN with a query outside"),
+        ("SELECT (SELECT MAX(k) FROM b) FROM a", "a query in place of a value"),
+        ("SELECT k FROM a JOIN b FOR SYSTEM_TIME AS OF a.pt ON TRUE", "FOR SYSTEM_TIME"),
+        ("SELECT * FROM a, LATERAL TABLE(split(x))", "LATERAL TABLE"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(session: Session, text: str, message: str) -> None:
+    assert message in refused(session, text).message
+
+
+def test_unnest_makes_a_row_of_each_element(session: Session) -> None:
+    node = plan(session, "SELECT auction, tag FROM bids CROSS JOIN UNNEST(tags) AS t (tag)")
+    assert isinstance(node.inputs[0], Unnest)
+    assert node.schema[1].type.summary() == "STRING"
+    left = plan(session, "SELECT tag FROM bids LEFT JOIN UNNEST(tags) AS t (tag) ON TRUE").inputs[0]
+    assert isinstance(left, Unnest)
+    assert left.kind is JoinKind.LEFT
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def test_expressions_of_keys_and_aggregates_are_projected_above_the_groups(session: Session) -> None:
+    node = plan(
+        session, "SELECT auction + 1, COUNT(*) + SUM(price) FROM bids GROUP BY auction HAVING COUNT(*) > 1"
+    )
+    assert kinds(node)[:3] == ["Project", "Filter", "Aggregate"]
+    aggregate = node.inputs[0].inputs[0]
+    assert isinstance(aggregate, Aggregate)
+    assert [call.function for call in aggregate.calls] == ["COUNT", "SUM"]
+
+
+def test_a_key_that_is_computed_is_a_column_below_the_groups(session: Session) -> None:
+    text = "SELECT DATE_FORMAT(ts, 'yyyy'), COUNT(*) FROM bids GROUP BY DATE_FORMAT(ts, 'yyyy')"
+    aggregate = plan(session, text).inputs[0]
+    assert isinstance(aggregate, Aggregate)
+    assert isinstance(aggregate.input, Project)
+    assert aggregate.group_keys == (len(aggregate.input.schema) - 1,)
+
+
+def test_what_is_no_key_needs_an_aggregate(session: Session) -> None:
+    assert "'price' is not in GROUP BY" in refused(session, "SELECT price FROM bids GROUP BY auction").message
+    assert "cannot stand in WHERE" in refused(session, "SELECT 1 FROM bids WHERE COUNT(*) > 1").message
+    assert "an aggregate function cannot stand in an aggregate" in (
+        refused(session, "SELECT SUM(COUNT(*)) FROM bids").message
+    )
+
+
+def test_rollup_and_cube_are_grouping_sets(session: Session) -> None:
+    def sets(group: str) -> object:
+        node = plan(session, f"SELECT COUNT(*) FROM bids GROUP BY {group}").inputs[0]
+        assert isinstance(node, Aggregate)
+        return node.grouping_sets
+
+    assert sets("ROLLUP (auction, price)") == ((0, 1), (0,), ())
+    assert sets("CUBE (auction, price)") == ((0, 1), (0,), (1,), ())
+    assert sets("GROUPING SETS ((auction, price), (price), ())") == ((0, 1), (1,), ())
+    assert sets("auction, ROLLUP (price)") == ((0, 1), (0,))
+    assert sets("auction, price") is None
+
+
+def test_a_group_window_has_its_properties_behind_the_aggregates(session: Session) -> None:
+    text = """SELECT TUMBLE_END(ts, INTERVAL '1' MINUTE) AS e, auction, COUNT(*),
+                     TUMBLE_ROWTIME(ts, INTERVAL '1' MINUTE)
+              FROM bids GROUP BY auction, TUMBLE(ts, INTERVAL '1' MINUTE)"""
+    node = plan(session, text)
+    assert isinstance(node.inputs[0], GroupWindowAggregate)
+    assert session.schema(text) == [
+        "e TIMESTAMP(3) NOT NULL",
+        "auction BIGINT",
+        "EXPR$2 BIGINT NOT NULL",
+        "EXPR$3 TIMESTAMP(3) NOT NULL *ROWTIME*",
+    ]
+
+
+# --- windows and OVER -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "size", "step", "offset"),
+    [
+        ("TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '10' SECOND)", "TUMBLE", 10_000, 10_000, 0),
+        (
+            "HOP(TABLE bids, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '10' SECOND)",
+            "HOP",
+            10_000,
+            2_000,
+            0,
+        ),
+        (
+            "CUMULATE(TABLE bids, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '1' DAY, INTERVAL '8' HOUR)",
+            "CUMULATE",
+            86_400_000,
+            3_600_000,
+            28_800_000,
+        ),
+        (
+            "SESSION(DATA => TABLE bids PARTITION BY auction, TIMECOL => DESCRIPTOR(ts), GAP => INTERVAL '5' MINUTE)",
+            "SESSION",
+            300_000,
+            300_000,
+            0,
+        ),
+    ],
+)
+def test_windowing_table_functions(
+    session: Session, text: str, kind: str, size: int, step: int, offset: int
+) -> None:
+    for source in (f"TABLE({text})", text):
+        node = plan(session, f"SELECT * FROM {source}").inputs[0]
+        assert isinstance(node, WindowTable)
+        assert (node.window.kind, node.window.size_ms) == (WindowKind[kind], size)
+        assert (node.window.step_ms, node.window.offset_ms) == (step, offset)
+        assert node.partition_by == ((0,) if kind == "SESSION" else ())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("TUMBLE(TABLE auctions, DESCRIPTOR(price), INTERVAL '1' SECOND)", "no time attribute"),
+        ("TUMBLE(TABLE bids, DESCRIPTOR(ts))", "TUMBLE needs SIZE"),
+        ("TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '1' MONTH)", "interval of days or less"),
+        (
+            "HOP(TABLE bids, DESCRIPTOR(ts), INTERVAL '3' SECOND, INTERVAL '10' SECOND)",
+            "multiple of its slide",
+        ),
+        ("TUMBLES(TABLE bids, DESCRIPTOR(ts), INTERVAL '1' SECOND)", "no table function"),
+        ("TUMBLE(TABLE bids PARTITION BY price, DESCRIPTOR(ts), INTERVAL '1' SECOND)", "goes with SESSION"),
+    ],
+)
+def test_windows_that_make_no_sense_are_refused(session: Session, text: str, message: str) -> None:
+    assert message in refused(session, f"SELECT * FROM TABLE({text})").message
+
+
+def test_over_calls_are_columns_behind_their_input(session: Session) -> None:
+    node = plan(
+        session,
+        "SELECT price, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS n FROM bids "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) <= 3",
+    )
+    assert kinds(node)[:3] == ["Project", "Filter", "Over"]
+    over = node.inputs[0].inputs[0]
+    assert isinstance(over, Over)
+    assert len(over.calls) == 1
+    assert not over.calls[0].order_by[0].ascending
+    assert not over.calls[0].order_by[0].nulls_first
+
+
+def test_frames_and_named_windows(session: Session) -> None:
+    node = plan(
+        session,
+        "SELECT SUM(price) OVER w, COUNT(*) OVER (w ROWS BETWEEN 9 PRECEDING AND CURRENT ROW) FROM bids "
+        "WINDOW w AS (PARTITION BY auction ORDER BY ts)",
+    ).inputs[0]
+    assert isinstance(node, Over)
+    assert [str(call.frame) for call in node.calls] == [
+        "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+        "ROWS BETWEEN 9 PRECEDING AND CURRENT ROW",
+    ]
+    error = refused(
+        session, "SELECT SUM(price) OVER (ORDER BY ts ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) FROM bids"
+    )
+    assert "ends at FOLLOWING" in error.message
+
+
+# --- order, sets, values --------------------------------------------------------------------------
+
+
+def test_order_by_takes_names_numbers_and_hidden_columns(session: Session) -> None:
+    assert kinds(plan(session, "SELECT price AS p FROM bids ORDER BY p DESC, 1 LIMIT 3 OFFSET 2"))[:2] == [
+        "Limit",
+        "Sort",
+    ]
+    hidden = plan(session, "SELECT price FROM bids ORDER BY auction")
+    assert isinstance(hidden, Project)
+    assert isinstance(hidden.inputs[0], Sort)
+    assert [one.name for one in hidden.schema] == ["price"]
+    assert "there is no column 3" in refused(session, "SELECT price FROM bids ORDER BY 3").message
+
+
+def test_fetch_is_limit(session: Session) -> None:
+    node = plan(session, "SELECT price FROM bids OFFSET 2 ROWS FETCH NEXT 5 ROWS ONLY")
+    assert isinstance(node, Limit)
+    assert (node.offset, node.fetch) == (2, 5)
+
+
+def test_set_operations_bring_both_sides_to_one_type(session: Session) -> None:
+    assert session.schema("SELECT x FROM a UNION ALL SELECT price FROM bids") == ["x BIGINT"]
+    three = plan(session, "SELECT x FROM a UNION ALL SELECT y FROM b UNION ALL SELECT k FROM a")
+    assert isinstance(three, Union)
+    assert len(three.branches) == 3
+    nested = plan(session, "SELECT x FROM a UNION SELECT y FROM b INTERSECT SELECT k FROM a")
+    assert isinstance(nested, SetOperation)
+    assert isinstance(nested.right, SetOperation)
+    assert "UNION of 1 and 2 columns" in refused(session, "SELECT x FROM a UNION SELECT * FROM b").message
+
+
+def test_values_have_the_common_type_of_their_rows(session: Session) -> None:
+    node = plan(session, "VALUES (1, 'a'), (2.5, NULL)")
+    assert isinstance(node, Values)
+    assert [one.type.summary() for one in node.schema] == ["DECIMAL(11, 1) NOT NULL", "CHAR(1)"]
+    assert "types that do not go together" in refused(session, "VALUES (1), ('a')").message
+
+
+# --- hints, views, inserts ------------------------------------------------------------------------
+
+
+def test_options_of_a_hint_are_those_of_the_table(session: Session) -> None:
+    node = plan(session, "SELECT * FROM a /*+ OPTIONS('rows-per-second' = '7') */").inputs[0]
+    assert isinstance(node, Scan)
+    assert dict(node.table.options) == {"connector": "datagen", "rows-per-second": "7"}
+    assert "no hint OPTION" in refused(session, "SELECT * FROM a /*+ OPTION('x' = '1') */").message
+    assert "not in headrace yet" in refused(session, "SELECT /*+ BROADCAST(a) */ * FROM a").message
+
+
+def test_a_view_means_the_same_in_every_database(session: Session) -> None:
+    session.run("CREATE VIEW v (n) AS SELECT x FROM a; CREATE DATABASE other; USE other")
+    assert session.schema("SELECT * FROM default_database.v") == ["n INT"]
+
+
+def test_an_insert_is_of_the_types_of_its_sink(session: Session) -> None:
+    error = refused(session, "INSERT INTO a SELECT id, price FROM auctions")
+    assert "column 'k' is INT, and the query gives BIGINT" in error.message
+    assert "takes 2 columns (k, x)" in refused(session, "INSERT INTO a SELECT 1").message
+    session.run("INSERT INTO a (x) SELECT 1; INSERT INTO a VALUES (1, NULL)")
+    assert "gets no value" in refused(session, "INSERT INTO auctions (price) VALUES (1)").message
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        ("SELECT 1 +", 1, 11, "expected an expression, found the end of the statement"),
+        ("SELECT a\nFROM\n  WHERE x", 3, 3, "reserved word"),
+        ("CREATE TABLE t (a INT) WITH (a = 'b')", 1, 30, "an option's key in single quotes"),
+        ("SELECT x BETWEEN 1 2", 1, 20, "expected AND"),
+        ("SELECT a != b FROM t", 1, 10, "has no '!='"),
+        ("SELECT 'abc", 1, 8, "this string has no end"),
+        ("SELECT * FROM t LIMIT 1, 2", 1, 24, "LIMIT has one number"),
+        ("DELETE FROM t", 1, 1, "the statement DELETE is not in headrace yet"),
+        ("SELECT * FROM t MATCH_RECOGNIZE (x)", 1, 17, "MATCH_RECOGNIZE"),
+        ("CREATE TABLE t (a DECIMAL(39, 2))", 1, 19, "1 to 38 digits"),
+    ],
+)
+def test_what_cannot_be_read_is_shown_with_its_place(text: str, line: int, column: int, message: str) -> None:
+    error = refused(Session(), text, SqlParseError)
+    assert (error.line, error.column) == (line, column)
+    assert message in error.message
+
+
+def test_the_watermark_is_bound_over_the_tables_columns(session: Session) -> None:
+    node = plan(session, "SELECT * FROM bids").inputs[0]
+    assert isinstance(node, Watermark)
+    assert node.time_index == 2

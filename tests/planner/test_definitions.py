@@ -1,0 +1,230 @@
+"""Statements about the catalog: what they make of it, and what they show."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.catalog import CatalogTable, ComputedColumn, MetadataColumn, PhysicalColumn
+from headrace.errors import CatalogError, SqlError, SqlValidationError, UnsupportedFeatureError
+from headrace.planner import ddl
+from headrace.planner.statements import CreateTableAs, Explain, ExplainDetail, Reset, Set, StatementSet
+from headrace.types import DataTypes as T
+from tests.planner.environment import Session
+
+ORDERS = """
+CREATE TABLE orders (
+  id BIGINT COMMENT 'the number',
+  cents INT NOT NULL,
+  euros AS cents / 100,
+  ts TIMESTAMP(3),
+  origin STRING METADATA FROM 'source' VIRTUAL,
+  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND,
+  PRIMARY KEY (id) NOT ENFORCED
+) COMMENT 'all of them' PARTITIONED BY (cents) WITH ('connector' = 'kafka', 'topic' = 'it''s')
+"""
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session(ORDERS)
+
+
+def table(session: Session, name: str = "orders") -> CatalogTable:
+    found = session.manager.table(session.manager.qualify([name]))
+    assert isinstance(found, CatalogTable)
+    return found
+
+
+def rows(session: Session, text: str) -> tuple[tuple[object, ...], ...]:
+    given = session.one(text)
+    assert isinstance(given, ddl.Rows)
+    return given.rows
+
+
+def test_a_table_keeps_everything_it_was_created_with(session: Session) -> None:
+    made = table(session)
+    assert made.columns == (
+        PhysicalColumn("id", T.BIGINT(False), "the number"),
+        PhysicalColumn("cents", T.INT(False)),
+        ComputedColumn("euros", "cents / 100", T.INT(False)),
+        PhysicalColumn("ts", T.TIMESTAMP(3)),
+        MetadataColumn("origin", T.STRING(), "source", virtual=True),
+    )
+    assert made.watermark is not None
+    assert made.watermark.expression == "ts - INTERVAL '5' SECOND"
+    assert made.primary_key is not None
+    assert made.primary_key.columns == ("id",)
+    assert (made.partition_keys, made.comment) == (("cents",), "all of them")
+    assert made.options == {"connector": "kafka", "topic": "it's"}
+
+
+def test_show_create_makes_the_same_table_again(session: Session) -> None:
+    ((text,),) = rows(session, "SHOW CREATE TABLE orders")
+    before = table(session)
+    session.run(f"DROP TABLE orders; {text}")
+    assert table(session) == before
+
+
+def test_describe_shows_six_columns(session: Session) -> None:
+    assert rows(session, "DESCRIBE orders") == (
+        ("id", "BIGINT", False, "PRI(id)", None, None),
+        ("cents", "INT", False, None, None, None),
+        ("euros", "INT", False, None, "AS cents / 100", None),
+        ("ts", "TIMESTAMP(3) *ROWTIME*", True, None, None, "ts - INTERVAL '5' SECOND"),
+        ("origin", "STRING", True, None, "METADATA FROM 'source' VIRTUAL", None),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CREATE TABLE t (a INT, a INT) WITH ('c' = 'd')", "there already"),
+        ("CREATE TABLE t (a INT, PRIMARY KEY (b) NOT ENFORCED)", "no physical column 'b'"),
+        ("CREATE TABLE t (a INT, WATERMARK FOR a AS a)", "not on INT"),
+        ("CREATE TABLE t (a TIMESTAMP(6), WATERMARK FOR a AS a)", "up to 3 digits"),
+        ("CREATE TABLE t (a TIMESTAMP(9))", "more digits of a second than Spark keeps"),
+        ("CREATE TABLE t (a AS b + 1, b STRING)", "takes numbers"),
+        ("CREATE TABLE t (a INT) PARTITIONED BY (b)", "no physical column 'b'"),
+        ("CREATE TABLE t (a INT) WITH ('x' = '1', 'x' = '2')", "twice"),
+        ("CREATE TABLE t WITH ('a' = 'b')", "at least one column"),
+        ("CREATE TABLE t (a INT PRIMARY KEY)", "never enforced"),
+        ("CREATE TABLE t (a INT) DISTRIBUTED INTO 4 BUCKETS", "DISTRIBUTED"),
+        ("CREATE TABLE t LIKE nowhere", "no table"),
+    ],
+)
+def test_tables_that_make_no_sense_are_refused(session: Session, text: str, message: str) -> None:
+    with pytest.raises(SqlError, match=message) as caught:
+        session.run(text)
+    assert caught.value.column is not None
+
+
+def test_like_takes_what_it_is_told_to(session: Session) -> None:
+    session.run(
+        "CREATE TABLE plain WITH ('connector' = 'print') "
+        "LIKE orders (EXCLUDING GENERATED EXCLUDING METADATA EXCLUDING WATERMARKS EXCLUDING CONSTRAINTS)"
+    )
+    made = table(session, "plain")
+    assert [column.name for column in made.columns] == ["id", "cents", "ts"]
+    assert (made.watermark, made.primary_key) == (None, None)
+    assert made.options == {"connector": "print", "topic": "it's"}
+
+
+def test_alter_table_changes_columns_options_and_keys(session: Session) -> None:
+    session.run("""
+        ALTER TABLE orders SET ('topic' = 'new');
+        ALTER TABLE orders ADD (city STRING AFTER id, total AS cents * 2 FIRST);
+        ALTER TABLE orders RENAME city TO town;
+        ALTER TABLE orders MODIFY town VARCHAR(20);
+        ALTER TABLE orders DROP euros;
+        ALTER TABLE orders DROP WATERMARK;
+        ALTER TABLE orders RESET ('connector');
+        ALTER TABLE orders RENAME TO sales;
+    """)
+    made = table(session, "sales")
+    assert [column.name for column in made.columns] == ["total", "id", "town", "cents", "ts", "origin"]
+    assert made.column("town") == PhysicalColumn("town", T.VARCHAR(20))
+    assert (made.options, made.watermark) == ({"topic": "new"}, None)
+
+
+def test_a_column_in_use_is_not_dropped(session: Session) -> None:
+    with pytest.raises(SqlValidationError, match="used by computed column 'euros'"):
+        session.run("CREATE TABLE u LIKE orders (EXCLUDING PARTITIONS); ALTER TABLE u DROP cents")
+    with pytest.raises(SqlValidationError, match="used by the primary key"):
+        session.run("ALTER TABLE orders DROP id")
+
+
+def test_temporary_objects_hide_and_uncover(session: Session) -> None:
+    session.run("CREATE TEMPORARY TABLE orders (x INT) WITH ('connector' = 'print')")
+    assert [column.name for column in table(session).columns] == ["x"]
+    with pytest.raises(CatalogError, match="a temporary table hides"):
+        session.run("DROP TABLE orders")
+    session.run("DROP TEMPORARY TABLE orders")
+    assert table(session).column("cents") is not None
+
+
+def test_what_is_there_is_not_created_again(session: Session) -> None:
+    with pytest.raises(CatalogError, match="already"):
+        session.run(ORDERS)
+    session.run(ORDERS.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+    with pytest.raises(CatalogError, match="no table"):
+        session.run("DROP TABLE nowhere")
+    session.run("DROP TABLE IF EXISTS nowhere")
+
+
+def test_databases_and_catalogs(session: Session) -> None:
+    session.run("CREATE DATABASE d COMMENT 'x' WITH ('k' = 'v'); USE d; CREATE TABLE t (a INT)")
+    assert rows(session, "SHOW CURRENT DATABASE") == (("d",),)
+    with pytest.raises(CatalogError, match="in use"):
+        session.run("DROP DATABASE d")
+    session.run("USE default_database")
+    with pytest.raises(CatalogError, match="not empty"):
+        session.run("DROP DATABASE d RESTRICT")
+    session.run("DROP DATABASE d CASCADE")
+    session.run(
+        "CREATE CATALOG c WITH ('type' = 'generic_in_memory', 'default-database' = 'main'); USE CATALOG c"
+    )
+    assert rows(session, "SHOW DATABASES") == (("main",),)
+    assert rows(session, "SHOW CATALOGS") == (("c",), ("default_catalog",))
+    with pytest.raises(UnsupportedFeatureError, match="hive"):
+        session.run("CREATE CATALOG h WITH ('type' = 'hive')")
+
+
+def test_show_takes_patterns(session: Session) -> None:
+    session.run("CREATE VIEW v AS SELECT id FROM orders; CREATE TABLE other (a INT)")
+    assert rows(session, "SHOW TABLES") == (("orders",), ("other",), ("v",))
+    assert rows(session, "SHOW TABLES LIKE 'o%'") == (("orders",), ("other",))
+    assert rows(session, "SHOW TABLES NOT ILIKE 'OR%'") == (("other",), ("v",))
+    assert rows(session, "SHOW VIEWS FROM default_database") == (("v",),)
+    assert rows(session, "SHOW COLUMNS IN orders LIKE '%s'")[0][:2] == ("cents", "INT")
+    assert ("SPLIT_INDEX",) in rows(session, "SHOW FUNCTIONS")
+    assert rows(session, "SHOW USER FUNCTIONS") == ()
+
+
+def test_views_are_shown_altered_and_dropped(session: Session) -> None:
+    session.run("CREATE VIEW v (n) COMMENT 'c' AS SELECT id FROM orders")
+    ((text,),) = rows(session, "SHOW CREATE VIEW v")
+    assert text == (
+        "CREATE VIEW `default_catalog`.`default_database`.`v` (`n`) COMMENT 'c'\n"
+        "AS SELECT id FROM `default_catalog`.`default_database`.`orders`\n"
+    )
+    session.run("ALTER VIEW v AS SELECT cents FROM orders; ALTER VIEW v RENAME TO w")
+    assert session.schema("SELECT * FROM w") == ["cents INT NOT NULL"]
+    session.run("DROP VIEW w")
+    with pytest.raises(CatalogError, match="no view"):
+        session.run("DROP VIEW w")
+
+
+def test_functions_are_named_and_dropped(session: Session) -> None:
+    session.run(
+        "CREATE FUNCTION f AS 'm.f' LANGUAGE PYTHON; CREATE TEMPORARY SYSTEM FUNCTION g AS 'm.g' LANGUAGE PYTHON"
+    )
+    assert rows(session, "SHOW USER FUNCTIONS") == (("f",), ("g",))
+    session.run("DROP FUNCTION f; DROP TEMPORARY SYSTEM FUNCTION g; DROP FUNCTION IF EXISTS f")
+    assert rows(session, "SHOW USER FUNCTIONS") == ()
+    with pytest.raises(SqlError, match="a function in Java"):
+        session.run("CREATE FUNCTION h AS 'com.example.H'")
+
+
+def test_create_table_as_makes_a_table_and_an_insert(session: Session) -> None:
+    bound = session.one(
+        "CREATE TABLE s (c, i) WITH ('connector' = 'print') AS SELECT id AS i, cents AS c FROM orders"
+    )
+    assert isinstance(bound, CreateTableAs)
+    assert [column.name for column in bound.create.table.columns] == ["c", "i"]
+    assert [one.name for one in bound.insert.sink.input.schema] == ["c", "i"]
+
+
+def test_sets_settings_and_explains(session: Session) -> None:
+    session.run("CREATE TABLE sink (id BIGINT) WITH ('connector' = 'print')")
+    given = session.run("""
+        SET 'a.b' = 'c'; SET; RESET 'a.b'; RESET;
+        EXPLAIN CHANGELOG_MODE SELECT 1;
+        BEGIN STATEMENT SET; INSERT INTO sink SELECT id FROM orders; INSERT INTO sink VALUES (1); END;
+        EXPLAIN STATEMENT SET BEGIN INSERT INTO sink VALUES (1); END
+    """)
+    assert given[:4] == [Set("a.b", "c"), Set(), Reset("a.b"), Reset()]
+    assert isinstance(given[4], Explain)
+    assert given[4].details == {ExplainDetail.CHANGELOG_MODE}
+    assert isinstance(given[5], StatementSet)
+    assert len(given[5].inserts) == 2
+    assert isinstance(given[6], Explain)

@@ -87,6 +87,7 @@ docs: $(READY) ## write the generated reference pages again
 	$(BIN)/python -m headrace.config.docs
 	$(BIN)/python -m headrace.rest.docs
 	$(BIN)/python -m headrace.cli.docs
+	$(BIN)/python -m headrace.planner.docs
 
 # --- measure --------------------------------------------------------------------------------------
 

@@ -69,7 +69,14 @@ def test_expressions_give_what_flink_gives(spark_session: SparkContext) -> None:
     from pyspark.sql import SparkSession
 
     session = SparkSession(spark_session).newSession()
-    for key, value in {**SPARK_SETTINGS, "spark.sql.session.timeZone": "UTC"}.items():
+    settings = {
+        **SPARK_SETTINGS,
+        "spark.sql.session.timeZone": "UTC",
+        # One row: to compile it would take longer than to work it out.
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
+    }
+    for key, value in settings.items():
         session.conf.set(key, value)
     asked = {
         text: emit(bound(text), [])

@@ -1,0 +1,110 @@
+"""Writes docs/sql/functions.md from the registry of functions, and says when it is stale.
+
+python -m headrace.planner.docs            # write the page
+python -m headrace.planner.docs --check    # fail if it differs
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from headrace.planner.functions import FUNCTIONS, Function, aggregates
+
+__all__ = ["PAGE", "main", "render"]
+
+#: The page in a checkout of the repository.
+PAGE: Final = Path(__file__).parents[3] / "docs" / "sql" / "functions.md"
+
+_HEAD: Final = """\
+# Functions
+
+<!-- Written by `python -m headrace.planner.docs` from src/headrace/planner/functions. Change it there. -->
+
+The built-in functions, under Flink's names and with Flink's meaning: a test compares several hundred results with
+what Flink 2.3 gave. Names do not mind capitals. `[ ]` may be left out, `...` may be repeated. An argument of another
+type than the one written is refused, except that a whole number goes where `DOUBLE` or `NUMBER` stands.
+
+Where a result differs from Flink's: a group of `REGEXP_EXTRACT` that took no part in the match is an empty string,
+not NULL; `DATE_FORMAT` takes the letters that Spark knows, which are Java's but for `u`, `Y` and `w`; a text that is
+cast to a timestamp may have a `T` between date and time; `CURRENT_TIMESTAMP` and its like are the moment an epoch is
+planned, not that of each row.
+
+Functions of your own in Python: see [README.md](README.md#functions-in-python).
+"""
+_TITLES: Final = {
+    "operators": "Comparison, logic and arithmetic",
+    "numeric": "Numbers",
+    "string": "Strings",
+    "temporal": "Dates and times",
+    "conditional": "Conditions",
+    "collection": "Arrays, maps and rows",
+    "JSON": "JSON",
+}
+_CASTS: Final = """\
+## Casts
+
+`CAST(value AS type)` fails where a string does not say a value of the type; `TRY_CAST` gives NULL there. Numbers that
+do not fit wrap around or stop at the end of the type, as Java's do; a DECIMAL that does not fit is NULL. Which types
+can be cast to which is in [types.md](types.md#casts).
+"""
+
+
+def render() -> str:
+    """Make the text of the page."""
+    groups: dict[str, list[Function]] = {}
+    for function in FUNCTIONS.functions():
+        groups.setdefault(function.group, []).append(function)
+    sections = [_section(_TITLES[group], _rows(found)) for group, found in groups.items()]
+    aggregated = [(f"`{one.shown}`", one.description) for one in aggregates() if not one.only_over]
+    ranking = [(f"`{one.shown}`", one.description) for one in aggregates() if one.only_over]
+    grouping = (
+        "`GROUPING(key)`, `GROUPING_ID(key, ...)`",
+        "Which keys of GROUPING SETS a row was not grouped by.",
+    )
+    return "\n".join(
+        [
+            _HEAD,
+            *sections,
+            _CASTS,
+            _section("Aggregates", [*aggregated, grouping]),
+            _section("Over a window", ranking),
+        ]
+    )
+
+
+def _section(title: str, rows: list[tuple[str, str]]) -> str:
+    lines = [
+        f"| {shown.replace('|', chr(92) + '|')} | {what.replace('|', chr(92) + '|')} |"
+        for shown, what in rows
+    ]
+    return "\n".join([f"## {title}", "", "| function | what it gives |", "|---|---|", *lines, ""])
+
+
+#: A description that starts with a form of its own: that is how the function is written.
+_OWN_FORM: Final = re.compile(r"`(.+?)`: (.+)", re.DOTALL)
+
+
+def _rows(functions: list[Function]) -> list[tuple[str, str]]:
+    rows = []
+    for one in functions:
+        names = [*(each.text for each in one.signatures), *one.aliases]
+        what = one.description
+        if match := _OWN_FORM.fullmatch(what):
+            names, what = [match[1]], match[2][0].upper() + match[2][1:]
+        rows.append((", ".join(f"`{name}`" for name in names), what))
+    return rows
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check the page; return the exit code."""
+    if arguments == ["--check"]:
+        return int(not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != render())
+    PAGE.write_text(render(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

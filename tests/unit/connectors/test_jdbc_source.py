@@ -90,6 +90,12 @@ def test_a_condition_holds_for_rows_and_for_the_ranges(database: Path) -> None:
     assert [[row.id for row in rows] for rows in found.values()] == [[0, 2, 5], [8, 11, 17]]
 
 
+def test_a_condition_is_taken_as_it_is(database: Path) -> None:
+    execute(database, "UPDATE orders SET fruit = '10:30%' WHERE id = 4")
+    source = JdbcSource(options(database), "orders", ["id"], where="fruit LIKE '10:3_%' AND fruit <> ':x'")
+    assert read(source)["orders"] == [Row(4)]
+
+
 def test_a_table_without_rows_is_one_empty_range(database: Path) -> None:
     execute(database, "DELETE FROM orders")
     assert read(JdbcSource(options(database), "orders", ["id"], JdbcPartition("id", 4))) == {

@@ -115,7 +115,10 @@ class JdbcSource(Source):
         from sqlalchemy import text
 
         query = self._columns.select()
-        return query if self.where is None else query.where(text(f"({self.where})"))
+        if self.where is None:
+            return query
+        # A colon would begin the name of a parameter.
+        return query.where(text(f"({self.where})".replace(":", r"\:")))
 
     def fetch(self, query: Select[Any]) -> Sequence[Sequence[Any]]:
         """Ask the database."""

@@ -318,6 +318,7 @@ def test_bad_records_fail_the_job_are_left_out_or_become_dead_letters(tmp_path: 
     tag, letter = context.sides[0]
     assert (tag, letter.data, letter.position) == ("bad", b"x,b", f"{tmp_path}/f.gz, record 1")
     assert len(context.sides) == 2
+    assert context._metrics.values() == {"numRecordsInErrors": 2}
 
 
 def test_bad_json_lines_are_named_by_their_byte(tmp_path: Path) -> None:

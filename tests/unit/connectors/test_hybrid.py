@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from headrace.connectors.base import Boundedness, Slice
+from headrace.connectors.base import Boundedness, Slice, SplitProgress
 from headrace.connectors.collection import CollectionSource
 from headrace.connectors.datagen import DataGeneratorSource
 from headrace.connectors.hybrid import HybridSource
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream.connectors.hybrid_source import HybridSourceBuilder
 from headrace.errors import JobDefinitionError
+from headrace.runtime.source_coordinator import SourceCoordinator
 
 
 def test_the_next_source_begins_when_all_of_the_one_before_was_read() -> None:
@@ -32,6 +33,38 @@ def test_the_next_source_begins_when_all_of_the_one_before_was_read() -> None:
     assert (read(last), reader.progress().is_finished, enumerator.is_complete) == ([5, 6], True, True)
     reader.close()
     enumerator.close()
+
+
+@pytest.mark.parametrize("max_records", [1, 2, 5, 100])
+def test_a_job_that_comes_back_after_every_epoch_goes_on_in_the_right_source(max_records: int) -> None:
+    source = (
+        HybridSource.builder(NumberSequenceSource(0, 9))
+        .add_source(CollectionSource([]))
+        .add_source(NumberSequenceSource(10, 19))
+        .build()
+    )
+    coordinator, found = SourceCoordinator(source, 2), list[int]()
+    for epoch in range(100):
+        plans = coordinator.plan(max_records, now_ms=0)
+        for subtask, plan in (plans or {}).items():
+            reader = source.create_reader()
+            progress: dict[str, SplitProgress] = {}
+            for piece in plan.slices:
+                found += [value for batch in reader.read(piece) for value in batch.values]
+                progress[piece.split.split_id] = reader.progress()
+            finished = {split for split, reached in progress.items() if reached.is_finished}
+            has_ended = not plan.may_get_more_splits and plan.open_splits <= finished
+            coordinator.advance(subtask, progress, has_ended=has_ended, now_ms=0)
+        if coordinator.has_ended:
+            break
+        parallelism = 1 + epoch % 3
+        snapshot = coordinator.snapshot()
+        coordinator.close()
+        coordinator = SourceCoordinator(source, parallelism)
+        # Of another number of subtasks none has ended.
+        coordinator.restore(snapshot, ended=(), now_ms=0)
+    assert sorted(found) == list(range(20))
+    assert sorted(found[:10]) == list(range(10))
 
 
 def test_it_ends_if_its_last_source_does() -> None:

@@ -119,6 +119,10 @@ bench-peers: $(READY_BENCH) ## measure the same programs on the systems we compa
 bench-web: $(READY_BENCH) ## measure what somebody who looks at the web page costs a job
 	$(BIN)/python -m bench.web_polling $(ARGS)
 
+.PHONY: bench-sql
+bench-sql: $(READY_BENCH) ## measure queries against Flink SQL and Spark Structured Streaming
+	$(BIN)/python -m bench.sql_run $(ARGS)
+
 .PHONY: bench-soak
 bench-soak: $(READY_BENCH) ## run thousands of epochs and watch heap, disk and descriptors
 	$(BIN)/python -m bench.soak $(ARGS)

@@ -52,7 +52,7 @@ from headrace.runtime.task.table_time import (
 )
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.failures import recover_from
-from headrace.spark.table_frames import apply_fragment, ddl, exchange, filter_pairs, read_frame
+from headrace.spark.table_frames import apply_fragment, ddl, exchange, filter_pairs, for_sink, read_frame
 from headrace.spark.table_worker import ReportParam, TableFunctions
 from headrace.spark.user_code import pack_job
 from headrace.spark.worker import run_compaction
@@ -322,7 +322,9 @@ class _Epoch:
     def _add_sink(self, vertex: JobVertex, declaration: TableSink) -> None:
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
             return
-        frame = self._input(vertex, 0)
+        edges = self._job.inputs_of(vertex.vertex_id)
+        kinds = any(has_kinds(self._job, edge.source_vertex) for edge in edges)
+        frame = for_sink(self._input(vertex, 0), declaration, has_kinds=kinds)
         if not declaration.sink.discards:
             function = self._functions.writing(vertex.vertex_id, self._times[vertex.vertex_id])
             frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "nothing INT")

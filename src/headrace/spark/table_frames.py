@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
 
+from headrace.common.types import RowKind
 from headrace.connectors.base import FileRead, RangeRead, RowsRead, SparkRead
 from headrace.errors import UserFunctionError
 from headrace.operators.table.base import (
@@ -33,7 +34,9 @@ from headrace.operators.table.declarations import (
     PythonCalls,
     Schema,
     Select,
+    SinkMode,
     Step,
+    TableSink,
     Where,
     WindowJoin,
 )
@@ -150,6 +153,20 @@ def filter_pairs(frame: DataFrame, join: Join | WindowJoin) -> DataFrame:
     kinds = [] if join.is_insert_only else [KIND]
     renamed = frame.toDF(*by_position, *kinds).where(join.condition)
     return renamed.toDF(*names, *kinds)
+
+
+def for_sink(frame: DataFrame, sink: TableSink, *, has_kinds: bool) -> DataFrame:
+    """Leave to a sink what it takes: of updates only the new row if it goes by keys, and no NULL where none may be."""
+    if has_kinds and sink.mode is SinkMode.UPSERT:
+        frame = frame.where(f"{KIND} <> {RowKind.UPDATE_BEFORE.value}")
+    for name in sink.not_null:
+        if sink.drops_null:
+            frame = frame.where(f"{quote(name)} IS NOT NULL")
+        else:
+            message = f"column {name} must not be NULL (table.exec.sink.not-null-enforcer: DROP leaves such rows out)"
+            failing = F.raise_error(F.lit(message)).cast("boolean")
+            frame = frame.where(F.when(F.col(quote(name)).isNull(), failing).otherwise(F.lit(True)))
+    return frame
 
 
 # -- the exchange ----------------------------------------------------------------------------------------------

@@ -147,6 +147,8 @@ class WindowJoinOperator:
         right_keys = (*declaration.right_keys, declaration.right_start, declaration.right_end)
         self._left = HeldSide("left", 0, left_keys, left, declaration.left_end)
         self._right = HeldSide("right", 1, right_keys, right, declaration.right_end)
+        self._left_output = _like(left, declaration.left)
+        self._right_output = _like(right, declaration.right)
         self.layouts = (self._left.layout, self._right.layout)
         self.inputs = (self._left.input, self._right.input)
 
@@ -159,6 +161,9 @@ class WindowJoinOperator:
         _, left_ids, right_ids = numbered(left.owners, right.owners)
         left.rows.keys = _matching(left.rows, left_ids, self._names[0], declaration.left_keys)
         right.rows.keys = _matching(right.rows, right_ids, self._names[1], declaration.right_keys)
+        # What only says which window a row is in has done its work.
+        left.rows.columns = _chosen(left.rows, self._names[0], declaration.left)
+        right.rows.columns = _chosen(right.rows, self._names[1], declaration.right)
         kind = declaration.kind
         parts = pairs_of(left.rows, right.rows) if kind not in (JoinKind.SEMI, JoinKind.ANTI) else []
         has_right = np.isin(left.rows.keys, right.rows.keys[right.rows.keys >= 0])
@@ -172,7 +177,9 @@ class WindowJoinOperator:
         if kind in (JoinKind.RIGHT, JoinKind.FULL):
             alone = right.rows.take(~has_left)
             parts.append(Part(None, alone, alone.counts))
-        output = join_output(declaration, self._left.types, self._right.types, parts)
+        left_types = [column.arrow for column in self._left_output]
+        right_types = [column.arrow for column in self._right_output]
+        output = join_output(declaration, left_types, right_types, parts)
         changes = {"left": left.written, "right": right.written}
         return EpochOutput(
             output, {name: rows for name, rows in changes.items() if len(rows)}, left.late + right.late
@@ -187,6 +194,16 @@ def _matching(rows: Rows, ids: Ints, names: list[str], keys: tuple[str, ...]) ->
         if array.null_count:
             ids[array.is_null().to_numpy(zero_copy_only=False)] = -1
     return ids
+
+
+def _like(schema: Schema, wanted: Schema) -> Schema:
+    """Return columns of the input in the order in which they are wanted."""
+    by_name = {column.name: column for column in schema}
+    return tuple(by_name[column.name] for column in wanted)
+
+
+def _chosen(rows: Rows, names: list[str], wanted: Schema) -> list[pa.Array]:
+    return [rows.columns[names.index(column.name)] for column in wanted]
 
 
 def _refuse_changelog(what: str, *, retracts: bool) -> None:

@@ -1,0 +1,48 @@
+"""A query of `bench.sql_queries` on Flink SQL. Runs in PyFlink's own environment; `bench.sql_run` starts it.
+
+Prints one JSON object: rows per second.
+"""
+
+import argparse
+import json
+import time
+
+from pyflink.table import EnvironmentSettings, TableEnvironment
+
+COLUMNS = (
+    "id BIGINT, user_id AS MOD(id * 7919, 10000), amount AS MOD(id * 31, 1000), "
+    "ts AS TO_TIMESTAMP_LTZ(id, 3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND"
+)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--sql")
+    parser.add_argument("--sink")
+    parser.add_argument("--mini-batch", action="store_true")
+    parser.add_argument("--join", action="store_true")
+    arguments = parser.parse_args()
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    settings = env.get_config()
+    settings.set("parallelism.default", "2")
+    settings.set("table.local-time-zone", "UTC")
+    if arguments.mini_batch:
+        settings.set("table.exec.mini-batch.enabled", "true")
+        settings.set("table.exec.mini-batch.allow-latency", "2 s")
+        settings.set("table.exec.mini-batch.size", "50000")
+    last = arguments.rows - 1
+    for name in ("bids", "others") if arguments.join else ("bids",):
+        env.execute_sql(
+            f"CREATE TABLE {name} ({COLUMNS}) WITH ('connector' = 'datagen', 'rows-per-second' = '1000000000', "
+            f"'fields.id.kind' = 'sequence', 'fields.id.start' = '0', 'fields.id.end' = '{last}')"
+        )
+    sink = arguments.sink.replace("TIMESTAMP(3)", "TIMESTAMP(3)")
+    env.execute_sql(f"CREATE TABLE sink ({sink}) WITH ('connector' = 'blackhole')")
+    started = time.perf_counter()
+    env.execute_sql(f"INSERT INTO sink {arguments.sql}").wait()
+    seconds = time.perf_counter() - started
+    print(json.dumps({"rate": arguments.rows * (2 if arguments.join else 1) / seconds}))
+
+
+main()

@@ -62,6 +62,8 @@ _SESSION = {
     # The number of partitions is the number of subtasks, not what Spark finds convenient.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Shuffle files go with the epoch; Spark would wait for a garbage collection of the driver.
+    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
     # A dictionary or a list that a function returns is what its type says.
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
 }
@@ -183,10 +185,8 @@ class _Epoch:
                 self._add_sink(vertex, declaration)
                 continue
             frame = self._frame(vertex)
-            if frame is not None and len(self._job.outputs_of(vertex.vertex_id)) > 1:
-                frame = frame.persist()
-                self._shared.append(frame)
-            self._frames[vertex.vertex_id] = frame
+            is_shared = len(self._job.outputs_of(vertex.vertex_id)) > 1
+            self._frames[vertex.vertex_id] = self._kept(frame) if frame is not None and is_shared else frame
 
     def run(self) -> None:
         """Run them, one action per sink; what several of them read is computed once."""
@@ -198,6 +198,12 @@ class _Epoch:
         for frame in self._shared:
             with suppress(Py4JError, PySparkException, OSError):
                 frame.unpersist()
+
+    def _kept(self, frame: DataFrame) -> DataFrame:
+        """Have rows that are read more than once computed once."""
+        frame = frame.persist()
+        self._shared.append(frame)
+        return frame
 
     def _frame(self, vertex: JobVertex) -> DataFrame | None:
         """Return what comes out of a vertex; None if nothing can."""
@@ -219,6 +225,9 @@ class _Epoch:
         edges = self._job.inputs_of(vertex.vertex_id)
         schemas = {edge.target_input: fragment_of(edge).schema for edge in edges}
         united = {side: self._input(vertex, side) for side in self._sides(vertex)}
+        for side, count in Counter(spec.source for spec in operator.inputs).items():
+            if count > 1:
+                united[side] = self._kept(united[side])
         exchanged = exchange(
             self._session,
             [(spec, united[spec.source]) for spec in operator.inputs],

@@ -198,8 +198,8 @@ class JobMaster:
         #: Guards the job's status: `cancel` comes from another thread.
         self._status_lock = threading.Lock()
         self._shown_warnings: set[str] = set()
-        if settings.checkpoints.is_enabled:
-            self._directory.ensure_writable()
+        # State files go there also when there are no checkpoints.
+        self._directory.ensure_writable()
         self._checkpointing = Checkpointing(
             job.name, self._directory, settings.checkpoints, ensure_leader=ensure_leader, now_ms=now_ms
         )

@@ -312,9 +312,12 @@ def test_another_max_parallelism_is_refused(tmp_path: Path) -> None:
         start(other, options={"execution.state-recovery.path": savepoint})
 
 
-def test_a_checkpoint_directory_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("checkpoints", [EVERY_EPOCH, {}], ids=["with checkpoints", "without"])
+def test_a_checkpoint_directory_that_cannot_be_written_is_refused_at_the_start(
+    tmp_path: Path, checkpoints: dict[str, str]
+) -> None:
     (tmp_path / "file").touch()
-    options = {**EVERY_EPOCH, "execution.checkpointing.dir": str(tmp_path / "file" / "below")}
+    options = {**checkpoints, "execution.checkpointing.dir": str(tmp_path / "file" / "below")}
     with pytest.raises(CheckpointError, match="cannot be written"):
         start(counting, options=options)
 

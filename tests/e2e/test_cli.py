@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.request import urlopen
 from uuid import uuid4
 
 import pytest
@@ -165,6 +166,32 @@ def test_a_program_written_for_pyflink_runs_unchanged(cli: Cli):
     assert all(line.startswith("RUNNING 'word count' ") for line in meanwhile)  # on a slow machine
     assert finished.startswith("FINISHED job 'word count': 3 records in 1 epoch, ")
     assert cli.runs() == []
+
+
+def test_the_page_stays_up_until_it_is_ended(cli: Cli):
+    path = cli.program(
+        """
+        from headrace.datastream import StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_collection([1, 2, 3]).map(lambda n: n + 1).print()
+        env.execute("short")
+        """
+    )
+
+    process = cli.start("run", *MASTER, "--keep", "-D", "rest.port=0", path)
+
+    wait_until(lambda: "the page stays up at " in cli.stderr.read_text(), "the end of the job", 90)
+    address = re.search(r"the page stays up at (\S+) until Ctrl-C", cli.stderr.read_text())
+    assert address is not None
+    with urlopen(f"{address[1]}/") as answer:
+        assert b"web/js/main.js" in answer.read()
+    with urlopen(f"{address[1]}/jobs/overview") as answer:
+        [job] = json.load(answer)["jobs"]
+    assert (job["name"], job["state"]) == ("short", "FINISHED")
+    assert f"web page at {address[1]}/#/jobs/{job['jid']}" in cli.stderr.read_text()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 0
 
 
 def test_a_failing_function_is_shown_by_its_own_traceback(cli: Cli):

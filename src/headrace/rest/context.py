@@ -39,6 +39,8 @@ class Executor:
     is_elastic: bool = False
     #: As many as it has slots, if None.
     cores: int | None = None
+    #: Milliseconds that its tasks took so far, of all its cores.
+    task_ms: int = 0
 
 
 class Cluster(Protocol):

@@ -46,6 +46,7 @@ class SparkCluster:
                 each.gc_ms,
                 is_elastic=is_elastic,
                 cores=each.cores,
+                task_ms=each.task_ms,
             )
             for each, slots, is_elastic in offered_slots(self._configuration)
         ]

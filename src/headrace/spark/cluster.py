@@ -21,6 +21,8 @@ class SparkExecutorInfo(NamedTuple):
     used_memory: int
     active_tasks: int
     gc_ms: int
+    #: Time that tasks took so far, of all its cores.
+    task_ms: int = 0
 
 
 def spark_executors() -> list[SparkExecutorInfo]:
@@ -49,6 +51,7 @@ def _read(summary: Any) -> SparkExecutorInfo:
         int(summary.memoryUsed()),
         int(summary.activeTasks()),
         int(summary.totalGCTime()),
+        int(summary.totalDuration()),
     )
 
 

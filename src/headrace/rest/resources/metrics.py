@@ -334,6 +334,7 @@ def executor_values(executor: Executor) -> dict[str, Any]:
         "Status.JVM.Memory.Heap.Max": executor.max_memory,
         "Status.JVM.GarbageCollector.All.Time": executor.gc_ms,
         "numActiveTasks": executor.active_tasks,
+        "taskTime": executor.task_ms,
         "taskSlotsTotal": executor.slots,
     }
 

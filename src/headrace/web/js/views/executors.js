@@ -10,10 +10,12 @@ export const executors = {
   name: "executors",
   title: () => "Executors – headrace",
 
-  async load(params, signal) {
+  async load(params, signal, state) {
     const { taskmanagers } = await get("/taskmanagers", signal);
     const more = await Promise.all(taskmanagers.slice(0, 64).map((each) => getOr(`/taskmanagers/${encodeURIComponent(each.id)}/metrics?get=${CPU.concat(HEAP).join(",")}`, [], signal)));
-    return { taskmanagers, values: new Map(taskmanagers.map((each, index) => [each.id, valuesOf(more[index])])) };
+    const values = new Map(taskmanagers.map((each, index) => [each.id, valuesOf(more[index])]));
+    for (const each of taskmanagers) noteTaskTime(state, each, values.get(each.id));
+    return { taskmanagers, values };
   },
 
   render({ taskmanagers, values }, params, state, ctx) {
@@ -32,7 +34,7 @@ export const executors = {
         { name: "Slots", class: "tight", of: (row) => h("div", { class: "line-up" }, meter((row.slotsNumber - row.freeSlots) / Math.max(1, row.slotsNumber), "slots taken", 2), `${format.count(row.slotsNumber - row.freeSlots)} of ${format.count(row.slotsNumber)}`) },
         { name: "Tasks", class: "number", sort: (row) => row.assignedTasks, of: (row) => format.count(row.assignedTasks) },
         { name: "Memory", class: "tight", of: (row) => memory(row, values.get(row.id)) },
-        { name: "CPU", class: "tight", of: (row) => cpu(values.get(row.id)) },
+        { name: "CPU", class: "tight", title: "the part of its cores that tasks had, as tasks end", of: (row) => cpu(state.loads?.get(row.id)) },
         { name: "Cores", class: "number", of: (row) => format.count(row.hardware.cpuCores) },
         { name: "Heard of", class: "number", of: (row) => (row.timeSinceLastHeartbeat > 0 ? format.ago(row.timeSinceLastHeartbeat) : "now") },
         { name: "", class: "tight", of: (row) => h("a", { href: link("logs", row.id) }, "Logs") },
@@ -40,7 +42,7 @@ export const executors = {
   },
 };
 
-const CPU = ["Status.JVM.CPU.Load", "Status.JVM.CPU.Time"];
+const CPU = ["taskTime"];
 const HEAP = ["Status.JVM.Memory.Heap.Used", "Status.JVM.Memory.Heap.Max"];
 
 function valuesOf(metrics) {
@@ -53,11 +55,24 @@ function memory(row, values) {
   return h("div", { class: "line-up" }, meter(used / Math.max(1, most), "memory used"), h("span", { class: "nowrap" }, `${format.bytes(used)} of ${format.bytes(most)}`));
 }
 
-function cpu(values) {
-  const load = values?.get(CPU[0]);
-  if (load !== undefined && load >= 0) return h("div", { class: "line-up" }, meter(load, "CPU load"), format.percent(load));
-  const time = values?.get(CPU[1]);
-  return time === undefined ? format.NONE : `${format.duration(time / 1e6)} so far`;
+// How busy its cores were between two looks: Spark adds the time of a task up when the task ends.
+function noteTaskTime(state, { id, hardware }, values) {
+  state.taskTimes ??= new Map();
+  state.loads ??= new Map();
+  const [now, spent] = [Date.now(), values.get(CPU[0])];
+  const before = state.taskTimes.get(id);
+  if (spent === undefined) return;
+  if (before && spent !== before.spent && now - before.at > 1500) {
+    state.loads.set(id, Math.min(1, (spent - before.spent) / (now - before.at) / Math.max(1, hardware.cpuCores)));
+  } else if (before && now - before.at > 20_000) {
+    state.loads.set(id, 0);
+  }
+  if (!before || spent !== before.spent) state.taskTimes.set(id, { at: now, spent });
+}
+
+function cpu(load) {
+  if (load === undefined) return h("span", { class: "faint" }, "…");
+  return h("div", { class: "line-up" }, meter(load, `cores at work: ${format.percent(load)}`), format.percent(load));
 }
 
 export const executor = {
@@ -104,6 +119,7 @@ export const executor = {
 function valueOf({ id, value }) {
   const number = Number(value);
   if (value === undefined || Number.isNaN(number)) return named(format.clip(value ?? format.NONE, 80));
+  if (id === "taskTime" || /GarbageCollector.*Time$/.test(id)) return format.duration(number);
   if (/Memory|Bytes/.test(id) && !/Count$/.test(id)) return format.bytes(number);
   return Number.isInteger(number) ? format.count(number) : format.short(number);
 }

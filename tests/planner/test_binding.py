@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import CatalogError, SqlError, SqlParseError, SqlValidationError
-from headrace.planner.expressions import Call, InputRef, conjuncts
+from headrace.planner.expressions import Call, InputRef, conjuncts, references
 from headrace.planner.logical import (
     Aggregate,
     Filter,
@@ -405,3 +405,24 @@ def test_the_watermark_is_bound_over_the_tables_columns(session: Session) -> Non
     node = plan(session, "SELECT * FROM bids").inputs[0]
     assert isinstance(node, Watermark)
     assert node.time_index == 2
+
+
+def test_state_ttl_goes_to_the_sides_of_joins_and_to_groups(session: Session) -> None:
+    join = plan(
+        session, "SELECT /*+ STATE_TTL('a' = '1 d', 'c' = '12h') */ * FROM a JOIN b AS c ON a.k = c.k"
+    ).inputs[0]
+    assert isinstance(join, Join)
+    assert (join.left_ttl_ms, join.right_ttl_ms) == (86_400_000, 43_200_000)
+    group = plan(session, "SELECT /*+ STATE_TTL('a' = '10 s') */ k, COUNT(*) FROM a GROUP BY k").inputs[0]
+    assert isinstance(group, Aggregate)
+    assert group.ttl_ms == 10_000
+    assert "names 'z'" in refused(session, "SELECT /*+ STATE_TTL('z' = '1 d') */ * FROM a, b").message
+    assert "no duration" in refused(session, "SELECT /*+ STATE_TTL('a' = 'soon') */ * FROM a, b").message
+
+
+def test_columns_of_the_query_around_stand_in_where_only(session: Session) -> None:
+    text = "SELECT k FROM a WHERE EXISTS (SELECT 1 FROM b JOIN auctions ON auctions.price = a.x)"
+    assert "a column of the query around it" in refused(session, text).message
+    join = plan(session, "SELECT k FROM a WHERE x IN (SELECT y + a.k FROM b)").inputs[0]
+    assert isinstance(join, Join)
+    assert references(join.condition) == {0, 1, 3}

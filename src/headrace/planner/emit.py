@@ -175,7 +175,13 @@ def _to_string(text: str, source: DataType) -> str:
             return text
         case BooleanType():
             return f"upper(CAST({text} AS string))"
-        case TimestampType() | LocalZonedTimestampType():
+        case TimestampType():
+            # Spark's own text has no zone, where date_format would go through the session's and its summer time.
+            plain = f"CAST({text} AS string)"
+            dot = f"IF(length({plain}) = 19, '.', '')"
+            length = 20 + source.precision if source.precision else 19
+            return f"left(concat({plain}, {dot}, '000000'), {length})"
+        case LocalZonedTimestampType():
             digits = "." + "S" * source.precision if source.precision else ""
             return f"date_format({text}, 'yyyy-MM-dd HH:mm:ss{digits}')"
         case ArrayType():

@@ -65,6 +65,8 @@ class Grouping:
     #: Whether there is a GROUP BY; without one there is a single group.
     grouped: bool
     calls: list[AggregateCall] = field(default_factory=list)
+    #: Of a STATE_TTL hint.
+    ttl_ms: int | None = None
 
     def node(self) -> LogicalNode:
         """The aggregation, once all calls are known."""
@@ -85,7 +87,7 @@ class Grouping:
         sets = None
         if self.sets is not None:
             sets = tuple(tuple(places[key] for key in one) for one in self.sets)
-        return Aggregate(below, tuple(places), tuple(self.calls), tuple(names), sets)
+        return Aggregate(below, tuple(places), tuple(self.calls), tuple(names), sets, self.ttl_ms)
 
     def _input_with_keys(self) -> tuple[LogicalNode, list[int]]:
         """The input, with a column for each key that is more than a column."""

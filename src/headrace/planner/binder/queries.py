@@ -9,6 +9,7 @@ from headrace.planner.binder.context import BoundTable, Context
 from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, cast_to
 from headrace.planner.binder.grouping import GroupedBinder, Grouping, bind_grouping, settle
 from headrace.planner.binder.scope import Relation, Scope
+from headrace.planner.binder.state_ttl import StateTtl
 from headrace.planner.binder.tables import TableBinder, renamed
 from headrace.planner.coercion import common_type, comparison_type
 from headrace.planner.dialect.syntax import (
@@ -30,6 +31,7 @@ from headrace.planner.dialect.syntax import (
 )
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import (
+    AggregateCall,
     Call,
     Expression,
     InputRef,
@@ -39,7 +41,6 @@ from headrace.planner.expressions import (
     conjunction,
     conjuncts,
     rewrite,
-    shift,
     walk,
 )
 from headrace.planner.functions import find_aggregate
@@ -165,9 +166,12 @@ class QueryBinder:
         return Distinct(node) if block.distinct else node
 
     def _block(self, select: Select) -> _Block:
-        tables = TableBinder(self.context, bind_query, self.outer)
+        hints = [hint for hint in select.hints if hint.name == "STATE_TTL"]
+        ttl = StateTtl.of_hints(self.context, hints)
+        tables = TableBinder(self.context, bind_query, self.outer, ttl)
         for hint in select.hints:
-            tables.refuse_hint(hint)
+            if hint not in hints:
+                tables.refuse_hint(hint)
         if select.source is None:
             node: LogicalNode = Values(((),), ())
             scope = Scope(self.context, (), outer=self.outer)
@@ -177,6 +181,9 @@ class QueryBinder:
             node = self._where(node, scope, select.where)
         over = OverCalls(0, windows={name.name: window for name, window in select.windows})
         binder = self._binder(select, node, scope, over)
+        if isinstance(binder, GroupedBinder):
+            binder.grouping_.ttl_ms = ttl.of(scope)
+        ttl.check(self.context, hints, scope)
         expressions, names = self._items(select, binder, scope)
         having = None if select.having is None else binder.condition(select.having, "HAVING")
         qualify = None if select.qualify is None else binder.condition(select.qualify, "QUALIFY")
@@ -241,6 +248,10 @@ class QueryBinder:
         assert part.query is not None
         inner = QueryBinder(self.context, scope)
         right, found = inner.subquery(part.query)
+        if _names_outer(right):
+            raise self.context.unsupported(
+                "a column of the query around it, outside of WHERE of the query", part.query.span
+            )
         width = len(node.schema)
         conditions = [_joined_condition(one, width) for one in inner.correlated]
         if isinstance(part, In):
@@ -262,7 +273,7 @@ class QueryBinder:
             )
         conditions: list[Expression] = []
         for operand, column in zip(operands, found, strict=True):
-            left, right = binder.typed(operand), shift(column, width)
+            left, right = binder.typed(operand), _joined_condition(column, width)
             common = comparison_type(left.type, right.type)
             if common is None:
                 raise self.context.error(
@@ -452,6 +463,18 @@ def _calls_aggregate(parts: object) -> bool:
         return any(map(_calls_aggregate, parts))
     if is_dataclass(parts):
         return any(_calls_aggregate(getattr(parts, one.name)) for one in fields(parts))
+    return False
+
+
+def _names_outer(part: object) -> bool:
+    """Whether a column of the query around is still in a tree."""
+    if isinstance(part, Call) and part.function == "OUTER":
+        return True
+    if isinstance(part, tuple):
+        return any(map(_names_outer, part))
+    if isinstance(part, LogicalNode | Call | SortKey | AggregateCall | WindowCall):
+        assert is_dataclass(part)
+        return any(_names_outer(getattr(part, one.name)) for one in fields(part))
     return False
 
 

@@ -13,6 +13,7 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder, cast_to
 from headrace.planner.binder.literals import interval_ms
 from headrace.planner.binder.scope import Relation, Scope
+from headrace.planner.binder.state_ttl import StateTtl
 from headrace.planner.coercion import comparison_type
 from headrace.planner.dialect import Statements
 from headrace.planner.dialect.syntax import (
@@ -142,10 +143,17 @@ def _bind_text(context: Context, scope: Scope, text: str, place: str) -> Express
 class TableBinder:
     """Binds FROM."""
 
-    def __init__(self, context: Context, bind_query: QueryBinding, outer: Scope | None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        bind_query: QueryBinding,
+        outer: Scope | None,
+        ttl: StateTtl | None = None,
+    ) -> None:
         self.context = context
         self._bind_query = bind_query
         self._outer = outer
+        self._ttl = ttl or StateTtl({})
 
     def bind(self, node: TableExpression) -> tuple[LogicalNode, Scope]:
         """The rows of FROM, and the names of their columns."""
@@ -385,7 +393,7 @@ class TableBinder:
         condition: Expression = TRUE
         if node.on is not None:
             condition = ExpressionBinder(self.context, both, None, "ON").condition(node.on, "ON")
-        join = Join(left, right, kind, condition)
+        join = Join(left, right, kind, condition, self._ttl.of(left_scope), self._ttl.of(right_scope))
         return join, self._rescoped(join, both, {**left_scope.merged})
 
     def _rescoped(self, join: LogicalNode, scope: Scope, merged: dict[str, Expression]) -> Scope:
@@ -439,7 +447,14 @@ class TableBinder:
             operands = (cast_to(one, found), cast_to(other, found))
             conditions.append(Call("EQUALS", operands, BooleanType(nullable)))
             pairs.append((column.name, one, other))
-        join = Join(left, right, kind, conjunction(conditions))
+        join = Join(
+            left,
+            right,
+            kind,
+            conjunction(conditions),
+            self._ttl.of(left_scope),
+            self._ttl.of(right_scope),
+        )
         relations = (*left_scope.relations, *right_scope.shifted(width))
         merged: dict[str, Expression] = {}
         for name_, one, other in pairs:

@@ -1,0 +1,194 @@
+"""The physical plan as nodes of a table job: what lies on the edges, what is in the vertices."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.graph.table_job import TableNode, build_table_job
+from headrace.operators.table import declarations as d
+from headrace.planner.fragments import millis
+from headrace.table import DataTypes, EnvironmentSettings, TableEnvironment
+from headrace.table.udf import udf
+
+
+@udf(result_type=DataTypes.BIGINT())
+def double(n):
+    return n * 2
+
+
+@udf(result_type=DataTypes.BIGINT(), func_type="pandas")
+def plus_one(numbers):
+    return numbers + 1
+
+
+@pytest.fixture
+def t_env() -> TableEnvironment:
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    environment.get_config().set_local_timezone("UTC")
+    environment.execute_sql("""
+        CREATE TABLE bids (
+          id BIGINT, name STRING, price BIGINT, ts TIMESTAMP(3), twice AS price * 2,
+          WATERMARK FOR ts AS ts - INTERVAL '1' SECOND
+        ) WITH ('connector' = 'datagen', 'number-of-rows' = '9')
+    """)
+    environment.execute_sql("CREATE TABLE people (id BIGINT, city STRING) WITH ('connector' = 'datagen')")
+    environment.create_temporary_system_function("double", double)
+    environment.create_temporary_system_function("plus_one", plus_one)
+    return environment
+
+
+def nodes(t_env: TableEnvironment, query: str) -> list[TableNode]:
+    made = t_env._jobs.nodes(t_env._jobs.plan_query(t_env.sql_query(query)._plan))
+    build_table_job(made, job_id="0" * 32, name="job", parallelism=1)
+    return made
+
+
+def kinds(made: list[TableNode]) -> list[str]:
+    return [type(node.declaration).__name__ for node in made]
+
+
+def steps(node: TableNode) -> list[str]:
+    return [type(step).__name__ for each in node.inputs for step in each.fragment.steps]
+
+
+def test_a_projection_and_a_filter_lie_on_the_way_to_the_sink(t_env):
+    made = nodes(t_env, "SELECT id, city FROM people WHERE id > 3")
+
+    assert kinds(made) == ["TableScan", "TableSink"]
+    assert steps(made[1]) == ["Where"]
+    assert [column.name for column in made[1].declaration.schema] == ["id", "city"]
+
+
+def test_event_time_and_computed_columns_belong_to_the_scan(t_env):
+    scan = nodes(t_env, "SELECT twice FROM bids")[0].declaration
+
+    assert [column.name for column in scan.schema] == ["id", "name", "price", "ts"]
+    assert [column.name for column in scan.output] == ["id", "name", "price", "ts", "twice"]
+    assert scan.watermark.expression_ms.startswith("unix_millis(CAST(")
+    assert scan.watermark.idle_ms is None
+
+
+def test_python_functions_are_called_before_the_expressions_around_them(t_env):
+    sink = nodes(t_env, "SELECT double(plus_one(price)) + 1 AS x FROM bids WHERE double(id) > 4")[1]
+
+    assert steps(sink) == [
+        "Select",
+        "PythonCalls",
+        "Where",
+        "Select",
+        "PythonCalls",
+        "Select",
+        "PythonCalls",
+        "Select",
+    ]
+    calls = [
+        call
+        for step in sink.inputs[0].fragment.steps
+        if isinstance(step, d.PythonCalls)
+        for call in step.calls
+    ]
+    assert [call.is_pandas for call in calls] == [False, True, False]
+    assert [column.name for column in sink.inputs[0].fragment.schema] == ["x"]
+
+
+def test_an_aggregation_gets_its_keys_arguments_and_conditions_as_columns(t_env):
+    made = nodes(
+        t_env,
+        "SELECT name, SUM(price * 2), COUNT(DISTINCT id) FILTER (WHERE price > 3) FROM bids GROUP BY name",
+    )
+    aggregate = made[1].declaration
+
+    assert len(aggregate.keys) == 1
+    assert [(call.function, call.distinct, call.filter is not None) for call in aggregate.calls] == [
+        ("SUM", False, False),
+        ("COUNT", True, True),
+    ]
+    given = {column.name for column in made[1].inputs[0].fragment.schema}
+    assert {name for call in aggregate.calls for name in call.arguments} <= given
+    assert aggregate.calls[1].filter in given
+    assert aggregate.emits_update_before
+    assert not aggregate.is_insert_only
+
+
+def test_a_window_aggregation_gets_its_time_in_milliseconds(t_env):
+    made = nodes(
+        t_env,
+        "SELECT window_end, name, MAX(price) FROM "
+        "CUMULATE(TABLE bids, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '10' SECOND) "
+        "GROUP BY window_start, window_end, name",
+    )
+    aggregate = made[1].declaration
+
+    assert aggregate.window == d.WindowSpec(d.WindowKind.CUMULATE, "__time", 10_000, 2_000)
+    assert aggregate.properties == ("window_start", "window_end")
+    assert made[1].inputs[0].fragment.schema[-1] == d.Column("__time", "bigint", aggregate.output[1].arrow)
+    assert aggregate.is_insert_only
+
+
+def test_a_window_function_without_aggregation_gives_each_row_once_per_window(t_env):
+    (_, sink) = nodes(
+        t_env,
+        "SELECT id, window_start FROM HOP(TABLE bids, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)",
+    )
+
+    generators = [step.generator for step in sink.inputs[0].fragment.steps if isinstance(step, d.Explode)]
+    assert generators == [
+        "explode(sequence(`__time` - pmod(`__time` - 0L, 5000L) + 10000L, `__time` + 1L, -5000L))"
+    ]
+
+
+def test_both_sides_of_a_join_with_the_same_names_stay_apart(t_env):
+    made = nodes(t_env, "SELECT a.id, b.id, b.city FROM people a LEFT JOIN people b ON a.id = b.id")
+    join = made[1].declaration
+
+    assert kinds(made) == ["TableScan", "Join", "TableSink"]
+    assert (join.left_keys, join.right_keys) == (("id",), ("id",))
+    assert [column.name for column in join.output] == ["id", "id_0", "city"]
+    assert [each.target_input for each in made[1].inputs] == [0, 1]
+
+
+def test_a_condition_of_a_join_names_columns_by_side_and_place(t_env):
+    join = nodes(t_env, "SELECT a.id FROM people a JOIN bids b ON a.id = b.id AND a.city < b.name")[
+        2
+    ].declaration
+
+    assert join.condition is not None
+    assert "l1" in join.condition
+    assert "r1" in join.condition
+
+
+def test_a_window_join_carries_the_windows_of_both_sides(t_env):
+    window = "TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
+    bounds = "window_start, window_end"
+    side = f"(SELECT name, COUNT(*) AS n, {bounds} FROM {window} GROUP BY name, {bounds})"
+    made = nodes(
+        t_env,
+        f"SELECT a.name, b.n FROM {side} a JOIN {side} b ON a.name = b.name "
+        "AND a.window_start = b.window_start AND a.window_end = b.window_end",
+    )
+    join = made[-2].declaration
+
+    assert isinstance(join, d.WindowJoin)
+    assert (join.left_start, join.right_end) == ("__start", "__end")
+    assert len(join.output) == len(join.left) + len(join.right)
+
+
+def test_a_union_is_several_inputs_of_one_node(t_env):
+    made = nodes(t_env, "SELECT id FROM people UNION ALL SELECT price FROM bids")
+
+    assert len(made[-1].inputs) == 2
+    assert {each.target_input for each in made[-1].inputs} == {0}
+
+
+def test_grouping_sets_give_each_row_once_per_set(t_env):
+    made = nodes(t_env, "SELECT name, COUNT(*) FROM bids GROUP BY ROLLUP(name)")
+
+    assert "Explode" in steps(made[1])
+    assert len(made[1].declaration.keys) == 2
+
+
+def test_the_clock_on_the_wall_needs_no_zone_at_utc_only():
+    assert millis("t", DataTypes.TIMESTAMP(3), is_utc=True) == "unix_millis(CAST(t AS TIMESTAMP))"
+    assert millis("t", DataTypes.TIMESTAMP_LTZ(3), is_utc=True) == "unix_millis(t)"
+    assert "TIMESTAMP_NTZ" in millis("t", DataTypes.TIMESTAMP_LTZ(3), is_utc=False)
+    assert "unix_millis" not in millis("t", DataTypes.TIMESTAMP(3), is_utc=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace.common.accumulators import ListAccumulator
+from headrace.common.accumulators import IntCounter, ListAccumulator
 from headrace.rest.resources.accumulators import packed_accumulators, unpacked_accumulators
 from headrace.runtime.dispatcher import LiveJob
 from tests.unit.rest.conftest import ENDLESS, OneExecutor, RestCluster, counting, wait_until
@@ -264,6 +264,10 @@ def test_values_of_accumulators_cross_without_running_code(value: Any, read: Any
     accumulator = ListAccumulator[Any]()
     accumulator.add(value)
     assert unpacked_accumulators(packed_accumulators({"a": accumulator})) == {"a": [read]}
+
+
+def test_a_value_that_has_no_form_on_the_wire_crosses_as_its_text() -> None:
+    assert unpacked_accumulators(packed_accumulators({"a": IntCounter(2**80)})) == {"a": str(2**80)}
 
 
 def test_a_running_job_can_be_waited_for(cluster: RestCluster, running: LiveJob) -> None:

@@ -22,7 +22,7 @@ class UserAccumulator(Body):
 def shown_accumulators(totals: Mapping[str, Accumulator[Any, Any]]) -> list[UserAccumulator]:
     """Show accumulators by name, kind and value."""
     return [
-        UserAccumulator(name=name, type=type(total).__name__, value=str(total.get_local_value()))
+        UserAccumulator(name=name, type=type(total).__name__, value=_text(total.get_local_value()))
         for name, total in totals.items()
     ]
 
@@ -38,4 +38,15 @@ def unpacked_accumulators(packed: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _packed(value: Any) -> str:
-    return base64.b64encode(msgspec.msgpack.encode(value, enc_hook=shorten)).decode("ascii")
+    try:
+        packed = msgspec.msgpack.encode(value, enc_hook=shorten)
+    except Exception:  # noqa: BLE001 - integers beyond 64 bits, keys of any kind, what refers to itself
+        packed = msgspec.msgpack.encode(_text(value))
+    return base64.b64encode(packed).decode("ascii")
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a class of the user's
+        return shorten(value)

@@ -209,6 +209,33 @@ class Configuration:
                 values[key] = self._text(key)
         return values
 
+    def origins(self) -> dict[str, tuple[str, str]]:
+        """Return where each value that was set came from: the name of its layer, and the place."""
+        strongest = ((key, next(self._settings(key))) for key in self._keys())
+        return {key: (layer.name, setting.place) for key, (layer, setting) in strongest}
+
+    @classmethod
+    def handed_on(cls, values: Mapping[str, str], origins: Mapping[str, tuple[str, str]]) -> Self:
+        """Make a configuration of what `to_dict` and `origins` said elsewhere.
+
+        Raises:
+            ConfigurationError: As the constructor does.
+
+        Example:
+            >>> there = Configuration({"parallelism.default": "2"})
+            >>> print(Configuration.handed_on(there.to_dict(), there.origins()).explain())
+            parallelism.default: 2  (code)
+        """
+        config = cls()
+        groups: dict[tuple[Layer, str], dict[str, str]] = {}
+        for key, value in values.items():
+            name = cls._name(config.registry.look_up(key))
+            layer, place = origins.get(name, (Layer.CODE.name, _PLACES[Layer.CODE]))
+            groups.setdefault((Layer.__members__.get(layer, Layer.CODE), place), {})[key] = value
+        for (level, place), group in groups.items():
+            config = config.with_values(group, layer=level, place=place)
+        return config
+
     def entries(self, *, defaults: bool = False) -> list[ExplainedValue]:
         """List the values that count and where each came from, by key.
 

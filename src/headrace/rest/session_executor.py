@@ -43,7 +43,13 @@ class SessionExecutor:
         named, artifacts = bundle(configuration)
         options = {**_for_session(configuration), **named}
         stored = StoredJob(
-            job_graph.job_id, job_graph.name, pack_graph(job_graph), options, now_ms, artifacts
+            job_graph.job_id,
+            job_graph.name,
+            pack_graph(job_graph),
+            options,
+            now_ms,
+            artifacts,
+            configuration.origins(),
         )
         client.ask("POST", "/jobs", msgspec.msgpack.encode(stored), content_type=JOB_TYPE)
         is_detached = not configuration.get(execution.ATTACHED)

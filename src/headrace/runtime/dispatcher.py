@@ -176,7 +176,7 @@ class Dispatcher:
         for found in self._recovery.store.jobs():
             try:
                 graph = self._recovery.unpack(found.job.graph)
-                job = self._start(graph, Configuration(found.job.configuration))
+                job = self._start(graph, Configuration.handed_on(found.job.configuration, found.job.origins))
                 recovered.append(self.adopt(job))
             except HeadraceError as error:
                 _log.error(
@@ -208,7 +208,14 @@ class Dispatcher:
 
     def _persist(self, recovery: Recovery, graph: JobGraph, configuration: Configuration) -> None:
         recovery.store.put(
-            StoredJob(graph.job_id, graph.name, recovery.pack(graph), configuration.to_dict(), self.now_ms())
+            StoredJob(
+                graph.job_id,
+                graph.name,
+                recovery.pack(graph),
+                configuration.to_dict(),
+                self.now_ms(),
+                origins=configuration.origins(),
+            )
         )
 
     # -- watching ----------------------------------------------------------------------------------------------

@@ -49,6 +49,8 @@ class StoredJob(msgspec.Struct, frozen=True):
     submitted_ms: int
     #: Content of the files that the job brings along, by the name that the options have for them.
     artifacts: dict[str, bytes] = {}
+    #: `Configuration.origins()`.
+    origins: dict[str, tuple[str, str]] = {}
 
 
 class CheckpointPointer(msgspec.Struct, frozen=True):

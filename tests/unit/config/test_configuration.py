@@ -191,3 +191,25 @@ def test_a_variable_that_sets_no_option_warns(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Configuration.load(environ={"HEADRACE_HOME": "/opt/headrace"}, working_directory=tmp_path)
+
+
+def test_a_configuration_is_handed_on_with_where_its_values_came_from() -> None:
+    there = (
+        Configuration({"parallelism.default": "3"})
+        .with_values({"pipeline.max-parallelism": "256"}, layer=Layer.FILE, place="conf/headrace.yaml")
+        .with_values({"parallelism.default": "2"}, layer=Layer.ENVIRONMENT, place="HEADRACE_PARALLELISM")
+        .with_values({"spark.executor.cores": "4"}, layer=Layer.CLI)
+        .with_values({"pipeline.global-job-parameters.shop": "one, two"}, layer=Layer.CLI)
+    )
+    here = Configuration.handed_on(there.to_dict(), there.origins())
+    assert here == there
+    places = {entry.key: entry.place for entry in here.entries()}
+    assert places["pipeline.max-parallelism"] == "conf/headrace.yaml"
+    assert places["parallelism.default"] == "code"
+    assert places["spark.executor.cores"] == "the command line"
+    assert places["pipeline.global-job-parameters"] == "the command line"
+
+
+def test_values_of_unknown_origin_are_code() -> None:
+    here = Configuration.handed_on({"parallelism.default": "2"}, {"parallelism.default": ("MOON", "above")})
+    assert here.entries()[0].layer is Layer.CODE

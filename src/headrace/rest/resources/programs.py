@@ -52,7 +52,7 @@ def submit(context: RestContext, request: Request) -> Submitted:
     place = join_path(context.artifact_directory, stored.job_id)
     configuration = unbundle(stored.configuration, stored.artifacts, place)
     try:
-        job = context.dispatcher.submit(graph, Configuration(configuration))
+        job = context.dispatcher.submit(graph, Configuration.handed_on(configuration, stored.origins))
     except BaseException:
         delete_directory(place)
         raise

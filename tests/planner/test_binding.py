@@ -156,6 +156,7 @@ def test_a_null_in_not_in_counts_as_a_partner(session: Session) -> None:
         ("SELECT (SELECT MAX(k) FROM b) FROM a", "a query in place of a value"),
         ("SELECT k FROM a JOIN b FOR SYSTEM_TIME AS OF a.pt ON TRUE", "FOR SYSTEM_TIME"),
         ("SELECT * FROM a, LATERAL TABLE(split(x))", "LATERAL TABLE"),
+        ("SELECT JSON_STRING(k) FROM a", "the function JSON_STRING is not in headrace yet"),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(session: Session, text: str, message: str) -> None:
@@ -393,6 +394,7 @@ def test_an_insert_is_of_the_types_of_its_sink(session: Session) -> None:
         ("DELETE FROM t", 1, 1, "the statement DELETE is not in headrace yet"),
         ("SELECT * FROM t MATCH_RECOGNIZE (x)", 1, 17, "MATCH_RECOGNIZE"),
         ("CREATE TABLE t (a DECIMAL(39, 2))", 1, 19, "1 to 38 digits"),
+        ("SELECT JSON_OBJECT('a' VALUE 1)", 1, 8, "JSON_OBJECT is not in headrace yet"),
     ],
 )
 def test_what_cannot_be_read_is_shown_with_its_place(text: str, line: int, column: int, message: str) -> None:

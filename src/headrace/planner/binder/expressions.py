@@ -47,7 +47,14 @@ from headrace.planner.expressions import (
     UserCall,
     WindowCall,
 )
-from headrace.planner.functions import FUNCTIONS, AggregateFunction, Function, WrongArguments, find_aggregate
+from headrace.planner.functions import (
+    FUNCTIONS,
+    MISSING,
+    AggregateFunction,
+    Function,
+    WrongArguments,
+    find_aggregate,
+)
 from headrace.planner.functions.math import round_type
 from headrace.planner.functions.temporal import add_type
 from headrace.planner.functions.text import constant
@@ -231,6 +238,8 @@ class ExpressionBinder:
         if name.upper() == "CURRENT_DATABASE" and not node.arguments:
             return Literal(self.context.manager.current_database, DataTypes.STRING(False))
         function = FUNCTIONS.find(name) if len(node.name.path) == 1 else None
+        if function is None and name.upper() in MISSING:
+            raise self.context.unsupported(f"the function {name.upper()}", node.name.span)
         if function is None:
             self.fail(
                 f"there is no function {node.name.dotted()!r}",

@@ -4,7 +4,7 @@ The grammar is our own. A parser of many dialects takes what Flink refuses (`x B
 it does not know (`OPTIONS` hints as comments) and keeps no place for most nodes; each of these would be a silent
 difference from Flink, or an error without a position.
 
-    tokens ─▶ cursor ─▶ expressions ─▶ queries ─▶ statements        each one a layer of the same reader
+    tokens ─▶ cursor ─▶ special ─▶ expressions ─▶ queries ─▶ statements        layers of one reader
 """
 
 from headrace.planner.dialect.statements import Statements

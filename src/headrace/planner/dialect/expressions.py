@@ -11,11 +11,11 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
-from headrace.planner.dialect.cursor import MAX_CHAIN, RESERVED, Cursor
+from headrace.planner.dialect.cursor import MAX_CHAIN, RESERVED
+from headrace.planner.dialect.special import SpecialForms
 from headrace.planner.dialect.syntax import (
     Access,
     Case,
-    Cast,
     Constant,
     Descriptor,
     Exists,
@@ -38,7 +38,6 @@ from headrace.planner.dialect.syntax import (
     Window,
 )
 from headrace.planner.dialect.tokens import Span, Token, TokenKind
-from headrace.planner.dialect.types import parse_type
 
 __all__ = ["Expressions"]
 
@@ -55,18 +54,6 @@ _PRODUCTS: Final = {"*": "TIMES", "/": "DIVIDE", "%": "MOD"}
 #: Functions that are called without parentheses.
 _BARE: Final = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
 _INTERVAL_UNITS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "QUARTER")
-TIME_UNITS: Final = (
-    *("MILLENNIUM", "CENTURY", "DECADE", "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE"),
-    *("SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND", "EPOCH", "DOW", "DOY", "ISODOW", "ISOYEAR"),
-)
-#: TIMESTAMPADD and TIMESTAMPDIFF also take ODBC's names.
-_DIFFERENCE_UNITS: Final = {
-    **{unit: unit for unit in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")},
-    **{
-        f"SQL_TSI_{unit}": unit
-        for unit in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
-    },
-}
 _CONSTANTS: Final = {
     "TRUE": ("boolean", True),
     "FALSE": ("boolean", False),
@@ -77,7 +64,7 @@ _CONSTANTS: Final = {
 _NOT_CALLS: Final = RESERVED - {"LEFT", "RIGHT", "GROUPING", "SET", "VALUES", "INSERT"}
 
 
-class Expressions(Cursor):
+class Expressions(SpecialForms):
     """Reads expressions. Queries within them are read by the subclass that knows queries."""
 
     def query(self) -> Query:
@@ -196,6 +183,10 @@ class Expressions(Cursor):
         choices = self.commas(self.expression)
         self.expect(")")
         return In(left, choices, None, negated, self.span_from(start))
+
+    def operand(self) -> Node:
+        """An operand of a comparison."""
+        return self._sum()
 
     def _sum(self) -> Node:
         return self._chain(self._product, _SUMS)
@@ -392,14 +383,14 @@ class Expressions(Cursor):
     def _name_or_call(self) -> Node:
         start = self.token
         if self.ahead().upper == "(" and start.kind is TokenKind.WORD and start.upper not in _NOT_CALLS:
-            special = _SPECIAL.get(start.upper)
+            special = self.special_form()
             if special is not None:
-                return self._over(special(self, self.advance()), start)
+                return self._over(special, start)
             name = Name((Identifier(start.text, start.span),), start.span)
             self.advance()
             return self._call(name, start)
         if start.kind is TokenKind.WORD and start.upper == "CAST":
-            return _cast(self, self.advance())
+            return self.cast()
         parts = [self.identifier("an expression")]
         while self.sees("."):
             if self.ahead().upper == "*":
@@ -586,147 +577,3 @@ def _call_name(token: Token) -> Name:
 
 def _changed(call: FunctionCall, changes: dict[str, object], span: Span) -> FunctionCall:
     return replace(call, span=span, **changes)  # type: ignore[arg-type]  # fields by their names
-
-
-# --- functions with a syntax of their own -----------------------------------------------------------
-
-
-def _made(cursor: Expressions, start: Token, *arguments: Node, name: str | None = None) -> FunctionCall:
-    cursor.expect(")")
-    called = Identifier(name or start.text, start.span)
-    return FunctionCall(Name((called,), start.span), arguments, cursor.span_from(start))
-
-
-def _unit(cursor: Expressions, *units: str) -> Symbol:
-    word = cursor.choose(*units)
-    return Symbol(word, cursor.last.span)
-
-
-def _cast(cursor: Expressions, start: Token) -> Node:
-    cursor.expect("(")
-    operand = cursor.expression()
-    cursor.expect("AS")
-    data_type = parse_type(cursor)
-    cursor.expect(")")
-    return Cast(operand, data_type, start.upper == "TRY_CAST", cursor.span_from(start))
-
-
-def _extract(cursor: Expressions, start: Token) -> Node:
-    cursor.expect("(")
-    unit = _unit(cursor, *TIME_UNITS)
-    cursor.expect("FROM")
-    return _made(cursor, start, unit, cursor.expression())
-
-
-def _trim(cursor: Expressions, start: Token) -> Node:
-    cursor.expect("(")
-    side = Symbol("BOTH", start.span)
-    if cursor.sees_any("BOTH", "LEADING", "TRAILING"):
-        side = _unit(cursor, "BOTH", "LEADING", "TRAILING")
-    blank = Constant("string", " ", start.span)
-    if cursor.accept("FROM"):
-        return _made(cursor, start, side, blank, cursor.expression())
-    first = cursor.expression()
-    if cursor.accept("FROM"):
-        return _made(cursor, start, side, first, cursor.expression())
-    return _made(cursor, start, side, blank, first)
-
-
-def _position(cursor: Expressions, start: Token) -> Node:
-    cursor.expect("(")
-    needle = cursor._sum()
-    cursor.expect("IN")
-    haystack = cursor.expression()
-    if cursor.sees("FROM"):
-        cursor.unsupported("POSITION ... FROM", hint="use LOCATE(text, string, start)")
-    return _made(cursor, start, needle, haystack)
-
-
-def _substring(cursor: Expressions, start: Token) -> Node:
-    cursor.expect("(")
-    arguments = [cursor.expression()]
-    if cursor.accept("FROM"):
-        arguments.append(cursor.expression())
-        if cursor.accept("FOR"):
-            arguments.append(cursor.expression())
-    else:
-        while cursor.accept(","):
-            arguments.append(cursor.expression())
-    return _made(cursor, start, *arguments)
-
-
-def _overlay(cursor: Expressions, start: Token) -> Node:
-    cursor.expect("(")
-    arguments = [cursor.expression()]
-    cursor.expect("PLACING")
-    arguments.append(cursor.expression())
-    cursor.expect("FROM")
-    arguments.append(cursor.expression())
-    if cursor.accept("FOR"):
-        arguments.append(cursor.expression())
-    return _made(cursor, start, *arguments)
-
-
-def _floor_or_ceil(cursor: Expressions, start: Token) -> Node:
-    cursor.expect("(")
-    operand = cursor.expression()
-    name = "CEIL" if start.upper == "CEILING" else start.upper
-    if cursor.accept("TO"):
-        unit = _unit(
-            cursor, "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND"
-        )
-        return _made(cursor, start, operand, unit, name=f"{name}_TIME")
-    return _made(cursor, start, operand)
-
-
-def _timestamp_arithmetic(cursor: Expressions, start: Token) -> Node:
-    cursor.expect("(")
-    written = _unit(cursor, *_DIFFERENCE_UNITS)
-    arguments: list[Node] = [Symbol(_DIFFERENCE_UNITS[written.name], written.span)]
-    for _ in range(2):
-        cursor.expect(",")
-        arguments.append(cursor.expression())
-    return _made(cursor, start, *arguments)
-
-
-def _json_value(cursor: Expressions, start: Token) -> Node:
-    cursor.expect("(")
-    arguments: list[Node] = [cursor.expression()]
-    cursor.expect(",")
-    arguments.append(cursor.expression())
-    if cursor.accept("RETURNING"):
-        at = cursor.token
-        data_type = parse_type(cursor)
-        # A NULL of the type says what to return; the registry reads its type.
-        arguments.append(Cast(Constant("null", None, at.span), data_type, False, cursor.span_from(at)))
-    if cursor.sees_any("NULL", "ERROR", "DEFAULT"):
-        cursor.unsupported(f"{start.upper} with ON EMPTY or ON ERROR", hint="use COALESCE around it")
-    return _made(cursor, start, *arguments)
-
-
-def _json_query(cursor: Expressions, start: Token) -> Node:
-    cursor.expect("(")
-    arguments = [cursor.expression()]
-    cursor.expect(",")
-    arguments.append(cursor.expression())
-    if not cursor.sees(")"):
-        cursor.unsupported(f"{start.upper} with RETURNING, WRAPPER, ON EMPTY or ON ERROR")
-    return _made(cursor, start, *arguments)
-
-
-_SPECIAL: Final[dict[str, Callable[[Expressions, Token], Node]]] = {
-    "TRY_CAST": _cast,
-    "EXTRACT": _extract,
-    "TRIM": _trim,
-    "POSITION": _position,
-    "SUBSTRING": _substring,
-    "OVERLAY": _overlay,
-    "FLOOR": _floor_or_ceil,
-    "CEIL": _floor_or_ceil,
-    "CEILING": _floor_or_ceil,
-    "TIMESTAMPADD": _timestamp_arithmetic,
-    "TIMESTAMPDIFF": _timestamp_arithmetic,
-    "JSON_VALUE": _json_value,
-    "JSON_QUERY": _json_query,
-    "JSON_EXISTS": _json_query,
-}

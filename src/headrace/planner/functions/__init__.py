@@ -17,7 +17,15 @@ from headrace.planner.functions.signature import Function, WrongArguments
 from headrace.planner.functions.strings import STRINGS
 from headrace.planner.functions.temporal import TEMPORAL
 
-__all__ = ["FUNCTIONS", "AggregateFunction", "Function", "WrongArguments", "aggregates", "find_aggregate"]
+__all__ = [
+    "FUNCTIONS",
+    "MISSING",
+    "AggregateFunction",
+    "Function",
+    "WrongArguments",
+    "aggregates",
+    "find_aggregate",
+]
 
 
 def _all() -> Registry:
@@ -27,5 +35,14 @@ def _all() -> Registry:
     return every
 
 
+#: Functions of Flink that are not here: an error says so, rather than that there is no such function.
+MISSING: Final = frozenset(
+    """
+    BITMAP_AND BITMAP_ANDNOT BITMAP_BUILD BITMAP_CARDINALITY BITMAP_FROM_BYTES BITMAP_OR BITMAP_TO_ARRAY
+    BITMAP_TO_BYTES BITMAP_TO_STRING BITMAP_XOR CURRENT_WATERMARK INET_ATON INET_NTOA IS_VALID_UTF8 JSON JSON_LENGTH
+    JSON_QUOTE JSON_STRING JSON_TYPE JSON_UNQUOTE MAKE_VALID_UTF8 MATCH_PROCTIME MATCH_ROWTIME OBJECT_OF
+    OBJECT_UPDATE PARSE_JSON PERCENTILE SOURCE_WATERMARK TRY_PARSE_JSON
+    """.split()
+)
 #: Every built-in scalar function.
 FUNCTIONS: Final = _all()

@@ -107,6 +107,10 @@ bench-state: $(READY_BENCH) ## measure a keyed running count on each state backe
 bench-recovery: $(READY_BENCH) ## measure checkpoints, recovery and state beyond memory
 	$(BIN)/python -m bench.recovery_run $(ARGS)
 
+.PHONY: bench-kafka
+bench-kafka: $(READY_BENCH) ## measure Kafka in, count, out against a bare loop and Spark's own source
+	$(BIN)/python -m bench.kafka_run $(ARGS)
+
 .PHONY: bench-files
 bench-files: $(READY_BENCH) ## measure Parquet files read by a job and by Spark itself
 	$(BIN)/python -m bench.files_run $(ARGS)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
@@ -104,8 +104,8 @@ class SplitEnumerator(ABC):
     def split_finished(self, split: SourceSplit) -> None:
         """A split was read to its end. After a ``restore`` it is called for all that had been read before, too."""
 
-    def checkpoint_completed(self, positions: Mapping[str, Any]) -> None:
-        """A checkpoint is complete; by split id, where reading goes on from it. Splits read to their end are left out.
+    def checkpoint_completed(self, positions: Mapping[str, Any], finished: Collection[SourceSplit]) -> None:
+        """A checkpoint is complete; by split id, where reading goes on from it, and the splits read to their end.
 
         For sources that tell the outside how far they are. It must be quick, and must not fail the job: recovery
         goes by the checkpoint, whatever the outside knows.

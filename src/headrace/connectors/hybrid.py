@@ -10,7 +10,7 @@ the right one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -102,6 +102,10 @@ class HybridSplit(SourceSplit):
     split: SourceSplit
 
 
+def _hybrid(split: SourceSplit) -> HybridSplit:
+    return cast(HybridSplit, split)
+
+
 def _wrapped(source: int, split: SourceSplit) -> HybridSplit:
     return HybridSplit(f"{source}/{split.split_id}", source, split)
 
@@ -160,10 +164,11 @@ class _HybridEnumerator(SplitEnumerator):
     def next_discovery_delay(self) -> float | None:
         return self._enumerator().next_discovery_delay()
 
-    def checkpoint_completed(self, positions: Mapping[str, Any]) -> None:
+    def checkpoint_completed(self, positions: Mapping[str, Any], finished: Collection[SourceSplit]) -> None:
         prefix = f"{self._index}/"
         own = {name.removeprefix(prefix): each for name, each in positions.items() if name.startswith(prefix)}
-        self._enumerator().checkpoint_completed(own)
+        ended = [each for each in map(_hybrid, finished) if each.source == self._index]
+        self._enumerator().checkpoint_completed(own, [each.split for each in ended])
 
     def close(self) -> None:
         if self._current is not None:

@@ -192,7 +192,8 @@ class SourceCoordinator:
         """Tell the connector how far a checkpoint that is complete goes."""
         reached = positions_in(snapshot)
         self._enumerator.checkpoint_completed(
-            {each.split.split_id: each.position for each in reached if each.position is not None}
+            {each.split.split_id: each.position for each in reached if each.position is not None},
+            [each.split for each in reached if each.is_finished],
         )
 
     @property

@@ -81,9 +81,9 @@ def test_positions_of_a_checkpoint_reach_the_source_whose_turn_it_is(monkeypatch
     (split,) = enumerator.discover()
     seen: list[Any] = []
     inner = enumerator._enumerator()  # type: ignore[attr-defined]
-    monkeypatch.setattr(inner, "checkpoint_completed", seen.append)
-    enumerator.checkpoint_completed({split.split_id: 1, "7/other": 2})
-    assert seen == [{split.split.split_id: 1}]  # type: ignore[attr-defined]
+    monkeypatch.setattr(inner, "checkpoint_completed", lambda *told: seen.append(told))
+    enumerator.checkpoint_completed({split.split_id: 1, "7/other": 2}, [split])
+    assert seen == [({split.split.split_id: 1}, [split.split])]  # type: ignore[attr-defined]
     assert isinstance(enumerator.plan(split, 0, 1), Slice)
 
 

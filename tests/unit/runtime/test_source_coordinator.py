@@ -295,10 +295,10 @@ def test_a_subtask_that_is_held_back_reads_nothing_and_does_not_fall_idle() -> N
 
 
 class Listening(SplitsEnumerator):
-    heard: ClassVar[list[dict[str, Any]]] = []
+    heard: ClassVar[list[Any]] = []
 
-    def checkpoint_completed(self, positions) -> None:
-        self.heard.append(dict(positions))
+    def checkpoint_completed(self, positions, finished) -> None:
+        self.heard.append((dict(positions), [split.split_id for split in finished]))
 
 
 class ListeningSource(SplitsSource):
@@ -315,4 +315,4 @@ def test_a_source_hears_how_far_a_completed_checkpoint_goes() -> None:
     reader.run_epoch(4)
     Listening.heard.clear()
     reader.coordinator.checkpoint_completed(snapshot)
-    assert Listening.heard == [{"a": 2}]
+    assert Listening.heard == [({"a": 2}, ["b"])]

@@ -11,9 +11,11 @@ from headrace.connectors.kafka._properties import KafkaProperties, kafka_library
 from headrace.errors import ConfigurationError, ConnectorError
 
 _log = logging.getLogger(__name__)
-#: What librdkafka has to say goes to this logger, not to standard error.
+#: What librdkafka has to say goes to this logger, not to standard error. It repeats itself with every try to connect,
+#: and our errors say the same, so it is silent unless somebody sets its level.
 _client_log = logging.getLogger("headrace.connectors.kafka.client")
-_client_log.setLevel(logging.ERROR)
+if _client_log.level == logging.NOTSET:
+    _client_log.setLevel(logging.CRITICAL)
 
 
 class Trouble:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, cast
@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 _WHO = "KafkaSource"
 #: One request; whether to try again is decided between two of them.
 _REQUEST_S = 10.0
+_ATTEMPT_S = 2.0
 _WARN_S = 5.0
 
 Offsets = dict[KafkaTopicPartition, int]
@@ -193,10 +194,11 @@ class KafkaEnumerator(SplitEnumerator):
 
     # -- committing --------------------------------------------------------------------------------
 
-    def checkpoint_completed(self, positions: Mapping[str, Any]) -> None:
+    def checkpoint_completed(self, positions: Mapping[str, Any], finished: Collection[SourceSplit]) -> None:
         if not self._source.commits_offsets or self._cluster is None:
             return
-        reached = {
+        ended = cast("Collection[KafkaPartitionSplit]", finished)
+        reached = {split.topic_partition: split.stop for split in ended if split.stop is not None} | {
             partition: int(positions[split.split_id])
             for partition, split in self._known.items()
             if split.split_id in positions
@@ -281,14 +283,18 @@ class _Cluster:
 
     def _metadata(self, topic: str | None) -> dict[str, Any]:
         what = "listing topics" if topic is None else f"looking for topic {topic}"
-        try:
-            self._consumer.poll(0)  # serves the callback that notes trouble
-            return dict(
-                (self._consumer.list_topics(*(() if topic is None else (topic,)), timeout=_REQUEST_S)).topics
-            )
-        except kafka_library().KafkaException as error:
-            self._consumer.poll(0)
-            raise failure(_WHO, what, error.args[0], self._properties, self._trouble) from None
+        names = () if topic is None else (topic,)
+        wait_s = min(_REQUEST_S, self._properties.api_timeout_s)
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                return dict(self._consumer.list_topics(*names, timeout=min(_ATTEMPT_S, wait_s)).topics)
+            except kafka_library().KafkaException as error:
+                self._consumer.poll(0)  # serves the callback that notes trouble
+                problem = failure(_WHO, what, error.args[0], self._properties, self._trouble)
+                # Credentials that are wrong will not get better by waiting.
+                if is_refusal(problem) or time.monotonic() >= deadline:
+                    raise problem from None
 
     def ends(self, partitions: Iterable[KafkaTopicPartition]) -> Offsets:
         """Return the offset behind the last record that may be read, of each partition."""

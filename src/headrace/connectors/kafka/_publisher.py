@@ -20,6 +20,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, cast
 from uuid import uuid4
 
@@ -55,7 +56,9 @@ class KafkaPublisher(Publisher):
         self, properties: KafkaProperties, config: dict[str, Any], *, transactional_id: str, topic: str | None
     ) -> None:
         self._properties = properties
-        self._config = config | {"transactional.id": transactional_id}
+        self._config = config | {"transactional.id": transactional_id, "on_delivery": self._delivered}
+        #: Why the first record of a transaction could not be written, and its topic.
+        self._refused: tuple[Any, str] | None = None
         self._id = transactional_id
         self._topic = topic
         self._generation = uuid4().hex[:12]
@@ -99,6 +102,18 @@ class KafkaPublisher(Publisher):
         for group in _groups([records for records in staged if records.epoch > done]):
             self._write(producer, markers, group, generation)
 
+    def _delivered(self, error: Any, message: Any) -> None:
+        codes = kafka_library().KafkaError
+        if error is not None and self._refused is None and error.code() != codes._PURGE_QUEUE:
+            self._refused = (error, message.topic())
+
+    def _first_refusal(self, producer: Any) -> tuple[Any, str] | None:
+        with suppress(
+            kafka_library().KafkaException
+        ):  # a client that is past repair says so, again and again
+            producer.poll(0)
+        return self._refused
+
     # -- one transaction -------------------------------------------------------------------------------
 
     def _write(
@@ -107,6 +122,7 @@ class KafkaPublisher(Publisher):
         library = kafka_library()
         count = sum(records.count for records in group)
         what = f"writing {count} records in a transaction of {self._id}"
+        self._refused = None
         try:
             producer.begin_transaction()
             topic = self._produce(producer, group)
@@ -115,6 +131,10 @@ class KafkaPublisher(Publisher):
             producer.send_offsets_to_transaction([marker], markers.group, _CALL_S)
             self._commit(producer)
         except library.KafkaException as error:
+            # Of a record that was refused the transaction only says that it must be aborted.
+            refusal = self._first_refusal(producer)
+            if refusal is not None:
+                raise self._failed(refusal[0], f"writing to topic {refusal[1]}") from None
             raise self._failed(error.args[0], what) from None
         markers.note(metadata)
 
@@ -164,7 +184,7 @@ class KafkaPublisher(Publisher):
             try:
                 producer.init_transactions(_CALL_S)
             except library.KafkaException as error:
-                producer.poll(0)
+                self._first_refusal(producer)  # serves the callback that notes trouble
                 raise self._failed(error.args[0], f"beginning transactions of {self._id}") from None
             self._producer = producer
         return self._producer

@@ -79,6 +79,8 @@ class KafkaSink(WriteAheadSink):
             # Keys go where Java's client sends them.
             partitioner="murmur2_random",
             linger_ms=20,
+            # How long a topic may be unknown before it counts as missing.
+            topic_metadata_propagation_max_ms=5_000,
             **(
                 {"transaction_timeout_ms": _TRANSACTION_MS}
                 if is_exact

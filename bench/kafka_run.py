@@ -1,0 +1,80 @@
+"""`make bench-kafka`: Kafka in, count, Kafka out, against a bare confluent-kafka loop and Spark's own Kafka source.
+
+Starts a broker of its own, on the same two cores, so all contenders share them with it. Prints JSON lines as `make
+bench` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+
+from bench import kafka_jobs
+from bench.run import PARALLELISM, compare, emit
+from headrace.config import Configuration
+from headrace.connectors.base import DeliveryGuarantee
+from headrace.spark.session import spark_context, stop_spark
+from tests.kafka import KafkaBroker, run_broker
+
+RECORDS = 2_000_000
+_PEER_TIMEOUT_S = 600
+
+
+def spark_rate(kafka: KafkaBroker, topic: str, records: int, rounds: int) -> float | None:
+    """Return the rate of Spark's own source; None if its package cannot be had."""
+    command = [
+        *(sys.executable, "-m", "bench.peer_spark_kafka", kafka.address, topic, kafka.create_topic(1)),
+        *(str(records), str(rounds)),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_PEER_TIMEOUT_S, check=False)
+    if done.returncode != 0:
+        print(f"Spark's own source was not measured: {done.stderr.strip()[-300:]}", file=sys.stderr)
+        return None
+    return statistics.median(json.loads(done.stdout.strip().splitlines()[-1])["rates"])
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of records")
+    arguments = parser.parse_args()
+    records = int(RECORDS * arguments.scale)
+    with run_broker() as kafka:
+        topic = kafka_jobs.fill(kafka, records)
+        spark_context(Configuration())
+        kafka_jobs.run_count(kafka, topic, records, PARALLELISM)  # warms up workers
+        count = "Kafka in, count per key, Kafka out"
+        rates: list[float] = []
+
+        def ours() -> float:
+            rates.append(kafka_jobs.run_count(kafka, topic, records, PARALLELISM))
+            return rates[-1]
+
+        bare = "bare confluent-kafka loop, one core"
+        compare(
+            count, ours, {bare: (lambda: kafka_jobs.bare_count(kafka, topic, records), "")}, arguments.rounds
+        )
+        for guarantee in (DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE):
+            compare(
+                f"Kafka to Kafka, {guarantee.value}",
+                lambda guarantee=guarantee: kafka_jobs.run_copy(  # type: ignore[misc]
+                    kafka, topic, records, PARALLELISM, guarantee
+                ),
+                {bare: (lambda: kafka_jobs.bare_copy(kafka, topic, records), "")},
+                arguments.rounds,
+            )
+        stop_spark()
+        theirs = spark_rate(kafka, topic, records, arguments.rounds)
+        if theirs is not None:
+            against = "Spark's own Kafka source and sink (JVM, SQL)"
+            emit(f"{count}.{against}", theirs, "records/s")
+            ratio = statistics.median(rates) / theirs
+            emit(count, statistics.median(rates), "records/s", ratio=ratio, against=against)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""Kafka -> keyed window -> Kafka on Spark, with workers killed and the broker restarted; every window comes out once.
+
+What came out is read by a plain consumer that sees committed transactions only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import runpy
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.common import Time, Types, WatermarkStrategy
+from headrace.common.serialization import SimpleStringSchema
+from headrace.connectors.base import DeliveryGuarantee
+from headrace.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+)
+from headrace.datastream import MapFunction, OutputTag, ProcessWindowFunction
+from headrace.datastream.formats.json import JsonRowDeserializationSchema
+from headrace.datastream.window import TumblingEventTimeWindows
+from headrace.graph.job_graph import JobGraph
+from headrace.runtime.job_run import EpochSummary
+from headrace.spark.executor import add_epoch_listener
+from tests.conftest import EnvironmentFactory
+from tests.kafka import KafkaBroker
+from tests.spark.support import RECORDER
+
+pytestmark = pytest.mark.spark
+
+WINDOW_MS = 100
+KEYS = 5
+
+
+class BetweenEpochs:
+    """Does something in the driver when a job has completed so many epochs."""
+
+    def __init__(self) -> None:
+        self._plan: dict[str, tuple[set[int], Callable[[], None]]] = {}
+        self._seen: Counter[str] = Counter()
+
+    def at(self, job_name: str, epochs: set[int], act: Callable[[], None]) -> None:
+        self._plan[job_name] = (set(epochs), act)
+
+    def __call__(self, job: JobGraph, summary: EpochSummary) -> None:
+        epochs, act = self._plan.get(job.name, (set(), lambda: None))
+        self._seen[job.name] += 1
+        if self._seen[job.name] in epochs:
+            act()
+
+
+BETWEEN_EPOCHS = BetweenEpochs()
+add_epoch_listener(BETWEEN_EPOCHS)
+
+
+class Deadly(MapFunction):
+    """Kills its worker at some records, at each of them once."""
+
+    def __init__(self, records: set[int], directory: Path) -> None:
+        self._records = records
+        self._directory = directory
+
+    def map(self, value: str) -> tuple[int, int]:
+        number = int(value)
+        if number in self._records:
+            try:
+                (self._directory / str(number)).touch(exist_ok=False)
+            except FileExistsError:
+                return number % KEYS, number
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number % KEYS, number
+
+
+class CountOfWindow(ProcessWindowFunction):
+    def process(self, key: int, context: Any, elements: Any) -> Iterator[str]:
+        numbers = sorted(number for _, number in elements)
+        yield f"{key}@{context.window().start}: {len(numbers)} {sum(numbers)}"
+
+
+def fill(kafka: KafkaBroker, records: int, partitions: int) -> str:
+    """Write numbers in turn to the partitions, each at the time that it says."""
+    from confluent_kafka import Producer
+
+    topic = kafka.create_topic(partitions)
+    with Producer({"bootstrap.servers": kafka.address, "log_level": 0}) as producer:
+        for number in range(records):
+            producer.produce(topic, str(number), partition=number % partitions, timestamp=number + 1)
+        assert producer.flush(30) == 0
+    return topic
+
+
+def expected_windows(records: int) -> list[str]:
+    """Count by hand: the oracle."""
+    windows: dict[tuple[int, int], list[int]] = {}
+    for number in range(records):
+        start = (number + 1) // WINDOW_MS * WINDOW_MS
+        windows.setdefault((number % KEYS, start), []).append(number)
+    return sorted(f"{key}@{start}: {len(found)} {sum(found)}" for (key, start), found in windows.items())
+
+
+def run_windows(
+    env: EnvironmentFactory,
+    kafka: KafkaBroker,
+    directory: Path,
+    *,
+    records: int,
+    kills: set[int],
+    restarts: set[int],
+    max_records: int,
+) -> tuple[list[str], list[str]]:
+    """Run the job and return what came out, and what should have."""
+    topic, target = fill(kafka, records, 2), kafka.create_topic(2)
+    name = f"windows-{target}"
+    BETWEEN_EPOCHS.at(name, restarts, kafka.restart)
+    environment = env(
+        max_records=max_records,
+        options={
+            "execution.checkpointing.interval": "1 ms",
+            "execution.checkpointing.dir": str(directory / "checkpoints"),
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "20",
+            "restart-strategy.fixed-delay.delay": "10 ms",
+        },
+    )
+    source = (
+        KafkaSource.builder()
+        .set_bootstrap_servers(kafka.address)
+        .set_topics(topic)
+        .set_group_id(name)
+        .set_bounded(KafkaOffsetsInitializer.latest())
+        .set_value_only_deserializer(SimpleStringSchema())
+        .build()
+    )
+    serializer = (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic(target)
+        .set_key_serialization_schema(SimpleStringSchema())
+        .set_value_serialization_schema(SimpleStringSchema())
+        .build()
+    )
+    sink = (
+        KafkaSink.builder()
+        .set_bootstrap_servers(kafka.address)
+        .set_record_serializer(serializer)
+        .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        .set_transactional_id_prefix(name)
+        .build()
+    )
+    stream = environment.from_source(source, WatermarkStrategy.for_monotonous_timestamps(), "numbers")
+    (
+        stream.map(Deadly(kills, directory))
+        .key_by(lambda record: record[0])
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+        .process(CountOfWindow(), Types.STRING())
+        .sink_to(sink)
+    )
+    environment.execute(name)
+    assert kafka.committed(name, topic) == dict.fromkeys(range(2), records // 2)
+    return sorted(kafka.values(target)), expected_windows(records)
+
+
+def test_windows_come_out_once_though_a_worker_is_killed_and_the_broker_restarted(env, kafka, tmp_path):
+    found, expected = run_windows(
+        env, kafka, tmp_path, records=1000, kills={300}, restarts={2}, max_records=150
+    )
+
+    assert found == expected
+
+
+@pytest.mark.slow
+@pytest.mark.chaos
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_windows_come_out_once_whatever_is_killed(env, kafka, tmp_path, seed):
+    rng = random.Random(seed)
+
+    found, expected = run_windows(
+        env,
+        kafka,
+        tmp_path,
+        records=4000,
+        kills=set(rng.sample(range(4000), 6)),
+        restarts=set(rng.sample(range(2, 20), 4)),
+        max_records=150,
+    )
+
+    assert found == expected
+
+
+def test_records_that_cannot_be_read_go_to_a_side_output_and_are_counted(env, kafka):
+    topic, target = kafka.create_topic(1), kafka.create_topic(1)
+    kafka.produce(topic, ['{"n": 1}', "oops", '{"n": 2}'], 0)
+    tag = OutputTag("bad")
+    row_type = Types.ROW_NAMED(["n"], [Types.INT()])
+    source = (
+        KafkaSource.builder()
+        .set_bootstrap_servers(kafka.address)
+        .set_topics(topic)
+        .set_bounded(KafkaOffsetsInitializer.latest())
+        .set_value_only_deserializer(JsonRowDeserializationSchema.builder().type_info(row_type).build())
+        .set_dead_letter_tag(tag)
+        .build()
+    )
+    serializer = (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic(target)
+        .set_value_serialization_schema(SimpleStringSchema())
+        .build()
+    )
+    builder = KafkaSink.builder().set_bootstrap_servers(kafka.address).set_record_serializer(serializer)
+    sink = builder.set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE).build()
+    environment = env(parallelism=1)
+    stream = environment.from_source(source, WatermarkStrategy.no_watermarks(), "rows")
+
+    stream.map(lambda row: json.dumps(["row", row.n])).sink_to(sink)
+    letters = stream.get_side_output(tag)
+    letters.map(lambda it: json.dumps(["bad", it.data.decode(), it.position])).sink_to(sink)
+    client = environment.execute_async("dead-letters")
+    client.get_job_execution_result().result()
+
+    assert sorted(map(json.loads, kafka.values(target))) == [
+        ["bad", "oops", f"topic {topic}, partition 0, offset 1"],
+        *(["row", 1], ["row", 2]),
+    ]
+    reports = [report for epoch in RECORDER.of(client) for report in epoch.reports]
+    errors = [
+        each.increment
+        for report in reports
+        for metrics in report.user_metrics.values()
+        for name, each in metrics.items()
+        if name.name == "numRecordsInErrors"
+    ]
+    assert sum(errors) == 1
+
+
+def test_the_example_counts_clicks_per_minute(env, kafka, monkeypatch):
+    prefix = kafka.create_topic(2)
+    targets = [kafka.create_topic(1, f"{prefix}-{name}") for name in ("per-minute", "unreadable")]
+    clicks = [("ann", "12:00:01"), ("bob", "12:00:30"), ("ann", "12:00:59"), ("ann", "12:01:00")]
+    for user, at in clicks:
+        kafka.produce(prefix, [json.dumps({"user": user, "at": f"2024-05-01T{at}Z"})], len(user) % 2)
+    kafka.produce(prefix, ["what?"], 0)
+    monkeypatch.setattr(
+        "sys.argv", ["kafka_windows.py", "--servers", kafka.address, "--prefix", prefix, "--bounded"]
+    )
+
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "kafka_windows.py"), run_name="__main__")
+
+    assert sorted(kafka.values(targets[0])) == [
+        '{"user":"ann","minute":"2024-05-01T12:00:00Z","clicks":2}',
+        '{"user":"ann","minute":"2024-05-01T12:01:00Z","clicks":1}',
+        '{"user":"bob","minute":"2024-05-01T12:00:00Z","clicks":1}',
+    ]
+    [unreadable] = kafka.values(targets[1])
+    assert unreadable.startswith(f"topic {prefix}, partition 0, offset 0: expected JSON")

@@ -153,7 +153,11 @@ def test_a_null_in_not_in_counts_as_a_partner(session: Session) -> None:
     ("text", "message"),
     [
         ("SELECT k FROM a WHERE k = 1 OR k IN (SELECT k FROM b)", "IN with a query outside"),
-        ("SELECT (SELECT MAX(k) FROM b) FROM a", "a query in place of a value"),
+        ("SELECT (SELECT k FROM b) FROM a", "more or less than one row"),
+        (
+            "SELECT COUNT(*) FROM a HAVING COUNT(*) > (SELECT MAX(k) FROM b)",
+            "a query in place of a value in SELECT",
+        ),
         ("SELECT k FROM a JOIN b FOR SYSTEM_TIME AS OF a.pt ON TRUE", "FOR SYSTEM_TIME"),
         ("SELECT * FROM a, LATERAL TABLE(split(x))", "LATERAL TABLE"),
         ("SELECT JSON_STRING(k) FROM a", "the function JSON_STRING is not in headrace yet"),
@@ -428,3 +432,15 @@ def test_columns_of_the_query_around_stand_in_where_only(session: Session) -> No
     join = plan(session, "SELECT k FROM a WHERE x IN (SELECT y + a.k FROM b)").inputs[0]
     assert isinstance(join, Join)
     assert references(join.condition) == {0, 1, 3}
+
+
+def test_a_query_in_place_of_a_value_is_joined_to_every_row(session: Session) -> None:
+    text = "SELECT x, (SELECT MAX(y) FROM b) AS top FROM a WHERE k > (SELECT AVG(k) FROM b) AND x IN (SELECT y FROM b)"
+    assert session.schema(text) == ["x INT", "top INT"]
+    node = plan(session, text)
+    assert kinds(node) == ["Project", "Join", "Filter", "Join", "Join", "Scan"]
+    assert isinstance(node, Project)
+    assert [references(one) for one in node.expressions] == [{1}, {3}]
+    assert (
+        "gives one column, not 2" in refused(session, "SELECT (SELECT MAX(y), MIN(y) FROM b) FROM a").message
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -28,6 +28,7 @@ from headrace.planner.dialect.syntax import (
     Node,
     Operator,
     OrderItem,
+    Query,
     Star,
     Subquery,
     Symbol,
@@ -36,6 +37,7 @@ from headrace.planner.dialect.syntax import (
 )
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import (
+    TRUE,
     AggregateCall,
     Call,
     Expression,
@@ -58,9 +60,10 @@ from headrace.planner.functions import (
 from headrace.planner.functions.math import round_type
 from headrace.planner.functions.temporal import add_type
 from headrace.planner.functions.text import constant
+from headrace.planner.logical import Join, JoinKind, LogicalNode
 from headrace.types import BooleanType, CharType, DataType, DataTypes, NullType
 
-__all__ = ["ExpressionBinder", "OverCalls", "cast_to"]
+__all__ = ["ExpressionBinder", "OverCalls", "ScalarQueries", "cast_to"]
 
 #: Properties of group windows, which only mean something beside one.
 _WINDOW_PROPERTIES = tuple(
@@ -96,8 +99,34 @@ class OverCalls:
         return InputRef(self.width + self.calls.index(call), call.type)
 
 
+@dataclass
+class ScalarQueries:
+    """Queries in place of values: each becomes a column behind the input's, joined to every row."""
+
+    #: The input as it was before.
+    input: LogicalNode
+    bind: Callable[[Query], LogicalNode]
+    plans: list[LogicalNode] = field(default_factory=list)
+
+    def reference(self, query: Query) -> InputRef:
+        """The column that a query becomes."""
+        plan = self.bind(query)
+        place = len(self.input.schema) + len(self.plans)
+        self.plans.append(plan)
+        return InputRef(place, plan.schema[0].type)
+
+    def joined(self, node: LogicalNode) -> LogicalNode:
+        """The input with the columns of all queries behind it."""
+        for plan in self.plans:
+            node = Join(node, plan, JoinKind.INNER, TRUE)
+        return node
+
+
 class ExpressionBinder:
     """Binds expressions over a scope. Subclasses say what aggregates mean."""
+
+    #: Where queries in place of values go; None where there must be none.
+    scalar_queries: ScalarQueries | None = None
 
     def __init__(
         self, context: Context, scope: Scope, over: OverCalls | None = None, place: str = "here"
@@ -333,9 +362,13 @@ class ExpressionBinder:
             found = self._call("IN", operands, node.span)
             return self._call("NOT", [found], node.span) if node.negated else found
         if isinstance(node, Subquery):
-            raise self.context.unsupported(
-                "a query in place of a value", node.span, hint="join with the query instead"
-            )
+            if self.scalar_queries is None:
+                raise self.context.unsupported(
+                    f"a query in place of a value in {self.place}",
+                    node.span,
+                    hint="join with the query instead",
+                )
+            return self.scalar_queries.reference(node.query)
         what = "IN with a query" if isinstance(node, In) else "EXISTS"
         raise self.context.unsupported(f"{what} outside of the conditions that AND joins in WHERE", node.span)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 
 from headrace.planner.binder.context import BoundTable, Context
-from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, cast_to
+from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, ScalarQueries, cast_to
 from headrace.planner.binder.grouping import GroupedBinder, Grouping, bind_grouping, settle
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
@@ -147,6 +147,8 @@ class QueryBinder:
     def _project(self, block: _Block, expressions: list[Expression], names: list[str]) -> LogicalNode:
         node: LogicalNode = block.input
         over = block.binder.over
+        if block.binder.scalar_queries is not None:
+            node = block.binder.scalar_queries.joined(node)
         if isinstance(block.binder, GroupedBinder):
             grouping = block.binder.grouping_
             node = grouping.node()
@@ -196,7 +198,9 @@ class QueryBinder:
         grouped = select.group_by is not None or select.having is not None or _calls_aggregate(parts)
         over.width = _OVER_ROOM
         if not grouped:
-            return ExpressionBinder(self.context, scope, over, "SELECT")
+            binder = ExpressionBinder(self.context, scope, over, "SELECT")
+            binder.scalar_queries = ScalarQueries(node, self._scalar_query)
+            return binder
         if any(isinstance(item.expression, Star) for item in select.items):
             star = next(item for item in select.items if isinstance(item.expression, Star))
             raise self.context.error(
@@ -229,6 +233,7 @@ class QueryBinder:
     def _where(self, node: LogicalNode, scope: Scope, where: Node) -> LogicalNode:
         plain: list[Expression] = []
         binder = ExpressionBinder(self.context, scope, None, "WHERE")
+        binder.scalar_queries = ScalarQueries(node, self._scalar_query)
         for part in _conditions(where):
             inner, negated = _stripped(part)
             if isinstance(inner, Exists) or (isinstance(inner, In) and inner.query is not None):
@@ -239,7 +244,28 @@ class QueryBinder:
                 self.correlated += conjuncts(condition)
             else:
                 plain.append(condition)
+        node = binder.scalar_queries.joined(node)
         return Filter(node, conjunction(plain)) if plain else node
+
+    def _scalar_query(self, query: Query) -> LogicalNode:
+        """A query that gives one row with one value, whatever it reads: an aggregate without GROUP BY."""
+        body = query.body
+        if not isinstance(body, Select) or body.group_by is not None or not _calls_aggregate(body.items):
+            raise self.context.unsupported(
+                "a query in place of a value that may give more or less than one row",
+                query.span,
+                hint="aggregate without GROUP BY, or join with the query",
+            )
+        if body.having is not None or body.qualify is not None or query.offset or query.fetch is not None:
+            raise self.context.unsupported(
+                "HAVING, QUALIFY or LIMIT in a query in place of a value", query.span
+            )
+        plan = bind_query(self.context, query)
+        if len(plan.schema) != 1:
+            raise self.context.error(
+                f"a query in place of a value gives one column, not {len(plan.schema)}", query.span
+            )
+        return plan
 
     def _semi_join(self, node: LogicalNode, scope: Scope, part: In | Exists, negated: bool) -> LogicalNode:
         """IN and EXISTS as joins that keep the left rows with, or without, a partner."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 
 from headrace.planner.binder.context import BoundTable, Context
 from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, ScalarQueries, cast_to
@@ -11,31 +11,36 @@ from headrace.planner.binder.grouping import GroupedBinder, Grouping, bind_group
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
 from headrace.planner.binder.tables import TableBinder, renamed
+from headrace.planner.binder.trees import (
+    as_types,
+    calls_aggregate,
+    conditions,
+    item_name,
+    joined_condition,
+    names_outer,
+    stripped,
+    unique,
+)
 from headrace.planner.coercion import common_type, comparison_type
 from headrace.planner.dialect.syntax import (
     Exists,
-    FieldAccess,
     FunctionCall,
     In,
     Name,
     Node,
-    Operator,
     OrderItem,
     Query,
     QueryBody,
     Select,
-    SelectItem,
     SetQuery,
     Star,
     ValuesRows,
 )
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import (
-    AggregateCall,
     Call,
     Expression,
     InputRef,
-    Literal,
     SortKey,
     WindowCall,
     conjunction,
@@ -43,7 +48,6 @@ from headrace.planner.expressions import (
     rewrite,
     walk,
 )
-from headrace.planner.functions import find_aggregate
 from headrace.planner.logical import (
     Distinct,
     Field,
@@ -60,7 +64,7 @@ from headrace.planner.logical import (
     Union,
     Values,
 )
-from headrace.types import BooleanType, DataType
+from headrace.types import BooleanType
 
 __all__ = ["bind_query"]
 
@@ -195,7 +199,7 @@ class QueryBinder:
 
     def _binder(self, select: Select, node: LogicalNode, scope: Scope, over: OverCalls) -> ExpressionBinder:
         parts = (select.items, select.having, select.qualify)
-        grouped = select.group_by is not None or select.having is not None or _calls_aggregate(parts)
+        grouped = select.group_by is not None or select.having is not None or calls_aggregate(parts)
         over.width = _OVER_ROOM
         if not grouped:
             binder = ExpressionBinder(self.context, scope, over, "SELECT")
@@ -225,7 +229,7 @@ class QueryBinder:
                     expressions.append(expression)
                 continue
             expressions.append(binder.typed(item.expression))
-            names.append(_name(item, len(names)))
+            names.append(item_name(item, len(names)))
         return expressions, names
 
     # --- WHERE ------------------------------------------------------------------------------------
@@ -234,8 +238,8 @@ class QueryBinder:
         plain: list[Expression] = []
         binder = ExpressionBinder(self.context, scope, None, "WHERE")
         binder.scalar_queries = ScalarQueries(node, self._scalar_query)
-        for part in _conditions(where):
-            inner, negated = _stripped(part)
+        for part in conditions(where):
+            inner, negated = stripped(part)
             if isinstance(inner, Exists) or (isinstance(inner, In) and inner.query is not None):
                 node = self._semi_join(node, scope, inner, negated)
                 continue
@@ -250,7 +254,7 @@ class QueryBinder:
     def _scalar_query(self, query: Query) -> LogicalNode:
         """A query that gives one row with one value, whatever it reads: an aggregate without GROUP BY."""
         body = query.body
-        if not isinstance(body, Select) or body.group_by is not None or not _calls_aggregate(body.items):
+        if not isinstance(body, Select) or body.group_by is not None or not calls_aggregate(body.items):
             raise self.context.unsupported(
                 "a query in place of a value that may give more or less than one row",
                 query.span,
@@ -274,17 +278,17 @@ class QueryBinder:
         assert part.query is not None
         inner = QueryBinder(self.context, scope)
         right, found = inner.subquery(part.query)
-        if _names_outer(right):
+        if names_outer(right):
             raise self.context.unsupported(
                 "a column of the query around it, outside of WHERE of the query", part.query.span
             )
         width = len(node.schema)
-        conditions = [_joined_condition(one, width) for one in inner.correlated]
+        joined = [joined_condition(one, width) for one in inner.correlated]
         if isinstance(part, In):
             negated = negated != part.negated
-            conditions.append(self._membership(scope, part, found, width, negated))
+            joined.append(self._membership(scope, part, found, width, negated))
         kind = JoinKind.ANTI if negated else JoinKind.SEMI
-        return Join(node, right, kind, conjunction(conditions))
+        return Join(node, right, kind, conjunction(joined))
 
     def _membership(
         self, scope: Scope, part: In, found: Sequence[Expression], width: int, negated: bool
@@ -297,9 +301,9 @@ class QueryBinder:
             raise self.context.error(
                 f"IN compares {len(operands)} values with a query of {len(found)} columns", part.span
             )
-        conditions: list[Expression] = []
+        equalities: list[Expression] = []
         for operand, column in zip(operands, found, strict=True):
-            left, right = binder.typed(operand), _joined_condition(column, width)
+            left, right = binder.typed(operand), joined_condition(column, width)
             common = comparison_type(left.type, right.type)
             if common is None:
                 raise self.context.error(
@@ -320,8 +324,8 @@ class QueryBinder:
                     if one.type.is_nullable
                 ]
                 equal = Call("OR", (equal, *unknown), BooleanType()) if unknown else equal
-            conditions.append(equal)
-        return conjunction(conditions)
+            equalities.append(equal)
+        return conjunction(equalities)
 
     def subquery(self, query: Query) -> tuple[LogicalNode, list[Expression]]:
         """A query of IN or EXISTS: its rows, and its columns as expressions over them."""
@@ -330,7 +334,7 @@ class QueryBinder:
             isinstance(body, Select)
             and not (query.with_ or query.order_by or query.offset or query.fetch is not None)
             and not (body.distinct or body.group_by or body.having or body.qualify)
-            and not _calls_aggregate(body.items)
+            and not calls_aggregate(body.items)
         )
         if simple:
             assert isinstance(body, Select)
@@ -431,7 +435,7 @@ class QueryBinder:
                     hint="CAST one of them",
                 )
             types.append(found)
-        return _as_types(left, types), _as_types(right, types)
+        return as_types(left, types), as_types(right, types)
 
 
 #: OVER columns come behind the input's, whose number is known last where there are aggregates.
@@ -464,98 +468,3 @@ class _OverColumns:
             partition_by=tuple(map(self.settled, call.partition_by)),
             order_by=tuple(replace(key, expression=self.settled(key.expression)) for key in call.order_by),
         )
-
-
-def _as_types(node: LogicalNode, types: Sequence[DataType]) -> LogicalNode:
-    """The node with its columns cast, where they are not of these types."""
-    expressions: list[Expression] = []
-    for place, (one, wanted) in enumerate(zip(node.schema, types, strict=True)):
-        expressions.append(cast_to(InputRef(place, one.type), wanted))
-    if all(isinstance(one, InputRef) for one in expressions):
-        return node
-    return Project(node, tuple(expressions), tuple(one.name for one in node.schema))
-
-
-def _calls_aggregate(parts: object) -> bool:
-    """Whether there is an aggregate that is not OVER a window."""
-    if isinstance(parts, Query):
-        return False
-    if isinstance(parts, FunctionCall):
-        found = find_aggregate(parts.name.path[-1])
-        if parts.over is None and found is not None and not found.only_over:
-            return True
-        return any(map(_calls_aggregate, parts.arguments)) or _calls_aggregate(parts.over)
-    if isinstance(parts, tuple):
-        return any(map(_calls_aggregate, parts))
-    if is_dataclass(parts):
-        return any(_calls_aggregate(getattr(parts, one.name)) for one in fields(parts))
-    return False
-
-
-def _names_outer(part: object) -> bool:
-    """Whether a column of the query around is still in a tree."""
-    if isinstance(part, Call) and part.function == "OUTER":
-        return True
-    if isinstance(part, tuple):
-        return any(map(_names_outer, part))
-    if isinstance(part, LogicalNode | Call | SortKey | AggregateCall | WindowCall):
-        assert is_dataclass(part)
-        return any(_names_outer(getattr(part, one.name)) for one in fields(part))
-    return False
-
-
-def _conditions(node: Node) -> list[Node]:
-    if isinstance(node, Operator) and node.function == "AND":
-        return [part for operand in node.operands for part in _conditions(operand)]
-    return [node]
-
-
-def _stripped(node: Node) -> tuple[Node, bool]:
-    negated = False
-    while isinstance(node, Operator) and node.function == "NOT":
-        node, negated = node.operands[0], not negated
-    return node, negated
-
-
-def _joined_condition(expression: Expression, width: int) -> Expression:
-    """A correlated condition over the left row, then the right one."""
-
-    def change(part: Expression) -> Expression | None:
-        if isinstance(part, Call) and part.function == "OUTER":
-            place = part.operands[0]
-            assert isinstance(place, Literal)
-            return InputRef(place.value, part.type)
-        if isinstance(part, InputRef):
-            return InputRef(part.index + width, part.type)
-        return None
-
-    return rewrite(expression, change)
-
-
-def _name(item: SelectItem, place: int) -> str:
-    if item.alias is not None:
-        return item.alias.name
-    match item.expression:
-        case Name():
-            return item.expression.path[-1]
-        case FieldAccess():
-            return item.expression.field.name
-        case _:
-            return f"EXPR${place}"
-
-
-def unique(names: Sequence[str]) -> list[str]:
-    """Names with a number behind those that came before.
-
-    >>> unique(["a", "a", "b"])
-    ['a', 'a0', 'b']
-    """
-    taken, found = set(names), []
-    seen: set[str] = set()
-    for name in names:
-        made, number = name, 0
-        while made in seen or (made != name and made in taken):
-            made, number = f"{name}{number}", number + 1
-        seen.add(made)
-        found.append(made)
-    return found

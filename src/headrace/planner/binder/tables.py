@@ -11,16 +11,14 @@ from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, 
 from headrace.errors import HeadraceError, SqlError
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder, cast_to
-from headrace.planner.binder.literals import interval_ms
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
+from headrace.planner.binder.windows import WINDOWS, bind_window_table
 from headrace.planner.coercion import comparison_type
 from headrace.planner.dialect import Statements
 from headrace.planner.dialect.syntax import (
     Alias,
     DerivedTable,
-    Descriptor,
-    FunctionCall,
     Hint,
     Identifier,
     JoinTable,
@@ -34,7 +32,7 @@ from headrace.planner.dialect.syntax import (
     UnnestTable,
 )
 from headrace.planner.dialect.tokens import Span
-from headrace.planner.expressions import TRUE, Call, Expression, InputRef, Literal, conjunction, shift
+from headrace.planner.expressions import TRUE, Call, Expression, InputRef, conjunction, shift
 from headrace.planner.logical import (
     Field,
     Join,
@@ -45,24 +43,15 @@ from headrace.planner.logical import (
     Unnest,
     Values,
     Watermark,
-    WindowKind,
-    WindowSpec,
-    WindowTable,
     element_types,
 )
-from headrace.types import BooleanType, LocalZonedTimestampType, RowType, TimestampType
+from headrace.types import BooleanType, RowType
 
 __all__ = ["TableBinder", "bind_scan", "parse_expression", "parse_query"]
 
 #: Binds a query in a context, with the scope around it.
 QueryBinding = Callable[[Context, Query, Scope | None], LogicalNode]
 
-_WINDOWS: Final = {
-    "TUMBLE": ("SIZE", "OFFSET"),
-    "HOP": ("SLIDE", "SIZE", "OFFSET"),
-    "CUMULATE": ("STEP", "SIZE", "OFFSET"),
-    "SESSION": ("GAP",),
-}
 #: Query hints that only tune Flink's own operators.
 _KNOWN_HINTS: Final = (
     "OPTIONS",
@@ -269,107 +258,21 @@ class TableBinder:
 
     def _table_function(self, node: TableFunction) -> LogicalNode:
         name = node.call.name.dotted().upper()
-        if name not in _WINDOWS:
+        if name not in WINDOWS:
             known = self.context.manager.function(node.call.name.path)
             if known is not None:
                 raise self.context.unsupported(f"the table function {name}", node.span)
             raise self.context.error(
                 f"there is no table function {node.call.name.dotted()!r}",
                 node.call.name.span,
-                hint=nearest(name, _WINDOWS),
+                hint=nearest(name, WINDOWS),
             )
-        return self._window_table(name, node.call)
+        return bind_window_table(self.context, node.call, self._argument_plan)
 
-    def _window_table(self, name: str, call: FunctionCall) -> LogicalNode:
-        arguments = self._window_arguments(name, call)
-        data, time = arguments.pop("DATA"), arguments.pop("TIMECOL")
-        if not isinstance(data, TableArgument):
-            raise self.context.error(f"{name} takes TABLE t as its first argument", data.span)
-        if not isinstance(time, Descriptor) or len(time.columns) != 1:
-            raise self.context.error(f"{name} takes DESCRIPTOR(column) of one time attribute", time.span)
+    def _argument_plan(self, data: TableArgument) -> LogicalNode:
         if isinstance(data.source, Name):
-            plan, _ = self.table_plan(data.source)
-        else:
-            plan = self._bind_query(self.context, data.source, None)
-        column = time.columns[0]
-        index = self._column(plan, column)
-        found = plan.schema[index]
-        is_timestamp = isinstance(found.type, TimestampType | LocalZonedTimestampType)
-        if not is_timestamp or (found.time is None and not self.context.batch):
-            raise self.context.error(
-                f"column {column.name!r} is no time attribute",
-                column.span,
-                hint="declare a WATERMARK on it, or use PROCTIME()",
-            )
-        partition = tuple(
-            self._column(plan, part.parts[0])
-            if isinstance(part, Name) and len(part.parts) == 1
-            else self._no_column(part)
-            for part in data.partition_by
-        )
-        if partition and name != "SESSION":
-            raise self.context.error(f"PARTITION BY goes with SESSION, not with {name}", data.span)
-        if data.order_by:
-            raise self.context.error(f"{name} takes no ORDER BY", data.span)
-        lengths = {key: self._length(part, key) for key, part in arguments.items()}
-        return WindowTable(plan, self._spec(name, lengths, call.span), index, partition)
-
-    def _no_column(self, node: Node) -> int:
-        raise self.context.error("PARTITION BY takes columns", node.span)
-
-    def _column(self, plan: LogicalNode, column: Identifier) -> int:
-        names = [one.name for one in plan.schema]
-        if column.name not in names:
-            raise self.context.error(
-                f"there is no column {column.name!r}", column.span, hint=nearest(column.name, names)
-            )
-        return names.index(column.name)
-
-    def _window_arguments(self, name: str, call: FunctionCall) -> dict[str, Node]:
-        order = ("DATA", "TIMECOL", *_WINDOWS[name])
-        shown = f"{name}(TABLE t, DESCRIPTOR(ts), {', '.join(_WINDOWS[name]).lower()})"
-        found: dict[str, Node] = {}
-        for place, argument in enumerate(call.arguments):
-            written = call.argument_names[place] if call.argument_names else None
-            if written is None and call.argument_names:
-                raise self.context.error("either all arguments have a name or none", argument.span)
-            if written is None and place >= len(order):
-                raise self.context.error(f"{name} takes fewer arguments", argument.span, hint=shown)
-            key = written.upper() if written is not None else order[place]
-            if key not in order or key in found:
-                raise self.context.error(
-                    f"{name} has no argument {written!r} here", argument.span, hint=nearest(key, order)
-                )
-            found[key] = argument
-        missing = [key for key in order if key not in found and key != "OFFSET"]
-        if missing:
-            raise self.context.error(f"{name} needs {', '.join(missing)}", call.span, hint=shown)
-        return found
-
-    def _length(self, node: Node, key: str) -> int:
-        bound = ExpressionBinder(self.context, Scope(self.context, ()), None, "a window").bind(node)
-        length = interval_ms(bound) if isinstance(bound, Literal) else None
-        if length is None or (length <= 0 and key != "OFFSET"):
-            raise self.context.error(
-                f"{key} is an interval of days or less", node.span, hint="INTERVAL '10' SECOND"
-            )
-        return length
-
-    def _spec(self, name: str, lengths: dict[str, int], span: Span) -> WindowSpec:
-        kind, offset = WindowKind[name], lengths.get("OFFSET", 0)
-        match kind:
-            case WindowKind.SESSION:
-                return WindowSpec(kind, lengths["GAP"], lengths["GAP"])
-            case WindowKind.TUMBLE:
-                return WindowSpec(kind, lengths["SIZE"], lengths["SIZE"], offset)
-            case WindowKind.HOP:
-                step = lengths["SLIDE"]
-            case WindowKind.CUMULATE:
-                step = lengths["STEP"]
-        if lengths["SIZE"] % step:
-            word = "slide" if kind is WindowKind.HOP else "step"
-            raise self.context.error(f"the size of {name} is a multiple of its {word}", span)
-        return WindowSpec(kind, lengths["SIZE"], step, offset)
+            return self.table_plan(data.source)[0]
+        return self._bind_query(self.context, data.source, None)
 
     # --- joins ------------------------------------------------------------------------------------
 

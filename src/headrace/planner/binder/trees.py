@@ -1,0 +1,131 @@
+"""Questions about syntax trees and logical trees, and small changes of them, that binding a query needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+
+from headrace.planner.binder.expressions import cast_to
+from headrace.planner.dialect.syntax import FieldAccess, FunctionCall, Name, Node, Operator, Query, SelectItem
+from headrace.planner.expressions import (
+    AggregateCall,
+    Call,
+    Expression,
+    InputRef,
+    Literal,
+    SortKey,
+    WindowCall,
+    rewrite,
+)
+from headrace.planner.functions import find_aggregate
+from headrace.planner.logical import LogicalNode, Project
+from headrace.types import DataType
+
+__all__ = [
+    "as_types",
+    "calls_aggregate",
+    "conditions",
+    "item_name",
+    "joined_condition",
+    "names_outer",
+    "stripped",
+    "unique",
+]
+
+
+def as_types(node: LogicalNode, types: Sequence[DataType]) -> LogicalNode:
+    """The node with its columns cast, where they are not of these types."""
+    expressions: list[Expression] = []
+    for place, (one, wanted) in enumerate(zip(node.schema, types, strict=True)):
+        expressions.append(cast_to(InputRef(place, one.type), wanted))
+    if all(isinstance(one, InputRef) for one in expressions):
+        return node
+    return Project(node, tuple(expressions), tuple(one.name for one in node.schema))
+
+
+def calls_aggregate(parts: object) -> bool:
+    """Whether there is an aggregate that is not OVER a window."""
+    if isinstance(parts, Query):
+        return False
+    if isinstance(parts, FunctionCall):
+        found = find_aggregate(parts.name.path[-1])
+        if parts.over is None and found is not None and not found.only_over:
+            return True
+        return any(map(calls_aggregate, parts.arguments)) or calls_aggregate(parts.over)
+    if isinstance(parts, tuple):
+        return any(map(calls_aggregate, parts))
+    if is_dataclass(parts):
+        return any(calls_aggregate(getattr(parts, one.name)) for one in fields(parts))
+    return False
+
+
+def names_outer(part: object) -> bool:
+    """Whether a column of the query around is still in a tree."""
+    if isinstance(part, Call) and part.function == "OUTER":
+        return True
+    if isinstance(part, tuple):
+        return any(map(names_outer, part))
+    if isinstance(part, LogicalNode | Call | SortKey | AggregateCall | WindowCall):
+        assert is_dataclass(part)
+        return any(names_outer(getattr(part, one.name)) for one in fields(part))
+    return False
+
+
+def conditions(node: Node) -> list[Node]:
+    """The conditions that AND puts together."""
+    if isinstance(node, Operator) and node.function == "AND":
+        return [part for operand in node.operands for part in conditions(operand)]
+    return [node]
+
+
+def stripped(node: Node) -> tuple[Node, bool]:
+    """What stands behind NOTs, and whether their number is odd."""
+    negated = False
+    while isinstance(node, Operator) and node.function == "NOT":
+        node, negated = node.operands[0], not negated
+    return node, negated
+
+
+def joined_condition(expression: Expression, width: int) -> Expression:
+    """A correlated condition over the left row, then the right one."""
+
+    def change(part: Expression) -> Expression | None:
+        if isinstance(part, Call) and part.function == "OUTER":
+            place = part.operands[0]
+            assert isinstance(place, Literal)
+            return InputRef(place.value, part.type)
+        if isinstance(part, InputRef):
+            return InputRef(part.index + width, part.type)
+        return None
+
+    return rewrite(expression, change)
+
+
+def item_name(item: SelectItem, place: int) -> str:
+    """The name that an expression of SELECT gives its column."""
+    if item.alias is not None:
+        return item.alias.name
+    match item.expression:
+        case Name():
+            return item.expression.path[-1]
+        case FieldAccess():
+            return item.expression.field.name
+        case _:
+            return f"EXPR${place}"
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """Names with a number behind those that came before.
+
+    >>> unique(["a", "a", "b"])
+    ['a', 'a0', 'b']
+    """
+    taken, found = set(names), []
+    seen: set[str] = set()
+    for name in names:
+        made, number = name, 0
+        while made in seen or (made != name and made in taken):
+            made, number = f"{name}{number}", number + 1
+        seen.add(made)
+        found.append(made)
+    return found

@@ -344,7 +344,7 @@ env.execute("with a file")
 
 
 def test_jobs_of_a_session_bring_files_of_the_same_name_along(cli: WatchedCli, tmp_path: Path):
-    cli.start("session", "--master", "local[1]", "--submit", "-D", "rest.port=0")
+    session = cli.start("session", "--master", "local[1]", "--submit", "-D", "rest.port=0")
     address = address_of(cli, "session")
     program = cli.program(USING_A_FILE)
     for version in ("first", "second"):

@@ -368,6 +368,7 @@ class _Translation:
         made = (*output[:width], *(replace(each, name=f"{each.name}_left") for each in bounds))
         if not is_half:
             made += (*output[width:], *(replace(each, name=f"{each.name}_right") for each in bounds))
+        start, end = _names(bounds)
         declaration = d.WindowJoin(
             made,
             d.JoinKind[node.kind.name],
@@ -375,8 +376,10 @@ class _Translation:
             _names(right[key] for key in node.right_keys),
             left,
             right,
-            *_names(bounds),
-            *_names(bounds),
+            start,
+            end,
+            start,
+            end,
             condition=_pair_condition(node.condition, width, len(right) - len(bounds)),
             **self._traits(node, 0),
         )

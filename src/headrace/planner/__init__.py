@@ -18,6 +18,13 @@ The way in:
 expression as Spark SQL, for a session with `emit.SPARK_SETTINGS`.
 """
 
-from headrace.planner.sql import Statement, bind, bind_expression, parse_statement, parse_statements
+from headrace.planner.sql import (
+    Statement,
+    bind,
+    bind_expression,
+    parse_statement,
+    parse_statements,
+    placed,
+)
 
-__all__ = ["Statement", "bind", "bind_expression", "parse_statement", "parse_statements"]
+__all__ = ["Statement", "bind", "bind_expression", "parse_statement", "parse_statements", "placed"]

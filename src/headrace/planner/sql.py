@@ -5,20 +5,23 @@ One by one, because a statement may need what the one before it has created.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from headrace.catalog.functions import CatalogFunction, UserFunction
 from headrace.catalog.manager import CatalogManager
-from headrace.errors import SqlError, SqlParseError, UnsupportedFeatureError
+from headrace.errors import CatalogError, SqlError, SqlParseError, UnsupportedFeatureError
 from headrace.planner.binder import Context, FunctionLoader, bind_statement
 from headrace.planner.binder.expressions import ExpressionBinder
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.dialect import Statements, StatementSyntax
+from headrace.planner.dialect.tokens import Span, error_at
 from headrace.planner.expressions import Expression
 from headrace.planner.logical import Schema
 from headrace.planner.statements import BoundStatement
 
-__all__ = ["Statement", "bind", "bind_expression", "parse_statement", "parse_statements"]
+__all__ = ["Statement", "bind", "bind_expression", "parse_statement", "parse_statements", "placed"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,27 @@ def bind(
         if wrong.line is None:
             raise type(wrong)(wrong.message, sql=statement.text, line=1, column=1, hint=wrong.hint) from wrong
         raise
+
+
+@contextmanager
+def placed(text: str) -> Iterator[None]:
+    """Give errors of the catalog a place in the statement that is being carried out.
+
+    >>> with placed("DROP TABLE t"):
+    ...     raise CatalogError("there is no table 't'")
+    Traceback (most recent call last):
+    headrace.errors.CatalogError: there is no table 't'
+      1 | DROP TABLE t
+          ^^^^^^^^^^^^
+    """
+    try:
+        yield
+    except CatalogError as wrong:
+        if wrong.line is not None:
+            raise
+        start = len(text) - len(text.lstrip())
+        span = Span(start, len(text.rstrip()))
+        raise error_at(text, span, wrong.message, hint=wrong.hint, kind=CatalogError) from wrong
 
 
 def bind_expression(

@@ -14,7 +14,7 @@ from headrace.common.types import Row
 from headrace.config.options import table as options
 from headrace.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from headrace.errors import CatalogError, SqlValidationError, UnsupportedFeatureError
-from headrace.planner import bind, ddl, parse_statement
+from headrace.planner import bind, ddl, parse_statement, placed
 from headrace.planner.explain import explain, explain_logical, plan_json
 from headrace.planner.logical import Field, LogicalNode, Scan, Sink
 from headrace.planner.optimize import Plan
@@ -108,7 +108,9 @@ class TableEnvironment:
         Raises:
             SqlError: If it is not understood; the message shows the place.
         """
-        return self._execute(self._bind_one(stmt))
+        statement = self._bind_one(stmt)
+        with placed(stmt):
+            return self._execute(statement)
 
     def sql_query(self, query: str) -> Table:
         """Return the table that a query asks for. Nothing runs.
@@ -137,7 +139,7 @@ class TableEnvironment:
         return StatementSet(self)
 
     def _bind_one(self, text: str) -> BoundStatement:
-        return bind(parse_statement(text), self._manager, load_function)
+        return bind(parse_statement(text), self._manager, load_function, batch=self._jobs.is_batch)
 
     def _execute(self, statement: BoundStatement) -> TableResult:
         match statement:

@@ -6,7 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -104,7 +104,8 @@ class FakeServer:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                with suppress(ConnectionError):  # the page gives up what it no longer wants
+                    self.wfile.write(body)
 
             def log_message(self, format: str, *values: Any) -> None:
                 return

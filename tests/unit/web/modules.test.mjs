@@ -11,6 +11,8 @@ const { match, compile } = await load("router.js");
 const { flameRows, nodeAt } = await load("flame_layout.js");
 const { merged, totalOf } = await load("epoch_parts.js");
 const { markedLines, rootCause } = await load("traceback.js");
+const { byteTicks, linePath, thinned, ticks } = await load("chart.js");
+const { nextDelay } = await load("poll_delay.js");
 
 const node = (id, ...inputs) => ({ id, inputs, width: 100, height: 40 });
 const overlap = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
@@ -128,4 +130,21 @@ test("the root cause is what the traceback ends with, and own frames are told fr
   assert.equal(rootCause(text), "ZeroDivisionError: by zero");
   assert.equal(rootCause("Something broke.\nmore"), "Something broke.");
   assert.deepEqual(markedLines(text).map(({ own }) => own), [false, true, true, false, false, false, false, false, false]);
+});
+
+test("axes have round values, also of bytes", () => {
+  assert.deepEqual(ticks(73), [0, 20, 40, 60, 80]);
+  assert.deepEqual(ticks(0), [0, 1]);
+  assert.deepEqual(byteTicks(12_000).map((value) => value / 1024), [0, 5, 10, 15]);
+  assert.equal(linePath([[0, 1], null, [2, 3], [4, 5.25]]), "M0 1M2 3L4 5.3");
+  assert.deepEqual(thinned([1, 3, 5, 7, 9], 3), [1, 4, 8]);
+  assert.deepEqual(thinned([1, 2], 3), [1, 2]);
+});
+
+test("a hidden page asks seldom, and a server that does not answer is left alone ever longer", () => {
+  assert.equal(nextDelay(3000, { hidden: false, failures: 0 }), 3000);
+  assert.equal(nextDelay(3000, { hidden: true, failures: 0 }), 30_000);
+  assert.equal(nextDelay(3000, { hidden: false, failures: 2 }), 12_000);
+  assert.equal(nextDelay(3000, { hidden: false, failures: 50 }), 30_000);
+  assert.equal(nextDelay(60_000, { hidden: true, failures: 0 }), 60_000);
 });

@@ -34,13 +34,26 @@ export function linePath(points) {
       pen = false;
       continue;
     }
-    path += `${pen ? "L" : "M"}${point[0].toFixed(1)} ${point[1].toFixed(1)}`;
+    path += `${pen ? "L" : "M"}${Math.round(point[0] * 10) / 10} ${Math.round(point[1] * 10) / 10}`;
     pen = true;
   }
   return path;
 }
 
-export function sparkline(values, label, { width = 130, height = 26 } = {}) {
+// No more values than can be told apart: neighbours become their mean.
+export function thinned(values, most) {
+  const step = Math.ceil(values.length / most);
+  if (step <= 1) return values;
+  const found = [];
+  for (let end = values.length; end > 0; end -= step) {
+    const part = values.slice(Math.max(0, end - step), end);
+    found.unshift(part.reduce((sum, value) => sum + value, 0) / part.length);
+  }
+  return found;
+}
+
+export function sparkline(all, label, { width = 130, height = 26 } = {}) {
+  const values = thinned(all, 48);
   const most = Math.max(1e-9, ...values);
   const step = width / Math.max(1, values.length - 1);
   const points = values.map((value, index) => [index * step, height - 2 - (value / most) * (height - 4)]);

@@ -7,6 +7,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const HANDLERS = Symbol("handlers");
+const UNCHANGED = Symbol("unchanged");
 
 export function h(tag, props, ...children) {
   return fill(document.createElement(tag), props, children);
@@ -14,6 +15,13 @@ export function h(tag, props, ...children) {
 
 export function s(tag, props, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
+}
+
+// Stands for an element that is shown already, under this key, and is to stay as it is.
+export function unchanged(tag, key) {
+  const element = s(tag, { key });
+  element[UNCHANGED] = true;
+  return element;
 }
 
 // A name or message that a user chose: set apart, so that its direction does not spill over.
@@ -95,6 +103,7 @@ function morphChildren(place, wanted) {
 }
 
 function morph(old, next) {
+  if (next[UNCHANGED]) return;
   if (old.nodeType !== Node.ELEMENT_NODE) {
     if (old.data !== next.data) old.data = next.data;
     return;

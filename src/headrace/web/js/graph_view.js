@@ -1,6 +1,6 @@
 // Draws the job graph: boxes with the operators chained in them, live numbers, edges with their ship strategy.
 
-import { s } from "./dom.js";
+import { s, unchanged } from "./dom.js";
 import * as format from "./format.js";
 import { curve, layout } from "./graph_layout.js";
 
@@ -49,25 +49,45 @@ export function laidOut(models, state) {
   return state.layout;
 }
 
-export function drawGraph(models, pulses, placed, { picked, zoom, onPick, onMove }) {
+// `drawn` remembers what each part looks like: of a large graph only what has changed is made anew.
+export function drawGraph(models, pulses, placed, { id, drawn, picked, zoom, onPick, onMove }) {
+  if (!document.querySelector(`svg[data-graph="${id}"]`)) drawn.clear();
+  const once = (key, looks, draw) => {
+    const before = drawn.get(key);
+    drawn.set(key, looks);
+    return before === looks ? unchanged("g", key) : draw();
+  };
   const byId = new Map(models.map((model) => [model.id, model]));
   // In the order they are read, so that Tab goes that way.
   const at = (model) => placed.nodes.get(model.id);
   const inOrder = [...models].sort((a, b) => at(a).level - at(b).level || at(a).y - at(b).y);
   return s("svg", {
-    width: Math.round(placed.width * zoom), height: Math.round(placed.height * zoom), viewBox: `0 0 ${placed.width} ${placed.height}`,
+    "data-graph": id, width: Math.round(placed.width * zoom), height: Math.round(placed.height * zoom), viewBox: `0 0 ${placed.width} ${placed.height}`,
     role: "group", "aria-label": `Job graph: ${models.length} vertices on ${placed.levels} levels. Arrow keys go from vertex to vertex.`,
   },
-    placed.edges.map((edge) => drawEdge(edge, byId.get(edge.target), picked)),
-    inOrder.map((model) => drawVertex(model, pulses.get(model.id), placed.nodes.get(model.id), { isPicked: picked === model.id, onPick, onMove })));
+    placed.edges.map((edge) => {
+      const near = Boolean(picked) && (edge.source === picked || edge.target === picked);
+      const key = `${edge.source}>${edge.target}#${edge.index}`;
+      return once(key, `${near} ${edge.points}`, () => drawEdge(key, edge, byId.get(edge.target), near));
+    }),
+    inOrder.map((model) => {
+      const [pulse, place, isPicked] = [pulses.get(model.id), placed.nodes.get(model.id), picked === model.id];
+      const looks = JSON.stringify([model.status, model.parallelism, place, isPicked, pulse && shownOf(pulse)]);
+      return once(model.id, looks, () => drawVertex(model, pulse, place, { isPicked, onPick, onMove }));
+    }));
 }
 
-function drawEdge(edge, target, picked) {
+// What of a pulse can be seen.
+function shownOf(pulse) {
+  const rates = [pulse["records-in-per-second"], pulse["records-out-per-second"]].map(format.short);
+  return [...rates, Math.round(pulse.busy * 100), Math.round(pulse.backpressured * 100)];
+}
+
+function drawEdge(key, edge, target, near) {
   const ship = target.ships[edge.index] ?? "";
   const [x, y] = edge.points.at(-1);
   const [[x0, y0], [x1, y1]] = edge.points;
-  const near = picked && (edge.source === picked || edge.target === picked);
-  return s("g", { class: near ? "edge near" : "edge", key: `${edge.source}>${edge.target}#${edge.index}`, "aria-hidden": "true" },
+  return s("g", { class: near ? "edge near" : "edge", key, "aria-hidden": "true" },
     s("path", { d: curve([...edge.points.slice(0, -1), [x - 6, y]]) }),
     s("path", { class: "arrow", d: `M${x} ${y}l-8 -4v8z` }),
     s("text", { x: (x0 + x1) / 2, y: (y0 + y1) / 2 - 5 }, format.clip(ship, 14)));

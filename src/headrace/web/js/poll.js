@@ -2,15 +2,7 @@
 // and ever more seldom while the server does not answer.
 
 import { ApiError } from "./api.js";
-
-const HIDDEN_FACTOR = 10;
-const MOST_MS = 30_000;
-
-// The time until the next question; pure.
-export function nextDelay(interval, { hidden, failures }) {
-  const backedOff = interval * 2 ** Math.min(failures, 6);
-  return Math.min(hidden ? Math.max(backedOff, interval * HIDDEN_FACTOR) : backedOff, Math.max(MOST_MS, interval));
-}
+import { nextDelay } from "./poll_delay.js";
 
 export class Poller {
   // `question(signal)` answers a promise; `onAnswer(answer)` and `onError(error)` are told.

@@ -34,9 +34,11 @@ export const graph = jobView("graph", {
     const pulses = new Map(pulse.vertices.map((each) => [each.id, each]));
     const beside = Boolean(params.vertex && vertex) && innerWidth >= BESIDE;
     const zoom = state.zoom ?? fittingZoom(placed, beside);
-    const pick = (id) => go("jobs", job.jid, ...(id === params.vertex ? [] : ["vertices", id]));
+    // What is drawn may stay for long: it must not hold on to what is picked now.
+    state.picked = params.vertex;
+    const pick = (id) => go("jobs", job.jid, ...(id === state.picked ? [] : ["vertices", id]));
     const svg = drawGraph(models, pulses, placed, {
-      picked: params.vertex, zoom, onPick: pick,
+      id: job.jid, drawn: (state.drawn ??= new Map()), picked: params.vertex, zoom, onPick: pick,
       onMove: (id, key) => focusVertex(neighbour(id, key, models, placed)),
     });
     const step = (by) => () => {

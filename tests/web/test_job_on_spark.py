@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.unit.rest.conftest import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -73,24 +76,31 @@ def session(tmp_path: Path) -> Iterator[str]:
         "local[1]",
         *words,
     ]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": f"{ROOT / 'src'}"},
-    )
+    said = tmp_path / "session.log"
+    with said.open("w") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=tmp_path,
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": f"{ROOT / 'src'}"},
+        )
     try:
-        assert process.stderr is not None
-        line = next((line for line in process.stderr if line.startswith("session at ")), "")
-        assert line, "the session did not start"
-        yield line.split()[-1]
+        wait_until(lambda: "session at " in said.read_text() or process.poll() is not None, "the session", 90)
+        address = re.search(r"session at (\S+)", said.read_text())
+        assert address is not None, said.read_text()
+        yield address[1]
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
 
 
+@pytest.mark.timeout(300)
 def test_a_job_is_watched_and_steered_from_the_page(session: str, page: Any, tmp_path: Path) -> None:
     poison = tmp_path / "poison"
 

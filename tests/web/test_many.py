@@ -217,10 +217,8 @@ def test_fifty_jobs_stay_responsive(many: FakeServer, page: Any) -> None:
         "clear": "const box = document.querySelector('input[type=search]'); box.value = '';"
         " box.dispatchEvent(new Event('input'));",
     }
-    found = {
-        name: fastest(f"100 jobs, {name}", [measured(page, action) for _ in range(9)])
-        for name, action in times.items()
-    }
+    tries = [{name: measured(page, action) for name, action in times.items()} for _ in range(9)]
+    found = {name: fastest(f"100 jobs, {name}", [each[name] for each in tries]) for name in times}
     assert max(found.values()) < MOST_MS, found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from headrace.catalog.functions import UserFunction
 from headrace.connectors.base import Source
 from headrace.errors import InvariantViolation, UnsupportedFeatureError
 from headrace.graph.table_job import TableInput, TableNode
@@ -19,16 +20,26 @@ from headrace.planner.expressions import (
     AggregateCall,
     Expression,
     FrameUnit,
+    InputRef,
     SortKey,
     UserCall,
     WindowCall,
+    rewrite,
     walk,
 )
-from headrace.planner.fragments import columns_of, from_millis, millis
+from headrace.planner.fragments import column, columns_of, from_millis, millis
 from headrace.planner.optimize import Plan, SinkRequest
 from headrace.planner.physical import Sink, Values
 from headrace.planner.translate import Connectors, TranslationSettings
-from headrace.types.logical import ArrayType, IntegralType, LocalZonedTimestampType, RowType, quote_name
+from headrace.planner.user_functions import callable_of, is_pandas
+from headrace.types.logical import (
+    ArrayType,
+    DataType,
+    IntegralType,
+    LocalZonedTimestampType,
+    RowType,
+    quote_name,
+)
 
 __all__ = ["BatchQuery", "translate_batch"]
 
@@ -62,7 +73,7 @@ def translate_batch(plan: Plan, connectors: Connectors, settings: TranslationSet
         position = len(nodes)
         nodes.append(
             TableNode(
-                d.SparkQuery(f"SELECT {casts} FROM ({sql})", output),
+                d.SparkQuery(f"SELECT {casts} FROM ({sql})", output, query.functions),
                 f"SparkQuery[{position + 1}]",
                 tuple(inputs),
                 description=explain_logical(request.query),
@@ -111,6 +122,9 @@ class BatchQuery:
 
     def __init__(self, *, is_utc: bool) -> None:
         self._is_utc = is_utc
+        #: The Python functions that the statement calls, each with the name it is registered by.
+        self._functions: dict[UserFunction, str] = {}
+        self._results: dict[UserFunction, DataType] = {}
         #: The tables that the statement reads; ``{0}`` in it is the first.
         self.inputs: list[n.Scan | n.Values] = []
 
@@ -122,9 +136,9 @@ class BatchQuery:
             case n.Watermark():
                 return self.of(node.input)
             case n.Project():
-                return f"SELECT {_items(node.expressions, node.input)} FROM ({self.of(node.input)})"
+                return f"SELECT {self._items(node.expressions, node.input)} FROM ({self.of(node.input)})"
             case n.Filter():
-                return f"SELECT * FROM ({self.of(node.input)}) WHERE {_sql(node.condition, node.input)}"
+                return f"SELECT * FROM ({self.of(node.input)}) WHERE {self._sql(node.condition, node.input)}"
             case n.WindowTable():
                 return self._windowed(
                     node.input, node.window, node.time_index, node.partition_by, node.schema
@@ -147,7 +161,7 @@ class BatchQuery:
             case n.Distinct():
                 return f"SELECT DISTINCT * FROM ({self.of(node.input)})"
             case n.Sort():
-                return f"SELECT * FROM ({self.of(node.input)}) ORDER BY {_order(node.keys, node.input)}"
+                return f"SELECT * FROM ({self.of(node.input)}) ORDER BY {self._order(node.keys, node.input)}"
             case n.Limit():
                 return self._limit(node)
             case n.Unnest():
@@ -220,7 +234,7 @@ class BatchQuery:
         }
         results = [
             *(f"c{key}" for key in node.group_keys),
-            *(_aggregate(call, below) for call in node.calls),
+            *(self._aggregated(call, below) for call in node.calls),
             *(place[each] for each in node.properties),
         ]
         items = ", ".join(f"{sql} AS c{at}" for at, sql in enumerate(results))
@@ -232,7 +246,7 @@ class BatchQuery:
     def _aggregate(self, node: n.Aggregate) -> str:
         below = node.input
         keys = [f"c{key}" for key in node.group_keys]
-        results = [*keys, *(_aggregate(call, below) for call in node.calls)]
+        results = [*keys, *(self._aggregated(call, below) for call in node.calls)]
         items = ", ".join(f"{sql} AS r{at}" for at, sql in enumerate(results))
         if node.grouping_sets is not None:
             sets = ", ".join("(" + ", ".join(f"c{key}" for key in one) + ")" for one in node.grouping_sets)
@@ -245,7 +259,7 @@ class BatchQuery:
     def _join(self, node: n.Join) -> str:
         left, right = len(node.left.schema), len(node.right.schema)
         columns = [*(f"l.c{at}" for at in range(left)), *(f"r.c{at}" for at in range(right))]
-        condition = _checked(node.condition, columns)
+        condition = self._checked(node.condition, columns)
         is_half = node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI)
         kind = f"LEFT {node.kind.value}" if is_half else node.kind.value
         kept = columns[:left] if is_half else columns
@@ -254,7 +268,9 @@ class BatchQuery:
 
     def _over(self, node: n.Over) -> str:
         width = len(node.input.schema)
-        added = ", ".join(f"{_over(call, node.input)} AS c{width + at}" for at, call in enumerate(node.calls))
+        added = ", ".join(
+            f"{self._over_sql(call, node.input)} AS c{width + at}" for at, call in enumerate(node.calls)
+        )
         return f"SELECT *, {added} FROM ({self.of(node.input)})"
 
     def _limit(self, node: n.Limit) -> str:
@@ -283,98 +299,116 @@ class BatchQuery:
         outer = "OUTER " if node.kind is n.JoinKind.LEFT else ""
         added = ", ".join(f"{sql} AS c{width + at}" for at, sql in enumerate(items))
         columns = ", ".join(f"c{at}" for at in range(width))
-        collection = _sql(node.collection, node.input)
+        collection = self._sql(node.collection, node.input)
         return (
             f"SELECT {columns}, {added} FROM ({self.of(node.input)}) "
             f"LATERAL VIEW {outer}{function}({collection}) u AS {', '.join(made)}"
         )
 
-
-def _sql(expression: Expression, below: n.LogicalNode) -> str:
-    return _checked(expression, [f"c{at}" for at in range(len(below.schema))])
-
-
-def _checked(expression: Expression, columns: Sequence[str]) -> str:
-    if any(isinstance(part, UserCall) for part in walk(expression)):
-        raise UnsupportedFeatureError.not_yet(
-            "a Python function in BATCH mode", "run the query in STREAMING mode"
-        )
-    # Braces stand for inputs; those of texts are written by their number.
-    return emit(expression, columns).replace("{", "\\u007B").replace("}", "\\u007D")
-
-
-def _items(expressions: Iterable[Expression], below: n.LogicalNode) -> str:
-    return ", ".join(f"{_sql(each, below)} AS c{at}" for at, each in enumerate(expressions))
-
-
-def _order(keys: Iterable[SortKey], below: n.LogicalNode) -> str:
-    return ", ".join(
-        f"{_sql(key.expression, below)} {'ASC' if key.ascending else 'DESC'} "
-        f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-        for key in keys
-    )
-
-
-def _aggregate(call: AggregateCall, below: n.LogicalNode) -> str:
-    """Write an aggregation with Flink's result: SUM and AVG keep the type of what they are given."""
-    arguments = ", ".join(_sql(each, below) for each in call.arguments)
-    distinct = "DISTINCT " if call.distinct else ""
-    condition = "" if call.filter is None else f" FILTER (WHERE {_sql(call.filter, below)})"
-
-    def made(function: str, given: str = arguments) -> str:
-        return f"{function}({distinct}{given}){condition}"
-
-    match call.function:
-        case "COUNT":
-            return made("count", arguments or "1")
-        case "AVG" if isinstance(call.type, IntegralType):
-            return f"CAST({made('sum')} DIV {made('count')} AS {call.type.spark_name()})"
-        case "SUM" | "AVG" | "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP":
-            return f"CAST({made(call.function.lower())} AS {call.type.spark_name()})"
-        case "SUM0":
-            return f"coalesce(CAST({made('sum')} AS {call.type.spark_name()}), 0)"
-        case "MIN" | "MAX":
-            return made(call.function.lower())
-        case "FIRST_VALUE" | "LAST_VALUE":
-            return f"{call.function.lower()}({arguments}, true){condition}"
-        case "LISTAGG":
-            separator = "" if len(call.arguments) > 1 else ", ','"
-            return f"listagg({distinct}{arguments}{separator}){condition}"
-        case "GROUPING" | "GROUPING_ID":
-            return f"CAST({'grouping' if len(call.arguments) == 1 else 'grouping_id'}({arguments}) AS BIGINT)"
-        case "ARRAY_AGG":
-            return made("collect_list")
-        case _:
-            raise UnsupportedFeatureError.not_yet(f"{call.function} in BATCH mode", "use STREAMING mode")
-
-
-def _over(call: WindowCall, below: n.LogicalNode) -> str:
-    parts = []
-    if call.partition_by:
-        parts.append("PARTITION BY " + ", ".join(_sql(each, below) for each in call.partition_by))
-    if call.order_by:
-        parts.append("ORDER BY " + _order(call.order_by, below))
-    if call.function in _RANKS:
-        arguments = ", ".join(_sql(each, below) for each in call.arguments)
-        return (
-            f"CAST({call.function.lower()}({arguments}) OVER ({' '.join(parts)}) AS {call.type.spark_name()})"
-        )
-    if call.frame is not None:
-        if call.frame.unit is FrameUnit.RANGE and call.frame.preceding is not None:
-            milliseconds = call.frame.preceding
-            start = f"INTERVAL '{milliseconds // 1000}.{milliseconds % 1000:03}' SECOND PRECEDING"
-        else:
-            start = (
-                "UNBOUNDED PRECEDING" if call.frame.preceding is None else f"{call.frame.preceding} PRECEDING"
+    @property
+    def functions(self) -> tuple[d.PythonCall, ...]:
+        """The Python functions that the statement calls; the result's name is the one it calls them by."""
+        return tuple(
+            d.PythonCall(
+                callable_of(function),
+                (),
+                column(name, self._results[function]),
+                is_pandas(function),
+                function.is_deterministic,
             )
-        parts.append(f"{call.frame.unit.value} BETWEEN {start} AND CURRENT ROW")
-    over = f" OVER ({' '.join(parts)})"
-    arguments = ", ".join(_sql(each, below) for each in call.arguments)
-    if call.function == "COUNT":
-        return f"count({arguments or '1'}){over}"
-    if call.function == "AVG" and isinstance(call.type, IntegralType):
-        return f"CAST(sum({arguments}){over} DIV count({arguments}){over} AS {call.type.spark_name()})"
-    return f"CAST({call.function.lower()}({arguments}){over} AS {call.type.spark_name()})"
+            for function, name in self._functions.items()
+        )
+
+    # --- expressions ---------------------------------------------------------------------------------
+
+    def _sql(self, expression: Expression, below: n.LogicalNode) -> str:
+        return self._checked(expression, [f"c{at}" for at in range(len(below.schema))])
+
+    def _checked(self, expression: Expression, columns: Sequence[str]) -> str:
+        """Write an expression; Python functions are called by the names they are registered with."""
+        known = list(columns)
+        while calls := [part for part in walk(expression) if isinstance(part, UserCall)]:
+            # The innermost call stands last: nothing below it calls another.
+            call = calls[-1]
+            name = self._functions.setdefault(call.function, f"headrace_udf_{len(self._functions)}")
+            self._results[call.function] = call.type
+            written = InputRef(len(known), call.type)
+            known.append(f"{name}({', '.join(emit(each, known) for each in call.operands)})")
+            expression = rewrite(
+                expression, lambda part, call=call, written=written: written if part == call else None
+            )
+        # Braces stand for inputs; those of texts are written by their number.
+        return emit(expression, known).replace("{", "\\u007B").replace("}", "\\u007D")
+
+    def _items(self, expressions: Iterable[Expression], below: n.LogicalNode) -> str:
+        return ", ".join(f"{self._sql(each, below)} AS c{at}" for at, each in enumerate(expressions))
+
+    def _order(self, keys: Iterable[SortKey], below: n.LogicalNode) -> str:
+        return ", ".join(
+            f"{self._sql(key.expression, below)} {'ASC' if key.ascending else 'DESC'} "
+            f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+            for key in keys
+        )
+
+    def _aggregated(self, call: AggregateCall, below: n.LogicalNode) -> str:
+        """Write an aggregation with Flink's result: SUM and AVG keep the type of what they are given."""
+        arguments = ", ".join(self._sql(each, below) for each in call.arguments)
+        distinct = "DISTINCT " if call.distinct else ""
+        condition = "" if call.filter is None else f" FILTER (WHERE {self._sql(call.filter, below)})"
+
+        def made(function: str, given: str = arguments) -> str:
+            return f"{function}({distinct}{given}){condition}"
+
+        match call.function:
+            case "COUNT":
+                return made("count", arguments or "1")
+            case "AVG" if isinstance(call.type, IntegralType):
+                return f"CAST({made('sum')} DIV {made('count')} AS {call.type.spark_name()})"
+            case "SUM" | "AVG" | "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP":
+                return f"CAST({made(call.function.lower())} AS {call.type.spark_name()})"
+            case "SUM0":
+                return f"coalesce(CAST({made('sum')} AS {call.type.spark_name()}), 0)"
+            case "MIN" | "MAX":
+                return made(call.function.lower())
+            case "FIRST_VALUE" | "LAST_VALUE":
+                return f"{call.function.lower()}({arguments}, true){condition}"
+            case "LISTAGG":
+                separator = "" if len(call.arguments) > 1 else ", ','"
+                return f"listagg({distinct}{arguments}{separator}){condition}"
+            case "GROUPING" | "GROUPING_ID":
+                return f"CAST({'grouping' if len(call.arguments) == 1 else 'grouping_id'}({arguments}) AS BIGINT)"
+            case "ARRAY_AGG":
+                return made("collect_list")
+            case _:
+                raise UnsupportedFeatureError.not_yet(f"{call.function} in BATCH mode", "use STREAMING mode")
+
+    def _over_sql(self, call: WindowCall, below: n.LogicalNode) -> str:
+        parts = []
+        if call.partition_by:
+            parts.append("PARTITION BY " + ", ".join(self._sql(each, below) for each in call.partition_by))
+        if call.order_by:
+            parts.append("ORDER BY " + self._order(call.order_by, below))
+        if call.function in _RANKS:
+            arguments = ", ".join(self._sql(each, below) for each in call.arguments)
+            return f"CAST({call.function.lower()}({arguments}) OVER ({' '.join(parts)}) AS {call.type.spark_name()})"
+        if call.frame is not None:
+            if call.frame.unit is FrameUnit.RANGE and call.frame.preceding is not None:
+                milliseconds = call.frame.preceding
+                start = f"INTERVAL '{milliseconds // 1000}.{milliseconds % 1000:03}' SECOND PRECEDING"
+            else:
+                start = (
+                    "UNBOUNDED PRECEDING"
+                    if call.frame.preceding is None
+                    else f"{call.frame.preceding} PRECEDING"
+                )
+            parts.append(f"{call.frame.unit.value} BETWEEN {start} AND CURRENT ROW")
+        over = f" OVER ({' '.join(parts)})"
+        arguments = ", ".join(self._sql(each, below) for each in call.arguments)
+        if call.function == "COUNT":
+            return f"count({arguments or '1'}){over}"
+        if call.function == "AVG" and isinstance(call.type, IntegralType):
+            return f"CAST(sum({arguments}){over} DIV count({arguments}){over} AS {call.type.spark_name()})"
+        return f"CAST({call.function.lower()}({arguments}){over} AS {call.type.spark_name()})"
 
 
 def _window_ends(window: n.WindowSpec) -> str:

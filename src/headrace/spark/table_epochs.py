@@ -52,7 +52,15 @@ from headrace.runtime.task.table_time import (
 )
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.failures import recover_from
-from headrace.spark.table_frames import apply_fragment, ddl, exchange, filter_pairs, for_sink, read_frame
+from headrace.spark.table_frames import (
+    apply_fragment,
+    ddl,
+    exchange,
+    filter_pairs,
+    for_sink,
+    read_frame,
+    spark_function,
+)
 from headrace.spark.table_worker import ReportParam, TableFunctions
 from headrace.spark.user_code import pack_job
 from headrace.spark.worker import run_compaction
@@ -216,6 +224,8 @@ class _Epoch:
             inputs: dict[str, Any] = {
                 f"input{side}": self._input(vertex, side) for side in self._sides(vertex)
             }
+            for call in declaration.functions:
+                self._session.udf.register(call.result.name, spark_function(call))
             return self._session.sql(declaration.sql.format(*(f"{{{name}}}" for name in inputs)), **inputs)
         assert isinstance(declaration, StatefulNode)
         return self._stateful(vertex, declaration)

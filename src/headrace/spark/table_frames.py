@@ -118,14 +118,18 @@ def _generator(step: Explode) -> str:
 
 
 def _call(call: PythonCall) -> SparkColumn:
+    function = spark_function(call)
+    result: SparkColumn = function(*(F.col(quote(name)) for name in call.arguments))
+    return result.alias(call.result.name)
+
+
+def spark_function(call: PythonCall) -> Any:
+    """Return a python function as Spark calls it."""
     function = _carrying(call.function)
     kind = call.result.spark_type
     make_vectorized: Any = pandas_udf
     made: Any = make_vectorized(function, kind) if call.is_pandas else F.udf(function, kind)
-    if not call.is_deterministic:
-        made = made.asNondeterministic()
-    result: SparkColumn = made(*(F.col(quote(name)) for name in call.arguments))
-    return result.alias(call.result.name)
+    return made if call.is_deterministic else made.asNondeterministic()
 
 
 def _carrying(function: Callable[..., Any]) -> Callable[..., Any]:

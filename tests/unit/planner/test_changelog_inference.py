@@ -7,9 +7,10 @@ import pytest
 from headrace.common.types import RowKind
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.planner.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
-from headrace.planner.expressions import SortKey
-from headrace.planner.logical import Distinct, JoinKind, Limit, SetKind, SetOperation, Sort, Union
+from headrace.planner.expressions import Call, SortKey
+from headrace.planner.logical import Distinct, JoinKind, Limit, Project, SetKind, SetOperation, Sort, Union
 from tests.unit.planner.trees import (
+    TIMESTAMP,
     Modes,
     changelogs,
     count_by,
@@ -49,7 +50,7 @@ def test_a_mode_is_written_as_explain_prints_it():
         (Limit(table(), 0, 3), "Limit", "[I]", "[I]"),
         (Limit(Sort(table(), (SortKey(ref(table(), 1)),)), 0, 3), "SortLimit", "[I,UB,UA,D]", "[I,UA,D]"),
         (where(numbered(table(), [0], 1), "LESS_THAN_OR_EQUAL", 3, 2), "Rank", "[I,UB,UA,D]", "[I,UA,D]"),
-        (where(numbered(timed(), [0], 2), "EQUALS", 3, 1), "Deduplicate", "[I]", "[I]"),
+        (where(numbered(timed(), [0], 2), "EQUALS", 3, 1), "Deduplicate", "[I,UB,UA,D]", "[I,UA,D]"),
         (
             where(numbered(timed(), [0], 2, ascending=False), "EQUALS", 3, 1),
             "Deduplicate",
@@ -64,6 +65,15 @@ def test_what_an_operator_emits_to_a_sink_that_retracts_and_one_that_upserts(
 ):
     assert changelogs(plan(query))[operator] == retract
     assert changelogs(plan(query, accepts=UPSERT))[operator] == upsert
+
+
+def test_the_first_row_by_processing_time_is_final():
+    proctime = Project(
+        table(), (*(ref(table(), at) for at in range(2)), Call("PROCTIME", (), TIMESTAMP)), ("u", "p", "t")
+    )
+    first = where(numbered(proctime, [0], 2), "EQUALS", 3, 1)
+
+    assert changelogs(plan(first))["Deduplicate"] == "[I]"
 
 
 def test_an_aggregation_of_changes_deletes_groups_and_wants_the_row_before():

@@ -271,6 +271,22 @@ def test_batch_mode_writes_one_statement_of_spark_sql():
     assert "\\u007Bx\\u007D" in text
 
 
+def test_python_functions_of_a_batch_query_are_registered_with_it():
+    t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    table = t_env.from_elements([("a", 1)], ["k", "v"])
+    t_env.create_temporary_function("twice", double)
+    jobs = t_env._jobs
+    plan = jobs.plan_query(
+        t_env.sql_query(f"SELECT twice(twice(v) + 1) FROM {table} WHERE twice(v) > 1")._plan
+    )
+
+    (query,) = (node.declaration for node in jobs.nodes(plan) if hasattr(node.declaration, "sql"))
+
+    assert [call.result.name for call in query.functions] == ["headrace_udf_0"]
+    assert query.sql.count("headrace_udf_0(") == 3
+    assert query.functions[0].function(4) == 8
+
+
 def test_the_job_of_a_query_has_a_vertex_for_each_node_with_state(t_env):
     t_env.get_config().set("table.exec.resource.default-parallelism", 3)
     t_env.get_config().set("table.exec.state.ttl", "1 min")

@@ -446,6 +446,7 @@ class SparkQuery(_OnlyInEpochs):
     Args:
         sql: The query; ``{0}``, ``{1}``, ... stand for its inputs.
         output: What comes out.
+        functions: The python functions it calls, each by the name of its result.
     """
 
     inputs: ClassVar[int] = 1
@@ -454,6 +455,7 @@ class SparkQuery(_OnlyInEpochs):
 
     sql: str
     output: Schema
+    functions: tuple[PythonCall, ...] = ()
 
 
 TableDeclaration = TableScan | TableSink | StatefulNode | SparkQuery

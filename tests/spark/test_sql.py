@@ -1,0 +1,120 @@
+"""Statements end to end on Spark: from text to rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headrace.common.types import Row, RowKind
+from headrace.table import DataTypes, EnvironmentSettings, StreamTableEnvironment
+from headrace.table.expressions import col
+from headrace.table.udf import udf
+from tests.conftest import EnvironmentFactory
+from tests.spark.sql_support import result_of, run_together
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+BIDS = """
+    CREATE TABLE bids (
+      id BIGINT,
+      bidder AS MOD(id, 3),
+      ts AS TIMESTAMPADD(SECOND, CAST(id AS INT), TIMESTAMP '2024-01-01 00:00:00.000'),
+      WATERMARK FOR ts AS ts - INTERVAL '1' SECOND
+    ) WITH (
+      'connector' = 'datagen',
+      'fields.id.kind' = 'sequence', 'fields.id.start' = '0', 'fields.id.end' = '23'
+    )
+"""
+
+
+@udf(result_type=DataTypes.STRING())
+def shout(word):
+    return word.upper() + "!"
+
+
+@udf(result_type=DataTypes.BIGINT(), func_type="pandas")
+def double(numbers):
+    return numbers * 2
+
+
+def test_queries_of_one_job_give_what_their_text_says(env: EnvironmentFactory):
+    t_env = StreamTableEnvironment.create(env(max_records=14))
+    t_env.execute_sql(BIDS)
+    t_env.create_temporary_view(
+        "names", t_env.from_elements([(0, "ann"), (1, "bob"), (7, "eve")], ["id", "name"])
+    )
+    t_env.create_temporary_function("shout", shout)
+    t_env.create_temporary_function("double", double)
+
+    window, counts, outer, called = (
+        result_of(changelog)
+        for changelog in run_together(
+            t_env,
+            [
+                "SELECT CAST(window_start AS STRING), COUNT(*) FROM "
+                "TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '10' SECOND) GROUP BY window_start, window_end",
+                "SELECT bidder, COUNT(*), AVG(id), SUM(id) FILTER (WHERE id > 20) FROM bids GROUP BY bidder",
+                "SELECT n.name, b.total FROM names n LEFT JOIN "
+                "(SELECT bidder, SUM(id) AS total FROM bids GROUP BY bidder) b ON n.id = b.bidder",
+                "SELECT shout(name), double(id) FROM names WHERE shout(name) <> 'BOB!'",
+            ],
+        )
+    )
+
+    assert window == {
+        ("2024-01-01 00:00:00.000", 10): 1,
+        ("2024-01-01 00:00:10.000", 10): 1,
+        ("2024-01-01 00:00:20.000", 4): 1,
+    }
+    # AVG of whole numbers has no fraction: 10.5, 11.5 and 12.5 are cut.
+    assert counts == {(0, 8, 10, 21): 1, (1, 8, 11, 22): 1, (2, 8, 12, 23): 1}
+    assert outer == {("ann", 84): 1, ("bob", 92): 1, ("eve", None): 1}
+    assert called == {("ANN!", 0): 1, ("EVE!", 14): 1}
+
+
+def test_a_changelog_has_the_row_before_and_after_an_update(env: EnvironmentFactory):
+    t_env = StreamTableEnvironment.create(env(parallelism=1, max_records=2))
+    words = t_env.from_elements([("a",), ("b",), ("a",)], ["word"])
+
+    rows = list(t_env.sql_query(f"SELECT word, COUNT(*) AS n FROM {words} GROUP BY word").execute().collect())
+
+    assert rows[:2] == [Row("a", 1), Row("b", 1)]
+    assert rows[2:] == [
+        Row.of_kind(RowKind.UPDATE_BEFORE, "a", 1),
+        Row.of_kind(RowKind.UPDATE_AFTER, "a", 2),
+    ]
+    assert rows[0].n == 1
+
+
+def test_inserts_write_files_that_queries_read_in_both_modes(env: EnvironmentFactory, tmp_path: Path):
+    t_env = StreamTableEnvironment.create(env())
+    path = tmp_path / "out"
+    schema = "(id BIGINT, name STRING)"
+    t_env.execute_sql(
+        f"CREATE TABLE files {schema} WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'json')"
+    )
+    t_env.execute_sql("INSERT INTO files VALUES (1, 'ann'), (2, 'bob'), (3, NULL)").wait()
+
+    lines = [json.loads(line) for file in path.rglob("*.json") for line in file.read_text().splitlines()]
+    assert sorted(lines, key=lambda line: line["id"]) == [
+        {"id": 1, "name": "ann"},
+        {"id": 2, "name": "bob"},
+        {"id": 3, "name": None},
+    ]
+
+    batch = StreamTableEnvironment.create(env(), EnvironmentSettings.in_batch_mode())
+    batch.execute_sql(
+        f"CREATE TABLE files {schema} WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'json')"
+    )
+    query = "SELECT COUNT(*) AS n, MAX(name) AS m FROM files WHERE id > 1"
+    assert [tuple(row) for row in batch.execute_sql(query).collect()] == [(2, "bob")]
+    batch.create_temporary_function("shout", shout)
+    batch.create_temporary_function("double", double)
+    called = batch.execute_sql(
+        "SELECT shout(name), double(double(id)) FROM files WHERE double(id) < 4"
+    ).collect()
+    assert [tuple(row) for row in called] == [("ANN!", 4)]
+    assert batch.from_path("files").filter(col("id") > 1).to_pandas()["id"].sort_values().tolist() == [2, 3]
+    assert result_of(t_env.execute_sql(query).collect()) == {(2, "bob"): 1}

@@ -444,3 +444,11 @@ def test_a_query_in_place_of_a_value_is_joined_to_every_row(session: Session) ->
     assert (
         "gives one column, not 2" in refused(session, "SELECT (SELECT MAX(y), MIN(y) FROM b) FROM a").message
     )
+
+
+def test_one_column_of_two_goes_through_further_joins(session: Session) -> None:
+    session.run("CREATE TABLE c (k INT NOT NULL, z INT) WITH ('connector' = 'datagen')")
+    chain = plan(session, "SELECT k FROM a JOIN b USING (k) RIGHT JOIN c USING (k)")
+    assert isinstance(chain, Project)
+    assert chain.expressions == (InputRef(4, chain.schema[0].type),)
+    assert session.schema("SELECT k FROM a JOIN b USING (k) RIGHT JOIN c USING (k)") == ["k INT NOT NULL"]

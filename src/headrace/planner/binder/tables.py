@@ -32,7 +32,7 @@ from headrace.planner.dialect.syntax import (
     UnnestTable,
 )
 from headrace.planner.dialect.tokens import Span
-from headrace.planner.expressions import TRUE, Call, Expression, InputRef, conjunction, shift
+from headrace.planner.expressions import TRUE, Call, Expression, InputRef, conjunction, rewrite, shift
 from headrace.planner.logical import (
     Field,
     Join,
@@ -297,7 +297,7 @@ class TableBinder:
         if node.on is not None:
             condition = ExpressionBinder(self.context, both, None, "ON").condition(node.on, "ON")
         join = Join(left, right, kind, condition, self._ttl.of(left_scope), self._ttl.of(right_scope))
-        return join, self._rescoped(join, both, {**left_scope.merged})
+        return join, self._rescoped(join, both, _merged_before(join, left_scope, right_scope))
 
     def _rescoped(self, join: LogicalNode, scope: Scope, merged: dict[str, Expression]) -> Scope:
         """The names over a join, whose columns may be nullable now."""
@@ -362,7 +362,8 @@ class TableBinder:
         merged: dict[str, Expression] = {}
         for name_, one, other in pairs:
             merged[name_] = _merged_column(join, one, other, kind)
-        return join, self._rescoped(join, Scope(self.context, relations), {**merged, **left_scope.merged})
+        before = _merged_before(join, left_scope, right_scope)
+        return join, self._rescoped(join, Scope(self.context, relations), {**before, **merged})
 
     # --- UNNEST -----------------------------------------------------------------------------------
 
@@ -414,13 +415,25 @@ class TableBinder:
         return plan, Scope(self.context, (*scope.relations, added), scope.merged, self._outer)
 
 
+def _over_join(join: Join, expression: Expression) -> Expression:
+    """The expression over a join's row, in which columns may have become nullable."""
+
+    def change(part: Expression) -> Expression | None:
+        return InputRef(part.index, join.schema[part.index].type) if isinstance(part, InputRef) else None
+
+    return rewrite(expression, change)
+
+
+def _merged_before(join: Join, left: Scope, right: Scope) -> dict[str, Expression]:
+    """The columns that joins below made one of two, over this join."""
+    width = len(join.left.schema)
+    moved = {name: shift(one, width) for name, one in right.merged.items()}
+    return {name: _over_join(join, one) for name, one in {**moved, **left.merged}.items()}
+
+
 def _merged_column(join: Join, one: Expression, other: Expression, kind: JoinKind) -> Expression:
     """The one column that USING makes of two: the side that is there."""
-
-    def over_join(part: Expression) -> Expression:
-        return InputRef(part.index, join.schema[part.index].type) if isinstance(part, InputRef) else part
-
-    left, right = over_join(one), over_join(other)
+    left, right = _over_join(join, one), _over_join(join, other)
     match kind:
         case JoinKind.RIGHT:
             return right

@@ -102,14 +102,6 @@ def run(
     """
     if keeps_page and address is not None:
         raise click.UsageError("--keep goes without -m: the session has the page, and stays up")
-    if detached and address is None:
-        from headrace.config.options import logs
-
-        get = load_configuration(
-            properties, parallelism, master
-        ).get  # what is wrong is said here, not in a log
-        load_program(file, words)
-        context.exit(run_detached(_without_detached(sys.argv[1:]), get(logs.DIRECTORY), get(logs.KEPT)))
     properties = {**properties, **python_properties(python_files, requirements, archives, executable)}
     properties = {**properties, **recovery_properties(savepoint, claim_mode, leaves_state=leaves_state)}
     if address is not None:
@@ -117,7 +109,13 @@ def run(
     configuration = load_configuration(properties, parallelism, master)
     if keeps_page:
         _ensure_page(configuration)
+    _check_early(configuration)
     program, arguments = load_program(file, words)
+    if detached and address is None:
+        from headrace.config.options import logs
+
+        place, kept = configuration.get(logs.DIRECTORY), configuration.get(logs.KEPT)
+        context.exit(run_detached(_without_detached(sys.argv[1:]), place, kept))
 
     from headrace.datastream.stream_execution_environment import set_default_configuration
 
@@ -137,6 +135,16 @@ def _ensure_page(configuration: Configuration) -> None:
 
     if not configuration.get(ENABLED):
         raise click.UsageError(f"--keep goes with REST, and {ENABLED.key} is false")
+
+
+def _check_early(configuration: Configuration) -> None:
+    """Refuse what is wrong whatever the program does, before it begins."""
+    from headrace.config.options.spark import MASTER
+    from headrace.runtime.artifacts import find_artifacts
+    from headrace.spark.masters import ClusterManager
+
+    ClusterManager.of(configuration.get(MASTER))
+    find_artifacts(configuration)
 
 
 def _without_detached(arguments: Sequence[str]) -> list[str]:

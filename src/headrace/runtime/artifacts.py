@@ -44,7 +44,7 @@ class ArtifactKind(Enum):
     #: Unpacked into the working directory.
     ARCHIVE = "archive"
     #: Packages that are installed ...
-    REQUIREMENTS = "requirements"
+    REQUIREMENTS = "requirements file"
     #: ... from these files, instead of an index.
     PACKAGES = "packages"
     #: A file that functions ask for by name.

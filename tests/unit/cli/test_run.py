@@ -130,11 +130,28 @@ def test_an_unknown_key_is_refused_before_the_program_runs(headrace, program, tm
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--master", "nonsense"), "'nonsense' is no Spark master"),
+        (("-pyfs", "/nowhere/a.py"), "the python file '/nowhere/a.py' is not there"),
+        (("-pyreq", "/nowhere/r.txt#/nowhere/p"), "the requirements file '/nowhere/r.txt' is not there"),
+        (("-pyarch", "/nowhere/a.zip#a"), "the archive '/nowhere/a.zip' is not there"),
+    ],
+)
+def test_what_cannot_be_sent_along_is_said_before_the_program_runs(headrace, program, options, message):
+    result = headrace("run", *options, program("print('begun')"))
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "begun" not in result.stdout
+
+
 def test_a_detached_run_says_at_once_what_is_wrong(headrace, program):
     result = headrace("run", "-d", "no-such-program.py")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "there is no program 'no-such-program.py'" in result.stderr
     assert headrace("run", "-d", "-D", "no.such.key=1", program("print('ran')")).exit_code == 2
+    assert headrace("run", "-d", "-pyfs", "/nowhere/a.py", program("print('ran')")).exit_code == 2
 
 
 # --- how it ends ------------------------------------------------------------------------------------

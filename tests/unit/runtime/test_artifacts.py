@@ -144,7 +144,7 @@ def test_what_pip_says_is_in_the_error(folder: Path, packages: Path) -> None:
     ("options", "message"),
     [
         ({"python.files": "/nowhere/a.py"}, r"python file '/nowhere/a.py' is not there"),
-        ({"python.requirements": "/nowhere/r.txt"}, r"requirements '/nowhere/r.txt' is not there"),
+        ({"python.requirements": "/nowhere/r.txt"}, r"requirements file '/nowhere/r.txt' is not there"),
         ({"python.archives": "/nowhere/a.zip#a"}, r"archive '/nowhere/a.zip' is not there"),
         ({"pipeline.cached-files": "name:a"}, r"pipeline.cached-files: expected entries such as"),
         ({"python.archives": f"{sys.executable}#../up"}, r"cannot be unpacked to '../up'"),

@@ -30,6 +30,14 @@ BASE = {
 }
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep logs and archives of tests, also of the processes they start, out of the user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark_local_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where Spark keeps shuffle files."""

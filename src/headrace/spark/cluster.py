@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
@@ -35,9 +36,24 @@ def spark_executors() -> list[SparkExecutorInfo]:
         executors = [_read(found.apply(index)) for index in range(found.size())]
     except (Py4JError, OSError):  # Spark is going down
         return []
-    # The driver of a cluster runs no tasks; a local one runs them all.
-    workers = [executor for executor in executors if executor.executor_id != "driver"]
-    return workers or [_local(executor, context.master or "") for executor in executors]
+    return task_executors(executors, context.master or "")
+
+
+def task_executors(executors: Sequence[SparkExecutorInfo], master: str) -> list[SparkExecutorInfo]:
+    """Leave out who runs no tasks: the driver of a cluster, which is listed also while no executor has registered."""
+    if is_local(master):
+        return [_local(executor, master) for executor in executors]
+    return [executor for executor in executors if executor.executor_id != "driver"]
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs tasks in the driver's own process.
+
+    Example:
+        >>> [is_local(master) for master in ("local[2]", "local", "local-cluster[2,1,1024]", "spark://a:7077")]
+        [True, True, False, False]
+    """
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def _read(summary: Any) -> SparkExecutorInfo:

@@ -20,7 +20,7 @@ from pyspark import SparkConf, SparkContext
 from headrace.config.configuration import Configuration
 from headrace.config.options.scheduler import TASK_SLOTS
 from headrace.runtime.slots import SlotManager, SlotOffer, SlotPool
-from headrace.spark.cluster import SparkExecutorInfo, spark_executors
+from headrace.spark.cluster import SparkExecutorInfo, is_local, spark_executors
 
 
 class OfferedSlots(NamedTuple):
@@ -93,13 +93,3 @@ def offered_slots(configuration: Configuration) -> list[OfferedSlots]:
 def slots_of(executor: SparkExecutorInfo, cpus: int, slots_each: int | None) -> int:
     """Say how many slots an executor offers."""
     return slots_each or max(1, executor.cores // cpus)
-
-
-def is_local(master: str) -> bool:
-    """Whether Spark runs tasks in the driver's own process.
-
-    Example:
-        >>> [is_local(master) for master in ("local[2]", "local", "local-cluster[2,1,1024]", "spark://a:7077")]
-        [True, True, False, False]
-    """
-    return master.startswith("local") and not master.startswith("local-cluster")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.runtime.slots import SlotOffer
-from headrace.spark.cluster import SparkExecutorInfo
+from headrace.spark.cluster import SparkExecutorInfo, task_executors
 from headrace.spark.slots import offer_of
 
 DYNAMIC = {"spark.dynamicAllocation.enabled": "true"}
@@ -39,3 +39,11 @@ def test_slots_follow_the_master_and_what_was_declared(
     master: str, cores: tuple[int, ...], conf: dict[str, str], declared: int | None, expected: SlotOffer
 ) -> None:
     assert offer_of(executors(*cores), Conf(conf), master, declared) == expected
+
+
+def test_the_driver_of_a_cluster_offers_nothing_also_while_it_is_alone() -> None:
+    driver = SparkExecutorInfo("driver", "host", 1, 0, 0, 0, 0, 0)
+    assert task_executors([driver], "spark://a:7077") == []
+    assert task_executors([driver, *executors(2)], "yarn") == executors(2)
+    [local] = task_executors([driver], "local[3,4]")
+    assert (local.executor_id, local.cores) == ("driver", 3)

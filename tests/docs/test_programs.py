@@ -14,7 +14,8 @@ from tests.conftest import EnvironmentFactory
 from tests.docs.documents import DOCUMENTS, ROOT, Block, blocks_of, programs
 
 PROGRAMS = list(programs())
-LANGUAGES = {"python", "python fragment", "text", "sh"}
+#: Statements in `sql` blocks are read by `tests/planner/test_documents.py`.
+LANGUAGES = {"python", "python fragment", "sql", "text", "sh"}
 
 
 @pytest.mark.spark

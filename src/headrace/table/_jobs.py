@@ -21,7 +21,7 @@ from headrace.graph.table_job import TableNode, build_table_job
 from headrace.planner.batch import translate_batch
 from headrace.planner.changelog import ALL, ChangelogMode
 from headrace.planner.emit import SPARK_SETTINGS
-from headrace.planner.logical import LogicalNode, Sink
+from headrace.planner.logical import LogicalNode, Scan, Sink
 from headrace.planner.optimize import Plan, SinkRequest, plan_batch, plan_job
 from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.translate import TranslationSettings, translate
@@ -61,6 +61,9 @@ class TableJobs:
         return self._plan([self._request(sink) for sink in sinks])
 
     def _plan(self, requests: Sequence[SinkRequest]) -> Plan:
+        if not self.configuration.get(options.DYNAMIC_TABLE_OPTIONS):
+            for request in requests:
+                _refuse_hints(request.query)
         if self.is_batch:
             return plan_batch(requests)
         get = self.configuration.get
@@ -187,6 +190,16 @@ def _machine_zone() -> str:
         return parts[2]
     hours, seconds = divmod(abs(time.timezone), 3600)
     return f"{'-' if time.timezone > 0 else '+'}{hours:02}:{seconds // 60:02}"
+
+
+def _refuse_hints(node: LogicalNode) -> None:
+    if isinstance(node, Scan) and node.hints:
+        raise SqlValidationError(
+            f"table {node.identifier.dotted()!r} has an OPTIONS hint, and {options.DYNAMIC_TABLE_OPTIONS.key} is false",
+            hint="leave the hint out, or set the option to true",
+        )
+    for each in node.inputs:
+        _refuse_hints(each)
 
 
 def _milliseconds(duration: timedelta) -> int:

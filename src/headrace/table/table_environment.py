@@ -77,10 +77,8 @@ class TableEnvironment:
         self._config.add_configuration(settings.get_configuration())
         if not settings.is_streaming_mode():
             env.set_runtime_mode(RuntimeExecutionMode.BATCH)
-        self._manager = CatalogManager(
-            settings.get_built_in_catalog_name(), settings.get_built_in_database_name()
-        )
         self._jobs = TableJobs(env)
+        self._manager = CatalogManager(*_built_in_names(settings, self._jobs))
         self._numbers = itertools.count()
         #: Functions that expressions call without a name, by the object they are.
         self._inline_functions: dict[int, tuple[str, Any]] = {}
@@ -658,6 +656,16 @@ class StreamTableEnvironment(TableEnvironment):
     def to_retract_stream(self, table: Table, type_info: Any) -> DataStream:
         """Not in headrace yet."""
         raise _no_bridge("to_retract_stream()")
+
+
+def _built_in_names(settings: EnvironmentSettings, jobs: TableJobs) -> tuple[str, str]:
+    """Return the names of the first catalog and database: of the settings, else of the configuration."""
+    get = jobs.configuration.get
+    catalog, database = settings.get_built_in_catalog_name(), settings.get_built_in_database_name()
+    return (
+        get(options.BUILTIN_CATALOG) if catalog == options.BUILTIN_CATALOG.default else catalog,
+        get(options.BUILTIN_DATABASE) if database == options.BUILTIN_DATABASE.default else database,
+    )
 
 
 def _no_bridge(call: str) -> UnsupportedFeatureError:

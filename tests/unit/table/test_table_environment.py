@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from headrace.common import Configuration
 from headrace.errors import (
     CatalogError,
     ConfigurationError,
@@ -234,6 +235,30 @@ def test_a_sink_that_only_appends_refuses_changes(t_env, tmp_path):
 
     with pytest.raises(SqlValidationError, match="cannot take update changes, which GroupAggregate makes"):
         t_env.execute_sql("INSERT INTO files SELECT url, COUNT(*) FROM clicks GROUP BY url")
+
+
+def test_hints_change_options_unless_that_is_switched_off(t_env):
+    query = "SELECT url FROM clicks /*+ OPTIONS('number-of-rows' = '3') */"
+
+    jobs = t_env._jobs
+    source = jobs.nodes(jobs.plan_query(t_env.sql_query(query)._plan))[0].declaration.source
+    assert source.count == 3
+    t_env.get_config().set("table.dynamic-table-options.enabled", False)
+    with pytest.raises(SqlValidationError, match="has an OPTIONS hint"):
+        t_env.sql_query(query).explain()
+
+
+def test_the_first_catalog_and_database_have_the_names_that_are_configured():
+    settings = (
+        EnvironmentSettings.new_instance()
+        .with_configuration(Configuration.from_dict({"table.builtin-database-name": "db"}))
+        .with_built_in_catalog_name("cat")
+        .build()
+    )
+
+    t_env = TableEnvironment.create(settings)
+
+    assert (t_env.get_current_catalog(), t_env.get_current_database()) == ("cat", "db")
 
 
 def test_elements_have_types_that_are_found_or_given(t_env):

@@ -48,9 +48,8 @@ demo: $(READY) ## run the click-stream example, and say where its web page is (A
 # --- test -----------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(READY) ## run all tests but the slow ones
-	@$(PYTEST) -n 2 --dist worksteal -m "not spark and not slow" $(ARGS) || [ $$? -eq 5 ] # 5: ARGS chose none of them
-	@$(PYTEST) -m "spark and not slow" --durations=10 $(ARGS) || [ $$? -eq 5 ]
+test: $(READY) ## run all tests but the slow ones, in two processes
+	@$(PYTEST) -n 2 --dist loadfile -m "not slow" --durations=15 $(ARGS)
 
 .PHONY: test-unit
 test-unit: $(READY) ## run the tests that need no Spark

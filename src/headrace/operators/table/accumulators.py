@@ -19,11 +19,39 @@ import pyarrow.compute as pc
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.base import quote
 from headrace.operators.table.declarations import KIND, AggSpec
-from headrace.state.columns import ColumnType
+from headrace.state.columns import ColumnType, Ints
 
 Columns = Mapping[str, pa.Array]
 
 _WEIGHT = f"CASE WHEN {quote(KIND)} IN (0, 2) THEN 1L ELSE -1L END"
+
+
+@dataclass(frozen=True)
+class ValueChanges:
+    """Values that keys have now and had not, or had and have not."""
+
+    #: The key each belongs to, as a position among the keys of the epoch.
+    positions: Ints
+    #: 1: the value is there now; -1: it is gone.
+    signs: Ints
+    values: pa.Array
+    #: How many keys there are.
+    count: int
+
+    def numbers(self) -> pa.Array:
+        """Return how many more values each key has."""
+        numbers = np.zeros(self.count, np.int64)
+        np.add.at(numbers, self.positions, self.signs)
+        return pa.array(numbers)
+
+    def sums(self, kind: pa.DataType) -> pa.Array:
+        """Return by how much the sum of each key's values has grown; NULL where nothing changed."""
+        values = self.values.cast(sum_type(self.values.type)[0])
+        signed = pc.if_else(pa.array(self.signs > 0), values, pc.negate(values))
+        sums = pa.table({"p": self.positions, "v": signed}).group_by("p").aggregate([("v", "sum")])
+        places = np.full(self.count, -1, np.int64)
+        places[sums.column("p").to_numpy()] = np.arange(sums.num_rows)
+        return sums.column("v_sum").combine_chunks().take(pa.array(places, mask=places < 0)).cast(kind)
 
 
 class Accumulator(Protocol):
@@ -42,6 +70,9 @@ class Accumulator(Protocol):
 
     def result(self, columns: Columns) -> pa.Array:
         """Return the results of accumulators."""
+
+    def of_values(self, changes: ValueChanges) -> dict[str, pa.Array]:
+        """Return the partials of values that appeared and disappeared, for DISTINCT."""
 
 
 def weight_sql(*, retracts: bool) -> str:
@@ -131,6 +162,9 @@ class Count:
     def result(self, columns: Columns) -> pa.Array:
         return pc.fill_null(columns[self._name], 0)
 
+    def of_values(self, changes: ValueChanges) -> dict[str, pa.Array]:
+        return {self._name: changes.numbers()}
+
 
 class Sum:
     """SUM, SUM0 and AVG: a sum, and how many values are in it."""
@@ -160,8 +194,22 @@ class Sum:
         )
         return pc.if_else(is_empty, pa.scalar(None, kind), value)
 
+    def of_values(self, changes: ValueChanges) -> dict[str, pa.Array]:
+        return {self._sum: changes.sums(self.columns[0].arrow), self._count: changes.numbers()}
 
-class Extreme:
+
+class _NotDistinct:
+    """Functions that cannot go by distinct values."""
+
+    _call: AggSpec
+
+    def of_values(self, changes: ValueChanges) -> dict[str, pa.Array]:
+        raise UnsupportedFeatureError.not_yet(
+            f"{self._call.function}(DISTINCT ...) in a streaming query", "run the query in BATCH mode"
+        )
+
+
+class Extreme(_NotDistinct):
     """MIN and MAX of rows that are never retracted."""
 
     def __init__(self, name: str, call: AggSpec, sql: str, kind: pa.DataType, function: str) -> None:
@@ -178,7 +226,7 @@ class Extreme:
         return columns[self._name].cast(self._call.result.arrow, safe=False)
 
 
-class Variance:
+class Variance(_NotDistinct):
     """VAR_POP and its relatives, by the sums of values and of their squares."""
 
     def __init__(self, name: str, call: AggSpec, sql: _Sql) -> None:
@@ -214,7 +262,7 @@ class Variance:
         return pa.array(spread, mask=count < least).cast(self._call.result.arrow, safe=False)
 
 
-class Edge:
+class Edge(_NotDistinct):
     """FIRST_VALUE and LAST_VALUE of rows that are never retracted, in the order Spark has them in an epoch."""
 
     def __init__(self, name: str, call: AggSpec, kind: pa.DataType) -> None:

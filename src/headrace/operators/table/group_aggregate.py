@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.operators.table.accumulators import Accumulator, make_accumulator, pick, sum_type, weight_sql
+from headrace.operators.table.accumulators import Accumulator, make_accumulator, pick, weight_sql
 from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
@@ -218,7 +218,7 @@ class AggregateCalls:
                 extreme = _Extremes(self._calls[position], bag, change, keys, state[bag.layout.name])
                 merged[names[0]] = extreme.after(old[names[0]])
             else:
-                merged.update(accumulator.merge(old, _bag_partials(accumulator, change, len(keys))))
+                merged.update(accumulator.merge(old, accumulator.of_values(change.values)))
         rows = {name: change.rows for name, change in changes.items() if change is not None}
         return merged, rows
 
@@ -268,7 +268,7 @@ class _Extremes:
         self._bag, self._change, self._keys, self._state = bag, change, keys, state
 
     def after(self, before: pa.Array) -> pa.Array:
-        change = self._change
+        change = self._change.values
         count = len(self._keys)
         came = change.signs > 0
         best = self._best(change.positions[came], change.values.filter(pa.array(came)), count, before.type)
@@ -279,7 +279,7 @@ class _Extremes:
         losers = np.unique(change.positions[gone][pc.fill_null(lost, False).to_numpy(zero_copy_only=False)])
         if not len(losers):
             return after
-        at, values = self._bag.all_values(change, losers, self._keys, self._state)
+        at, values = self._bag.all_values(self._change, losers, self._keys, self._state)
         left = self._best(at, values, count, before.type)
         is_loser = np.zeros(count, np.bool_)
         is_loser[losers] = True
@@ -296,25 +296,6 @@ class _Extremes:
         places = np.full(count, -1, np.int64)
         places[ordered[firsts]] = firsts
         return values.take(order).take(pa.array(places, mask=places < 0)).cast(kind)
-
-
-def _bag_partials(accumulator: Accumulator, change: BagChanges, count: int) -> dict[str, pa.Array]:
-    """Return what appeared and disappeared as differences, for each key."""
-    partials = {}
-    for column in accumulator.columns:
-        if column.arrow == pa.int64() and not column.name.endswith("s"):
-            numbers = np.zeros(count, np.int64)
-            np.add.at(numbers, change.positions, change.signs)
-            partials[column.name] = pa.array(numbers)
-            continue
-        values = change.values.cast(sum_type(change.values.type)[0])
-        signed = pc.if_else(pa.array(change.signs > 0), values, pc.negate(values))
-        sums = pa.table({"p": change.positions, "v": signed}).group_by("p").aggregate([("v", "sum")])
-        places = np.full(count, -1, np.int64)
-        places[sums.column("p").to_numpy()] = np.arange(sums.num_rows)
-        total = sums.column("v_sum").combine_chunks().take(pa.array(places, mask=places < 0))
-        partials[column.name] = total.cast(column.arrow)
-    return partials
 
 
 def _without(swept: RowSet, written: RowSet) -> RowSet:

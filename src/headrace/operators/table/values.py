@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.operators.table.accumulators import ValueChanges
 from headrace.operators.table.base import (
     ROW_HASHES,
     InputSpec,
@@ -35,11 +36,8 @@ _COUNT = "c"
 class BagChanges:
     """What an epoch did to the values of keys."""
 
-    #: The key each change belongs to, as a position among the keys of the epoch.
-    positions: Ints
-    #: 1: the value is there now and was not; -1: the other way round.
-    signs: Ints
-    values: pa.Array
+    values: ValueChanges
+    #: The rows of state to write.
     rows: RowSet
 
 
@@ -106,9 +104,9 @@ class ValueBag:
         columns = {_VALUE: values, _COUNT: pa.array(after), **self._ttl.stamps(len(after), now_ms)}
         written = written_rows(self.layout, row_keys, columns, owners=owners, removed=after == 0)
         moved = np.flatnonzero(signs)
-        return BagChanges(
-            positions_in(keys, owners[moved]), signs[moved], values.take(pa.array(moved)), written
-        )
+        positions = positions_in(keys, owners[moved])
+        changes = ValueChanges(positions, signs[moved], values.take(pa.array(moved)), len(keys))
+        return BagChanges(changes, written)
 
     def all_values(
         self, changes: BagChanges, positions: Ints, keys: Ints, state: SlotTable

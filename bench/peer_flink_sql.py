@@ -11,7 +11,7 @@ from pyflink.table import EnvironmentSettings, TableEnvironment
 
 COLUMNS = (
     "id BIGINT, user_id AS MOD(id * 7919, 10000), amount AS MOD(id * 31, 1000), "
-    "ts AS TO_TIMESTAMP_LTZ(id, 3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND"
+    "ts AS CAST(TO_TIMESTAMP_LTZ(id / 10, 3) AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND"
 )
 
 
@@ -37,8 +37,7 @@ def main():
             f"CREATE TABLE {name} ({COLUMNS}) WITH ('connector' = 'datagen', 'rows-per-second' = '1000000000', "
             f"'fields.id.kind' = 'sequence', 'fields.id.start' = '0', 'fields.id.end' = '{last}')"
         )
-    sink = arguments.sink.replace("TIMESTAMP(3)", "TIMESTAMP(3)")
-    env.execute_sql(f"CREATE TABLE sink ({sink}) WITH ('connector' = 'blackhole')")
+    env.execute_sql(f"CREATE TABLE sink ({arguments.sink}) WITH ('connector' = 'blackhole')")
     started = time.perf_counter()
     env.execute_sql(f"INSERT INTO sink {arguments.sql}").wait()
     seconds = time.perf_counter() - started

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 KEYS = 10_000
-#: Milliseconds between two rows.
-STEP_MS = 1
+#: Rows of the same millisecond.
+ROWS_PER_MS = 10
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def write_rows(directory: Path, rows: int, files: int) -> None:
                 "id": ids,
                 "user_id": ids * 7919 % KEYS,
                 "amount": ids * 31 % 1000,
-                "ts": pa.array(ids * STEP_MS * 1000, pa.timestamp("us")),
+                "ts": pa.array(ids // ROWS_PER_MS * 1000, pa.timestamp("us")),
             }
         )
         pq.write_table(table, directory / f"part-{number:04}.parquet", compression="snappy")

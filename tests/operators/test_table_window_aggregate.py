@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import tempfile
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ N, S = Column("n", "BIGINT", pa.int64()), Column("s", "BIGINT", pa.int64())
 START = Column("window_start", "TIMESTAMP_NTZ", pa.timestamp("us"))
 END = Column("window_end", "TIMESTAMP_NTZ", pa.timestamp("us"))
 CALLS = (AggSpec("COUNT", (), N), AggSpec("SUM", ("amount",), S))
+DISTINCT = Column("d", "BIGINT", pa.int64())
+DISTINCT_CALLS = (*CALLS, AggSpec("COUNT", ("amount",), DISTINCT, distinct=True))
 
 
 def node(window: WindowSpec) -> WindowAggregate:
@@ -44,13 +47,12 @@ def job(window: WindowSpec, directory: Path, **how: Any) -> Harness:
 
 
 def plain(changes: list[Change]) -> list[tuple[Any, ...]]:
-    """Return user, count, sum, start and end in ms."""
+    """Return rows with start and end of their windows in ms."""
     rows = []
-    for mark, user, count, total, start, end in changes:
+    for mark, *values, start, end in changes:
         assert mark == "+I"
-        rows.append(
-            (user, count, total, *(int(t.replace(tzinfo=dt.UTC).timestamp() * 1000) for t in (start, end)))
-        )
+        bounds = [int(time.replace(tzinfo=dt.UTC).timestamp() * 1000) for time in (start, end)]
+        rows.append((*values, *bounds))
     return sorted(rows)
 
 
@@ -128,11 +130,28 @@ def test_a_changelog_takes_rows_back_out_of_their_windows(tmp_path: Path):
     assert plain(windows.run([], after=9)) == [("ann", 1, 6, 0, 10)]
 
 
-def test_distinct_in_a_window_is_refused():
+def test_distinct_over_sessions_is_refused():
     calls = (AggSpec("COUNT", ("amount",), N, distinct=True),)
-    declaration = WindowAggregate((USER, N, START, END), window=tumble(10), keys=("user",), calls=calls)
-    with pytest.raises(UnsupportedFeatureError, match="DISTINCT"):
+    window = WindowSpec(WindowKind.SESSION, "ts", gap_ms=3)
+    declaration = WindowAggregate((USER, N, START, END), window=window, keys=("user",), calls=calls)
+    with pytest.raises(UnsupportedFeatureError, match="DISTINCT over SESSION windows"):
         Harness(declaration, [INPUT], [False], Path("unused"))
+
+
+def test_the_highest_value_of_a_window_gives_way_when_it_is_taken_back(tmp_path: Path):
+    high = WindowAggregate(
+        (USER, S, START, END),
+        window=tumble(10),
+        keys=("user",),
+        calls=(AggSpec("MAX", ("amount",), S),),
+        properties=("window_start", "window_end"),
+        is_insert_only=True,
+    )
+    windows = Harness(high, [INPUT], [True], tmp_path)
+    windows.run([("+I", "ann", 1, 5), ("+I", "ann", 2, 9), ("+I", "ann", 3, 7)])
+    windows.run([("-D", "ann", 2, 9)])
+    assert [row[1:3] for row in windows.run([], after=9)] == [("ann", 7)]
+    assert windows.state_rows == 0
 
 
 # -- against a model -------------------------------------------------------------------------------------------
@@ -172,7 +191,10 @@ def test_every_window_has_the_rows_that_came_before_it_fired(
     spec: WindowSpec, epochs: list[tuple[list[Change], int]], parallelism: int, forgets: bool
 ):
     with tempfile.TemporaryDirectory() as directory:
-        windows = job(spec, Path(directory), parallelism=parallelism, forgets=forgets)
+        declaration = replace(node(spec), output=(USER, N, S, DISTINCT, START, END), calls=DISTINCT_CALLS)
+        windows = Harness(
+            declaration, [INPUT], [False], Path(directory), parallelism=parallelism, forgets=forgets
+        )
         contents: dict[tuple[str, int, int], list[int]] = defaultdict(list)
         before, dropped, results = -100, 0, []
         for position, (epoch, step) in enumerate(epochs):
@@ -188,7 +210,9 @@ def test_every_window_has_the_rows_that_came_before_it_fired(
             if position == 2:
                 windows.rescale(parallelism + 1)
         results += windows.run([], before=before, after=MAX_WATERMARK, is_final=True)
-        expected = [(user, len(of), sum(of), start, end) for (user, start, end), of in contents.items()]
+        expected = [
+            (user, len(of), sum(of), len(set(of)), start, end) for (user, start, end), of in contents.items()
+        ]
         assert plain(results) == sorted(expected)
         if spec.size_ms >= spec.slide_ms:
             assert windows.late == dropped

@@ -222,6 +222,11 @@ class SparkSource(Source):
     def records_in(self, piece: Slice) -> int:
         """Return how many records a slice has, or about how many."""
 
+    @property
+    def knows_records(self) -> bool:
+        """Whether ``records_in`` is exact, so that nobody needs to count."""
+        return True
+
     def create_reader(self) -> SourceReader:
         """There is none: Spark reads."""
         raise NotImplementedError(f"{type(self).__name__} is read by Spark")

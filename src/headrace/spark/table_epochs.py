@@ -44,6 +44,7 @@ from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import remove_scratch
 from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.runtime.task.table_time import (
+    needs_event_time,
     next_watermarks,
     seen_by,
     subtask_plans,
@@ -151,7 +152,7 @@ class _ScanPart:
     """What one subtask of a scan that Spark reads does in an epoch."""
 
     slices: tuple[Slice, ...]
-    #: How many rows there were; None if there can be none.
+    #: How many rows there were, where nobody knows it beforehand.
     rows: Observation | None = None
     #: How far event time came in them.
     time: Observation | None = None
@@ -299,11 +300,15 @@ class _Epoch:
         self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, slices: tuple[Slice, ...] = ()
     ) -> DataFrame:
         """Apply a scan's fragment, and have Spark count what is read and see how far time has come."""
-        rows, time_seen = Observation(), None
-        frame = frame.observe(rows, F.count(F.lit(1)).alias("rows"))
+        rows = time_seen = None
+        source = declaration.source
+        if isinstance(source, SparkSource) and not source.knows_records:
+            rows = Observation()
+            frame = frame.observe(rows, F.count(F.lit(1)).alias("rows"))
         if declaration.fragment is not None:
             frame = apply_fragment(frame, declaration.fragment, has_kinds=declaration.has_kinds)
-        if declaration.watermark is not None:
+        # An observation costs every row a little: only where somebody goes by event time.
+        if declaration.watermark is not None and needs_event_time(self._job, subtask.vertex_id):
             time_seen = Observation()
             frame = frame.observe(time_seen, F.max(F.expr(declaration.watermark.expression_ms)).alias("ms"))
         self._scan_parts[subtask] = _ScanPart(slices, rows, time_seen)
@@ -314,7 +319,8 @@ class _Epoch:
         chosen: list[Slice] = []
         records = 0
         for piece in part.slices:
-            if chosen and part.max_records is not None and records >= part.max_records:
+            is_full = part.max_records is not None and records >= part.max_records
+            if chosen and is_full and not self._job.is_batch:
                 break
             chosen.append(piece)
             records += source.records_in(piece)
@@ -403,7 +409,10 @@ class _Epoch:
     ) -> SubtaskReport:
         progress = {piece.split.split_id: source.reached(piece) for piece in scan.slices}
         finished = {name for name, each in progress.items() if each.is_finished}
-        records = int(scan.rows.get["rows"]) if scan.rows is not None else 0
+        if scan.rows is not None:
+            records = int(scan.rows.get["rows"])
+        else:
+            records = sum(source.records_in(piece) for piece in scan.slices)
         return SubtaskReport(
             subtask=subtask,
             progress=progress,

@@ -79,7 +79,11 @@ class FileTableSource(SparkSource):
         return SplitProgress(1, is_finished=True)
 
     def records_in(self, piece: Slice) -> int:
-        return 0 if self.reads_whole else _file(piece).rows
+        return _file(piece).rows
+
+    @property
+    def knows_records(self) -> bool:
+        return self.format == "parquet"
 
 
 class _TableFiles(SplitEnumerator):

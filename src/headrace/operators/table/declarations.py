@@ -240,6 +240,11 @@ class StatefulNode(_OnlyInEpochs):
     emits_update_before: bool = field(default=True, kw_only=True)
     ttl_ms: int = field(default=0, kw_only=True)
 
+    @property
+    def goes_by_watermark(self) -> bool:
+        """Whether it waits for event time to pass."""
+        return False
+
 
 @dataclass(frozen=True)
 class GroupAggregate(StatefulNode):
@@ -305,6 +310,10 @@ class WindowAggregate(StatefulNode):
     start: str | None = None
     end: str | None = None
     properties: tuple[str, ...] = ("window_start", "window_end", "window_time")
+
+    @property
+    def goes_by_watermark(self) -> bool:
+        return self.window is None or self.window.time is not None
 
     def __post_init__(self) -> None:
         if self.window is None and (self.start is None or self.end is None):
@@ -375,6 +384,10 @@ class WindowJoin(StatefulNode):
     right_end: str
     condition: str | None = None
 
+    @property
+    def goes_by_watermark(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True)
 class Order:
@@ -407,6 +420,10 @@ class Rank(StatefulNode):
     rank_column: Column | None = None
     window_end: str | None = None
 
+    @property
+    def goes_by_watermark(self) -> bool:
+        return self.window_end is not None
+
 
 @dataclass(frozen=True)
 class Deduplicate(StatefulNode):
@@ -423,6 +440,10 @@ class Deduplicate(StatefulNode):
     time: str | None
     keep_last: bool = False
     window_end: str | None = None
+
+    @property
+    def goes_by_watermark(self) -> bool:
+        return self.window_end is not None
 
 
 @dataclass(frozen=True)

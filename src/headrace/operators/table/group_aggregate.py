@@ -178,6 +178,19 @@ class AggregateCalls:
         return tuple(column for each in self._accumulators for column in each.columns)
 
     @property
+    def plain_columns(self) -> tuple[ColumnType, ...]:
+        """The same of the calls that go by no bag."""
+        each = enumerate(self._accumulators)
+        return tuple(
+            column for at, accumulator in each if at not in self._bag_of for column in accumulator.columns
+        )
+
+    @property
+    def by_values(self) -> list[tuple[AggSpec, Accumulator]]:
+        """The calls that go by a bag."""
+        return [(self._calls[at], self._accumulators[at]) for at in self._bag_of]
+
+    @property
     def partials(self) -> tuple[tuple[str, str], ...]:
         """What Spark computes per key of an epoch."""
         return tuple(
@@ -225,8 +238,9 @@ class AggregateCalls:
     def combine(self, first: Mapping[str, pa.Array], second: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
         """Put accumulators together; for calls that go by no bag."""
         merged: dict[str, pa.Array] = {}
-        for accumulator in self._accumulators:
-            merged.update(accumulator.merge(first, second))
+        for position, accumulator in enumerate(self._accumulators):
+            if position not in self._bag_of:
+                merged.update(accumulator.merge(first, second))
         return merged
 
     def combine_groups(self, columns: Mapping[str, pa.Array], groups: Ints) -> dict[str, pa.Array]:
@@ -271,8 +285,10 @@ class _Extremes:
         change = self._change.values
         count = len(self._keys)
         came = change.signs > 0
-        best = self._best(change.positions[came], change.values.filter(pa.array(came)), count, before.type)
-        after = pick(self._pick, before, best)
+        best = best_values(
+            change.positions[came], change.values.filter(pa.array(came)), count, is_min=self._is_min
+        )
+        after = pick(self._pick, before, best.cast(before.type))
         # Where the lowest itself is gone, all that is left of the key must be looked at.
         gone = ~came
         lost = pc.equal(change.values.filter(pa.array(gone)), before.take(pa.array(change.positions[gone])))
@@ -280,22 +296,10 @@ class _Extremes:
         if not len(losers):
             return after
         at, values = self._bag.all_values(self._change, losers, self._keys, self._state)
-        left = self._best(at, values, count, before.type)
+        left = best_values(at, values, count, is_min=self._is_min)
         is_loser = np.zeros(count, np.bool_)
         is_loser[losers] = True
-        return pc.if_else(pa.array(is_loser), left, after)
-
-    def _best(self, positions: Ints, values: pa.Array, count: int, kind: pa.DataType) -> pa.Array:
-        """Return the lowest value at each position, NULL where there is none."""
-        order = pc.sort_indices(
-            pa.table({"p": positions, "v": values}),
-            sort_keys=[("p", "ascending"), ("v", "ascending" if self._is_min else "descending")],
-        )
-        ordered = positions[order.to_numpy()]
-        firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
-        places = np.full(count, -1, np.int64)
-        places[ordered[firsts]] = firsts
-        return values.take(order).take(pa.array(places, mask=places < 0)).cast(kind)
+        return pc.if_else(pa.array(is_loser), left.cast(before.type), after)
 
 
 def _without(swept: RowSet, written: RowSet) -> RowSet:
@@ -305,3 +309,16 @@ def _without(swept: RowSet, written: RowSet) -> RowSet:
 
 def _as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array if array.type == kind else array.cast(kind)
+
+
+def best_values(positions: Ints, values: pa.Array, count: int, *, is_min: bool) -> pa.Array:
+    """Return the lowest (or highest) value at each position, NULL where there is none."""
+    order = pc.sort_indices(
+        pa.table({"p": positions, "v": values}),
+        sort_keys=[("p", "ascending"), ("v", "ascending" if is_min else "descending")],
+    )
+    ordered = positions[order.to_numpy()]
+    firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    places = np.full(count, -1, np.int64)
+    places[ordered[firsts]] = firsts
+    return values.take(order).take(pa.array(places, mask=places < 0))

@@ -51,6 +51,10 @@ class SessionAggregateOperator:
         self._declaration = declaration
         types = {column.name: column.arrow for column in schema}
         self._calls = window_calls(declaration, types, retracts=False)
+        if self._calls.bags:
+            raise UnsupportedFeatureError.not_yet(
+                "DISTINCT over SESSION windows", "run the query in BATCH mode"
+            )
         self._key_names = {key: f"k{index}" for index, key in enumerate(declaration.keys)}
         self._layout = TableLayout(
             _TABLE,

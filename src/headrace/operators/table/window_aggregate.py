@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.accumulators import weight_sql
+from headrace.operators.table.accumulators import Accumulator, ValueChanges, weight_sql
 from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
@@ -26,9 +26,10 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
-from headrace.operators.table.declarations import Schema, WindowAggregate
-from headrace.operators.table.group_aggregate import AggregateCalls
+from headrace.operators.table.declarations import AggSpec, Schema, WindowAggregate
+from headrace.operators.table.group_aggregate import AggregateCalls, best_values
 from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.window_values import SliceColumns, SlicedValues, WindowValues, window_keys
 from headrace.operators.table.windows import Slices
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import ColumnType, Ints
@@ -61,12 +62,15 @@ class WindowAggregateOperator:
                 *(ColumnType(name, types[key], is_key=True) for key, name in self._key_names.items()),
                 *_KEPT,
                 ColumnType(_ROWS, pa.int64()),
-                *self._calls.columns,
+                *self._calls.plain_columns,
             ),
             has_owners=True,  # a slice goes where its key goes
         )
-        self.layouts = (self._layout,)
         derived, by_window = self._windows_of_rows()
+        self._values = self._make_values(
+            types, SliceColumns(derived, by_window, self._where() or ""), retracts=retracts
+        )
+        self.layouts = (self._layout, *(values.layout for values in self._values.values()))
         self.inputs = (
             InputSpec(
                 side=0,
@@ -81,7 +85,26 @@ class WindowAggregateOperator:
                 ),
                 where=self._where(),
             ),
+            *(values.input for values in self._values.values()),
         )
+
+    def _make_values(
+        self, types: Mapping[str, pa.DataType], slices: SliceColumns, *, retracts: bool
+    ) -> dict[tuple[str, str | None], WindowValues]:
+        """Return the values that calls go by, by argument and filter."""
+        made: dict[tuple[str, str | None], WindowValues] = {}
+        for call, _ in self._calls.by_values:
+            if not slices.names or len(call.arguments) > 1:
+                what = "windows of the clock" if not slices.names else "more than one column"
+                raise UnsupportedFeatureError.not_yet(f"DISTINCT over {what} in a window aggregation")
+            place = (call.arguments[0], call.filter)
+            if place not in made:
+                weight = weight_sql(retracts=retracts)
+                kind = types[call.arguments[0]]
+                made[place] = WindowValues(
+                    len(made) + 1, self._declaration.keys, *place, kind, weight, slices
+                )
+        return made
 
     def _windows_of_rows(self) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
         """Return the columns to derive that tell slices apart, and their names."""
@@ -110,15 +133,25 @@ class WindowAggregateOperator:
         stored = self._due_slots(table, after, fresh)
         columns, keys, owners = _joined(table, stored, fresh, self._layout)
         ends, starts = _ints(columns[_END]), _ints(columns[_START])
-        output = self._fire(columns, starts, ends, before, after)
+        values: dict[tuple[str, str | None], SlicedValues] = {}
+        value_rows: dict[str, RowSet] = {}
+        for place, each in self._values.items():
+            values[place], value_rows[each.layout.name] = each.advance(
+                inputs.get(each.input.side), state, self._last, self._start, before, after
+            )
+        output = self._fire(columns, owners, starts, ends, before, after, values)
         is_over = self._last(ends) - 1 <= after
         rows = written_rows(self._layout, keys, columns, owners=owners, removed=is_over)
         # A stored slice that stays needs not be written again; stored ones come first.
         touched = np.ones(len(keys), np.bool_)
         touched[: len(stored)] = is_over[: len(stored)]
         changes = rows if touched.all() else rows.take(touched)
+        written = {_TABLE: changes, **value_rows}
         return EpochOutput(
-            output, {_TABLE: changes} if len(changes) else {}, late, self._next_timer(table, changes, after)
+            output,
+            {name: each for name, each in written.items() if len(each)},
+            late,
+            self._next_timer(table, changes, after),
         )
 
     # -- rows --------------------------------------------------------------------------------------------------
@@ -153,7 +186,7 @@ class WindowAggregateOperator:
             rows = rows.combine_chunks()
         row_keys = mixed(mixed(keys, ends), starts)
         slots = table.find(row_keys)
-        names = [column.name for column in self._calls.columns]
+        names = [column.name for column in self._calls.plain_columns]
         old = read_columns(table, slots, [*names, _ROWS])
         new = {name: rows.column(name).combine_chunks() for name in names}
         added: dict[str, pa.Array | Ints] = {
@@ -178,28 +211,35 @@ class WindowAggregateOperator:
     # -- firing ------------------------------------------------------------------------------------------------
 
     def _fire(
-        self, columns: Mapping[str, pa.Array], starts: Ints, ends: Ints, before: int, after: int
+        self,
+        columns: Mapping[str, pa.Array],
+        owners: Ints,
+        starts: Ints,
+        ends: Ints,
+        before: int,
+        after: int,
+        values: Mapping[tuple[str, str | None], SlicedValues],
     ) -> pa.Table:
         declaration = self._declaration
-        positions, windows = (
-            self._slices.windows(ends) if self._slices is not None else (np.arange(len(ends)), ends)
-        )
-        due = (windows - 1 > before) & (windows - 1 <= after)
-        positions, windows = positions[due], windows[due]
+        positions, windows, window_starts = self._due_windows(ends, starts, before, after)
         if not len(positions):
             return empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
-        window_starts = self._slices.start_of(windows) if self._slices is not None else starts[positions]
         groups = _group_ids(columns, list(self._key_names.values()), positions, windows, window_starts)
         order = np.argsort(groups, kind="stable")
         positions, windows, window_starts = positions[order], windows[order], window_starts[order]
         groups = groups[order]
         picked = {
             name: columns[name].take(pa.array(positions))
-            for name in (_ROWS, *(column.name for column in self._calls.columns))
+            for name in (_ROWS, *(column.name for column in self._calls.plain_columns))
         }
         firsts = np.flatnonzero(np.diff(groups, prepend=-1))
         rows = np.add.reduceat(_ints(picked.pop(_ROWS)), firsts)
         merged = self._calls.combine_groups(picked, groups)
+        told = window_keys(owners[positions[firsts]], windows[firsts], window_starts[firsts])
+        for call, accumulator in self._calls.by_values:
+            sliced = values[call.arguments[0], call.filter]
+            pairs = self._due_windows(sliced.ends, sliced.starts, before, after)
+            merged.update(_of_values(call, accumulator, sliced.of_windows(*pairs, told)))
         results = self._calls.results(merged)
         output: dict[str, pa.Array] = {}
         names = [column.name for column in declaration.output]
@@ -233,12 +273,26 @@ class WindowAggregateOperator:
         waiting = windows[windows - 1 > after]
         return int(waiting.min()) if len(waiting) else None
 
+    def _due_windows(self, ends: Ints, starts: Ints, before: int, after: int) -> tuple[Ints, Ints, Ints]:
+        """Return the windows around slices that fire: positions of slices, ends and starts of windows."""
+        if self._slices is None:
+            positions, windows, window_starts = np.arange(len(ends)), ends, starts
+        else:
+            positions, windows = self._slices.windows(ends)
+            window_starts = self._slices.start_of(windows)
+        due = (windows - 1 > before) & (windows - 1 <= after)
+        return positions[due], windows[due], window_starts[due]
+
     # -- windows -----------------------------------------------------------------------------------------------
 
     @property
     def _slice_ms(self) -> int:
         assert self._slices is not None
         return self._slices.slice_ms
+
+    def _start(self, ends: Ints) -> Ints:
+        """Return the starts of slices."""
+        return ends - self._slice_ms
 
     def _last(self, ends: Ints) -> Ints:
         """Return the end of the last window around slices."""
@@ -248,18 +302,17 @@ class WindowAggregateOperator:
 def window_calls(
     declaration: WindowAggregate, types: Mapping[str, pa.DataType], *, retracts: bool
 ) -> AggregateCalls:
-    """Make the calls of a window aggregation.
+    """Make the calls of a window aggregation."""
+    return AggregateCalls(declaration.keys, declaration.calls, types, TimeToLive(0), retracts=retracts)
 
-    Raises:
-        UnsupportedFeatureError: For calls that would need to know every value of a window.
-    """
-    calls = AggregateCalls(declaration.keys, declaration.calls, types, TimeToLive(0), retracts=retracts)
-    if calls.bags:
-        raise UnsupportedFeatureError.not_yet(
-            "DISTINCT, and MIN or MAX of a changelog with updates, in a window aggregation",
-            "aggregate without DISTINCT, or run the query in BATCH mode",
-        )
-    return calls
+
+def _of_values(call: AggSpec, accumulator: Accumulator, values: ValueChanges) -> dict[str, pa.Array]:
+    """Return the accumulator that values make."""
+    function = call.function.upper()
+    if function not in ("MIN", "MAX"):
+        return accumulator.of_values(values)
+    best = best_values(values.positions, values.values, values.count, is_min=function == "MIN")
+    return {accumulator.columns[0].name: best}
 
 
 def _joined(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.operators.table.declarations import StatefulNode
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan
 from headrace.runtime.task.time_parts import NO_TIME, TIME
 from headrace.state.operator_state import own_part, with_own_part
@@ -51,6 +52,17 @@ def vertex_times(job: JobGraph, plan: EpochPlan, final_scans: Mapping[str, bool]
             after = max(seen, min(time.after for time in producers))
         times[vertex.vertex_id] = VertexTime(seen, after, is_final)
     return times
+
+
+def needs_event_time(job: JobGraph, vertex_id: str) -> bool:
+    """Whether something behind a vertex goes by its watermark."""
+    for edge in job.outputs_of(vertex_id):
+        declaration = job.vertex(edge.target_vertex).head.declaration
+        if isinstance(declaration, StatefulNode) and declaration.goes_by_watermark:
+            return True
+        if needs_event_time(job, edge.target_vertex):
+            return True
+    return False
 
 
 def next_watermarks(job: JobGraph, scans: Mapping[str, int]) -> dict[str, int]:

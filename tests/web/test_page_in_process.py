@@ -141,3 +141,18 @@ def test_an_unknown_job_is_said(served: RestCluster, open_tab: Callable[..., Any
     page.get_by_text("There is no such thing here.").wait_for()
     page.get_by_role("link", name="All jobs").click()
     page.get_by_role("heading", name="Jobs").wait_for()
+
+
+def test_a_checkpoint_opens_down_to_its_subtasks(served: RestCluster, page: Any, tmp_path: Path) -> None:
+    options = {"execution.checkpointing.dir": str(tmp_path)}
+    job = served.submit(counting(ENDLESS), options)
+    job.master.trigger_checkpoint().result(30)
+    show(page, served, f"jobs/{job.job_id}/checkpoints")
+    history = page.locator("section[aria-label=History]")
+    history.get_by_role("button", name="1", exact=False).first.click()
+    history.locator(".nested button", has_text="KEYED PROCESS").click()
+    subtasks = history.locator(".nested .nested tbody tr")
+    subtasks.nth(1).wait_for()
+    assert subtasks.count() == 2
+    history.get_by_role("button", name="▾ 1").click()
+    page.wait_for_function("document.querySelectorAll('.nested').length === 0")

@@ -48,6 +48,11 @@ export const clusterConfiguration = {
   },
 };
 
+// Whether the place says no more than the layer does.
+function isPlain({ layer, place }) {
+  return layer === "default" || place.replace(/^the /, "") === NAMES[layer];
+}
+
 function options(all, state, ctx) {
   const wanted = (state.filter ?? "").toLowerCase();
   const set = all.filter((each) => each.layer !== "default");
@@ -56,7 +61,7 @@ function options(all, state, ctx) {
     { name: "Option", class: "mono", of: (row) => named(format.clip(row.key, 120)) },
     { name: "Value", class: "config-value mono", of: (row) => named(format.clip(row.value, 600)) },
     { name: "From", class: "tight", of: (row) => chip(NAMES[row.layer] ?? row.layer, TONES[row.layer]) },
-    { name: "Where", of: (row) => h("span", { class: "soft" }, named(format.clip([row.layer === "default" || row.place === NAMES[row.layer] ? "" : row.place, row.note].filter(Boolean).join("; "), 300))) },
+    { name: "Where", of: (row) => h("span", { class: "soft" }, named(format.clip([isPlain(row) ? "" : row.place, row.note].filter(Boolean).join("; "), 300))) },
   ], shown, { key: (row) => row.key, label: "Options", none: wanted ? "No option is called so." : "Nothing is set: all options have their defaults." }),
   h("span", { class: "soft" }, `${format.count(set.length)} set, ${format.count(all.length)} in all`),
   h("span", { class: "row right" },

@@ -30,7 +30,7 @@ export const executors = {
         figure("Tasks", format.count(taskmanagers.reduce((sum, each) => sum + each.assignedTasks, 0)), "at work now")),
       panel("Executors", table([
         { name: "Executor", sort: (row) => row.id, of: (row) => h("a", { href: link("executors", row.id) }, named(format.clip(row.id, 80))) },
-        { name: "Where", class: "mono", of: (row) => named(format.clip(row.path, 120)) },
+        { name: "Where", class: "mono nowrap", of: (row) => named(format.clip(row.path, 120)) },
         { name: "Slots", class: "tight", of: (row) => h("div", { class: "line-up" }, meter((row.slotsNumber - row.freeSlots) / Math.max(1, row.slotsNumber), "slots taken", 2), `${format.count(row.slotsNumber - row.freeSlots)} of ${format.count(row.slotsNumber)}`) },
         { name: "Tasks", class: "number", sort: (row) => row.assignedTasks, of: (row) => format.count(row.assignedTasks) },
         { name: "Memory", class: "tight", of: (row) => memory(row, values.get(row.id)) },

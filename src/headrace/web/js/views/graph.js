@@ -63,9 +63,10 @@ export const graph = jobView("graph", {
   },
 });
 
-// Until somebody chooses another, the graph is as wide as there is room.
+// Until somebody chooses another, the graph is as wide as there is room; on a phone it must be read, and is scrolled.
 function fittingZoom(placed, beside) {
-  return Math.min(1, Math.max(ZOOMS[0], (room(beside ? 0.57 : 1) + 20) / Math.max(1, placed.width)));
+  const least = innerWidth < 640 ? 0.65 : ZOOMS[0];
+  return Math.min(1, Math.max(least, (room(beside ? 0.57 : 1) + 20) / Math.max(1, placed.width)));
 }
 
 // Where the vertex opens below the graph, go there; once, so that nobody is pulled back.

@@ -104,7 +104,9 @@ function watermarkFigure(marks) {
   const lowest = Math.min(...marks);
   // Where event time is a date, what counts is how far it is behind.
   const isDate = lowest > 1e11 && lowest < 1e14;
-  return figure("Lowest watermark", isDate ? format.ago(lowest) : format.watermark(lowest), isDate ? format.time(lowest) : "event time");
+  const lag = Date.now() - lowest;
+  if (!isDate) return figure("Lowest watermark", format.watermark(lowest), "event time");
+  return figure(lag < 0 ? "Watermark ahead by" : "Watermark behind by", format.duration(Math.abs(lag)), format.time(lowest));
 }
 
 function throughputPanel({ step, jobs }, open) {

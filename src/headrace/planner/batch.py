@@ -30,6 +30,7 @@ from headrace.planner.expressions import (
 from headrace.planner.fragments import column, columns_of, from_millis, millis
 from headrace.planner.optimize import Plan, SinkRequest
 from headrace.planner.physical import Sink, Values
+from headrace.planner.rules.plain import with_a_column
 from headrace.planner.translate import Connectors, TranslationSettings
 from headrace.planner.user_functions import callable_of, is_pandas
 from headrace.types.logical import (
@@ -131,8 +132,10 @@ class BatchQuery:
     def of(self, node: n.LogicalNode) -> str:
         """Return the statement."""
         match node:
-            case n.Scan() | n.Values():
+            case n.Scan():
                 return self._input(node)
+            case n.Values():
+                return self._input(with_a_column(node))
             case n.Watermark():
                 return self.of(node.input)
             case n.Project():

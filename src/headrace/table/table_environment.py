@@ -29,6 +29,7 @@ from headrace.planner.statements import (
     Query,
     Reset,
     Set,
+    ShowCreate,
 )
 from headrace.planner.statements import (
     StatementSet as BoundStatementSet,
@@ -148,7 +149,7 @@ class TableEnvironment:
             case BoundStatementSet(inserts):
                 return self._execute_inserts([insert.sink for insert in inserts])
             case Explain(inner, details):
-                return self._table_of([Field("result", _RESULT)], [Row(self._explain(inner, list(details)))])
+                return self._text(self._explain(inner, list(details)))
             case CreateTableAs(create, insert):
                 self._execute(create)
                 return self._execute_inserts([insert.sink])
@@ -163,6 +164,8 @@ class TableEnvironment:
         answer = ddl.execute(statement, self._manager)
         if answer is ddl.OK:
             return self._ok()
+        if isinstance(statement, ShowCreate):
+            return self._text(str(answer.rows[0][0]))
         return self._table_of(
             [Field(name, _RESULT) for name in answer.columns], [Row(*row) for row in answer.rows]
         )
@@ -187,6 +190,9 @@ class TableEnvironment:
     def _ok(self) -> TableResult:
         field = (Field("result", _RESULT),)
         return TableResult(field, lambda: iter([Row("OK")]), kind=ResultKind.SUCCESS)
+
+    def _text(self, text: str) -> TableResult:
+        return TableResult((Field("result", _RESULT),), lambda: iter([Row(text)]), is_text=True)
 
     def _table_of(self, fields: Sequence[Field], rows: Sequence[Row]) -> TableResult:
         return TableResult(tuple(fields), lambda: iter(rows), max_width=self._max_width * 100)

@@ -63,6 +63,7 @@ class TableResult:
         job_client: The job, if one was started.
         has_kinds: Whether rows are a changelog, and printed with what they do to the table.
         max_width: How many characters of a text are printed.
+        is_text: Whether the only value is a text of several lines, which is printed as it is.
     """
 
     def __init__(
@@ -74,7 +75,9 @@ class TableResult:
         job_client: JobClient | None = None,
         has_kinds: bool = False,
         max_width: int = 30,
+        is_text: bool = False,
     ) -> None:
+        self._is_text = is_text
         self._schema = schema
         self._rows = rows
         self._kind = kind
@@ -137,6 +140,10 @@ class TableResult:
             return
         names = [each.name for each in self._schema]
         types = [each.type for each in self._schema]
+        if self._is_text:
+            for row in self.collect():
+                _print(row[0])
+            return
         with self.collect() as rows:
             if self._has_kinds:
                 # Endless, perhaps: the frame is as wide as the types say.

@@ -100,6 +100,26 @@ def test_explain_shows_the_operators_and_their_changelogs(t_env):
     )
 
 
+def test_texts_of_several_lines_are_printed_as_they_are(t_env, capsys):
+    t_env.execute_sql("SHOW CREATE TABLE clicks").print()
+    t_env.execute_sql("EXPLAIN SELECT 1").print()
+
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "CREATE TABLE `default_catalog`.`default_database`.`clicks` ("
+    assert "== Optimized Physical Plan ==" in printed
+
+
+@pytest.mark.parametrize(
+    "settings", [EnvironmentSettings.in_streaming_mode(), EnvironmentSettings.in_batch_mode()]
+)
+def test_a_select_without_from_has_a_row_that_spark_can_give(settings):
+    jobs = (t_env := TableEnvironment.create(settings))._jobs
+    scan = jobs.nodes(jobs.plan_query(t_env.sql_query("SELECT 1 + 1 AS two")._plan))[0].declaration
+
+    assert [column.name for column in scan.schema] == ["ZERO"]
+    assert scan.source.rows == ((0,),)
+
+
 def test_explain_can_show_the_plan_as_json(t_env):
     import json
 

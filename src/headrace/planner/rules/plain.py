@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from headrace.planner.expressions import Literal
 from headrace.planner.logical import (
+    Field,
     Filter,
     JoinKind,
     LogicalNode,
@@ -20,8 +22,17 @@ from headrace.planner.physical import Unnest as PhysicalUnnest
 from headrace.planner.physical import Values as PhysicalValues
 from headrace.planner.rules.nodes import Convert, calc
 from headrace.planner.rules.tree import identity
+from headrace.types.logical import IntType
 
-__all__ = ["convert_plain"]
+__all__ = ["convert_plain", "with_a_column"]
+
+
+def with_a_column(node: Values) -> Values:
+    """Give rows without columns, those of a SELECT without FROM, one that nobody reads: Spark wants it."""
+    if node.fields:
+        return node
+    zero = Literal(0, IntType(False))
+    return Values(tuple((zero,) for _ in node.rows), (Field("ZERO", zero.type),))
 
 
 def convert_plain(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
@@ -30,6 +41,7 @@ def convert_plain(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
         case Scan():
             return TableScan(schema=node.schema, scan=node)
         case Values():
+            node = with_a_column(node)
             return PhysicalValues(schema=node.schema, rows=node.rows)
         case Project(Filter(below, condition), expressions, names):
             times = [field.time for field in node.schema]

@@ -117,7 +117,9 @@ def _emit_temporal(value: Any, data_type: DataType) -> str:
             return f"CAST(TIME'{value.isoformat()}' AS {data_type.spark_name()})"
         case datetime.timedelta():
             return f"INTERVAL '{_day_time(value)}' DAY TO SECOND"
-        case int() | Decimal():
+        case int():
+            return f"CAST({value} AS {data_type.spark_name()})"
+        case Decimal():
             return f"CAST({value:f} AS {data_type.spark_name()})"
         case _:
             raise InvariantViolation(f"{value!r} is no constant of SQL")

@@ -18,6 +18,9 @@ from headrace.planner.logical import (
     Sort,
     Union,
     Watermark,
+    WindowKind,
+    WindowSpec,
+    WindowTable,
 )
 from headrace.planner.optimize import optimize_logical
 from headrace.planner.rules.merge_calcs import merge_filters, merge_projects
@@ -256,6 +259,19 @@ def test_a_window_aggregation_takes_rows_before_they_are_put_into_windows():
         "select=[user, COUNT(*) AS n], properties=[window_start, window_end])"
     )
     assert made[3] == "Calc(select=[user, ts AS $time], where=[(price > 5)])"
+
+
+def test_sessions_are_kept_apart_by_what_rows_are_grouped_by():
+    def sessions(*partition: int) -> WindowTable:
+        return WindowTable(timed(), WindowSpec(WindowKind.SESSION, 5_000, 5_000), 2, partition)
+
+    made = lines(plan(count_by(sessions(0), 3, 4, 0)))
+
+    assert made[2].startswith("WindowAggregate(groupBy=[user], window=[SESSION(time_col=$time, gap=5000 ms)]")
+    with pytest.raises(UnsupportedFeatureError, match="PARTITION BY has other columns than GROUP BY"):
+        plan(count_by(sessions(), 3, 4, 0))
+    with pytest.raises(UnsupportedFeatureError, match="a condition on the rows of SESSION windows"):
+        plan(count_by(where(sessions(0), "GREATER_THAN", 1, 5), 3, 4, 0))
 
 
 def test_a_window_aggregation_of_a_window_aggregation_is_over_attached_windows():

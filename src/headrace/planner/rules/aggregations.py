@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from headrace.errors import UnsupportedFeatureError
 from headrace.planner.expressions import (
     AggregateCall,
     Call,
@@ -25,6 +26,7 @@ from headrace.planner.logical import (
     Project,
     TimeKind,
     WindowColumns,
+    WindowKind,
     WindowProperty,
     WindowTable,
     window_columns,
@@ -80,12 +82,12 @@ def _over_windows(node: Aggregate, windows: WindowColumns, convert: Convert) -> 
     used = set(node.group_keys) | {index for call in node.calls for index in _used(call)}
     asked = windows.start | windows.end | windows.time
     from_rows = {index for call in node.calls for index in _used(call)} & asked
-    found = None if from_rows else _without_window_table(node.input, windows, used - asked, convert)
+    keys = [key for key in node.group_keys if key not in asked]
+    found = None if from_rows else _without_window_table(node.input, keys, used - asked, convert)
     if found is None:
         below = convert(node.input)
         bounds = (min(windows.start), min(windows.end))
         found = _Windowed(below, {at: at for at in range(len(below.schema))}, None, bounds)
-    keys = [key for key in node.group_keys if key not in asked]
     properties: list[WindowProperty] = []
     for key in node.group_keys:
         what = _property(key, windows)
@@ -142,7 +144,7 @@ def _property_field(what: WindowProperty, windows: WindowColumns) -> Field:
 
 
 def _without_window_table(
-    node: LogicalNode, windows: WindowColumns, used: set[int], convert: Convert
+    node: LogicalNode, keys: Sequence[int], used: set[int], convert: Convert
 ) -> _Windowed | None:
     """Give rows to the aggregation before they are put into windows: it does that itself, slice by slice.
 
@@ -161,11 +163,11 @@ def _without_window_table(
             conditions = conjuncts(condition)
         case _:
             return None
-    if table.partition_by:
-        return None
     width = len(table.input.schema)
     if expressions is None:
         expressions = columns_as_expressions(table)
+    if table.window.kind is WindowKind.SESSION:
+        _check_sessions(table, [expressions[key] for key in keys], conditions)
     kept = sorted(used)
     computed = [expressions[index] for index in kept]
     if any(index >= width for each in [*computed, *conditions] for index in references(each)):
@@ -180,6 +182,23 @@ def _without_window_table(
         conjunction(conditions) if conditions else None,
     )
     return _Windowed(rows, {old: new for new, old in enumerate(kept)}, len(kept))
+
+
+def _check_sessions(table: WindowTable, keys: Sequence[Expression], conditions: Sequence[Expression]) -> None:
+    """Sessions grow with the rows of a group: so groups must be what sessions are kept apart by.
+
+    Raises:
+        UnsupportedFeatureError: If rows of one session end up in several groups, or are left out after it was found.
+    """
+    grouped = {key.index if isinstance(key, InputRef) else None for key in keys}
+    if grouped != set(table.partition_by):
+        raise UnsupportedFeatureError.not_yet(
+            "a SESSION whose PARTITION BY has other columns than GROUP BY", "name the same columns in both"
+        )
+    if conditions:
+        raise UnsupportedFeatureError.not_yet(
+            "a condition on the rows of SESSION windows", "filter the rows before they are put into windows"
+        )
 
 
 def columns_as_expressions(node: LogicalNode) -> list[Expression]:

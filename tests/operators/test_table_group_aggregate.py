@@ -126,6 +126,23 @@ def test_first_and_last_value_of_a_changelog_are_refused():
         harness(aggregate(AggSpec("FIRST_VALUE", ("amount",), result("f"))), Path("unused"))
 
 
+def test_a_distinct_variance_is_refused():
+    with pytest.raises(UnsupportedFeatureError, match=r"VAR_POP\(DISTINCT"):
+        harness(aggregate(AggSpec("VAR_POP", ("amount",), result("v"), distinct=True)), Path("unused"))
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [("VAR_POP", 2.0), ("VAR_SAMP", 3.0), ("STDDEV_POP", 2.0**0.5), ("STDDEV_SAMP", 3.0**0.5)],
+)
+def test_the_spread_of_values_goes_by_those_that_are_there(tmp_path: Path, function: str, expected: float):
+    job = harness(aggregate(AggSpec(function, ("amount",), result("v", pa.float64()))), tmp_path)
+    assert len(job.run(rows(("+I", "ann", 1), ("+I", "ann", 4), ("+I", "ann", 9)))) == 1
+    (_, after) = job.run(rows(("-D", "ann", 9), ("+I", "ann", 4)))
+    assert after[:2] == ("+U", "ann")
+    assert after[2] == pytest.approx(expected)
+
+
 def test_a_job_without_keys_has_one_row(tmp_path: Path):
     declaration = GroupAggregate((COUNT.result,), keys=(), calls=(COUNT,))
     job = harness(declaration, tmp_path)
@@ -185,7 +202,7 @@ def changelogs(draw: st.DrawFn) -> list[list[Change]]:
     return epochs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(changelogs(), st.integers(1, 3), st.booleans(), st.booleans())
 def test_the_result_is_that_of_the_rows_that_are_there(
     epochs: list[list[Change]], parallelism: int, forgets: bool, moves: bool

@@ -151,7 +151,7 @@ def histories(draw: st.DrawFn) -> list[tuple[list[Change], list[Change]]]:
 
 
 @pytest.mark.parametrize("kind", list(JoinKind), ids=lambda kind: kind.value)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(histories(), st.integers(1, 2), st.booleans())
 def test_the_result_is_the_join_of_the_rows_that_are_there(
     kind: JoinKind, epochs: list[tuple[list[Change], list[Change]]], parallelism: int, forgets: bool

@@ -139,7 +139,7 @@ def changelogs(draw: st.DrawFn, *, retracts: bool) -> list[list[Change]]:
 
 @pytest.mark.parametrize("retracts", [True, False])
 @pytest.mark.parametrize("has_rank", [True, False])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data(), parallelism=st.integers(1, 2), forgets=st.booleans())
 def test_the_first_rows_are_those_of_the_rows_that_are_there(
     data: st.DataObject, retracts: bool, has_rank: bool, parallelism: int, forgets: bool

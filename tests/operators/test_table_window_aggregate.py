@@ -181,7 +181,7 @@ rows = st.tuples(st.just("+I"), st.sampled_from(["ann", "bob"]), st.integers(-20
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.kind.value}-{spec.size_ms}-{spec.slide_ms}")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.tuples(st.lists(rows, max_size=6), st.integers(0, 15)), max_size=5),
     st.integers(1, 2),

@@ -109,7 +109,7 @@ windowed = st.builds(
 
 
 @pytest.mark.parametrize("kind", list(JoinKind), ids=lambda kind: kind.value)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(
         st.tuples(st.lists(windowed, max_size=4), st.lists(windowed, max_size=4), st.integers(0, 12)),

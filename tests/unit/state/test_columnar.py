@@ -110,7 +110,7 @@ values = st.tuples(st.none() | st.integers(-9, 9), st.none() | st.text("ab", max
 epochs = st.lists(st.dictionaries(st.integers(0, 40), st.none() | values, max_size=12), max_size=6)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(epochs, st.booleans(), st.integers(0, 5))
 def test_a_copy_holds_what_was_written_last(
     changes: list[dict[int, Any]], keeps_copy: bool, compacted_behind: int

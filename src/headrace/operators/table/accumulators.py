@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.errors import UnsupportedFeatureError
+from headrace.errors import InvariantViolation, UnsupportedFeatureError
 from headrace.operators.table.base import quote
 from headrace.operators.table.declarations import KIND, AggSpec
 from headrace.state.columns import ColumnType, Ints
@@ -201,12 +201,8 @@ class Sum:
 class _NotDistinct:
     """Functions that cannot go by distinct values."""
 
-    _call: AggSpec
-
     def of_values(self, changes: ValueChanges) -> dict[str, pa.Array]:
-        raise UnsupportedFeatureError.not_yet(
-            f"{self._call.function}(DISTINCT ...) in a streaming query", "run the query in BATCH mode"
-        )
+        raise InvariantViolation(f"{type(self).__name__} does not go by distinct values")
 
 
 class Extreme(_NotDistinct):

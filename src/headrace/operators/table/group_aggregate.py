@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.accumulators import Accumulator, make_accumulator, pick, weight_sql
 from headrace.operators.table.base import (
     EpochOutput,
@@ -33,6 +34,8 @@ from headrace.state.row_sets import RowSet
 _ROWS = "rows"
 _GROUPS = "groups"
 _EXTREMES = ("MIN", "MAX")
+#: What can be computed from the distinct values of an argument.
+_BY_VALUES = ("COUNT", "SUM", "SUM0", "AVG", *_EXTREMES)
 
 
 class GroupAggregateOperator:
@@ -161,6 +164,10 @@ class AggregateCalls:
                 (call.distinct and call.function.upper() not in _EXTREMES)
                 or (retracts and call.function.upper() in _EXTREMES)
             )
+            if needs_bag and call.function.upper() not in _BY_VALUES:
+                raise UnsupportedFeatureError.not_yet(
+                    f"{call.function}(DISTINCT ...) in a streaming query", "run the query in BATCH mode"
+                )
             accumulator = make_accumulator(position, call, types, retracts=retracts and not needs_bag)
             self._accumulators.append(accumulator)
             if needs_bag:

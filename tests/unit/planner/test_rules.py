@@ -272,6 +272,10 @@ def test_sessions_are_kept_apart_by_what_rows_are_grouped_by():
         plan(count_by(sessions(), 3, 4, 0))
     with pytest.raises(UnsupportedFeatureError, match="a condition on the rows of SESSION windows"):
         plan(count_by(where(sessions(0), "GREATER_THAN", 1, 5), 3, 4, 0))
+    # Whole partitions may be left out before.
+    assert "where=[(user = 'ann')]" in " ".join(
+        lines(plan(count_by(where(sessions(0), "EQUALS", 0, "ann"), 3, 4, 0)))
+    )
 
 
 def test_a_window_aggregation_of_a_window_aggregation_is_over_attached_windows():

@@ -49,9 +49,11 @@ def push_filter(node: LogicalNode) -> LogicalNode | None:
             return Project(filtered(below, moved), expressions, names)
         case Union(branches):
             return Union(tuple(Filter(branch, node.condition) for branch in branches))
-        case WindowTable() as window if window.window.kind is not WindowKind.SESSION:
-            width = len(window.input.schema)
-            return _split(node, conditions, lambda each: references(each) <= set(range(width)))
+        case WindowTable() as window:
+            # Sessions are made of all rows between two gaps: only whole partitions may be left out before.
+            is_session = window.window.kind is WindowKind.SESSION
+            allowed = set(window.partition_by if is_session else range(len(window.input.schema)))
+            return _split(node, conditions, lambda each: references(each) <= allowed)
         case Aggregate(_, keys) as aggregate if keys and aggregate.grouping_sets is None:
             return _below_aggregate(node, aggregate, conditions)
         case Join() as join:

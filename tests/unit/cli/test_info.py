@@ -95,3 +95,27 @@ def test_info_stands_in_for_pyflink(headrace, program):
 
     assert headrace("info", path).exit_code == 0
     assert headrace("info", "--no-pyflink-alias", path).exit_code == 1
+
+
+QUERY = """
+from headrace.table import EnvironmentSettings, TableEnvironment
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+t_env.execute_sql("CREATE TABLE clicks (page STRING) WITH ('connector' = 'datagen')")
+t_env.execute_sql("SELECT page, COUNT(*) FROM clicks GROUP BY page").print()
+"""
+
+
+def test_info_draws_the_plan_of_a_query(headrace, program):
+    result = headrace("info", "-p", "2", program(QUERY))
+
+    assert result.exit_code == 0, result.stderr
+    assert "job 'collect' (STREAMING), 3 vertices on 3 levels" in result.stdout
+    assert "[2] GroupAggregate[2]   parallelism 2, max 128" in result.stdout
+
+
+def test_the_plan_of_a_query_is_not_one_of_the_plan_visualizer(headrace, program):
+    result = headrace("info", "--json", program(QUERY))
+
+    assert result.exit_code != 0
+    assert "use EXPLAIN JSON_EXECUTION_PLAN" in result.stderr

@@ -337,9 +337,13 @@ class BatchQuery:
             self._results[call.function] = call.type
             written = InputRef(len(known), call.type)
             known.append(f"{name}({', '.join(emit(each, known) for each in call.operands)})")
-            expression = rewrite(
-                expression, lambda part, call=call, written=written: written if part == call else None
-            )
+
+            def result(
+                part: Expression, call: UserCall = call, written: InputRef = written
+            ) -> Expression | None:
+                return written if part == call else None
+
+            expression = rewrite(expression, result)
         # Braces stand for inputs; those of texts are written by their number.
         return emit(expression, known).replace("{", "\\u007B").replace("}", "\\u007D")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError, shorten
 
@@ -66,6 +67,28 @@ class Statement:
         raise UnsupportedFeatureError.not_yet(f"JdbcSink with a driver of the parameter style {paramstyle!r}")
 
 
+def _quoted(dialect: str, name: str) -> str:
+    quote = "`" if dialect in {"mysql", "mariadb"} else '"'
+    return quote + name.replace(quote, quote * 2) + quote
+
+
+def _table_name(dialect: str, table: str) -> str:
+    return ".".join(_quoted(dialect, part) for part in table.split("."))
+
+
+def insert_sql(dialect: str, table: str, columns: Sequence[str]) -> str:
+    """Return a statement that inserts a row."""
+    names = ", ".join(_quoted(dialect, each) for each in columns)
+    values = ", ".join("?" * len(columns))
+    return f"INSERT INTO {_table_name(dialect, table)} ({names}) VALUES ({values})"  # noqa: S608 - quoted
+
+
+def delete_sql(dialect: str, table: str, keys: Sequence[str]) -> str:
+    """Return a statement that deletes the row of a key."""
+    condition = " AND ".join(f"{_quoted(dialect, each)} = ?" for each in keys)
+    return f"DELETE FROM {_table_name(dialect, table)} WHERE {condition}"  # noqa: S608 - names are quoted
+
+
 def upsert_sql(dialect: str, table: str, columns: Sequence[str], keys: Sequence[str]) -> str:
     """Return a statement that inserts a row, or replaces the one that has its key.
 
@@ -79,18 +102,8 @@ def upsert_sql(dialect: str, table: str, columns: Sequence[str], keys: Sequence[
             f"JdbcSink.upsert_sink: expected keys among the columns {', '.join(columns)}; got "
             f"{', '.join(unknown) or 'none'}"
         )
-    quote = "`" if dialect in {"mysql", "mariadb"} else '"'
-
-    def name(text: str) -> str:
-        return ".".join(quote + part.replace(quote, quote * 2) + quote for part in text.split("."))
-
-    def column(text: str) -> str:
-        return quote + text.replace(quote, quote * 2) + quote
-
-    insert = (
-        f"INSERT INTO {name(table)} ({', '.join(map(column, columns))}) "  # noqa: S608 - names are quoted
-        f"VALUES ({', '.join('?' * len(columns))})"
-    )
+    column = partial(_quoted, dialect)
+    insert = insert_sql(dialect, table, columns)
     others = [each for each in columns if each not in keys]
     if dialect in {"postgresql", "sqlite"}:
         conflict = f" ON CONFLICT ({', '.join(map(column, keys))}) DO "

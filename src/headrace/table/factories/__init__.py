@@ -21,6 +21,7 @@ from headrace.planner.translate import SinkChoice
 from headrace.table.factories.base import SinkAbility, TableFactory, TableRequest
 from headrace.table.factories.datagen import DatagenFactory
 from headrace.table.factories.filesystem import FilesystemFactory
+from headrace.table.factories.jdbc import JdbcFactory
 from headrace.table.factories.options import TableOptions
 from headrace.table.factories.sinks import BlackholeFactory, PrintFactory
 from headrace.table.factories.values import AttachedRows, values_of
@@ -29,7 +30,7 @@ __all__ = ["FACTORIES", "TableConnectors"]
 
 FACTORIES: Final[dict[str, TableFactory]] = {
     each.identifier: each
-    for each in (FilesystemFactory(), DatagenFactory(), PrintFactory(), BlackholeFactory())
+    for each in (FilesystemFactory(), DatagenFactory(), JdbcFactory(), PrintFactory(), BlackholeFactory())
 }
 
 

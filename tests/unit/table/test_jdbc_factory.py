@@ -1,0 +1,114 @@
+"""Tables of databases, without Spark: what is made of options, and of rows with their kinds."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.common.types import Row, RowKind
+from headrace.connectors.base import WriterContext
+from headrace.connectors.jdbc import _connections
+from headrace.connectors.jdbc.changelog_sink import JdbcChangelogSink
+from headrace.connectors.jdbc.sink import JdbcSink
+from headrace.errors import SqlValidationError
+from headrace.table import EnvironmentSettings, TableEnvironment
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "shop.db"
+    execute(
+        path, 'CREATE TABLE totals (city TEXT, "order" INTEGER, cents INTEGER, PRIMARY KEY (city, "order"))'
+    )
+    yield path
+    _connections.dispose_engines()
+
+
+def execute(path: Path, sql: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute(sql).fetchall()
+        connection.commit()
+        return found
+
+
+def sink(columns: str, path: Path, **options: str) -> Any:
+    t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    given = "".join(
+        f", '{key.replace('__', '.').replace('_', '-')}' = '{each}'" for key, each in options.items()
+    )
+    t_env.execute_sql(
+        f"CREATE TABLE t ({columns}) WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{path}'{given})"
+    )
+    jobs = t_env._jobs
+    insert = t_env._bind_one("INSERT INTO t VALUES ('Bern', 1, 5)")
+    graph = jobs.job_graph(jobs.plan_inserts([insert.sink]), "t")
+    return pickle.loads(pickle.dumps(graph.vertices[-1].head.declaration.sink))
+
+
+def write(made: Any, rows: Sequence[Row]) -> None:
+    writer = made.create_writer(WriterContext(0, 1, 1, "a"))
+    for row in rows:
+        writer.write(row, None)
+    writer.prepare_commit()
+    writer.close()
+
+
+COLUMNS = "city STRING, `order` INT, cents INT"
+KEYED = f"{COLUMNS}, PRIMARY KEY (city, `order`) NOT ENFORCED"
+
+
+@pytest.mark.parametrize("max_rows", ["1", "2", "100"])
+def test_with_a_primary_key_the_table_follows_the_changes(database: Path, max_rows: str) -> None:
+    execute(database, "INSERT INTO totals VALUES ('Bern', 1, 1), ('Basel', 9, 9)")
+    made = sink(KEYED, database, table_name="totals", sink__buffer_flush__max_rows=max_rows)
+    assert isinstance(made, JdbcChangelogSink)
+    changes = [
+        Row("Bern", 1, 5),
+        Row.of_kind(RowKind.UPDATE_BEFORE, "Bern", 1, 5),
+        Row.of_kind(RowKind.UPDATE_AFTER, "Bern", 1, 7),
+        Row("Chur", 2, 3),
+        Row.of_kind(RowKind.DELETE, "Chur", 2, 3),
+        Row.of_kind(RowKind.DELETE, "Basel", 9, 9),
+        Row("Thun", 1, None),
+    ]
+    expected = [("Bern", 1, 7), ("Thun", 1, None)]
+    for _ in range(2):  # an epoch that is run again ends in the same rows
+        write(made, changes)
+        assert execute(database, "SELECT * FROM totals ORDER BY city") == expected
+
+
+def test_without_a_primary_key_rows_are_appended(database: Path) -> None:
+    execute(database, 'CREATE TABLE events (city TEXT, "order" INTEGER, cents INTEGER)')
+    made = sink(COLUMNS, database, table_name="events")
+    assert isinstance(made, JdbcSink)
+    write(made, [Row("Bern", 1, 5), Row("Bern", 1, 5)])
+    assert execute(database, "SELECT * FROM events") == [("Bern", 1, 5), ("Bern", 1, 5)]
+
+
+def test_options_are_checked_and_passwords_are_not_shown(database: Path) -> None:
+    made = sink(
+        KEYED, database, table_name="totals", username="ann", password="Geheim", sink__max_retries="7"
+    )
+    assert (made.execution.max_retries, made.execution.batch_size) == (7, 100)
+    assert "Geheim" not in repr(made)
+    with pytest.raises(SqlValidationError, match="needs the option 'table-name'"):
+        sink(COLUMNS, database)
+    with pytest.raises(SqlValidationError, match="there is no option 'tabel-name'"):
+        sink(COLUMNS, database, table_name="totals", tabel_name="x")
+
+
+def test_reading_says_that_it_is_not_there(database: Path) -> None:
+    t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    t_env.execute_sql(
+        f"CREATE TABLE t ({COLUMNS}) WITH "
+        f"('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{database}', 'table-name' = 'totals')"
+    )
+    jobs = t_env._jobs
+    with pytest.raises(SqlValidationError, match="'connector' = 'jdbc' can be written, not read"):
+        jobs.job_graph(jobs.plan_query(t_env.from_path("t")._plan), "t")

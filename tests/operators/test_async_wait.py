@@ -364,6 +364,19 @@ def test_open_and_close_may_be_coroutines_of_the_same_loop() -> None:
     assert LOG == ["open", "close"]
 
 
+def test_a_function_that_cannot_be_opened_leaves_no_loop_behind() -> None:
+    class Closed(AsyncFunction[int, int]):
+        async def open(self, runtime_context: Any) -> None:  # type: ignore[override]
+            raise ConnectionError("nobody there")
+
+        async def async_invoke(self, value: int) -> list[int]:
+            return [value]
+
+    with pytest.raises(UserFunctionError, match="nobody there"):
+        OperatorHarness(declared(Closed())).open()
+    gc.collect()  # a loop that is still open would complain here, and warnings are errors
+
+
 def test_closing_cancels_what_is_under_way_whatever_it_does_about_it() -> None:
     class Stubborn(AsyncFunction[int, int]):
         async def async_invoke(self, value: int) -> list[int]:

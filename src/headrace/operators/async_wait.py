@@ -104,7 +104,7 @@ class AsyncWaiter(FunctionOperator):
         predicate = declaration.retry.get_retry_predicate()
         self._retries_result = predicate.result_predicate() or _never
         self._retries_error = predicate.exception_predicate() or _never
-        self._loop = declaration.make_loop()
+        self._make_loop = declaration.make_loop
         #: What has not gone out, in stream order.
         self._queue: deque[_Segment | Event] = deque()
         #: Calls whose results have not gone out.
@@ -114,7 +114,12 @@ class AsyncWaiter(FunctionOperator):
 
     def open(self, context: OperatorContext) -> None:
         self._isolates = not context.object_reuse
-        super().open(context)
+        self._loop = self._make_loop()
+        try:
+            super().open(context)
+        except BaseException:
+            self._loop.close()  # what could not be opened is not closed either
+            raise
 
     def completed(self, result: Any) -> None:
         """``open`` and ``close`` may be coroutines: clients want to be made and closed on the loop they use."""

@@ -60,7 +60,9 @@ def test_an_unbounded_source_keeps_the_contract(kafka):
     check_source(source_of(kafka, topic).build(), WORDS, parallelism=2, cuts=(2, 1_000_000))
 
 
-@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+@pytest.mark.parametrize(
+    "isolation", ["read_committed", pytest.param("read_uncommitted", marks=pytest.mark.slow)]
+)
 def test_a_source_over_transactions_keeps_the_contract(kafka, isolation):
     from confluent_kafka import Producer
 
@@ -114,7 +116,14 @@ def sink_to(kafka: KafkaBroker, topic: str, guarantee: DeliveryGuarantee) -> Kaf
     return builder.set_delivery_guarantee(guarantee).set_transactional_id_prefix(f"p-{topic}").build()
 
 
-@pytest.mark.parametrize("guarantee", DeliveryGuarantee)
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        DeliveryGuarantee.EXACTLY_ONCE,
+        DeliveryGuarantee.AT_LEAST_ONCE,
+        pytest.param(DeliveryGuarantee.NONE, marks=pytest.mark.slow),  # written as the one above
+    ],
+)
 def test_the_sink_keeps_the_contract(kafka, guarantee):
     topic = kafka.create_topic(3)
     promised = DeliveryGuarantee.AT_LEAST_ONCE if guarantee is DeliveryGuarantee.NONE else guarantee

@@ -62,6 +62,8 @@ def failure(
     error: Any,
     properties: KafkaProperties,
     trouble: Trouble | None = None,
+    *,
+    was_there: bool = False,
 ) -> ConnectorError:
     """Say what went wrong, where, and what to do.
 
@@ -71,6 +73,7 @@ def failure(
         error: The KafkaError, or None if there is none and it just took too long.
         properties: Of the client, for its address and its secrets.
         trouble: What the client complained about meanwhile; it knows more about lost connections.
+        was_there: Whether the topic is known to have existed: a broker that has just started may not know it yet.
     """
     codes = kafka_library().KafkaError
     told = trouble.recent() if trouble is not None else None
@@ -101,7 +104,7 @@ def failure(
     return ConnectorError(
         f"{who}: {what} failed at {properties.servers}: {reason}",
         hint=hint,
-        retryable=code not in (*refused, *missing, codes.MSG_SIZE_TOO_LARGE),
+        retryable=code not in (*refused, codes.MSG_SIZE_TOO_LARGE) and (was_there or code not in missing),
     )
 
 

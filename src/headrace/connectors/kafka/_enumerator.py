@@ -91,7 +91,7 @@ class KafkaEnumerator(SplitEnumerator):
         is_due = self._is_due()
         try:
             if is_due:
-                found = self._look(self._cluster)
+                found = self._look_again(self._cluster) if self._known else self._look(self._cluster)
             self._ends = self._cluster.ends(self._known)
             if not self._has_started:
                 self._unchecked = self._cluster.beginnings(self._known)
@@ -110,6 +110,14 @@ class KafkaEnumerator(SplitEnumerator):
             # What a source that is to end reads was settled when it first started.
             return self._is_first or self._source.stopping is None
         return interval is not None and self._clock() - self._looked >= interval
+
+    def _look_again(self, cluster: _Cluster) -> list[KafkaPartitionSplit]:
+        """Look for more partitions. If that fails there are still those that are known; it is done again later."""
+        try:
+            return self._look(cluster)
+        except ConnectorError as error:
+            _log.warning("%s; known partitions are read on", error.message)
+            return []
 
     def _look(self, cluster: _Cluster) -> list[KafkaPartitionSplit]:
         """Return splits of partitions that were not known; what comes later is read from its beginning."""
@@ -365,7 +373,8 @@ class _Cluster:
         except library.KafkaException as error:
             self._admin.poll(0)
             what = f"asking for the offsets of {self._source.subscription}"
-            raise failure(_WHO, what, error.args[0], self._properties, self._admin_trouble) from None
+            reason = error.args[0]
+            raise failure(_WHO, what, reason, self._properties, self._admin_trouble, was_there=True) from None
 
     def _list_once(self, asked: dict[Any, Any]) -> Offsets:
         futures = self._admin.list_offsets(asked, isolation_level=self._isolation, request_timeout=_REQUEST_S)

@@ -191,13 +191,21 @@ class KafkaPublisher(Publisher):
 
     def _ready_markers(self, staged: Sequence[StagedRecords]) -> _Markers:
         if self._markers is None:
-            topics = {self._topic} if self._topic else {next(iter(records))[0] for records in staged}
+            topics = [self._topic] if self._topic else sorted({next(iter(each))[0] for each in staged})
             try:
-                self._markers = _Markers(self._properties, self._id, sorted(filter(None, topics)))
+                for topic in topics:
+                    self._check_exists(topic)
+                self._markers = _Markers(self._properties, self._id, topics)
             except kafka_library().KafkaException as error:
                 what = f"asking for the marker of group {self._id}"
                 raise self._failed(error.args[0], what) from None
         return self._markers
+
+    def _check_exists(self, topic: str) -> None:
+        """Fail at once if a topic is missing: a transaction would wait for it, for long."""
+        error = self._producer.list_topics(topic, _CALL_S).topics[topic].error
+        if error is not None and error.code() == kafka_library().KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise self._failed(error, f"writing to topic {topic}")
 
     def close(self) -> None:
         if self._producer is not None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from headrace.connectors.base import BATCH_RECORDS, ReaderContext, Slice, SourceReader, SplitProgress
-from headrace.connectors.kafka._clients import failure, make_client
+from headrace.connectors.kafka._clients import failure, is_refusal, make_client
 from headrace.connectors.kafka._enumerator import PartitionFacts
 from headrace.connectors.kafka._properties import kafka_library
 from headrace.connectors.kafka.offsets import KafkaTopicPartition
@@ -120,7 +120,7 @@ class PartitionConsumer:
                 if not messages:
                     if self._waiting or self._end_seen >= end:
                         break
-                    messages = self._fetch(min(BATCH_RECORDS, end - position), position)
+                    messages = self._fetch(position, end)
                 if messages:
                     position = messages[-1].offset() + 1
                     yield messages
@@ -138,8 +138,7 @@ class PartitionConsumer:
         try:
             self._client.assign([here])
         except self._library.KafkaException as error:
-            what = f"reading {self._partition}, offset {offset}"
-            raise failure(_WHO, what, error.args[0], self._properties, self._trouble) from None
+            raise self._failure(error.args[0], offset) from None
 
     def _take_waiting(self, end: int) -> list[Any]:
         taken = []
@@ -147,24 +146,22 @@ class PartitionConsumer:
             taken.append(self._waiting.popleft())
         return taken
 
-    def _fetch(self, count: int, position: int) -> list[Any]:
-        """Wait for records and return those that are there; none if there was word of something else."""
+    def _fetch(self, position: int, end: int) -> list[Any]:
+        """Wait for records of the slice and return those that are there; none if it turns out to be over."""
         deadline = time.monotonic() + self._properties.api_timeout_s
-        while True:
-            messages = self._client.consume(count, 0)
+        while time.monotonic() < deadline:
+            messages = self._client.consume(min(BATCH_RECORDS, end - position), 0)
             if not messages:
                 message = self._client.poll(_POLL_S)
                 messages = [] if message is None else [message]
-            if messages:
-                return self._sorted_out(messages, position, count)
-            if time.monotonic() > deadline:
-                what = f"reading {self._partition}, offset {position}"
-                raise failure(_WHO, what, None, self._properties, self._trouble)
+            records = self._sorted_out(messages, position, end)
+            if records or self._waiting or self._end_seen >= end:
+                return records
+        raise self._failure(None, position)
 
-    def _sorted_out(self, messages: list[Any], position: int, count: int) -> list[Any]:
+    def _sorted_out(self, messages: list[Any], position: int, end: int) -> list[Any]:
         """Keep records of the slice; put by those behind it, and heed what is no record."""
         errors = self._library.KafkaError
-        end = position + count
         records = []
         for message in messages:
             error = message.error()
@@ -181,10 +178,17 @@ class PartitionConsumer:
                     hint="retention has deleted records before they were read; when the job comes back, "
                     "auto.offset.reset says what to do",
                 )
-            elif not error.retriable() or error.fatal():
-                what = f"reading {self._partition}, offset {position}"
-                raise failure(_WHO, what, error, self._properties, self._trouble)
+            elif is_refusal(problem := self._failure(error, position)):
+                raise problem
+            else:
+                self._trouble.note(
+                    error
+                )  # the client tries again by itself, and so do we until it takes too long
         return records
+
+    def _failure(self, error: Any, position: int) -> ConnectorError:
+        what = f"reading {self._partition}, offset {position}"
+        return failure(_WHO, what, error, self._properties, self._trouble, was_there=True)
 
     def close(self) -> None:
         self._client.close()

@@ -179,6 +179,7 @@ def test_windows_come_out_once_though_a_worker_is_killed_and_the_broker_restarte
 
 @pytest.mark.slow
 @pytest.mark.chaos
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_windows_come_out_once_whatever_is_killed(env, kafka, tmp_path, seed):
     rng = random.Random(seed)

@@ -269,7 +269,8 @@ class KafkaBroker:
 def _cluster_id() -> str:
     import base64
 
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # One that began with a dash would be taken for an option.
+    return "K" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
 
 
 def _answers(port: int) -> bool:

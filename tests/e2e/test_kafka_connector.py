@@ -24,8 +24,8 @@ from headrace.connectors.kafka import (
     KafkaSource,
     KafkaTopicPartition,
 )
+from headrace.connectors.kafka._settings import KafkaPartitionSplit
 from headrace.connectors.kafka.sink import close_producers
-from headrace.connectors.kafka.source import KafkaPartitionSplit
 from headrace.elements import Batch
 from headrace.errors import ConnectorError
 

@@ -17,12 +17,12 @@ from typing import Any, cast
 from headrace.connectors.base import Slice, SourceSplit, SplitEnumerator
 from headrace.connectors.kafka._clients import failure, is_refusal, make_client
 from headrace.connectors.kafka._properties import kafka_library
+from headrace.connectors.kafka._settings import KafkaPartitionSplit, KafkaSourceSettings
 from headrace.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
 )
-from headrace.connectors.kafka.source import KafkaPartitionSplit, KafkaSource
 from headrace.errors import ConnectorError
 
 _log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class KafkaEnumerator(SplitEnumerator):
         clock: Seconds, from anywhere.
     """
 
-    def __init__(self, source: KafkaSource, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, source: KafkaSourceSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
         self._clock = clock
         self._cluster: _Cluster | None = None
@@ -246,7 +246,7 @@ def _check_committed(group: Any) -> None:
 class _Cluster:
     """Asks the brokers."""
 
-    def __init__(self, source: KafkaSource) -> None:
+    def __init__(self, source: KafkaSourceSettings) -> None:
         library = kafka_library()
         self._source = source
         self._properties = source.properties

@@ -19,9 +19,9 @@ from headrace.connectors.base import BATCH_RECORDS, ReaderContext, Slice, Source
 from headrace.connectors.kafka._clients import failure, is_refusal, make_client
 from headrace.connectors.kafka._enumerator import PartitionFacts
 from headrace.connectors.kafka._properties import kafka_library
+from headrace.connectors.kafka._settings import KafkaPartitionSplit, KafkaSourceSettings
 from headrace.connectors.kafka.offsets import KafkaTopicPartition
 from headrace.connectors.kafka.records import KafkaConsumerRecord, KafkaRecordDeserializationSchema
-from headrace.connectors.kafka.source import KafkaPartitionSplit, KafkaSource
 from headrace.elements import Batch
 from headrace.errors import ConnectorError
 from headrace.formats.base import FormatDeserializationSchema
@@ -37,7 +37,7 @@ _POLL_S = 1.0
 class KafkaReader(SourceReader):
     """Reads slices."""
 
-    def __init__(self, source: KafkaSource) -> None:
+    def __init__(self, source: KafkaSourceSettings) -> None:
         self._source = source
         self._consumers: OrderedDict[KafkaTopicPartition, PartitionConsumer] = OrderedDict()
         self._progress = SplitProgress(0, is_finished=False)
@@ -87,7 +87,7 @@ class KafkaReader(SourceReader):
 class PartitionConsumer:
     """A consumer that reads one partition at a time."""
 
-    def __init__(self, source: KafkaSource) -> None:
+    def __init__(self, source: KafkaSourceSettings) -> None:
         self._properties = source.properties
         self._library = kafka_library()
         self._client, self._trouble = make_client(
@@ -241,7 +241,7 @@ class _WholeRecords(FormatDeserializationSchema):
 
 
 def _decoder_for(
-    source: KafkaSource, metrics: MetricGroup, emit: Any
+    source: KafkaSourceSettings, metrics: MetricGroup, emit: Any
 ) -> _MessageDecoder | _WholeRecordDecoder:
     errors = metrics.counter(ERRORS_METRIC)
     schema = source.deserializer

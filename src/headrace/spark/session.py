@@ -46,6 +46,7 @@ _DEFAULTS = {
     "spark.ui.retainedJobs": "60",
     "spark.ui.retainedStages": "200",
     "spark.ui.retainedTasks": "4000",
+    "spark.sql.ui.retainedExecutions": "60",
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.enabled": "false",
     # Buffers are already in memory once; a disk cache of the host does the rest.

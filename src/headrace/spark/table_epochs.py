@@ -21,6 +21,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.accumulators import _accumulatorRegistry
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -137,6 +138,7 @@ class TableEpochRunner:
     def close(self) -> None:
         """Free the broadcast and this host's scratch space; other hosts' goes with their executors."""
         self._background.shutdown(wait=True, cancel_futures=True)
+        _accumulatorRegistry.pop(self._reports.aid, None)  # PySpark keeps every accumulator there is
         if self._context._jsc is not None:
             with suppress(Py4JError, OSError):
                 self._broadcast.destroy()

@@ -96,6 +96,8 @@ class _TableFiles(SplitEnumerator):
 
     def restore(self, splits: Sequence[SourceSplit]) -> None:
         self._seen.update(split.split_id for split in splits)
+        if splits and self._source.discovery_interval_s is None:
+            self._is_complete = True  # the files that were there when the job started are all
 
     def discover(self) -> Sequence[TableFile]:
         if self._is_complete or self._clock() < self._next:

@@ -82,7 +82,6 @@ def test_classes_are_pickled_under_headraces_name():
         "import pyflink.table.data_view",
         "from pyflink.fn_execution.state_impl import RemovableConcatIterator",
         "from pyflink.java_gateway import get_gateway",
-        "from pyflink.datastream.formats.parquet import ParquetBulkWriters",
     ],
 )
 def test_modules_that_are_not_there_yet_say_so(statement):
@@ -171,7 +170,7 @@ def test_workers_install_the_alias_before_they_load_the_job():
     from headrace.spark import user_code
 
     content = cloudpickle.dumps((lambda: pyflink.__name__, {}))
-    packed = pickle.dumps(([], pyflink_alias.is_installed(), content))
+    packed = pickle.dumps(([], pyflink_alias.is_installed(), (), content))
     pyflink_alias.uninstall()
 
     with pytest.raises(AssertionError):  # our function is no job

@@ -343,6 +343,7 @@ env.execute("with a file")
 """
 
 
+@pytest.mark.slow
 def test_jobs_of_a_session_bring_files_of_the_same_name_along(cli: WatchedCli, tmp_path: Path):
     session = cli.start("session", "--master", "local[1]", "--submit", "-D", "rest.port=0")
     address = address_of(cli, "session")

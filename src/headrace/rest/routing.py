@@ -41,6 +41,8 @@ class Query:
     name: str
     description: str
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    #: Values that are not in the document, and that the handler refuses in its own words.
+    told_by_handler: tuple[str, ...] = ()
 
     def check(self, values: Sequence[str]) -> None:
         """Make sure that what was given is what the document says.
@@ -51,7 +53,7 @@ class Query:
         if len(values) > 1:
             raise RestError(400, f"Bad request: {self.name} is given {len(values)} times")
         for value in values:
-            if not self._allows(value):
+            if not self._allows(value) and value not in self.told_by_handler:
                 raise RestError(
                     400, f"Bad request: {self.name} must be {self._expected()}; got {value[:50]!r}"
                 )

@@ -474,7 +474,7 @@ def _job(path: str, summary: str, handler: Any, answer: Any, **more: Any) -> End
 _SERIALIZED = Query(
     "includeSerializedValue", "Whether to give the values, too, not only their text.", {"type": "boolean"}
 )
-_MODE = Query("mode", "What to do; `stop` is gone.", {"type": "string", "enum": ["cancel", "stop"]})
+_MODE = Query("mode", "What to do; `cancel`.", {"type": "string", "enum": ["cancel"]}, ("stop",))
 _MOST = Query("maxExceptions", "How many.", {"type": "integer", "minimum": 1, "maximum": 10_000})
 
 ENDPOINTS = (

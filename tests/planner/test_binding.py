@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import CatalogError, SqlError, SqlParseError, SqlValidationError
-from headrace.planner.expressions import Call, InputRef, conjuncts, references
+from headrace.planner.expressions import Call, InputRef, Literal, conjuncts, references
 from headrace.planner.logical import (
     Aggregate,
     Filter,
@@ -27,6 +27,7 @@ from headrace.planner.logical import (
     WindowTable,
 )
 from headrace.planner.statements import Query
+from headrace.types import IntType
 from tests.planner.environment import Session
 
 TABLES = """
@@ -354,9 +355,17 @@ def test_set_operations_bring_both_sides_to_one_type(session: Session) -> None:
     assert "UNION of 1 and 2 columns" in refused(session, "SELECT x FROM a UNION SELECT * FROM b").message
 
 
+def test_values_that_are_no_literals_are_worked_out_row_by_row(session: Session) -> None:
+    node = plan(session, "VALUES ('a', 1), ('abc', 1 + 1)")
+    assert isinstance(node, Project)
+    assert isinstance(node.input, Values)
+    assert node.input.rows == ((Literal(0, IntType(False)),), (Literal(1, IntType(False)),))
+    assert [field.type.summary() for field in node.schema] == ["VARCHAR(3) NOT NULL", "INT NOT NULL"]
+
+
 def test_values_have_the_common_type_of_their_rows(session: Session) -> None:
+    assert isinstance(plan(session, "VALUES (1, 'a'), (2, 'b')"), Values)
     node = plan(session, "VALUES (1, 'a'), (2.5, NULL)")
-    assert isinstance(node, Values)
     assert [one.type.summary() for one in node.schema] == ["DECIMAL(11, 1) NOT NULL", "CHAR(1)"]
     assert "types that do not go together" in refused(session, "VALUES (1), ('a')").message
 

@@ -41,6 +41,7 @@ from headrace.planner.expressions import (
     Call,
     Expression,
     InputRef,
+    Literal,
     SortKey,
     WindowCall,
     conjunction,
@@ -58,13 +59,14 @@ from headrace.planner.logical import (
     LogicalNode,
     Over,
     Project,
+    Schema,
     SetKind,
     SetOperation,
     Sort,
     Union,
     Values,
 )
-from headrace.types import BooleanType
+from headrace.types import BooleanType, IntType
 
 __all__ = ["bind_query"]
 
@@ -407,7 +409,7 @@ class QueryBinder:
         cast = tuple(
             tuple(cast_to(one, kind.type) for one, kind in zip(row, fields, strict=True)) for row in rows
         )
-        return Values(cast, tuple(fields))
+        return _constant_rows(cast, tuple(fields))
 
     def _set_operation(self, body: SetQuery) -> LogicalNode:
         left, right = self._body(body.left), self._body(body.right)
@@ -468,3 +470,27 @@ class _OverColumns:
             partition_by=tuple(map(self.settled, call.partition_by)),
             order_by=tuple(replace(key, expression=self.settled(key.expression)) for key in call.order_by),
         )
+
+
+def _constant_rows(rows: tuple[tuple[Expression, ...], ...], fields: Schema) -> LogicalNode:
+    """Return rows of VALUES; what is not a literal is worked out over numbers of the rows."""
+    if all(isinstance(cell, Literal) for row in rows for cell in row):
+        return Values(rows, fields)
+    number = InputRef(0, IntType(False))
+    numbers = tuple((Literal(at, number.type),) for at in range(len(rows)))
+    columns = [tuple(row[place] for row in rows) for place in range(len(fields))]
+    return Project(
+        Values(numbers, (Field("ROW", number.type),)),
+        tuple(_cell_of(number, cells) for cells in columns),
+        tuple(field.name for field in fields),
+    )
+
+
+def _cell_of(number: InputRef, cells: tuple[Expression, ...]) -> Expression:
+    """Return the cell of the row with this number; all have the same type."""
+    *others, last = cells
+    operands: list[Expression] = []
+    for at, cell in enumerate(others):
+        is_row = Call("EQUALS", (number, Literal(at, number.type)), BooleanType(False))
+        operands += [is_row, cell]
+    return Call("CASE", (*operands, last), last.type) if operands else last

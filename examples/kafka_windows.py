@@ -70,18 +70,10 @@ def sink_to(servers, topic, value_schema):
     )
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--servers", default="localhost:9092")
-    parser.add_argument("--prefix", default="clicks", help="what the names of the topics begin with")
-    parser.add_argument("--bounded", action="store_true", help="end with what is there now")
-    arguments = parser.parse_args()
-
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.enable_checkpointing(1000)
+def build(env: StreamExecutionEnvironment, servers: str, prefix: str, *, is_bounded: bool) -> None:
     times = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
     clicks = env.from_source(
-        source_of(arguments.servers, arguments.prefix, is_bounded=arguments.bounded),
+        source_of(servers, prefix, is_bounded=is_bounded),
         times.with_timestamp_assigner(TimeOfClick()).with_idleness(Duration.of_seconds(30)),
         "clicks",
     )
@@ -91,9 +83,21 @@ def main():
         .process(CountClicks(), COUNT)
     )
     as_json = JsonRowSerializationSchema.builder().with_type_info(COUNT).build()
-    counts.sink_to(sink_to(arguments.servers, f"{arguments.prefix}-per-minute", as_json))
+    counts.sink_to(sink_to(servers, f"{prefix}-per-minute", as_json))
     unreadable = clicks.get_side_output(UNREADABLE).map(lambda letter: f"{letter.position}: {letter.reason}")
-    unreadable.sink_to(sink_to(arguments.servers, f"{arguments.prefix}-unreadable", SimpleStringSchema()))
+    unreadable.sink_to(sink_to(servers, f"{prefix}-unreadable", SimpleStringSchema()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--servers", default="localhost:9092")
+    parser.add_argument("--prefix", default="clicks", help="what the names of the topics begin with")
+    parser.add_argument("--bounded", action="store_true", help="end with what is there now")
+    arguments = parser.parse_args()
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.enable_checkpointing(1000)
+    build(env, arguments.servers, arguments.prefix, is_bounded=arguments.bounded)
     env.execute("clicks per minute")
 
 

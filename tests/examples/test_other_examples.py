@@ -156,12 +156,16 @@ PRINTS = {
 }
 
 
+#: Run where there is a broker: `tests/spark/test_kafka.py`.
+WITH_KAFKA = {"kafka_windows"}
+
+
 def test_every_example_is_run() -> None:
-    assert sorted(PRINTS) == EXAMPLES
+    assert {*PRINTS, *WITH_KAFKA} == set(EXAMPLES)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", PRINTS)
 def test_an_example_runs_as_a_program(
     env: EnvironmentFactory, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

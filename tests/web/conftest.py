@@ -1,4 +1,4 @@
-"""One browser for all tests of the page; a tab for each, which must stay without errors."""
+"""One browser for the tests of a module; a tab for each, which must stay without errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tests.unit.rest.conftest import RestCluster
 from tests.web.browser import Tab, launched
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    # Not longer: as long as it lives, no other event loop can run in this process.
     with launched() as found:
         yield found
 

@@ -20,11 +20,11 @@ import pytest
 from tests.chaos.driver_program import is_exact
 from tests.postgres import PostgresServer
 
-pytestmark = [pytest.mark.spark, pytest.mark.chaos, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.chaos, pytest.mark.alone, pytest.mark.timeout(300)]
 
 PROGRAM = Path(__file__).with_name("driver_program.py")
 ROOT = Path(__file__).parents[2]
-LEASE_S = 1.5
+LEASE_S = 3.0
 PATIENCE_S = 120.0
 
 

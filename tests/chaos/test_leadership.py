@@ -17,7 +17,7 @@ import pytest
 from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease
 from headrace.runtime.job_store import CheckpointPointer, JobStore
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.alone]
 
 PROGRAM = Path(__file__).with_name("leader_program.py")
 SOURCE = Path(__file__).parents[2] / "src"

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.alone]
 
 PROCESSES = Path("/proc")
 MEMORY = Path("/dev/shm")

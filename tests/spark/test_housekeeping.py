@@ -219,6 +219,7 @@ def test_state_in_a_configured_directory_is_removed_too(env: EnvironmentFactory,
 # -- while it runs -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_sixty_epochs_keep_few_files(env: EnvironmentFactory, tmp_path: Path, spark_local_dir: Path) -> None:
     job = Halfway(env, tmp_path, epochs=60, options={"headrace.state.compaction.max-changes": 4})
     epochs = len(RECORDER.of(job.client))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -21,36 +20,21 @@ from pyspark.serializers import NoOpSerializer
 
 from headrace.runtime.layout import Layout
 from headrace.runtime.messages import EpochPlan, SubtaskReport
-from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import JobCode, read_report
-from headrace.runtime.task.scratch import remove_scratch
 from headrace.spark.artifacts import WorkerKind
-from headrace.spark.failures import recover_from
 from headrace.spark.placement import Placement
-from headrace.spark.user_code import pack_job
-from headrace.spark.worker import LevelFunction, run_compaction
+from headrace.spark.runner import SparkRunner
+from headrace.spark.worker import LevelFunction
 
 
-def job_group(job_id: str, lineage: str) -> str:
-    """Return the name under which Spark has the epochs of a run together."""
-    return f"headrace-{job_id}/{lineage}"
-
-
-class SparkEpochRunner:
+class SparkEpochRunner(SparkRunner):
     """Runs the epochs of one job on a Spark context."""
 
     def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
-        self._context = context
-        self._workers = workers or WorkerKind()
-        self._code = code
+        super().__init__(context, code, workers)
         self._layout = Layout(code.job)
-        self._job_key = f"{code.job.job_id}/{code.lineage}"
-        self._group = job_group(code.job.job_id, code.lineage)
-        self._broadcast = context.broadcast(pack_job(code))
         self._placement = Placement(context, [len(level) for level in self._layout.levels])
         self._first_inputs = self._make_partitions(len(self._layout.levels[0]))
-        # One thread, only to wait for Spark's background job.
-        self._background = ThreadPoolExecutor(1, thread_name_prefix="headrace-compaction")
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         """Run one epoch."""
@@ -63,18 +47,17 @@ class SparkEpochRunner:
         except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
             self._placement.forget()
             # PySpark calls it a pickling error when Java goes away while it ships a stage's function.
-            raise recover_from(error, getattr(self._context._gateway, "proc", None)) from None
+            raise self._recovered(error) from None
         finally:
             self._free(shuffles)
 
     def _build(self, plan: EpochPlan, shuffles: list[Any]) -> RDD[Any]:
         """Put an epoch's stages together; notes the shuffles between them."""
-        context = self._context
-        context.setJobGroup(self._group, f"{self._code.job.name}: epoch {plan.epoch}", interruptOnCancel=True)
+        self._name_epoch(plan)
         encoded_plan = pickle.dumps(plan, protocol=5)
         stage = self._first_inputs
         last = self._layout.depth - 1
-        with self._workers.asked_for(context):
+        with self._workers.asked_for(self._context):
             for level in range(self._layout.depth):
                 function = LevelFunction(
                     self._job_key, self._broadcast, encoded_plan, level, is_last=level == last
@@ -87,27 +70,11 @@ class SparkEpochRunner:
             stage._jrdd  # noqa: B018 - built here, while the context asks for the right workers
         return stage
 
-    def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
-        """Merge state files in a Spark job beside the epochs."""
-        return self._background.submit(self._compact, list(work))
-
-    def cancel(self) -> None:
-        """Interrupt the running epoch."""
-        with suppress(Py4JError, OSError):  # without its Java process the epoch ends by itself
-            self._context.cancelJobGroup(self._group)
-
     def close(self) -> None:
-        """Free the broadcast and this host's scratch space; other hosts' goes with their executors."""
-        self._background.shutdown(wait=True, cancel_futures=True)
+        """Free what Spark keeps for the job."""
+        super().close()
         if self._context._jsc is not None:
             self._placement.forget()
-            with suppress(Py4JError, OSError):
-                self._broadcast.destroy()
-        remove_scratch(self._code.settings)
-
-    def _compact(self, work: list[Compaction]) -> list[int]:
-        self._context.setLocalProperty("spark.scheduler.pool", "headrace-background")
-        return self._context.parallelize(work, len(work)).map(run_compaction).collect()
 
     def _make_partitions(self, count: int) -> RDD[Any]:
         """Return partitions with nothing in them: what a source reads comes with the plan."""

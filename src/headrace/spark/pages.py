@@ -8,7 +8,7 @@ from typing import NamedTuple
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from headrace.spark.epoch_runner import job_group
+from headrace.spark.runner import job_group
 
 
 class SparkJobPages(NamedTuple):

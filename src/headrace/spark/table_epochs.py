@@ -13,7 +13,6 @@ import pickle
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -40,9 +39,7 @@ from headrace.operators.table.declarations import (
     WindowJoin,
 )
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
-from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.scratch import remove_scratch
 from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.runtime.task.table_time import (
     needs_event_time,
@@ -53,7 +50,7 @@ from headrace.runtime.task.table_time import (
     vertex_times,
 )
 from headrace.spark.artifacts import WorkerKind
-from headrace.spark.failures import recover_from
+from headrace.spark.runner import SparkRunner
 from headrace.spark.table_frames import (
     apply_fragment,
     ddl,
@@ -64,8 +61,6 @@ from headrace.spark.table_frames import (
     spark_function,
 )
 from headrace.spark.table_worker import ReportParam, TableFunctions
-from headrace.spark.user_code import pack_job
-from headrace.spark.worker import run_compaction
 
 #: What epochs rely on.
 _SESSION = {
@@ -79,17 +74,12 @@ _SESSION = {
 }
 
 
-class TableEpochRunner:
+class TableEpochRunner(SparkRunner):
     """Runs the epochs of one table job on a Spark context."""
 
     def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
-        self._context = context
-        self._workers = workers or WorkerKind()
-        self._code = code
+        super().__init__(context, code, workers)
         self._job = code.job
-        self._job_key = f"{code.job.job_id}/{code.lineage}"
-        self._group = f"headrace-{self._job_key}"
-        self._broadcast = context.broadcast(pack_job(code))
         self._reports = context.accumulator([], ReportParam())
         self._session = SparkSession(context).newSession()
         parallelism = max(vertex.parallelism for vertex in code.job.vertices)
@@ -105,14 +95,10 @@ class TableEpochRunner:
             for vertex in code.job.vertices
             if isinstance(vertex.head.declaration, StatefulNode)
         }
-        # One thread, only to wait for Spark's background job.
-        self._background = ThreadPoolExecutor(1, thread_name_prefix="headrace-compaction")
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         """Run one epoch."""
-        self._context.setJobGroup(
-            self._group, f"{self._job.name}: epoch {plan.epoch}", interruptOnCancel=True
-        )
+        self._name_epoch(plan)
         self._reports.value = []
         functions = TableFunctions(self._job_key, self._broadcast, self._reports, plan)
         epoch = _Epoch(self._session, self._job, plan, self._operators, functions)
@@ -122,31 +108,14 @@ class TableEpochRunner:
             epoch.run()
             return epoch.reports([pickle.loads(report) for report in self._reports.value])
         except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
-            raise recover_from(error, getattr(self._context._gateway, "proc", None)) from None
+            raise self._recovered(error) from None
         finally:
             epoch.close()
 
-    def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
-        """Merge state files in a Spark job beside the epochs."""
-        return self._background.submit(self._compact, list(work))
-
-    def cancel(self) -> None:
-        """Interrupt the running epoch."""
-        with suppress(Py4JError, OSError):  # without its Java process the epoch ends by itself
-            self._context.cancelJobGroup(self._group)
-
     def close(self) -> None:
-        """Free the broadcast and this host's scratch space; other hosts' goes with their executors."""
-        self._background.shutdown(wait=True, cancel_futures=True)
+        """Free what Spark keeps for the job."""
+        super().close()
         _accumulatorRegistry.pop(self._reports.aid, None)  # PySpark keeps every accumulator there is
-        if self._context._jsc is not None:
-            with suppress(Py4JError, OSError):
-                self._broadcast.destroy()
-        remove_scratch(self._code.settings)
-
-    def _compact(self, work: list[Compaction]) -> list[int]:
-        self._context.setLocalProperty("spark.scheduler.pool", "headrace-background")
-        return self._context.parallelize(work, len(work)).map(run_compaction).collect()
 
 
 @dataclass(frozen=True)

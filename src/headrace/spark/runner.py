@@ -1,0 +1,70 @@
+"""What a job on Spark takes however its epochs run: the packed job, its group, compaction beside them, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+from headrace.errors import HeadraceError
+from headrace.runtime.messages import EpochPlan
+from headrace.runtime.state_registry import Compaction
+from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.scratch import remove_scratch
+from headrace.spark.artifacts import WorkerKind
+from headrace.spark.failures import recover_from
+from headrace.spark.user_code import pack_job
+from headrace.spark.worker import run_compaction
+
+
+def job_group(job_id: str, lineage: str) -> str:
+    """Return the name under which Spark has the epochs of a run together."""
+    return f"headrace-{job_id}/{lineage}"
+
+
+class SparkRunner:
+    """One job on a Spark context; how an epoch runs is said by those that follow it."""
+
+    def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
+        self._context = context
+        self._workers = workers or WorkerKind()
+        self._code = code
+        self._job_key = f"{code.job.job_id}/{code.lineage}"
+        self._group = job_group(code.job.job_id, code.lineage)
+        self._broadcast = context.broadcast(pack_job(code))
+        # One thread, only to wait for Spark's background job.
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="headrace-compaction")
+
+    def _name_epoch(self, plan: EpochPlan) -> None:
+        """Have Spark know what is built next as this epoch of the job."""
+        self._context.setJobGroup(
+            self._group, f"{self._code.job.name}: epoch {plan.epoch}", interruptOnCancel=True
+        )
+
+    def _recovered(self, error: Exception) -> HeadraceError:
+        """Return what an epoch really failed with."""
+        return recover_from(error, getattr(self._context._gateway, "proc", None))
+
+    def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
+        """Merge state files in a Spark job beside the epochs."""
+        return self._background.submit(self._compact, list(work))
+
+    def _compact(self, work: list[Compaction]) -> list[int]:
+        self._context.setLocalProperty("spark.scheduler.pool", "headrace-background")
+        return self._context.parallelize(work, len(work)).map(run_compaction).collect()
+
+    def cancel(self) -> None:
+        """Interrupt the running epoch."""
+        with suppress(Py4JError, OSError):  # without its Java process the epoch ends by itself
+            self._context.cancelJobGroup(self._group)
+
+    def close(self) -> None:
+        """Free the broadcast and this host's scratch space; other hosts' goes with their executors."""
+        self._background.shutdown(wait=True, cancel_futures=True)
+        if self._context._jsc is not None:
+            with suppress(Py4JError, OSError):
+                self._broadcast.destroy()
+        remove_scratch(self._code.settings)

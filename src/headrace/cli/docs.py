@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from headrace.cli.main import cli
+from headrace.util.generated_page import write_or_check
 
 #: The page in a checkout of the repository.
 PAGE: Final = Path(__file__).parents[3] / "docs" / "cli.md"
@@ -53,11 +54,7 @@ def _commands(group: click.Group, prefix: str) -> Iterator[tuple[str, str]]:
 
 def main(arguments: list[str]) -> int:
     """Write or check the page; return the exit code."""
-    text = PAGE.read_text(encoding="utf-8")
-    if arguments == ["--check"]:
-        return int(text != render(text))
-    PAGE.write_text(render(text), encoding="utf-8")
-    return 0
+    return write_or_check(PAGE, render, arguments)
 
 
 if __name__ == "__main__":

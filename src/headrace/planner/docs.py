@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.planner.functions import FUNCTIONS, Function, aggregates
+from headrace.util.generated_page import write_or_check
 
 __all__ = ["PAGE", "main", "render"]
 
@@ -100,10 +101,7 @@ def _rows(functions: list[Function]) -> list[tuple[str, str]]:
 
 def main(arguments: list[str]) -> int:
     """Write or check the page; return the exit code."""
-    if arguments == ["--check"]:
-        return int(not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != render())
-    PAGE.write_text(render(), encoding="utf-8")
-    return 0
+    return write_or_check(PAGE, lambda _: render(), arguments)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.rest.application import ENDPOINTS
+from headrace.util.generated_page import write_or_check
 
 #: The page in a checkout of the repository.
 PAGE: Final = Path(__file__).parents[3] / "docs" / "rest.md"
@@ -29,11 +30,7 @@ def render(text: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write or check the page; return the exit code."""
-    text = PAGE.read_text(encoding="utf-8")
-    if arguments == ["--check"]:
-        return int(text != render(text))
-    PAGE.write_text(render(text), encoding="utf-8")
-    return 0
+    return write_or_check(PAGE, render, arguments)
 
 
 if __name__ == "__main__":

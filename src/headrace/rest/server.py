@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn in a thread of its own, over the application. The only module that knows uvicorn.
+"""The HTTP server: uvicorn in a thread of its own, over the application. Only this and `protocol` know uvicorn.
 
 Answers are made in the server's own thread: they take microseconds, from values that jobs have left. What takes longer
 (submitting, deleting) goes to a few workers, so that it holds nobody up.
@@ -13,14 +13,15 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.errors import ConfigurationError
 from headrace.rest.application import Admitted, RestApplication, too_large
 from headrace.rest.http import Response, error_response
+from headrace.rest.protocol import Poll, PolledProtocol, headers_of
 from headrace.rest.settings import RestSettings
 
 _log = logging.getLogger(__name__)
@@ -34,40 +35,6 @@ _BODY_S: Final = 60.0
 
 _Receive = Callable[[], Awaitable[Any]]
 _Send = Callable[[Any], Awaitable[None]]
-
-
-class _JoinedWrites:
-    """A transport that sends what is written in one turn of the loop at once.
-
-    Head and body of an answer are written one after the other. Sent apart they are two system calls, which are the
-    dearest part of a short answer.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._waiting: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._send)
-        self._waiting.append(data)
-
-    def close(self) -> None:
-        self._send()
-        self._transport.close()
-
-    def _send(self) -> None:
-        if self._waiting:
-            waiting, self._waiting = b"".join(self._waiting), []
-            self._transport.write(waiting)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
-class _Protocol(HttpToolsProtocol):
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(_JoinedWrites(transport))  # type: ignore[arg-type]  # it is one but for its class
 
 
 class RestServer:
@@ -91,7 +58,7 @@ class RestServer:
         config = uvicorn.Config(
             self._serve,
             interface="asgi3",
-            http=_Protocol,
+            http=partial(PolledProtocol, self._polls),  # type: ignore[arg-type]  # it makes one
             # Headers that say whom a request comes from could be anybody's.
             proxy_headers=False,
             log_config=None,
@@ -153,27 +120,16 @@ class RestServer:
         if scope["type"] != "http":
             return
         response = await self._respond(scope, receive)
-        headers = [
-            (b"content-type", response.content_type.encode("latin-1")),
-            (b"content-length", str(len(response.body)).encode("ascii")),
-            *(
-                (name.lower().encode("latin-1"), value.encode("latin-1"))
-                for name, value in response.headers.items()
-            ),
-        ]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send(
+            {"type": "http.response.start", "status": response.status, "headers": headers_of(response)}
+        )
         await send({"type": "http.response.body", "body": response.body})
 
     async def _respond(self, scope: Any, receive: _Receive) -> Response:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        target = scope["raw_path"].decode("latin-1").partition("?")[0]
-        query = scope["query_string"].decode("latin-1")
-        client = scope["client"][0] if scope.get("client") else ""
-        admitted = self._application.admit(
-            scope["method"], f"{target}?{query}" if query else target, headers, client
-        )
+        admitted = self._application.admit(*_asked(scope))
         if isinstance(admitted, Response):
             return admitted
+        headers = admitted.request.headers
         declared = headers.get("content-length", "")
         if declared.isdigit() and int(declared[:20]) > admitted.most_bytes:
             return too_large(admitted.most_bytes)
@@ -185,6 +141,25 @@ class RestServer:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._slow, self._application.handle, admitted, body)
         return self._application.handle(admitted, body)
+
+    def _polls(self, scope: Any) -> Poll | None:
+        """Say how a request is answered that is asked again, in the same bytes and by the same client."""
+        method, _, headers, _ = asked = _asked(scope)
+        if method != "GET" or headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+            return None
+        admitted = self._application.admit(*asked)
+        if isinstance(admitted, Response) or admitted.endpoint.is_slow:
+            return None
+        return partial(self._application.handle_again, admitted)
+
+
+def _asked(scope: Any) -> tuple[str, str, dict[str, str], str]:
+    """Return what a request is, as the application takes it: method, target, headers, client."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    target = scope["raw_path"].decode("latin-1").partition("?")[0]
+    query = scope["query_string"].decode("latin-1")
+    client = scope["client"][0] if scope.get("client") else ""
+    return scope["method"], f"{target}?{query}" if query else target, headers, client
 
 
 async def _read_body(receive: _Receive, admitted: Admitted) -> bytes | Response:

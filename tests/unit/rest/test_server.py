@@ -20,7 +20,7 @@ from headrace.rest.client import RestClient
 from headrace.rest.server import RestServer
 from headrace.rest.settings import RestSettings
 from headrace.runtime.dispatcher import LiveJob
-from tests.unit.rest.conftest import RestCluster
+from tests.unit.rest.conftest import RestCluster, counting, wait_until
 
 TOKEN = "a-token-that-nobody-knows"
 
@@ -207,3 +207,117 @@ def test_the_openapi_document_names_every_path(server: RestServer, cluster: Rest
     text = json.dumps(document)
     for name in set(re.findall(r"#/components/schemas/(\w+)", text)):
         assert name in schemas
+
+
+# -- who asks the same again ---------------------------------------------------------------------------------------
+
+
+class Asker:
+    """A client that sends just these bytes, over one connection."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("localhost", port), timeout=10)
+        self._answers = self._socket.makefile("rb")
+
+    def ask(self, request: bytes) -> tuple[int, bytes]:
+        self.send(request)
+        return self.answer()
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def answer(self) -> tuple[int, bytes]:
+        status = int(self._answers.readline().split()[1])
+        headers = http.client.parse_headers(self._answers)
+        assert headers["Date"] is not None
+        assert headers["Cache-Control"] == "no-store"
+        return status, self._answers.read(int(headers["Content-Length"]))
+
+    def close(self) -> None:
+        self._answers.close()
+        self._socket.close()
+
+
+@pytest.fixture
+def asker(server: RestServer) -> Iterator[Asker]:
+    made = Asker(server.port)
+    yield made
+    made.close()
+
+
+def get(path: str, *headers: bytes) -> bytes:
+    lines = [b"GET %b HTTP/1.1" % path.encode(), b"Host: localhost", *headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def test_what_is_asked_again_is_answered_anew(asker: Asker, cluster: RestCluster) -> None:
+    states = []
+    for _ in range(3):
+        states += [asker.ask(get("/jobs"))[1], asker.ask(get("/jobs"))[1]]
+        job = cluster.submit(counting(100))
+        job.job.result_future().result(30)
+        wait_until(lambda job=job: cluster.dispatcher.history.get(job.job_id) is not None, "the archive")
+    assert [len(json.loads(state)["jobs"]) for state in states] == [0, 0, 1, 1, 2, 2]
+
+
+def test_what_is_asked_again_is_admitted_once(
+    asker: Asker, cluster: RestCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admitted = []
+    admit = cluster.application.admit
+    monkeypatch.setattr(
+        cluster.application, "admit", lambda *asked: admitted.append(asked[1]) or admit(*asked)
+    )
+    for _ in range(20):
+        asker.ask(get("/jobs"))
+    assert admitted == ["/jobs", "/jobs"]  # the first one, and the first that came again
+    asker.ask(get("/overview"))
+    asker.ask(get("/jobs"))
+    assert admitted == ["/jobs", "/jobs", "/overview", "/jobs"]
+
+
+def test_a_request_in_two_pieces_is_one(asker: Asker) -> None:
+    whole = get("/overview")
+    first = asker.ask(whole)
+    for cut in (1, 20, len(whole) - 1):
+        assert asker.ask(whole) == first
+        asker.send(whole[:cut])
+        assert asker.ask(whole[cut:]) == first
+
+
+def test_two_requests_at_once_have_two_answers(asker: Asker) -> None:
+    for _ in range(3):
+        asker.send(get("/jobs") + get("/config"))
+        assert (asker.answer()[1].startswith(b'{"jobs"'), b"flink-version" in asker.answer()[1]) == (
+            True,
+            True,
+        )
+
+
+def test_others_in_between_have_their_own_answers(asker: Asker) -> None:
+    for _ in range(3):
+        assert json.loads(asker.ask(get("/jobs"))[1]) == {"jobs": []}
+        assert asker.ask(get("/nowhere"))[0] == asker.ask(get("/nowhere"))[0] == 404
+        assert json.loads(asker.ask(get("/jobs"))[1]) == {"jobs": []}
+        assert asker.ask(get("/jobs", b"Content-Length: 2") + b"{}") == (200, b'{"jobs":[]}')
+
+
+def test_what_changes_something_is_done_every_time(asker: Asker) -> None:
+    request = b"POST /savepoint-disposal HTTP/1.1\r\nHost: localhost\r\nContent-Length: 27\r\n\r\n"
+    request += b'{"savepoint-path": "/none"}'
+    triggers = {asker.ask(request)[1] for _ in range(4)}
+    assert len(triggers) == 4
+
+
+def test_who_asks_the_same_too_often_is_refused() -> None:
+    settings = RestSettings(requests_per_second=5, token=TOKEN)
+    server = RestServer(RestCluster(settings=settings).application, settings)
+    server.start()
+    asker = Asker(server.port)
+    try:
+        shown = get("/jobs", b"Authorization: Bearer " + TOKEN.encode())
+        assert 429 in {asker.ask(shown)[0] for _ in range(200)}
+        assert {asker.ask(get("/jobs"))[0] for _ in range(200)} <= {401, 429}
+    finally:
+        asker.close()
+        server.close(fetch_s=0.0)

@@ -2,7 +2,8 @@
 
 The levels of an epoch work one after the other, so each of them waits for the others whatever their speed. What counts
 as back pressure is only the part that a faster consumer would take away: how much longer the slowest of the vertices
-behind, or the publishing of their output, took than the vertex itself.
+behind, or the publishing of their output, took than the vertex itself. Time in which sources had nothing to read is
+taken off: with a faster consumer the job would have waited for input that much longer.
 
     level 0  source   ##..........          busy, then back-pressured by 'slow', which took 8 to its 2
     level 1  slow       ########            busy
@@ -32,6 +33,13 @@ class BackPressureLevel(Enum):
     LOW = "low"
     HIGH = "high"
 
+    @classmethod
+    def of(cls, share: float) -> BackPressureLevel:
+        """Return the level for a share of back-pressured time."""
+        if share <= _LOW_FROM:
+            return cls.OK
+        return cls.LOW if share <= _HIGH_FROM else cls.HIGH
+
 
 @dataclass(frozen=True)
 class TimeShares:
@@ -47,9 +55,7 @@ class TimeShares:
     @property
     def level(self) -> BackPressureLevel:
         """How much the subtask is held up."""
-        if self.back_pressured <= _LOW_FROM:
-            return BackPressureLevel.OK
-        return BackPressureLevel.LOW if self.back_pressured <= _HIGH_FROM else BackPressureLevel.HIGH
+        return BackPressureLevel.of(self.back_pressured)
 
 
 def time_shares(
@@ -57,6 +63,7 @@ def time_shares(
     reports: Sequence[SubtaskReport],
     wall_s: float,
     publishing_s: Mapping[str, float] = MappingProxyType({}),
+    waiting_s: float = 0.0,
 ) -> dict[SubtaskId, TimeShares]:
     """Return how each subtask spent an epoch.
 
@@ -65,6 +72,7 @@ def time_shares(
         reports: What its subtasks said.
         wall_s: How long the epoch took, with all that the driver did and waited for since the one before.
         publishing_s: How long output was published in this time, by the operator id of the sink.
+        waiting_s: How long sources had nothing to read in this time.
     """
     spans = _spans(reports)
     behind = _slowest_behind(job, spans, publishing_s)
@@ -76,7 +84,7 @@ def time_shares(
         if not whole_s:
             shares[report.subtask] = TimeShares()
             continue
-        excess_s = behind[vertex_id] - spans.get(vertex_id, 0.0) if busy_s else 0.0
+        excess_s = behind[vertex_id] - spans.get(vertex_id, 0.0) - waiting_s if busy_s else 0.0
         held_s = min(max(excess_s, 0.0), whole_s - busy_s)
         busy, held = busy_s / whole_s, held_s / whole_s
         shares[report.subtask] = TimeShares(busy, held, max(0.0, 1.0 - busy - held))

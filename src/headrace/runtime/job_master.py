@@ -351,7 +351,8 @@ class JobMaster:
                 self.execution.finish(*report.subtask, self._now_ms())
         self._checkpointing.retire(self._run.tidy_state())
         phases = self._phases.epoch(published_s, self._run.tries)
-        self._observe(replace(summary, shares=self._take_shares(summary), phases=phases))
+        wall_s, shares = self._take_shares(summary, phases.before.waiting_s)
+        self._observe(replace(summary, wall_s=wall_s, shares=shares, phases=phases))
         return published_s
 
     def _note_publications(self) -> float:
@@ -365,12 +366,15 @@ class JobMaster:
             total_s += duration_s
         return total_s
 
-    def _take_shares(self, summary: EpochSummary) -> dict[SubtaskId, TimeShares]:
-        """Return how subtasks spent the time since they were last asked."""
+    def _take_shares(
+        self, summary: EpochSummary, waiting_s: float
+    ) -> tuple[float, dict[SubtaskId, TimeShares]]:
+        """Return the time since this was last asked, and how subtasks spent it."""
         now = self._timer()
-        shares = time_shares(self.job, summary.reports, now - self._shares_since, self._publishing_s)
+        wall_s = now - self._shares_since
+        shares = time_shares(self.job, summary.reports, wall_s, self._publishing_s, waiting_s)
         self._shares_since, self._publishing_s = now, {}
-        return shares
+        return wall_s, shares
 
     def _finish(self) -> None:
         """All subtasks are done, or the job was stopped with a savepoint."""
@@ -662,6 +666,7 @@ class JobMaster:
         return self._checkpointing.coordinator.next_due_ms()
 
     def _deploy(self) -> None:
+        self._shares_since = self._timer()
         self.execution.deploy(self._now_ms())
         for vertex_id, subtask in self._run.ended:
             self.execution.finish(vertex_id, subtask, self._now_ms())

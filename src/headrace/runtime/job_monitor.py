@@ -1,15 +1,7 @@
 """JobMonitor: adds up what the epochs of one job report, for whoever watches the job.
 
-What a subtask does with its time, in one epoch of three levels:
-
-    level 0   |== busy ==|.................. waits for those behind it ..........|
-    level 1   |- waits -- |======= busy =======|.................................|
-    level 2   |-- waits for those before it ---- |============= busy ============|
-              epoch begins                                              epoch ends    next epoch
-
-Waiting for those before it is idle time. Waiting for those behind it is back pressure if there was more to do: if the
-next epoch began at once. If the job then waited for input, nobody was held up, and it is idle time, too. So the time
-after its work is settled when the next epoch is seen.
+What subtasks did with their time (busy, back-pressured, idle) is said by `back_pressure`, epoch by epoch; here it is
+added up, as all else.
 
 Reports come from the job's thread; views are values, and may be taken from any thread.
 """
@@ -24,6 +16,7 @@ from typing import Any, cast
 
 from headrace.graph.job_graph import JobGraph
 from headrace.metrics.reports import MetricName, MetricReport
+from headrace.runtime.back_pressure import TimeShares
 from headrace.runtime.epoch_phases import BehindEpoch
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.messages import SubtaskId, SubtaskReport
@@ -35,8 +28,6 @@ EPOCHS_KEPT = 120
 RATE_WINDOW_MS = 10_000
 #: How long rates are good for while no epoch is completed.
 _RATES_GOOD_MS = 500
-#: The next epoch began at once if it began within this time.
-_AT_ONCE_MS = 20
 
 
 @dataclass(frozen=True)
@@ -65,10 +56,10 @@ class Share:
     records_out: int
     bytes_in: int
     bytes_out: int
+    #: Of the time from the end of the epoch before to its own.
     busy_ms: float
-    #: Until its work began, and after it was done.
-    before_ms: float
-    after_ms: float
+    backpressured_ms: float
+    idle_ms: float
 
 
 @dataclass(frozen=True)
@@ -93,8 +84,6 @@ class EpochView:
     #: How often the epoch was run as a whole, and how many of its tasks Spark tried more than once.
     tries: int = 1
     retried_tasks: int = 0
-    #: Whether the next one began at once; None while there is no next one.
-    is_followed: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +124,7 @@ class JobMonitor:
         ended_ms = self._now_ms()
         phases = summary.phases
         started_ms = ended_ms - round((summary.duration_s + phases.publishing_s) * 1000)
-        shares = {report.subtask: _share(report, started_ms, ended_ms) for report in summary.reports}
+        shares = {report.subtask: _share(report, summary) for report in summary.reports}
         epoch = EpochView(
             summary.epoch,
             started_ms,
@@ -150,7 +139,7 @@ class JobMonitor:
             retried_tasks=sum(report.spark_attempt > 0 for report in summary.reports),
         )
         with self._lock:
-            self._settle_last(started_ms, phases.before)
+            self._complete_last(phases.before)
             self._epochs.append(epoch)
             self._rates = None, 0
             self._throughput.add(started_ms, ended_ms, summary.records)
@@ -160,30 +149,16 @@ class JobMonitor:
                 before = self._subtasks.get(report.subtask, SubtaskView())
                 self._subtasks[report.subtask] = _added(before, report, shares[report.subtask])
 
-    def _settle_last(self, next_started_ms: int, behind: BehindEpoch) -> None:
-        """Say of the last epoch whether its subtasks were held up, now that the next one is known."""
+    def _complete_last(self, behind: BehindEpoch) -> None:
+        """Say of the last epoch what came behind it, now that the next one is known."""
         if not self._epochs:
             return
-        last = self._epochs[-1]
-        gap_ms = max(0, next_started_ms - last.ended_ms)
-        is_followed = gap_ms <= _AT_ONCE_MS
         self._epochs[-1] = replace(
-            last,
-            is_followed=is_followed,
+            self._epochs[-1],
             checkpoint_ms=behind.checkpoint_s * 1000,
             late_publishing_ms=behind.publishing_s * 1000,
             waiting_ms=behind.waiting_s * 1000,
         )
-        for subtask, share in last.shares.items():
-            view = self._subtasks.get(subtask)
-            if view is None:
-                continue
-            held_up = share.after_ms if is_followed else 0.0
-            self._subtasks[subtask] = replace(
-                view,
-                idle_ms=view.idle_ms + share.after_ms - held_up + gap_ms,
-                backpressured_ms=view.backpressured_ms + held_up,
-            )
 
     # -- from any thread ---------------------------------------------------------------------------------------
 
@@ -222,18 +197,17 @@ class JobMonitor:
         return rates
 
 
-def _share(report: SubtaskReport, started_ms: int, ended_ms: int) -> Share:
-    # A worker's clock may differ from the driver's: nothing happens outside the epoch.
-    begun = min(max(report.started_ms or started_ms, started_ms), ended_ms)
-    done = min(max(report.ended_ms or ended_ms, begun), ended_ms)
+def _share(report: SubtaskReport, summary: EpochSummary) -> Share:
+    wall_ms = summary.wall_s * 1000
+    parts = summary.shares.get(report.subtask, TimeShares())
     return Share(
         report.records_in,
         report.records_out,
         report.bytes_in,
         report.bytes_out,
-        min(report.busy_ns / 1e6, float(ended_ms - started_ms)),
-        float(begun - started_ms),
-        float(ended_ms - done),
+        parts.busy * wall_ms,
+        parts.back_pressured * wall_ms,
+        parts.idle * wall_ms,
     )
 
 
@@ -252,7 +226,8 @@ def _added(before: SubtaskView, report: SubtaskReport, share: Share) -> SubtaskV
         bytes_in=before.bytes_in + report.bytes_in,
         bytes_out=before.bytes_out + report.bytes_out,
         busy_ms=before.busy_ms + share.busy_ms,
-        idle_ms=before.idle_ms + share.before_ms,
+        idle_ms=before.idle_ms + share.idle_ms,
+        backpressured_ms=before.backpressured_ms + share.backpressured_ms,
         watermark=before.watermark if report.watermark is None else report.watermark,
         host=report.host,
         pid=report.pid,
@@ -287,8 +262,7 @@ def _rates(
             own[2] += share.bytes_in
             own[3] += share.bytes_out
             own[4] += share.busy_ms
-            if epoch.is_followed:
-                own[5] += share.after_ms
+            own[5] += share.backpressured_ms
     return {subtask: _rates_of(own, span_ms) for subtask, own in sums.items()}
 
 

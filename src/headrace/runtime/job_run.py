@@ -95,7 +95,8 @@ class EpochSummary:
     most_records: int = 0
     #: The most bytes that one subtask sent to others, or received.
     most_bytes: int = 0
-    #: How each subtask spent the time since the epoch before.
+    #: From the end of the epoch before to its own end, and how each subtask spent that time.
+    wall_s: float = 0.0
     shares: Mapping[SubtaskId, TimeShares] = field(default_factory=dict, repr=False)
     #: How long the driver spent on its parts.
     phases: EpochPhases = field(default_factory=EpochPhases, repr=False)

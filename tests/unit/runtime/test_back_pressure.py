@@ -45,9 +45,12 @@ class Epoch:
             )
         )
 
-    def shares(self, name: str, wall_s: float, publishing_s: float = 0.0, subtask: int = 0) -> TimeShares:
+    def shares(
+        self, name: str, wall_s: float, publishing_s: float = 0.0, waiting_s: float = 0.0
+    ) -> TimeShares:
         published = {self.sink("second"): publishing_s}
-        return time_shares(self.job, self.reports, wall_s, published)[SubtaskId(self.vertex(name), subtask)]
+        shares = time_shares(self.job, self.reports, wall_s, published, waiting_s)
+        return shares[SubtaskId(self.vertex(name), 0)]
 
 
 @pytest.fixture
@@ -101,6 +104,16 @@ def test_slow_publishing_holds_up_the_sink_and_all_before_it(epoch: Epoch) -> No
     epoch.work("second", 2, 3)
     assert epoch.shares("second", 10, publishing_s=7.0).back_pressured == pytest.approx(0.6)
     assert epoch.shares("Source", 10, publishing_s=7.0).back_pressured == pytest.approx(0.6)
+
+
+def test_time_without_input_is_no_back_pressure(epoch: Epoch) -> None:
+    epoch.work("Source", 0, 2)
+    epoch.work("first", 2, 8)
+    epoch.work("second", 8, 9)
+    # A consumer as fast as the source would save 4; the job waited for input for 1 of 10, then for 4 and for more.
+    assert rounded(epoch.shares("Source", 10, waiting_s=1)) == (0.2, 0.3, 0.5)
+    assert rounded(epoch.shares("Source", 20, waiting_s=4)) == (0.1, 0.0, 0.9)
+    assert rounded(epoch.shares("Source", 20, waiting_s=11)) == (0.1, 0.0, 0.9)
 
 
 def test_subtasks_that_take_turns_in_few_slots_are_seen_as_one() -> None:

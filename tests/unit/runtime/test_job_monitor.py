@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.metrics.reports import CounterReport, GaugeReport, MetricName
+from headrace.runtime.back_pressure import time_shares
 from headrace.runtime.job_monitor import EPOCHS_KEPT, JobMonitor
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.messages import SubtaskId, SubtaskReport
@@ -22,6 +23,7 @@ class Watched:
         self.now_ms = 0
         self.monitor = JobMonitor(0, lambda: self.now_ms)
         self.epoch = 0
+        self.last_ms = 0
 
     def run(self, first: tuple[int, int], second: tuple[int, int], until: int, **more: object) -> None:
         """Complete an epoch that began with the first subtask and ends at a time."""
@@ -39,7 +41,11 @@ class Watched:
         self.epoch += 1
         self.now_ms = until
         duration_s = (until - first[0]) / 1000
-        self.monitor.observe(self.job, EpochSummary(self.epoch, 10, duration_s, None, reports))
+        wall_s, waiting_s = (until - self.last_ms) / 1000, (first[0] - self.last_ms) / 1000
+        self.last_ms = until
+        shares = time_shares(self.job, reports, wall_s, waiting_s=waiting_s)
+        summary = EpochSummary(self.epoch, 10, duration_s, None, reports, wall_s=wall_s, shares=shares)
+        self.monitor.observe(self.job, summary)
 
 
 @pytest.fixture
@@ -47,24 +53,26 @@ def watched() -> Watched:
     return Watched()
 
 
-def test_a_subtask_that_waits_for_those_behind_it_is_held_up_while_there_is_more(watched: Watched) -> None:
+def test_times_of_epochs_add_up(watched: Watched) -> None:
     #   first   |==|........|==|........|
     #   second  |--|========|--|========|
     watched.run((0, 100), (100, 500), until=500)
     watched.run((500, 600), (600, 1000), until=1000)
     first, second = watched.monitor.subtasks()[watched.first], watched.monitor.subtasks()[watched.second]
-    assert (first.busy_ms, first.backpressured_ms, first.idle_ms) == (200, 400, 0)
-    assert (second.busy_ms, second.backpressured_ms, second.idle_ms) == (800, 0, 200)
+    # The second takes 300 longer, twice: a faster one would save that.
+    assert (first.busy_ms, first.backpressured_ms, first.idle_ms) == pytest.approx((200, 600, 200))
+    assert (second.busy_ms, second.backpressured_ms, second.idle_ms) == pytest.approx((800, 0, 200))
     rates = watched.monitor.rates()
-    assert rates[watched.first].backpressured == pytest.approx(0.4)
+    assert rates[watched.first].backpressured == pytest.approx(0.6)
     assert rates[watched.second].busy == pytest.approx(0.8)
 
 
-def test_nobody_is_held_up_when_the_job_then_waits_for_input(watched: Watched) -> None:
-    watched.run((0, 100), (100, 500), until=500)
-    watched.run((2000, 2100), (2100, 2500), until=2500)
+def test_nobody_is_held_up_when_the_job_waits_for_input(watched: Watched) -> None:
+    watched.run((1000, 1100), (1100, 1500), until=1500)
+    watched.run((3000, 3100), (3100, 3500), until=3500)
     first = watched.monitor.subtasks()[watched.first]
-    assert (first.busy_ms, first.backpressured_ms, first.idle_ms) == (200, 0, 1900)
+    assert (first.busy_ms, first.backpressured_ms, first.idle_ms) == pytest.approx((200, 0, 3300))
+    assert watched.monitor.rates()[watched.first].backpressured == 0
 
 
 def test_a_clock_that_is_wrong_does_no_harm(watched: Watched) -> None:

@@ -34,6 +34,7 @@ from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Request
 from headrace.rest.routing import Endpoint, Query
 from headrace.rest.slots import slots_by_executor
+from headrace.runtime.back_pressure import BackPressureLevel
 from headrace.runtime.checkpoint.statistics import percentile
 from headrace.runtime.dispatcher import LiveJob
 from headrace.runtime.job_monitor import Rates, SubtaskView
@@ -104,7 +105,7 @@ def task_values(view: SubtaskView, rates: Rates) -> dict[str, Any]:
         "accumulateBusyTimeMs": round(view.busy_ms),
         "accumulateIdleTimeMs": round(view.idle_ms),
         "accumulateBackPressuredTimeMs": round(view.backpressured_ms),
-        "isBackPressured": rates.backpressured > 0.1,
+        "isBackPressured": BackPressureLevel.of(rates.backpressured) is not BackPressureLevel.OK,
         "currentInputWatermark": watermark,
     }
 

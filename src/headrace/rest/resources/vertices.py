@@ -23,13 +23,12 @@ from headrace.rest.resources.states import (
     state_timestamps,
 )
 from headrace.rest.routing import Endpoint
+from headrace.runtime.back_pressure import BackPressureLevel
 from headrace.runtime.checkpoint.statistics import percentile
 from headrace.runtime.dispatcher import LiveJob
 from headrace.runtime.job_monitor import Rates, SubtaskView
 from headrace.runtime.messages import SubtaskId
 
-#: Up to these parts of its time a subtask may wait for those behind it: OK, LOW; above, HIGH. As in Flink.
-_OK, _LOW = 0.10, 0.50
 _UNKNOWN = "(unassigned)"
 
 
@@ -357,7 +356,7 @@ def back_pressure(context: RestContext, request: Request) -> BackPressure:
     job, vertex = context.vertex(request)
     known = job.monitor.rates()
     rates = [known.get(SubtaskId(vertex.vertex_id, index), Rates()) for index in range(vertex.parallelism)]
-    worst = back_pressure_level(max(each.backpressured for each in rates))
+    worst = BackPressureLevel.of(max(each.backpressured for each in rates)).value
     return BackPressure(
         status="ok",
         level=worst,
@@ -365,28 +364,16 @@ def back_pressure(context: RestContext, request: Request) -> BackPressure:
         subtasks=[
             SubtaskBackPressure(
                 subtask=index,
-                level=back_pressure_level(each.backpressured),
+                level=BackPressureLevel.of(each.backpressured).value,
                 ratio=round(each.backpressured, 3),
                 idle_ratio=round(each.idle, 3),
                 busy_ratio=round(each.busy, 3),
-                level_again=back_pressure_level(each.backpressured),
+                level_again=BackPressureLevel.of(each.backpressured).value,
             )
             for index, each in enumerate(rates)
         ],
         level_again=worst,
     )
-
-
-def back_pressure_level(ratio: float) -> str:
-    """Name a part of time.
-
-    Example:
-        >>> [back_pressure_level(ratio) for ratio in (0.1, 0.11, 0.5, 0.51)]
-        ['ok', 'low', 'low', 'high']
-    """
-    if ratio <= _OK:
-        return "ok"
-    return "low" if ratio <= _LOW else "high"
 
 
 def accumulators(context: RestContext, request: Request) -> UserAccumulators:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 from headrace.common import Configuration as ProgramConfiguration
 from headrace.config import Configuration
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 EnvironmentFactory = Callable[..., StreamExecutionEnvironment]
+
+# By default Hypothesis fails an example that takes 200 ms, which it may on a machine that is busy.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 #: What jobs of tests start from, instead of the user's own configuration.
 BASE = {

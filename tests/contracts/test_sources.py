@@ -114,14 +114,18 @@ def json_lines(folder: Path, *, packed: bool = False) -> Source:
     return builder.set_file_enumerator(FileEnumeratorProvider(64)).build()
 
 
-def csv_files(folder: Path, *, bad: bool = False) -> Source:
+def csv_files(folder: Path, *, bad: bool = False, split_bytes: int | None = None) -> Source:
     schema = CsvSchema.builder().add_number_column("id").add_string_column("name")
     schema = schema.set_use_header().set_null_value("-").build()
     noise = "what,is,this\n" if bad else ""
     for number, rows in enumerate((ROWS[:7], [], ROWS[7:])):
         lines = "".join(f'{row.id},"{"-" if row.name is None else row.name}"\n{noise}' for row in rows)
         (folder / f"{number}.csv").write_text("id,name\n" + lines)
-    builder = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), folder)
+    reader = CsvReaderFormat.for_schema(schema)
+    if split_bytes is not None:
+        reader = reader.with_single_line_records()
+    builder = FileSource.for_record_stream_format(reader, folder)
+    builder.set_file_enumerator(FileEnumeratorProvider(split_bytes))
     return (builder.set_dead_letter_tag(OutputTag("bad")) if bad else builder).build()
 
 
@@ -147,9 +151,10 @@ def avro_parquet_files(folder: Path) -> Source:
 
 
 def orc_files(folder: Path) -> Source:
-    orc.write_table(table(ROWS[:20]), folder / "a.orc")
+    orc.write_table(table(ROWS[:20]), folder / "a.orc", stripe_size=1, batch_size=4)
     orc.write_table(table(ROWS[20:]), folder / "b.orc")
-    return FileSource.for_bulk_file_format(OrcColumnarRowInputFormat(ROW_TYPE), folder).build()
+    builder = FileSource.for_bulk_file_format(OrcColumnarRowInputFormat(ROW_TYPE), folder)
+    return builder.set_file_enumerator(FileEnumeratorProvider(300)).build()
 
 
 def avro_files(folder: Path) -> Source:
@@ -160,7 +165,8 @@ def avro_files(folder: Path) -> Source:
     }
     with (folder / "a.avro").open("wb") as file:
         fastavro.writer(file, schema, [row.as_dict() for row in ROWS], sync_interval=50)
-    return FileSource.for_bulk_file_format(AvroBulkFormat(AvroSchema(schema)), folder).build()
+    builder = FileSource.for_bulk_file_format(AvroBulkFormat(AvroSchema(schema)), folder)
+    return builder.set_file_enumerator(FileEnumeratorProvider(70)).build()
 
 
 CASES = {
@@ -182,6 +188,8 @@ CASES = {
     "json lines": Case(json_lines, ROWS),
     "packed json lines": Case(partial(json_lines, packed=True), ROWS),
     "csv files": Case(csv_files, ROWS),
+    "ranges of csv files": Case(partial(csv_files, split_bytes=5), ROWS),
+    "ranges of bad csv files": Case(partial(csv_files, bad=True, split_bytes=30), ROWS),
     "bad csv files": Case(partial(csv_files, bad=True), ROWS),
     "parquet files": Case(parquet_files, ROWS),
     "parquet files as dictionaries": Case(avro_parquet_files, [row.as_dict() for row in ROWS]),

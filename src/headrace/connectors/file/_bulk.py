@@ -85,7 +85,7 @@ class _Reading:
 
     def place(self, index: int) -> str:
         """Name the record of an index from here."""
-        return f"{self.split.location}, record {self.position + index}"
+        return f"{self.split.location}, {_name(self.split, self.position + index)}"
 
 
 class BulkReader(SourceReader):
@@ -107,7 +107,7 @@ class BulkReader(SourceReader):
         """Yield the records of a slice."""
         here = self._take(piece)
         wanted = piece.max_records
-        with reading(here.split, lambda: f"record {here.position}"):
+        with reading(here.split, lambda: _name(here.split, here.position)):
             while wanted is None or wanted > 0:
                 values: Values | None = here.rest or next(here.batches, None)
                 if values is None:
@@ -137,7 +137,7 @@ class BulkReader(SourceReader):
         split = piece.split
         assert isinstance(split, FileSplit)
         kept, self._reading = self._reading, None
-        see_that_it_is_unchanged(split, f"record {piece.start}")
+        see_that_it_is_unchanged(split, _name(split, piece.start))
         if kept is not None and (kept.split, kept.position) == (split, piece.start):
             return kept
         return _Reading(split, piece.start, self._decoded(split, piece.start), [])
@@ -148,6 +148,11 @@ class BulkReader(SourceReader):
                 skip -= block.skip(skip)
                 if not skip:
                     yield from block.batches()
+
+
+def _name(split: FileSplit, position: int) -> str:
+    """Name a record; in a part of a file it is counted from where the part begins."""
+    return f"record {position}" + (f" from byte {split.start} on" if split.start else "")
 
 
 def _open(split: FileSplit) -> Any:

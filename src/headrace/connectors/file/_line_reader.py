@@ -58,15 +58,11 @@ class LineReader(SourceReader):
         wanted = piece.max_records
         with closing(split.location.file_system.open_input_file(split.location.path)) as file:
             position = _lines.first_line_start(file, piece.start, end, self._block_bytes)
-            file.seek(position)
-            pieces = _lines.whole_lines(_lines.blocks_of(file, self._block_bytes))
+            pieces = _lines.lines_before(file, position, end, self._block_bytes)
             while position < end and wanted != 0:
                 data = next(pieces, b"")
                 if not data:
                     raise changed(split, _name(split, position))
-                if position + len(data) > end:
-                    # The last line of ours is the one that holds the last byte of the range.
-                    data = data[: data.find(b"\n", end - 1 - position) + 1] or data
                 if wanted is not None:
                     data = _lines.first_lines(data, wanted)
                 found = self._lines_of(data, self._charset)

@@ -119,3 +119,17 @@ def first_line_start(file: RandomAccessFile, position: int, end: int, block_byte
         offset += len(block)
         size = block_bytes
     return end
+
+
+def lines_before(
+    file: RandomAccessFile, position: int, end: int, block_bytes: int = BLOCK_BYTES
+) -> Iterator[bytes]:
+    """Yield the lines that start before the end of a range, from one that starts at the position, in pieces."""
+    file.seek(position)
+    for data in whole_lines(blocks_of(file, block_bytes)):
+        if position >= end:
+            return
+        # The last line of ours is the one that holds the last byte of the range.
+        cut = data.find(b"\n", end - 1 - position) + 1 if position + len(data) > end else 0
+        yield data[:cut] if cut else data
+        position += cut or len(data)

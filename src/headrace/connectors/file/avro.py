@@ -1,4 +1,9 @@
-"""Avro container files: records in blocks, with their schema in front."""
+"""Avro container files: records in blocks, with their schema in front.
+
+    magic, schema, marker | block | marker | block | marker | ...
+
+The marker is sixteen bytes that the writer has drawn, so the next block is found from any byte on.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,9 @@ from headrace.formats.avro import fastavro
 
 #: What every container file begins with.
 _MAGIC = b"Obj\x01"
+_MARKER_BYTES = 16
+#: How much is read at a time to find a marker: most blocks are shorter.
+_SEARCH_BYTES = 1 << 16
 
 
 class AvroSchema:
@@ -72,11 +80,13 @@ class AvroSchema:
 class AvroBulkFormat(BulkFormat):
     """Reads Avro container files as dictionaries, which is what PyFlink makes of generic records.
 
-    A file is read by one subtask.
+    Large files are shared by their blocks.
 
     Args:
         schema: The schema to read with; fields that a file does not have get their defaults. None: the file's own.
     """
+
+    is_splittable = True
 
     def __init__(self, schema: AvroSchema | None = None) -> None:
         fastavro()
@@ -88,12 +98,46 @@ class AvroBulkFormat(BulkFormat):
         self._schema = None if schema is None else schema.schema
 
     def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
-        """Find the blocks."""
+        """Find the blocks that begin in a range of bytes."""
         if file.read(len(_MAGIC)) != _MAGIC:
             raise FormatError("this is no Avro container file")
         file.seek(0)
-        for block in fastavro().block_reader(file, self._schema):
+        blocks = fastavro().block_reader(file, self._schema)  # has read what is in front
+        file.seek(_first_block(file, start, file.tell()))
+        while file.tell() < end:
+            block = next(blocks, None)
+            if block is None:
+                return
             yield _AvroBlock(block)
+
+
+def _first_block(file: Any, start: int, front: int) -> int:
+    """Return where the first block begins at or after a byte; the end of the file if there is none.
+
+    Args:
+        file: The open file; where it is afterwards is not said.
+        start: The byte.
+        front: The length of what is in front of the first block; the marker is its last sixteen bytes.
+    """
+    if start <= front:
+        return front
+    file.seek(front - _MARKER_BYTES)
+    marker = file.read(_MARKER_BYTES)
+    # A block begins behind a marker, and a marker may begin before the byte:
+    #     ... block | marker | block
+    #                    ^ start
+    position = start - _MARKER_BYTES
+    file.seek(position)
+    data = b""
+    while chunk := file.read(_SEARCH_BYTES):
+        data += chunk
+        found = data.find(marker)
+        if found >= 0:
+            return int(position + found + _MARKER_BYTES)
+        kept = data[-(_MARKER_BYTES - 1) :]
+        position += len(data) - len(kept)
+        data = kept
+    return position + len(data)
 
 
 class _AvroBlock:

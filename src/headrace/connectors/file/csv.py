@@ -2,7 +2,8 @@
 
     bytes -> lines -> records, which are lines until all quotes are closed -> rows, by the CSV format
 
-A file is read by one subtask: from a byte in the middle nobody could tell whether it is within quotes.
+From a byte in the middle of a file nobody can tell whether it is within quotes. So a file is read by one subtask,
+unless there are no quotes or whoever reads it knows that they hold no line breaks: then it is shared as text is.
 """
 
 from __future__ import annotations
@@ -226,6 +227,7 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
     schema: CsvSchema
     ignores_parse_errors: bool = False
     dead_letters: str | None = None
+    has_single_lines: bool = False
     _decoder: RecordDecoder | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
@@ -250,6 +252,22 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         """Send lines that cannot be read to a side output."""
         return replace(self, dead_letters=tag_id)
 
+    def with_single_line_records(self) -> CsvReaderFormat:
+        """Take every line for a record, whatever its quotes. Large files can be shared then.
+
+        For files without line breaks within quotes, which are most of them. A record that has one cannot be read: the
+        job fails, or does what it was told to do with such records. PyFlink does not have it.
+        """
+        return replace(self, has_single_lines=True)
+
+    def can_split(self, compression: str | None) -> bool:
+        """Whether it is known that every line break ends a record."""
+        return compression is None and self._is_by_line
+
+    @property
+    def _is_by_line(self) -> bool:
+        return self.has_single_lines or self.schema.dialect.quote_character is None
+
     def compression_of(self, path: str) -> str | None:
         """Return what a file is packed with, by its name."""
         return compression_by_name(path)
@@ -262,9 +280,9 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         return replace(self, _decoder=record_decoder(rows, self.dead_letters, context))
 
     def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
-        """Cut the file into a few thousand records each."""
+        """Cut the range into a few thousand records each."""
         waiting: list[bytes] = []
-        for record in self._records(file):
+        for record in self._records(file, start, end):
             waiting.append(record)
             if len(waiting) == BATCH_RECORDS:
                 yield _CsvBlock(waiting)
@@ -278,18 +296,46 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         assert decoder is not None
         return decoder.decode(values, position_of=place).values
 
-    def _records(self, file: Any) -> Iterator[bytes]:
-        lines = (
-            line for data in _lines.whole_lines(_lines.blocks_of(file)) for line in _lines.split_lines(data)
-        )
-        records = (line for line in _joined(lines, self.schema.dialect) if line.strip())
+    def _records(self, file: Any, start: int, end: int) -> Iterator[bytes]:
+        # What is packed cannot be read from the middle, nor is the end of the range one of the lines.
+        if self._is_by_line and file.seekable():
+            lines = self._lines_in(file, start, end)
+        else:
+            lines = _joined(_all_lines(file), self.schema.dialect)
+        records = (line for line in lines if line.strip())
+        if start == 0:
+            self._take_head(records)
+        return records
+
+    def _lines_in(self, file: Any, start: int, end: int) -> Iterator[bytes]:
+        """Yield the lines that begin in a range; those in front of the data belong to the first range, all of them."""
+        head_end = self._end_of_head(file)
+        end = max(end, head_end) if start == 0 else end
+        first = _lines.first_line_start(file, 0 if start == 0 else max(start, head_end), end)
+        for data in _lines.lines_before(file, first, end):
+            yield from _lines.split_lines(data)
+
+    def _end_of_head(self, file: Any) -> int:
+        """Return where the data begins."""
+        head = self.schema.use_header + self.schema.skip_first_data_row
+        position = 0
+        file.seek(0)
+        lines = _all_lines(file)
+        while head:
+            line = next(lines, None)
+            if line is None:
+                return position
+            position += len(line) + 1
+            head -= bool(line.strip())
+        return position
+
+    def _take_head(self, records: Iterator[bytes]) -> None:
         if self.schema.use_header:
             header = next(records, None)
             if header is not None and self.schema.strict_headers:
                 self._check_header(header)
         if self.schema.skip_first_data_row:
             next(records, None)
-        return records
 
     def _check_header(self, header: bytes) -> None:
         names = self.schema.row_type.get_field_names()
@@ -300,6 +346,11 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
             found = []
         if found != names:
             raise FormatError(f"CSV: the header is not {','.join(names)}", example=header)
+
+
+def _all_lines(file: Any) -> Iterator[bytes]:
+    for data in _lines.whole_lines(_lines.blocks_of(file)):
+        yield from _lines.split_lines(data)
 
 
 def _joined(lines: Iterator[bytes], dialect: CsvDialect) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""ORC files: read by stripe, only the columns that are asked for."""
+"""ORC files: read and shared by stripe, only the columns that are asked for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PROPERTIES = {"orc.compress": "compression", "orc.stripe.size": "stripe_size"}
 class OrcColumnarRowInputFormat(BulkFormat):
     """Reads ORC files as rows. Flink's name; PyFlink does not have it.
 
-    A file is read by one subtask: where stripes begin is not known before.
+    A file is shared by its stripes.
 
     Args:
         row_type: The fields of the rows: `DataTypes.ROW([...])`. Other columns are not read.
@@ -35,15 +35,23 @@ class OrcColumnarRowInputFormat(BulkFormat):
         JobDefinitionError: The type is not that of a row.
     """
 
+    is_splittable = True
+
     def __init__(self, row_type: RowType) -> None:
         self._columns = RowColumns(check_row_type(row_type, "OrcColumnarRowInputFormat"))
 
     def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
-        """Find the stripes."""
+        """Find the stripes of a range of bytes.
+
+        pyarrow does not say where stripes begin. They are about equally long, so each is taken to begin where it would
+        if they were: whichever range that is in, it is one and only one.
+        """
         whole = orc.ORCFile(file)
         names = self._columns.names_in(whole.schema)
+        size = file.size()
         for index in range(whole.nstripes):
-            yield _Stripe(whole, index, self._columns, names)
+            if start <= index * size // whole.nstripes < end:
+                yield _Stripe(whole, index, self._columns, names)
 
 
 @dataclass

@@ -6,6 +6,7 @@ repositories, and kept in the user's cache directory; without a network and with
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shutil
@@ -18,7 +19,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -43,12 +44,30 @@ def find_jars() -> Path:
     jars = cache / f"kafka-{VERSION}"
     if not jars.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        resolved = resolve("org.apache.kafka", "kafka_2.13", VERSION, Path(tempfile.mkdtemp(dir=cache)))
-        try:
-            resolved.rename(jars)
-        except OSError:  # another run was quicker
-            shutil.rmtree(resolved)
+        # Processes that test side by side share Ivy's cache too, and two of them fetching get in each other's way.
+        with open(cache / f"kafka-{VERSION}.lock", "w") as lock:
+            _wait_for(lock)
+            if not jars.exists():
+                _fetch(jars)
     return jars
+
+
+def _wait_for(lock: TextIO) -> None:
+    deadline = time.monotonic() + _RESOLVE_TIMEOUT_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise NoBrokerError("another process took too long to resolve its jars") from None
+            time.sleep(0.2)
+
+
+def _fetch(jars: Path) -> None:
+    """Have the jars there all at once or not at all."""
+    with tempfile.TemporaryDirectory(dir=jars.parent) as directory:
+        resolve("org.apache.kafka", "kafka_2.13", VERSION, Path(directory, "jars")).rename(jars)
 
 
 def resolve(organisation: str, module: str, version: str, target: Path) -> Path:

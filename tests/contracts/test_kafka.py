@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from headrace.common.serialization import SimpleStringSchema
-from headrace.connectors.base import DeliveryGuarantee, SplitProgress
+from headrace.connectors.base import Committable, DeliveryGuarantee, SplitProgress, WriterContext
 from headrace.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
@@ -15,6 +16,7 @@ from headrace.connectors.kafka import (
     KafkaSource,
 )
 from headrace.connectors.kafka.sink import close_producers
+from headrace.elements import Batch
 from headrace.testing.contracts import check_sink, check_source
 from tests.kafka import KafkaBroker
 
@@ -150,3 +152,74 @@ def test_a_reader_goes_on_with_what_it_has_read_ahead(kafka):
     assert len(reader._consumers) == 1
     reader.close()
     enumerator.close()
+
+
+class Interrupted:
+    """A producer; when a call is made for the first time, something happens before it or behind it."""
+
+    def __init__(self, producer: Any, call: str, when: str, act: Callable[[], None]) -> None:
+        self._producer, self._call, self._when, self._act = producer, call, when, act
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._producer, name)
+        if name != self._call or self._act is None:
+            return method
+
+        def interrupted(*arguments: Any, **options: Any) -> Any:
+            act, self._act = self._act, None
+            if self._when == "before":
+                act()
+            result = method(*arguments, **options)
+            if self._when == "behind":
+                act()
+            return result
+
+        return interrupted
+
+
+def test_a_commit_whose_answer_is_lost_is_not_done_twice(kafka):
+    from confluent_kafka import KafkaError, KafkaException
+
+    def lose_the_answer() -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    topic = kafka.create_topic(1)
+
+    published = publish_interrupted(kafka, topic, "commit_transaction", "behind", lose_the_answer)
+
+    assert published == EPOCHS[0] + EPOCHS[1]
+
+
+@pytest.mark.slow
+@pytest.mark.chaos
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("when", ["before", "behind"])
+@pytest.mark.parametrize(
+    "call", ["begin_transaction", "produce", "send_offsets_to_transaction", "commit_transaction"]
+)
+def test_records_come_out_once_wherever_in_a_transaction_the_broker_is_lost(kafka, call, when):
+    topic = kafka.create_topic(1)
+
+    published = publish_interrupted(kafka, topic, call, when, kafka.restart)
+
+    assert published == EPOCHS[0] + EPOCHS[1]
+
+
+def publish_interrupted(
+    kafka: KafkaBroker, topic: str, call: str, when: str, act: Callable[[], None]
+) -> list[str]:
+    """Publish two epochs; the second one is interrupted."""
+    sink = sink_to(kafka, topic, DeliveryGuarantee.EXACTLY_ONCE)
+    committer = sink.create_committer()
+    publisher = committer._publisher
+    for epoch, values in enumerate(EPOCHS[:2]):
+        writer = sink.create_writer(
+            WriterContext(subtask=0, parallelism=1, epoch=epoch, attempt_id=str(epoch))
+        )
+        writer.write_batch(Batch(values))
+        committables = [Committable(0, epoch, payload) for payload in writer.prepare_commit()]
+        if epoch == 1:
+            publisher._producer = Interrupted(publisher._producer, call, when, act)
+        committer.commit(committables)
+    committer.close()
+    return kafka.values(topic)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -16,11 +18,15 @@ from headrace.connectors.kafka import (
     KafkaSource,
     KafkaTopicPartition,
     KafkaTopicSelector,
+    _commits,
+    _publisher,
 )
+from headrace.connectors.kafka._commits import OffsetCommits
 from headrace.connectors.kafka._properties import KafkaProperties
-from headrace.connectors.kafka._publisher import _groups, _parsed
+from headrace.connectors.kafka._publisher import KafkaPublisher, _groups, _parsed
 from headrace.connectors.write_ahead import StagedRecords
 from headrace.errors import ConfigurationError, ConnectorError, HeadraceError, JobDefinitionError
+from tests import kafka as broker
 
 pytest.importorskip("confluent_kafka", reason="no client of Kafka: pip install 'headrace[kafka]'")
 
@@ -230,3 +236,102 @@ def test_a_marker_names_generations_and_their_last_epochs():
 
 def test_partitions_are_equal_by_topic_and_number():
     assert len({KafkaTopicPartition("t", 1), KafkaTopicPartition("t", 1), KafkaTopicPartition("t", 2)}) == 2
+
+
+class SleepingProducer:
+    """A client that waits for a coordinator that has left, whatever time it was given."""
+
+    def __init__(self) -> None:
+        self.wake = threading.Event()
+
+    def send_offsets_to_transaction(self, *arguments):
+        self.wake.wait()
+
+    def poll(self, timeout):
+        return 0
+
+
+def test_a_client_that_does_not_come_back_is_given_up(monkeypatch):
+    from confluent_kafka import KafkaError
+
+    monkeypatch.setattr(_publisher, "_MARKER_S", 0.01)
+    properties = KafkaProperties.of({"bootstrap.servers": "localhost:1"}, "KafkaSink")
+    publisher = KafkaPublisher(properties, {}, transactional_id="counts-1", topic="counts")
+    publisher._trouble.note(KafkaError(KafkaError._TRANSPORT, "localhost:1: Connection refused"))
+    producer = SleepingProducer()
+
+    with pytest.raises(_publisher._Again) as failed:
+        publisher._send_marker(producer, None, None)
+
+    producer.wake.set()
+    assert str(failed.value) == (
+        "KafkaSink: adding the marker to a transaction of counts-1 failed at localhost:1: "
+        "localhost:1: Connection refused"
+    )
+
+
+class FakeAdmin:
+    """Answers commits as it is told: with an error, or as a broker does."""
+
+    def __init__(self, fails: bool) -> None:
+        self._fails = fails
+        self.asked = []
+
+    def alter_consumer_group_offsets(self, groups, request_timeout):
+        [group] = groups
+        self.asked.append({(each.topic, each.partition): each.offset for each in group.topic_partitions})
+        answer = Future()
+        if self._fails:
+            answer.set_exception(RuntimeError("timed out"))
+        else:
+            answer.set_result(group)
+        return {group.group_id: answer}
+
+
+def test_offsets_that_could_not_be_committed_are_committed_by_a_new_client(monkeypatch):
+    admins = [FakeAdmin(fails=True), FakeAdmin(fails=False)]
+    clients = iter(admins)
+    monkeypatch.setattr(_commits, "make_client", lambda *arguments: (next(clients), None))
+    first, second = KafkaTopicPartition("t", 0), KafkaTopicPartition("t", 1)
+    commits = OffsetCommits(KafkaProperties.of({"bootstrap.servers": "localhost:1"}, "KafkaSource"), "g")
+
+    commits.commit({first: 5})
+    commits.settle()
+    assert (commits.failed, commits.of(first)) == (1, None)
+    commits.commit({second: 7})
+    commits.settle()
+    commits.commit({first: 5, second: 7})  # nothing new
+    commits.close()
+
+    assert [each.asked for each in admins] == [[{("t", 0): 5}], [{("t", 0): 5, ("t", 1): 7}]]
+    assert (commits.succeeded, commits.of(first), commits.of(second)) == (1, 5, 7)
+
+
+def test_the_last_offsets_are_tried_once_more_at_the_end(monkeypatch):
+    admins = [FakeAdmin(fails=True), FakeAdmin(fails=False)]
+    clients = iter(admins)
+    monkeypatch.setattr(_commits, "make_client", lambda *arguments: (next(clients), None))
+    commits = OffsetCommits(KafkaProperties.of({"bootstrap.servers": "localhost:1"}, "KafkaSource"), "g")
+
+    commits.commit({KafkaTopicPartition("t", 0): 5})
+    commits.close()
+
+    assert [each.asked for each in admins] == [[{("t", 0): 5}], [{("t", 0): 5}]]
+
+
+def test_processes_that_test_side_by_side_fetch_the_broker_once(monkeypatch, tmp_path):
+    fetched = []
+
+    def resolve(organisation, module, version, target):
+        fetched.append(target)
+        target.mkdir()
+        return target
+
+    monkeypatch.setattr(broker, "resolve", resolve)
+    monkeypatch.setattr(broker.shutil, "which", lambda name: "/usr/bin/java")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(lambda _: broker.find_jars(), range(4)))
+
+    assert found == {tmp_path / "headrace" / f"kafka-{broker.VERSION}"}
+    assert len(fetched) == 1

@@ -10,12 +10,12 @@ import logging
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, cast
 
 from headrace.connectors.base import Slice, SourceSplit, SplitEnumerator
 from headrace.connectors.kafka._clients import failure, is_refusal, make_client
+from headrace.connectors.kafka._commits import OffsetCommits, Offsets
 from headrace.connectors.kafka._properties import kafka_library
 from headrace.connectors.kafka._settings import KafkaPartitionSplit, KafkaSourceSettings
 from headrace.connectors.kafka.offsets import (
@@ -32,8 +32,6 @@ _WHO = "KafkaSource"
 _REQUEST_S = 10.0
 _ATTEMPT_S = 2.0
 _WARN_S = 5.0
-
-Offsets = dict[KafkaTopicPartition, int]
 
 
 @dataclass(frozen=True)
@@ -72,10 +70,8 @@ class KafkaEnumerator(SplitEnumerator):
         #: Since when the brokers have not answered, and when that was last said.
         self._away_since: float | None = None
         self._warned = -_WARN_S
-        self._committed: Offsets = {}
-        self._commits: list[tuple[Future[Any] | None, Offsets]] = []
-        self._commits_succeeded = 0
-        self._commits_failed = 0
+        group = source.group_id if source.commits_offsets else None
+        self._commits = None if group is None else OffsetCommits(source.properties, group)
 
     # -- finding -----------------------------------------------------------------------------------
 
@@ -196,14 +192,16 @@ class KafkaEnumerator(SplitEnumerator):
         return there
 
     def _facts(self, partition: KafkaTopicPartition, log_end: int) -> PartitionFacts:
-        self._settle_commits()
-        committed = self._committed.get(partition)
-        return PartitionFacts(log_end, committed, self._commits_succeeded, self._commits_failed)
+        commits = self._commits
+        if commits is None:
+            return PartitionFacts(log_end, None, 0, 0)
+        commits.settle()
+        return PartitionFacts(log_end, commits.of(partition), commits.succeeded, commits.failed)
 
     # -- committing --------------------------------------------------------------------------------
 
     def checkpoint_completed(self, positions: Mapping[str, Any], finished: Collection[SourceSplit]) -> None:
-        if not self._source.commits_offsets or self._cluster is None:
+        if self._commits is None:
             return
         ended = cast("Collection[KafkaPartitionSplit]", finished)
         reached = {split.topic_partition: split.stop for split in ended if split.stop is not None} | {
@@ -211,36 +209,14 @@ class KafkaEnumerator(SplitEnumerator):
             for partition, split in self._known.items()
             if split.split_id in positions
         }
-        changed = {each: offset for each, offset in reached.items() if self._committed.get(each) != offset}
-        if changed:
-            self._commits.append((self._cluster.commit(changed), changed))
-
-    def _settle_commits(self) -> None:
-        while self._commits:
-            future, offsets = self._commits[0]
-            if future is not None and not future.done():
-                return
-            self._commits.pop(0)
-            try:
-                if future is None:
-                    raise ConnectorError(f"{_WHO}: committing offsets failed")
-                _check_committed(future.result())
-                self._committed |= offsets
-                self._commits_succeeded += 1
-            except Exception as error:  # noqa: BLE001 - the job goes by its checkpoints
-                self._commits_failed += 1
-                _log.warning("%s: committing offsets failed: %s", _WHO, error)
+        self._commits.commit(reached)
 
     def close(self) -> None:
+        if self._commits is not None:
+            self._commits.close()
         if self._cluster is not None:
-            self._cluster.close(wait_for=[future for future, _ in self._commits if future is not None])
+            self._cluster.close()
             self._cluster = None
-
-
-def _check_committed(group: Any) -> None:
-    for each in group.topic_partitions:
-        if each.error is not None:
-            raise ConnectorError(each.error.str())
 
 
 class _Cluster:
@@ -392,24 +368,7 @@ class _Cluster:
                 _WHO, "listing topics", error.args[0], self._properties, self._admin_trouble
             ) from None
 
-    def commit(self, offsets: Offsets) -> Future[Any] | None:
-        """Commit offsets for the group, in the background; None if that is impossible."""
-        library = kafka_library()
-        group = self._source.group_id
-        positions = [library.TopicPartition(each.topic, each.partition, at) for each, at in offsets.items()]
-        asked = library.ConsumerGroupTopicPartitions(group, positions)
-        try:
-            futures = self._admin.alter_consumer_group_offsets([asked], request_timeout=_REQUEST_S)
-        except library.KafkaException:
-            return None
-        return cast("Future[Any]", futures[group])
-
-    def close(self, wait_for: Sequence[Future[Any]]) -> None:
-        for future in wait_for:
-            try:
-                future.result(_REQUEST_S)
-            except Exception as error:  # noqa: BLE001 - the checkpoint has the offsets
-                _log.warning("%s: committing offsets failed: %s", _WHO, error)
+    def close(self) -> None:
         self._consumer.close()
 
 

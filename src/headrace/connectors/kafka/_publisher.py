@@ -13,13 +13,24 @@ savepoint counts on from there and writes other records.
     generation a   epochs 1 2 3 | 4 5 |            marker a:3, a:5
                               savepoint
     generation b              3 | 4 5 6 |          marker a:5 b:6: for b, 4 and 5 were not written before
+
+If anything goes wrong on the way, nobody here has to know how far it came. A new producer with the same id first has
+the broker settle what the last one left: a transaction whose end was not asked for is aborted, one whose end was is
+committed. Only then is the marker read, and what it does not cover is written again.
+
+    broker lost after     the broker has      a new producer finds it        marker     then
+    begin, some records   a transaction       open: it is aborted            as before  all is written again
+    the marker            a transaction       open: it is aborted            as before  all is written again
+    asking to commit      heard of it, maybe  committed; or open: aborted    says which what is left is written
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, cast
 from uuid import uuid4
@@ -37,6 +48,8 @@ _MAX_RECORDS = 200_000
 #: Generations that a marker remembers: how often a job may have come back since the checkpoint it is started from.
 _GENERATIONS = 64
 _CALL_S = 30.0
+#: How long the marker may take if the client has lost a broker: it may wait for one that will never answer.
+_MARKER_S = 5.0
 
 #: Topic, partition, key, value, time, headers: what workers stage for each record.
 Staged = tuple[str, int | None, bytes | None, bytes | None, int | None, Sequence[tuple[str, bytes | None]]]
@@ -128,7 +141,7 @@ class KafkaPublisher(Publisher):
             topic = self._produce(producer, group)
             metadata = markers.with_epoch(generation, group[-1].epoch)
             marker = library.TopicPartition(self._topic or topic, 0, group[-1].epoch, metadata)
-            producer.send_offsets_to_transaction([marker], markers.group, _CALL_S)
+            self._send_marker(producer, marker, markers.group)
             self._commit(producer)
         except library.KafkaException as error:
             # Of a record that was refused the transaction only says that it must be aborted.
@@ -148,6 +161,24 @@ class KafkaPublisher(Publisher):
                     _produce_one(producer, record)
                 producer.poll(0)
         return first
+
+    def _send_marker(self, producer: Any, marker: Any, group: Any) -> None:
+        """Make the marker a part of the transaction.
+
+        librdkafka takes no notice of the time this call may take (its issue 5456), and does not wake up if the broker
+        that it remembers as the group's coordinator has left the cluster, be it for a moment (5511). So the call is
+        made in a thread; a client that does not come back is left behind, and a new one takes its place and its id. If
+        the old one wakes up after all, the broker refuses what it sends: its epoch is over.
+        """
+        sent = _in_thread(lambda: producer.send_offsets_to_transaction([marker], group, _CALL_S))
+        begun = time.monotonic()
+        while not _is_done(sent):
+            producer.poll(0)  # serves the callback that notes trouble
+            has_trouble = self._trouble.recent() is not None
+            if time.monotonic() - begun > (_MARKER_S if has_trouble else _CALL_S):
+                what = f"adding the marker to a transaction of {self._id}"
+                raise _Again(failure(_WHO, what, None, self._properties, self._trouble))
+        sent.result()
 
     def _commit(self, producer: Any) -> None:
         """Commit; that flushes. Trying again is harmless as long as the client says so."""
@@ -223,6 +254,29 @@ class _Again(Exception):
     def __init__(self, failure: ConnectorError) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+def _in_thread(call: Callable[[], None]) -> Future[None]:
+    """Make a call that may never return. Nobody waits for its thread when the process ends."""
+    outcome: Future[None] = Future()
+
+    def settle() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - raised to whoever asks for the result
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
+
+    threading.Thread(target=settle, name="kafka-marker", daemon=True).start()
+    return outcome
+
+
+def _is_done(outcome: Future[None]) -> bool:
+    """Wait a moment."""
+    with suppress(TimeoutError):
+        outcome.exception(timeout=0.05)
+    return outcome.done()
 
 
 def _produce_one(producer: Any, record: Staged) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -213,6 +214,34 @@ def test_a_broker_that_is_not_there_is_named():
     assert caught.value.retryable
     assert "bootstrap.servers" in caught.value.hint
     enumerator.close()
+
+
+def test_a_broker_that_is_not_there_when_output_is_published_is_named_and_nothing_is_taken_for_written():
+    properties = KafkaProperties.of(
+        {"bootstrap.servers": "localhost:1", "default.api.timeout.ms": 100}, "KafkaSink"
+    )
+    publisher = KafkaPublisher(
+        properties, properties.client_config(), transactional_id="counts-1", topic="counts"
+    )
+
+    with pytest.raises(
+        ConnectorError, match=r"KafkaSink: beginning transactions of counts-1 failed at localhost:1: "
+    ) as caught:
+        publisher.publish(staged(1, 10))
+
+    assert caught.value.retryable  # what is staged stays, and is published after a restart
+    assert "bootstrap.servers" in caught.value.hint
+    publisher.close()
+
+
+def test_a_library_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+
+    with pytest.raises(ConnectorError, match="kafka: confluent-kafka is not installed") as caught:
+        source().build().create_enumerator(1).discover()
+
+    assert "pip install 'headrace[kafka]'" in caught.value.hint
+    assert not caught.value.retryable
 
 
 def staged(epoch: int, count: int) -> StagedRecords:

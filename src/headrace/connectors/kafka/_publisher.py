@@ -47,6 +47,7 @@ _WHO = "KafkaSink"
 _MAX_RECORDS = 200_000
 #: Generations that a marker remembers: how often a job may have come back since the checkpoint it is started from.
 _GENERATIONS = 64
+#: One call at most; whether to try again is decided between two of them.
 _CALL_S = 30.0
 #: How long the marker may take if the client has lost a broker: it may wait for one that will never answer.
 _MARKER_S = 5.0
@@ -69,6 +70,7 @@ class KafkaPublisher(Publisher):
         self, properties: KafkaProperties, config: dict[str, Any], *, transactional_id: str, topic: str | None
     ) -> None:
         self._properties = properties
+        self._call_s = min(_CALL_S, properties.api_timeout_s)
         self._config = config | {"transactional.id": transactional_id, "on_delivery": self._delivered}
         #: Why the first record of a transaction could not be written, and its topic.
         self._refused: tuple[Any, str] | None = None
@@ -170,12 +172,12 @@ class KafkaPublisher(Publisher):
         made in a thread; a client that does not come back is left behind, and a new one takes its place and its id. If
         the old one wakes up after all, the broker refuses what it sends: its epoch is over.
         """
-        sent = _in_thread(lambda: producer.send_offsets_to_transaction([marker], group, _CALL_S))
+        sent = _in_thread(lambda: producer.send_offsets_to_transaction([marker], group, self._call_s))
         begun = time.monotonic()
         while not _is_done(sent):
             producer.poll(0)  # serves the callback that notes trouble
             has_trouble = self._trouble.recent() is not None
-            if time.monotonic() - begun > (_MARKER_S if has_trouble else _CALL_S):
+            if time.monotonic() - begun > (_MARKER_S if has_trouble else self._call_s):
                 what = f"adding the marker to a transaction of {self._id}"
                 raise _Again(failure(_WHO, what, None, self._properties, self._trouble))
         sent.result()
@@ -186,7 +188,7 @@ class KafkaPublisher(Publisher):
         deadline = time.monotonic() + self._properties.api_timeout_s
         while True:
             try:
-                producer.commit_transaction(_CALL_S)
+                producer.commit_transaction(self._call_s)
                 return
             except library.KafkaException as error:
                 if not error.args[0].retriable() or time.monotonic() > deadline:
@@ -213,7 +215,7 @@ class KafkaPublisher(Publisher):
             library = kafka_library()
             producer, self._trouble = make_client(library.Producer, self._config, self._properties, _WHO)
             try:
-                producer.init_transactions(_CALL_S)
+                producer.init_transactions(self._call_s)
             except library.KafkaException as error:
                 self._first_refusal(producer)  # serves the callback that notes trouble
                 raise self._failed(error.args[0], f"beginning transactions of {self._id}") from None
@@ -234,7 +236,7 @@ class KafkaPublisher(Publisher):
 
     def _check_exists(self, topic: str) -> None:
         """Fail at once if a topic is missing: a transaction would wait for it, for long."""
-        error = self._producer.list_topics(topic, _CALL_S).topics[topic].error
+        error = self._producer.list_topics(topic, self._call_s).topics[topic].error
         if error is not None and error.code() == kafka_library().KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise self._failed(error, f"writing to topic {topic}")
 
@@ -328,7 +330,8 @@ class _Markers:
         self._epochs: dict[str, int] = {}
         try:
             found = self._consumer.committed(
-                [library.TopicPartition(topic, 0) for topic in topics], timeout=_CALL_S
+                [library.TopicPartition(topic, 0) for topic in topics],
+                timeout=min(_CALL_S, properties.api_timeout_s),
             )
         except BaseException:
             self._consumer.close()

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import reprlib
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -312,6 +312,8 @@ class JobExecutionError(HeadraceError):
     #: The host and the executor where it happened; set by whoever hears of it from Spark.
     host: str | None = None
     executor: str | None = None
+    #: What other subtasks failed with in the same failure of the job; set with these.
+    concurrent: Sequence[JobExecutionError] = ()
 
     def __init__(
         self,

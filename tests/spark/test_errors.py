@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -52,7 +53,7 @@ from headrace.errors import (
 )
 from headrace.spark.failures import recover
 from tests.conftest import EnvironmentFactory
-from tests.spark.support import RECORDER, read
+from tests.spark.support import RECORDER, read, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -360,6 +361,30 @@ def test_a_flat_map_that_returns_no_iterable_is_shown_with_its_record(env: Envir
     assert isinstance(error, UserFunctionError)
     assert error.message == "TypeError: 'int' object is not iterable"
     assert error.record == "3"
+
+
+class FailTogether(MapFunction):
+    """Fails in both subtasks: in its n-th try each waits for the n-th of the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._subtask = runtime_context.get_index_of_this_subtask()
+
+    def map(self, value: int) -> int:
+        (self._folder / f"{self._subtask}-{uuid4().hex}").touch()
+        tries = len(list(self._folder.glob(f"{self._subtask}-*")))
+        wait_until(lambda: len(list(self._folder.glob(f"{1 - self._subtask}-*"))) >= tries, 60)
+        raise ValueError(f"bad value of {self._subtask}")
+
+
+def test_subtasks_that_fail_together_are_all_told(env: EnvironmentFactory, tmp_path: Path) -> None:
+    error = run_to_failure(lambda s: s.rebalance().map(FailTogether(tmp_path)).name("Fail"), env(2))
+    assert isinstance(error, UserFunctionError)
+    [other] = error.concurrent
+    assert {error.message, other.message} == {"ValueError: bad value of 0", "ValueError: bad value of 1"}
+    assert (other.operator, other.executor) == ("Fail", "driver")
 
 
 def test_a_function_that_exits_is_an_error_like_any_other(env: EnvironmentFactory) -> None:

@@ -37,7 +37,7 @@ def session(
 
     All jobs share one Spark. Ctrl-C, SIGTERM or DELETE /cluster cancel them and end the session. With high
     availability SIGTERM leaves them, as the loss of the machine does, to the next session of the same
-    high-availability.cluster-id.
+    high-availability.cluster-id. One that finds another in the lead stands by.
     """
     from headrace.config.options.rest import SUBMIT_ENABLED
 
@@ -63,7 +63,9 @@ def _serve(configuration: Configuration, folder: str) -> int:
     from headrace.util.application_log import application_log
 
     is_over = threading.Event()
-    leadership = Leadership.of(configuration, "session")
+    leadership = Leadership.of(
+        configuration, "session", lambda led: click.echo(f"standing by: {led.message}", err=True)
+    )
     executor = SparkExecutor(leadership)
     plane = ControlPlane(
         configuration,

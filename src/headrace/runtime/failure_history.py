@@ -24,6 +24,8 @@ class Failure:
     #: Where it ran, as far as known.
     host: str | None = None
     executor: str | None = None
+    #: Those of other subtasks that failed with it.
+    concurrent: tuple[Failure, ...] = ()
 
     @classmethod
     def of(cls, error: BaseException, timestamp_ms: int, job: JobGraph | None = None) -> Failure:
@@ -32,7 +34,8 @@ class Failure:
         name = f"{type(error).__module__}.{type(error).__qualname__}"
         if not isinstance(error, JobExecutionError):
             return cls(name, text, timestamp_ms)
-        return cls(name, text, timestamp_ms, _task_of(error, job), error.host, error.executor)
+        concurrent = tuple(cls.of(other, timestamp_ms, job) for other in error.concurrent)
+        return cls(name, text, timestamp_ms, _task_of(error, job), error.host, error.executor, concurrent)
 
 
 def _task_of(error: JobExecutionError, job: JobGraph | None) -> str | None:

@@ -193,7 +193,7 @@ class LeaderLease:
         deadline = self._clock() + timeout_s
         while not self.try_acquire():
             if self._clock() >= deadline:
-                raise self._occupied()
+                raise self.occupied()
             sleep(self._lease_s / _LOOKS)
         return self.token
 
@@ -214,7 +214,8 @@ class LeaderLease:
         lease_s = self._lease_s if holder is None else max(self._lease_s, holder.lease_ms / 1000)
         return now - self._seen_since >= lease_s
 
-    def _occupied(self) -> LeadershipError:
+    def occupied(self) -> LeadershipError:
+        """Say who leads, and what to do."""
         token = self._highest_token()
         holder = self._holder(token)
         who = "another process" if holder is None else f"process {holder.pid} on {holder.host}"

@@ -7,6 +7,7 @@ job's checkpoints and goes on from the last one.
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,23 +27,42 @@ _MORE_PATIENCE_S = 5.0
 class Leadership:
     """Held by a process for as long as it runs a job; `release` it when the job is over."""
 
-    def __init__(self, settings: HighAvailabilitySettings, name: str) -> None:
+    def __init__(
+        self,
+        settings: HighAvailabilitySettings,
+        name: str,
+        stand_by: Callable[[LeadershipError], object] | None = None,
+    ) -> None:
         self._settings = settings
         self._lease = LeaderLease(settings, name=name)
         #: Every job of the process has one.
         self._on_lost: list[Callable[[LeadershipError], object]] = []
         self._lost: LeadershipError | None = None
         self._lock = threading.Lock()
-        self._lease.acquire(settings.lease_ms / 1000 * _PATIENCE + _MORE_PATIENCE_S)
+        patience_s = settings.lease_ms / 1000 * _PATIENCE + _MORE_PATIENCE_S
+        if stand_by is not None and not self._lease.try_acquire():
+            stand_by(self._lease.occupied())
+            patience_s = math.inf
+        self._lease.acquire(patience_s)
         self._keeper = LeaseKeeper(self._lease, self._lose)
         self._keeper.start()
 
     @classmethod
-    def of(cls, configuration: Configuration, name: str) -> Leadership | None:
+    def of(
+        cls,
+        configuration: Configuration,
+        name: str,
+        stand_by: Callable[[LeadershipError], object] | None = None,
+    ) -> Leadership | None:
         """Lead, if the configuration asks for it; waits until a lost driver's lease has run out.
 
+        Args:
+            configuration: Says whether, and under which cluster id.
+            name: Shown to others that want to lead.
+            stand_by: Given if the process waits for as long as another one leads; told once who that is.
+
         Raises:
-            LeadershipError: If another process leads.
+            LeadershipError: If another process leads, and this one does not stand by.
             ConfigurationError: If a new leader could find no checkpoints.
         """
         settings = HighAvailabilitySettings.from_configuration(configuration)
@@ -53,7 +73,7 @@ class Leadership:
                 "high availability needs checkpoints that outlive the driver",
                 hint=f"set {checkpointing.DIRECTORY.key} to a directory that every driver can read",
             )
-        return cls(settings, name)
+        return cls(settings, name, stand_by)
 
     def with_lasting_id(self, job: JobGraph) -> JobGraph:
         """Return the job under the id that it has in every process of this cluster id."""

@@ -9,12 +9,13 @@ from contextlib import suppress
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, JobExecutionError
 from headrace.runtime.messages import EpochPlan
 from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import remove_scratch
 from headrace.spark.artifacts import WorkerKind
+from headrace.spark.failed_tasks import concurrent_failures
 from headrace.spark.failures import recover_from
 from headrace.spark.user_code import pack_job
 from headrace.spark.worker import run_compaction
@@ -46,7 +47,10 @@ class SparkRunner:
 
     def _recovered(self, error: Exception) -> HeadraceError:
         """Return what an epoch really failed with."""
-        return recover_from(error, getattr(self._context._gateway, "proc", None))
+        recovered = recover_from(error, getattr(self._context._gateway, "proc", None))
+        if isinstance(recovered, JobExecutionError):
+            recovered.concurrent = concurrent_failures(self._context, self._group, recovered)
+        return recovered
 
     def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
         """Merge state files in a Spark job beside the epochs."""

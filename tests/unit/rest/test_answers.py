@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.common.accumulators import IntCounter, ListAccumulator
+from headrace.errors import JobExecutionError
 from headrace.rest.resources.accumulators import packed_accumulators, unpacked_accumulators
 from headrace.runtime.dispatcher import LiveJob
 from tests.unit.rest.conftest import ENDLESS, OneExecutor, RestCluster, counting, wait_until
@@ -126,6 +127,22 @@ def test_a_failure_is_in_the_exception_history(cluster: RestCluster) -> None:
     result: dict[str, Any] = cluster.get(f"/jobs/{job.job_id}/execution-result")["job-execution-result"]
     assert result["application-status"] == "FAILED"
     assert "poisoned" in result["failure-cause"]["stack-trace"]
+
+
+def test_what_failed_with_the_first_is_beside_it(cluster: RestCluster, running: LiveJob) -> None:
+    operator = running.master.job.vertices[1].operators[0].name
+    first = JobExecutionError("first", operator=operator, subtask=0)
+    other = JobExecutionError("other", operator=operator, subtask=1)
+    other.host = "here"
+    first.concurrent = (other,)
+    running.master.failures.add(first, 7, running.master.job)
+    [entry] = cluster.get(f"/jobs/{running.job_id}/exceptions")["exceptionHistory"]["entries"]
+    [beside] = entry["concurrentExceptions"]
+    assert entry["stacktrace"].startswith("first")
+    assert beside["stacktrace"].startswith("other")
+    assert beside["taskName"] == f"{running.master.job.vertices[1].name} (2/2)"
+    assert (beside["endpoint"], beside["taskManagerId"], beside["timestamp"]) == ("here:-1", "driver", 7)
+    assert "concurrentExceptions" not in beside
 
 
 def test_epochs_are_shown_with_their_levels(cluster: RestCluster, running: LiveJob) -> None:

@@ -1,10 +1,11 @@
-"""Metrics: what is measured beside the usual."""
+"""Metrics: what is measured beside the usual, and how it is called."""
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
-from headrace.config.option import option
+from headrace.config.option import ConfigOption, option
 
 LATENCY_INTERVAL = (
     option("metrics.latency.interval", timedelta)
@@ -54,4 +55,63 @@ STATE_NAME_AS_VARIABLE = (
     .default(True)
     .describe("Whether the name of a state is a variable of its metrics, a label in Prometheus.")
     .deprecates("state.backend.latency-track.state-name-as-variable")
+)
+
+
+# -- identifiers -------------------------------------------------------------------------------------------------
+
+_JM = ("host",)
+_JOB = ("job_id", "job_name")
+_TM = (*_JM, "tm_id")
+_TASK = (*_TM, *_JOB, "task_id", "task_name", "task_attempt_num", "subtask_index")
+_VARIABLE = re.compile(r"<([^<>]*)>")
+
+
+def _scope(key: str, default: str, whose: str, variables: tuple[str, ...]) -> ConfigOption[str]:
+    def check(value: str) -> str | None:
+        unknown = [name for name in _VARIABLE.findall(value) if name not in variables]
+        if value and not unknown and "<" not in _VARIABLE.sub("", value):
+            return None
+        return f"text with variables out of {', '.join(f'<{name}>' for name in variables)}"
+
+    return (
+        option(f"metrics.scope.{key}", str)
+        .default(default)
+        .describe(
+            f"How identifiers of the metrics {whose} begin. `*.` in front stands for the scope around it. "
+            "Identifiers are in `/headrace/metrics`; REST's other answers and Prometheus have none, as in Flink."
+        )
+        .checked_by(check)
+    )
+
+
+SCOPE_DELIMITER = (
+    option("metrics.scope.delimiter", str)
+    .default(".")
+    .describe("Between the parts of an identifier.")
+    .checked_by(lambda value: None if len(value) == 1 else "one character")
+)
+SCOPE_JM = _scope("jm", "<host>.jobmanager", "of the driver", _JM)
+SCOPE_JM_JOB = _scope("jm-job", "<host>.jobmanager.<job_name>", "of a job in the driver", (*_JM, *_JOB))
+SCOPE_TM = _scope("tm", "<host>.taskmanager.<tm_id>", "of an executor", _TM)
+SCOPE_TM_JOB = _scope(
+    "tm-job", "<host>.taskmanager.<tm_id>.<job_name>", "of a job in an executor: latencies", (*_TM, *_JOB)
+)
+SCOPE_TASK = _scope(
+    "task",
+    "<host>.taskmanager.<tm_id>.<job_name>.<task_name>.<subtask_index>",
+    "of a subtask",
+    _TASK,
+)
+SCOPE_OPERATOR = _scope(
+    "operator",
+    "<host>.taskmanager.<tm_id>.<job_name>.<operator_name>.<subtask_index>",
+    "of an operator, and of functions",
+    (*_TASK, "operator_id", "operator_name"),
+)
+SCOPE_JM_OPERATOR = (
+    option("metrics.scope.jm-operator", str)
+    .default("<host>.jobmanager.<job_name>.<operator_name>")
+    .describe("How identifiers of the metrics of an operator in the driver begin.")
+    .without_effect("operators have no metrics in the driver")
 )

@@ -176,7 +176,7 @@ class JobAccumulators(Body):
     serialized_user_task_accumulators: dict[str, str]
 
 
-class ExceptionEntry(CamelBody):
+class ExceptionInfo(CamelBody):
     exception_name: str
     stacktrace: str
     timestamp: int
@@ -184,7 +184,12 @@ class ExceptionEntry(CamelBody):
     endpoint: str | None
     task_manager_id: str | None
     failure_labels: dict[str, str]
-    concurrent_exceptions: list[str]
+
+
+class ExceptionEntry(ExceptionInfo):
+    """The first failure, and what else failed with it."""
+
+    concurrent_exceptions: list[ExceptionInfo]
 
 
 class ExceptionHistory(CamelBody):
@@ -397,20 +402,24 @@ def exceptions(context: RestContext, request: Request) -> JobExceptions:
 
 
 def _exception_entry(failure: Failure, context: RestContext) -> ExceptionEntry:
+    others = [ExceptionInfo(**_told(other, context)) for other in failure.concurrent]
+    return ExceptionEntry(**_told(failure, context), concurrent_exceptions=others)
+
+
+def _told(failure: Failure, context: RestContext) -> dict[str, Any]:
     executor = failure.executor
     if executor is None and failure.host is not None:
         known = context.executor_of(failure.host)
         executor = None if known is None else known.executor_id
-    return ExceptionEntry(
-        exception_name=failure.name,
-        stacktrace=failure.text,
-        timestamp=failure.timestamp_ms,
-        task_name=failure.task,
-        endpoint=None if failure.host is None else f"{failure.host}:-1",
-        task_manager_id=executor,
-        failure_labels={},
-        concurrent_exceptions=[],  # Spark ends an epoch with the first
-    )
+    return {
+        "exception_name": failure.name,
+        "stacktrace": failure.text,
+        "timestamp": failure.timestamp_ms,
+        "task_name": failure.task,
+        "endpoint": None if failure.host is None else f"{failure.host}:-1",
+        "task_manager_id": executor,
+        "failure_labels": {},
+    }
 
 
 _APPLICATION_STATUS = {

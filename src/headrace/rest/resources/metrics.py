@@ -63,10 +63,11 @@ def _metrics(values: Mapping[str, Any], request: Request) -> list[Metric]:
     wanted = request.names("get")
     if wanted is None:
         return [Metric(name) for name in values]
-    return [Metric(name, _text(values[name])) for name in wanted if name in values]
+    return [Metric(name, metric_text(values[name])) for name in wanted if name in values]
 
 
-def _text(value: Any) -> str:
+def metric_text(value: Any) -> str:
+    """Write a value as Flink does."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -12,24 +12,23 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from headrace.graph.job_graph import JobVertex
 from headrace.metrics.reports import HistogramReport, MetricName, MetricReport
 from headrace.rest.context import RestContext
 from headrace.rest.http import Request, Response
-from headrace.rest.resources.metrics import (
-    driver_values,
-    executor_values,
-    job_reports,
-    job_values,
-    report_values,
-    task_values,
-)
+from headrace.rest.resources.metric_sets import Scope, metric_sets
+from headrace.rest.resources.metrics import report_values
 from headrace.rest.routing import Endpoint
 from headrace.runtime.checkpoint.statistics import percentile
-from headrace.runtime.dispatcher import LiveJob
-from headrace.runtime.job_monitor import Rates, SubtaskView
-from headrace.runtime.messages import SubtaskId
 
+#: What names begin with: the scope without its variables, which are labels.
+_LOGICAL_SCOPES: Mapping[Scope, str] = {
+    "jm": "jobmanager",
+    "jm-job": "jobmanager_job",
+    "tm": "taskmanager",
+    "tm-job": "taskmanager_job",
+    "task": "taskmanager_job_task",
+    "operator": "taskmanager_job_task_operator",
+}
 #: Those of Flink's reporter.
 _QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 _INVALID = re.compile(r"[^a-zA-Z0-9_]")
@@ -83,49 +82,12 @@ class Exposition:
 def prometheus(context: RestContext, request: Request) -> Response:
     """All metrics in Prometheus' text format, with the names of Flink's reporter."""
     page = Exposition()
-    page.add("jobmanager", driver_values(context), {"host": _host(context)})
-    for executor in context.cluster.executors():
-        page.add(
-            "taskmanager", executor_values(executor), {"host": executor.host, "tm_id": executor.executor_id}
-        )
-    now_ms = context.dispatcher.now_ms()
-    for job in context.dispatcher.live_jobs():
-        labels = {"job_id": job.job_id, "job_name": job.name}
-        page.add("jobmanager_job", job_values(job, now_ms), labels)
-        for name, report in job_reports(job).items():
-            page.add_report("taskmanager_job", name, report, labels)
-        for vertex in job.master.job.vertices:
-            _add_vertex(page, context, job, vertex)
+    for metrics in metric_sets(context):
+        scope = _LOGICAL_SCOPES[metrics.scope]
+        page.add(scope, metrics.values, metrics.variables)
+        for name, report in metrics.reports.items():
+            page.add_report(scope, name, report, metrics.variables)
     return Response(page.text().encode(), content_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _add_vertex(page: Exposition, context: RestContext, job: LiveJob, vertex: JobVertex) -> None:
-    views, rates = job.monitor.subtasks(), job.monitor.rates()
-    names = {node.operator_id: node.name for node in vertex.operators}
-    executions = job.master.execution.job_vertices[vertex.vertex_id].subtasks
-    for index, execution in enumerate(executions):
-        subtask = SubtaskId(vertex.vertex_id, index)
-        view = views.get(subtask, SubtaskView())
-        executor = context.executor_of(view.host) if view.host else None
-        labels = {
-            "job_id": job.job_id,
-            "job_name": job.name,
-            "task_id": vertex.vertex_id,
-            "task_name": vertex.name,
-            "task_attempt_num": str(execution.current.attempt),
-            "subtask_index": str(index),
-            "host": view.host,
-            "tm_id": "" if executor is None else executor.executor_id,
-        }
-        page.add("taskmanager_job_task", task_values(view, rates.get(subtask, Rates())), labels)
-        for (operator_id, name), report in view.user_metrics.items():
-            if operator_id:
-                operator = {"operator_id": operator_id, "operator_name": names.get(operator_id, operator_id)}
-                page.add_report("taskmanager_job_task_operator", name, report, {**labels, **operator})
-
-
-def _host(context: RestContext) -> str:
-    return context.url.rpartition("//")[2].rpartition(":")[0] or "localhost"
 
 
 def _full_name(scope: str, name: str) -> str:

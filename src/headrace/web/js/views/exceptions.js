@@ -24,14 +24,20 @@ export const exceptions = jobView("exceptions", {
         h("p", { class: "why", "data-root-cause": "" }, named(format.clip(rootCause(newest.stacktrace), 2000))),
         h("p", { class: "soft" }, h("code", {}, shortName(newest.exceptionName)), newest.taskName ? [" in ", named(format.clip(newest.taskName, 200))] : "", ", ", when(newest.timestamp, { both: true })),
         trace(newest.stacktrace))),
+      newest.concurrentExceptions?.length && panel("Failed with it", h("div", {}, newest.concurrentExceptions.map((entry, index) => folded(entry, `with ${index}`, named(format.clip(entry.taskName ?? "", 200)))))),
       panel("Before that", older.length
-        ? h("div", {}, older.map((entry) => h("details", { key: `${entry.timestamp}` },
-          h("summary", {}, when(entry.timestamp), " ", h("code", {}, shortName(entry.exceptionName)), " ", named(format.clip(rootCause(entry.stacktrace), 160))),
-          h("div", { class: "body" }, trace(entry.stacktrace)))))
+        ? h("div", {}, older.map((entry) => folded(entry, `${entry.timestamp}`, when(entry.timestamp))))
         : empty("This is the only failure."),
       history.truncated && h("span", { class: "soft" }, "older ones are forgotten")));
   },
 });
+
+// One failure in a line, which opens to its traceback.
+function folded(entry, key, place) {
+  return h("details", { key },
+    h("summary", {}, place, " ", h("code", {}, shortName(entry.exceptionName)), " ", named(format.clip(rootCause(entry.stacktrace), 160))),
+    h("div", { class: "body" }, trace(entry.stacktrace)));
+}
 
 function shortName(name) {
   return format.clip(name.split(".").at(-1), 120);

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from headrace.cli.options import load_configuration, property_option
+from headrace.cli.connection import print_json
+from headrace.cli.options import json_option, load_configuration, property_option
 
 __all__ = ["config"]
 
@@ -12,14 +13,23 @@ __all__ = ["config"]
 @click.command(short_help="Show the configuration.")
 @property_option
 @click.option("--defaults", is_flag=True, help="List the options nobody set, too.")
-def config(properties: dict[str, str], defaults: bool) -> None:
+@json_option
+def config(properties: dict[str, str], defaults: bool, as_json: bool) -> None:
     """Show which configuration counts, and where each value comes from.
 
     Values come from the command line, HEADRACE_... environment variables and conf/headrace.yaml, the
     strongest first; a program may set others over them. Secrets are masked.
     """
-    explained = load_configuration(properties).explain(defaults=defaults)
-    if explained:
+    configuration = load_configuration(properties)
+    if as_json:
+        entries = configuration.entries(defaults=defaults)
+        print_json(
+            [
+                {"key": each.key, "value": each.value, "from": each.place, "note": each.note}
+                for each in entries
+            ]
+        )
+    elif explained := configuration.explain(defaults=defaults):
         click.echo(explained)
     else:
         click.echo("nothing is set; --defaults lists all options", err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from headrace.cli.options import load_configuration, property_option
+from headrace.cli.options import json_option, load_configuration, property_option
 
 if TYPE_CHECKING:
     from headrace.rest.client import RestClient
@@ -36,8 +36,7 @@ def cluster_options(command: F) -> F:
         metavar="HOST:PORT",
         help="The cluster; rest.address and rest.port, localhost:8081.",
     )
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
-    return address(property_option(as_json(command)))
+    return address(property_option(json_option(command)))
 
 
 def connect(address: str | None, properties: dict[str, str]) -> RestClient:

@@ -10,7 +10,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ import click
 
 from headrace.cli.connection import print_json, print_table
 from headrace.cli.errors import ExitCode
-from headrace.cli.options import load_configuration, property_option
+from headrace.cli.options import json_option, load_configuration, property_option
 from headrace.cli.version import java_version
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ class Finding:
 @click.command(short_help="Check what jobs need: Java, Spark, ports, storage.")
 @property_option
 @click.option("--master", metavar="URL", help="The Spark master to look for; headrace.spark.master.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+@json_option
 @click.pass_context
 def doctor(context: click.Context, properties: dict[str, str], master: str | None, as_json: bool) -> None:
     """Check what jobs need, and say what to fix. The exit code is 1 if something is missing."""
     configuration = load_configuration(properties, master=master)
     findings = list(examine(configuration))
     if as_json:
-        print_json([asdict(finding) for finding in findings])
+        print_json([asdict(each if not each.is_fine else replace(each, advice="")) for each in findings])
     else:
         rows = [
             ["ok" if each.is_fine else "FIX", each.what, each.found, "" if each.is_fine else each.advice]

@@ -28,6 +28,7 @@ Exit codes:
   {ExitCode.REFUSED:<5}wrong usage, configuration or job definition; nothing has run
   {ExitCode.NOT_LEADING:<5}another process leads the job under the same high-availability.cluster-id
   {ExitCode.INTERRUPTED:<5}interrupted with Ctrl-C; running jobs were cancelled
+  129  ended by a hang-up, 143 by SIGTERM; with high availability jobs are left to the next driver
 A program that ends with sys.exit(n) gives its own code.
 """
 

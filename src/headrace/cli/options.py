@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "configuration_options",
+    "json_option",
     "load_configuration",
     "property_option",
     "python_options",
@@ -36,6 +37,7 @@ def _split_properties(
     return properties
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 property_option = click.option(
     "-D",
     "properties",

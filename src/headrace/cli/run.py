@@ -65,7 +65,8 @@ _FETCH_S: Final = 10.0
     "-d",
     "--detached",
     is_flag=True,
-    help="With -m: do not wait for the end of the jobs that the program submits.",
+    help="Do not wait for the end of the jobs. With -m they run in the session, else the program goes on in the "
+    "background.",
 )
 @recovery_options
 @python_options

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.cli.options import json_option
 from headrace.cli.steering import checkpoints, savepoint
 from headrace.errors import HeadraceError, StateError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["checkpoints", "savepoint"]
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 _VALID = "valid"
 
 
@@ -67,7 +67,7 @@ class _Listed:
 
 @checkpoints.command("list", short_help="List the checkpoints and savepoints in a directory.")
 @click.argument("directory")
-@_json_option
+@json_option
 def list_checkpoints(directory: str, as_json: bool) -> None:
     """List the checkpoints and savepoints in DIRECTORY.
 
@@ -102,7 +102,7 @@ def list_checkpoints(directory: str, as_json: bool) -> None:
 
 @checkpoints.command("show", short_help="Show operators, states and sizes.")
 @click.argument("path")
-@_json_option
+@json_option
 def show(path: str, as_json: bool) -> None:
     """Show what the checkpoint or savepoint at PATH has: operators, their uids, states and sizes."""
     from headrace.state_processor import Savepoint
@@ -190,7 +190,7 @@ def _described_operator(operator: OperatorReader) -> dict[str, Any]:
     "--limit", type=click.IntRange(min=1), metavar="N", default=100, help="At most so many rows; 100."
 )
 @click.option("--all", "no_limit", is_flag=True, help="All rows.")
-@_json_option
+@json_option
 def inspect(
     path: str, operator: str | None, state: str | None, limit: int, no_limit: bool, as_json: bool
 ) -> None:

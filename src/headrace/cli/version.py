@@ -13,35 +13,44 @@ from pathlib import Path
 import click
 
 from headrace import __version__
+from headrace.cli.connection import print_json
+from headrace.cli.options import json_option
 
 __all__ = ["java_version", "show_version", "version"]
 
 
 @click.command(short_help="Show the versions of headrace and what it runs on.")
-def version() -> None:
+@json_option
+def version(as_json: bool) -> None:
     """Show the versions of headrace, Python, PySpark and Java."""
-    click.echo(_versions())
+    if as_json:
+        print_json(_versions())
+    else:
+        click.echo(_lines())
 
 
 def show_version(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     """Answer `--version`."""
     if asked:
-        click.echo(_versions())
+        click.echo(_lines())
         context.exit()
 
 
-def _versions() -> str:
+def _lines() -> str:
+    return "\n".join(f"{name:<9}{number}" for name, number in _versions().items())
+
+
+def _versions() -> dict[str, str]:
     try:
         pyspark = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
         pyspark = "not installed"
-    found = {
+    return {
         "headrace": __version__,
         "python": platform.python_version(),
         "pyspark": pyspark,
         "java": java_version(),
     }
-    return "\n".join(f"{name:<9}{number}" for name, number in found.items())
 
 
 def java_version() -> str:

@@ -116,7 +116,7 @@ class RestClient:
             return response.status, response.read(), response.getheader("Content-Type", "")
         except (OSError, http.client.HTTPException) as error:
             raise ClusterError(
-                f"no answer from {self.url}: {str(error) or type(error).__name__}",
+                f"no answer from {self.url}: {_reason(error)}",
                 hint="is the cluster there? name another with -m HOST:PORT",
             ) from error
         finally:
@@ -182,3 +182,9 @@ class RestClient:
                 break
             sleep(_POLL_S[min(number, len(_POLL_S) - 1)])
         raise ClusterError(f"operation {trigger_id} has not ended within {timeout_s:.0f} s; it goes on")
+
+
+def _reason(error: Exception) -> str:
+    """Say why there was no answer, without the system's number for it."""
+    text = error.strerror if isinstance(error, OSError) else None
+    return text or str(error) or type(error).__name__

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,18 @@ def test_a_key_without_effect_is_pointed_out_when_it_was_just_typed(headrace, tm
 
     assert "taskmanager.memory.process.size has no effect" in result.stderr
     assert "registration" not in result.stderr
+
+
+def test_config_as_json_masks_secrets_too(headrace):
+    result = headrace(
+        "config", "--json", "-D", "parallelism.default=8", "-D", "headrace.rest.token=" + "x" * 16
+    )
+
+    found = {each["key"]: each for each in json.loads(result.stdout)}
+    assert found["parallelism.default"] == {
+        "key": "parallelism.default",
+        "value": "8",
+        "from": "the command line",
+        "note": "",
+    }
+    assert found["headrace.rest.token"]["value"] == "***"

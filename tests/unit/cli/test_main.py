@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -32,6 +33,12 @@ def test_the_command_line_comes_up_without_spark_and_the_api():
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
 
     assert loaded.strip() == "[]"
+
+
+def test_versions_are_there_for_machines(headrace, monkeypatch):
+    monkeypatch.setattr(version, "java_version", lambda: "17.0.1")
+    shown = json.loads(headrace("version", "--json").stdout)
+    assert (shown["headrace"], shown["java"]) == (package.__version__, "17.0.1")
 
 
 @pytest.mark.parametrize("way", ["version", "--version"])

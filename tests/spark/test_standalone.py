@@ -22,7 +22,7 @@ from tests.spark.standalone_program import KEYS, NUMBERS
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.slow,
+    pytest.mark.alone,
     pytest.mark.timeout(400),
     pytest.mark.skipif(not StandaloneCluster.is_possible(), reason="Java is not here"),
 ]
@@ -131,6 +131,19 @@ def checkpointed(folder: Path) -> tuple[str, ...]:
     )
 
 
+def test_a_keyed_job_runs_on_two_workers(
+    cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
+) -> None:
+    (tmp_path / "go").touch()
+    options = ("--master", cluster.url, "-p", "2", *_DRIVER, "-D", "headrace.epoch.max-records=50")
+    driver = start(tmp_path, "run", *options, str(_HERE / "standalone_program.py"), str(tmp_path))
+    driver.end()
+    check_counts(driver.output)
+    for worker in ("one", "two"):
+        assert "Asked to launch executor" in cluster.log(worker)
+
+
+@pytest.mark.slow
 def test_a_keyed_job_with_checkpoints_survives_the_loss_of_a_worker(
     cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
 ) -> None:
@@ -154,6 +167,7 @@ def test_a_keyed_job_with_checkpoints_survives_the_loss_of_a_worker(
     cluster.add_worker("two")
 
 
+@pytest.mark.slow
 def test_artifacts_of_the_command_line_reach_executors(
     cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
 ) -> None:
@@ -173,6 +187,7 @@ def test_artifacts_of_the_command_line_reach_executors(
     check_rows(json.loads(driver.output), directory)
 
 
+@pytest.mark.slow
 def test_spark_submit_runs_an_application_here(
     cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
 ) -> None:
@@ -184,6 +199,7 @@ def test_spark_submit_runs_an_application_here(
     check_counts(driver.output)
 
 
+@pytest.mark.slow
 def test_parallelism_follows_workers_that_come_and_go(
     cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
 ) -> None:

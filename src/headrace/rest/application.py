@@ -105,6 +105,8 @@ class RestApplication:
             (*ENDPOINTS, Endpoint("GET", "/openapi.json", "This API.", self._openapi, None))
         )
         self._document: bytes | None = None
+        #: Path -> what the last answer depended on, and the answer.
+        self._answered: dict[str, tuple[object, Response]] = {}
 
     def admit(self, method: str, target: str, headers: Mapping[str, str], client: str) -> Admitted | Response:
         """Decide about a request before its body is read: whether it is answered, and by whom."""
@@ -131,7 +133,17 @@ class RestApplication:
     def handle(self, admitted: Admitted, body: bytes = b"") -> Response:
         """Answer a request that was admitted."""
         endpoint = admitted.endpoint
-        request = with_body(admitted.request, body)
+        if endpoint.depends_on is None or admitted.request.method != "GET":
+            return self._handle(endpoint, with_body(admitted.request, body))
+        state = endpoint.depends_on(self.context)
+        known, response = self._answered.get(endpoint.path, (None, None))
+        if response is None or known != state:
+            response = self._handle(endpoint, admitted.request)
+            if response.status == endpoint.status:
+                self._answered[endpoint.path] = state, response
+        return response
+
+    def _handle(self, endpoint: Endpoint, request: Request) -> Response:
         try:
             response = self._answer(endpoint, request)
         except RestError as error:

@@ -98,6 +98,8 @@ class Endpoint:
     is_slow: bool = False
     #: Whether the body is a job rather than JSON, and may be large.
     takes_job: bool = False
+    #: Returns what the answer depends on, for one that is asked for often: while that is the same, so is the answer.
+    depends_on: Callable[[RestContext], object] | None = field(default=None, repr=False)
 
     @property
     def is_about_a_job(self) -> bool:

@@ -75,6 +75,8 @@ class JobHistory:
         self._lock = threading.Lock()
         #: In the order they ended.
         self._jobs: dict[str, EndedJob] = {}
+        #: Rises whenever a job comes or goes.
+        self.version = 0
         if directory is not None:
             self._load(directory)
 
@@ -83,6 +85,7 @@ class JobHistory:
         with self._lock:
             self._forget([job.job_id])
             self._jobs[job.job_id] = job
+            self.version += 1
             if self._directory is not None:
                 try:
                     publish_file(join_path(self._directory, job.job_id), _encode(job))
@@ -112,6 +115,7 @@ class JobHistory:
 
     def _forget(self, job_ids: list[str]) -> None:
         gone = [job_id for job_id in job_ids if self._jobs.pop(job_id, None) is not None]
+        self.version += len(gone)
         if self._directory is not None and gone:
             delete_files([join_path(self._directory, job_id) for job_id in gone])
 

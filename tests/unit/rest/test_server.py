@@ -20,7 +20,7 @@ from headrace.rest.client import RestClient
 from headrace.rest.server import RestServer
 from headrace.rest.settings import RestSettings
 from headrace.runtime.dispatcher import LiveJob
-from tests.unit.rest.conftest import RestCluster, counting, wait_until
+from tests.unit.rest.conftest import ENDLESS, RestCluster, counting, wait_until
 
 TOKEN = "a-token-that-nobody-knows"
 
@@ -258,6 +258,27 @@ def test_what_is_asked_again_is_answered_anew(asker: Asker, cluster: RestCluster
         job.job.result_future().result(30)
         wait_until(lambda job=job: cluster.dispatcher.history.get(job.job_id) is not None, "the archive")
     assert [len(json.loads(state)["jobs"]) for state in states] == [0, 0, 1, 1, 2, 2]
+
+
+def test_the_overview_follows_jobs_and_slots(asker: Asker, cluster: RestCluster) -> None:
+    def overview() -> tuple[int, int, int, int]:
+        answers = [json.loads(asker.ask(get("/overview"))[1]) for _ in range(3)]
+        assert answers[0] == answers[1] == answers[2]
+        names = ("jobs-running", "jobs-cancelled", "jobs-finished", "slots-available")
+        return tuple(answers[0][name] for name in names)  # type: ignore[return-value]
+
+    assert overview() == (0, 0, 0, 2)
+    endless = cluster.submit(counting(ENDLESS))
+    wait_until(lambda: len(endless.monitor.epochs()) > 0, "an epoch")
+    assert overview() == (1, 0, 0, 0)
+    endless.job.cancel().result(30)
+    wait_until(lambda: cluster.dispatcher.history.get(endless.job_id) is not None, "the archive")
+    assert overview() == (0, 1, 0, 2)
+    cluster.submit(counting(100)).job.result_future().result(30)
+    wait_until(lambda: len(cluster.dispatcher.history.jobs()) == 2, "the archive")
+    assert overview() == (0, 1, 1, 2)
+    cluster.dispatcher.history.forget(endless.job_id)
+    assert overview() == (0, 0, 1, 2)
 
 
 def test_what_is_asked_again_is_admitted_once(

@@ -123,6 +123,12 @@ def overview(context: RestContext, request: Request) -> ClusterOverview:
     )
 
 
+def _jobs_and_slots(context: RestContext) -> object:
+    """Return what the overview depends on."""
+    jobs = [(job.status, job.master.slots_held) for job in context.dispatcher.live_jobs()]
+    return context.cluster.executors(), jobs, context.dispatcher.history.version
+
+
 _OVER = {status.name for status in JobStatus if status.is_terminal_state()}
 
 
@@ -180,7 +186,14 @@ def shut_down(context: RestContext, request: Request) -> Empty:
 ENDPOINTS = (
     Endpoint("GET", "/config", "How the web page is configured.", config, DashboardConfig),
     Endpoint("GET", "/headrace/about", "The version, and what is allowed here. Not in Flink.", about, About),
-    Endpoint("GET", "/overview", "Task managers, slots and jobs, counted.", overview, ClusterOverview),
+    Endpoint(
+        "GET",
+        "/overview",
+        "Task managers, slots and jobs, counted.",
+        overview,
+        ClusterOverview,
+        depends_on=_jobs_and_slots,
+    ),
     Endpoint(
         "GET", "/applications/overview", "All applications; each job is one.", applications, Applications
     ),

@@ -10,8 +10,10 @@ import os
 import random
 import runpy
 import signal
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,10 @@ from headrace.datastream.window import TumblingEventTimeWindows
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.job_run import EpochSummary
 from headrace.spark.executor import add_epoch_listener
+from headrace.table import StreamTableEnvironment
 from tests.conftest import EnvironmentFactory
 from tests.kafka import KafkaBroker
+from tests.spark.sql_support import result_of, run_together
 from tests.spark.support import RECORDER
 
 pytestmark = pytest.mark.spark
@@ -263,3 +267,56 @@ def test_the_example_counts_clicks_per_minute(env, kafka, monkeypatch):
     ]
     [unreadable] = kafka.values(targets[1])
     assert unreadable.startswith(f"topic {prefix}, partition 0, offset 0: expected JSON")
+
+
+def test_tables_of_topics_and_of_a_database_are_read_and_written_in_sql(env, kafka, tmp_path):
+    clicks, counts = kafka.create_topic(2), kafka.create_topic(1)
+    for number in range(40):
+        value = {"user": number % 3, "at": f"2024-05-01 12:00:{number:02}", "place": {"x": number}}
+        kafka.produce(clicks, [json.dumps(value)], number % 2)
+    with closing(sqlite3.connect(tmp_path / "users.db")) as database:
+        database.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT)")
+        database.execute("INSERT INTO users VALUES (0, 'ann'), (1, 'bob'), (2, 'eve')")
+        database.commit()
+    t_env = StreamTableEnvironment.create(env(max_records=8))
+    of_kafka = f"'connector' = 'kafka', 'format' = 'json', 'properties.bootstrap.servers' = '{kafka.address}'"
+    t_env.execute_sql(
+        "CREATE TABLE clicks (`user` BIGINT, `at` TIMESTAMP(3), place ROW<x INT>, "
+        "`partition` INT METADATA VIRTUAL, `offset` BIGINT METADATA VIRTUAL, "
+        "WATERMARK FOR `at` AS `at` - INTERVAL '2' SECOND) "
+        f"WITH ({of_kafka}, 'topic' = '{clicks}', 'scan.startup.mode' = 'earliest-offset', "
+        "'scan.bounded.mode' = 'latest-offset')"
+    )
+    t_env.execute_sql(
+        "CREATE TABLE counts (begun TIMESTAMP(3), clicks BIGINT, x BIGINT) "
+        f"WITH ({of_kafka}, 'topic' = '{counts}', 'key.format' = 'json', 'key.fields' = 'begun', "
+        f"'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '{counts}')"
+    )
+    t_env.execute_sql(
+        "CREATE TABLE users (id BIGINT, name STRING) WITH ('connector' = 'jdbc', 'table-name' = 'users', "
+        f"'url' = 'jdbc:sqlite:{tmp_path}/users.db')"
+    )
+
+    t_env.execute_sql(
+        "INSERT INTO counts SELECT window_start, COUNT(*), SUM(CAST(place.x AS BIGINT)) FROM "
+        "TUMBLE(TABLE clicks, DESCRIPTOR(`at`), INTERVAL '10' SECOND) GROUP BY window_start, window_end"
+    ).wait()
+    [joined] = run_together(
+        t_env,
+        [
+            "SELECT name, COUNT(*), MAX(`offset`) FROM clicks JOIN users ON `user` = id "
+            "WHERE `partition` = 1 GROUP BY name"
+        ],
+    )
+
+    windows = [(message.key(), json.loads(message.value())) for message in kafka.messages(counts)]
+    begun = [f"2024-05-01 12:00:{second:02}" for second in range(0, 40, 10)]
+    assert sorted((value["begun"], value["clicks"], value["x"]) for _, value in windows) == [
+        (at, 10, sum(range(10 * number, 10 * number + 10))) for number, at in enumerate(begun)
+    ]
+    assert all(json.loads(key) == {"begun": value["begun"]} for key, value in windows)
+    odd = range(1, 40, 2)
+    assert result_of(joined) == {
+        (name, len([n for n in odd if n % 3 == user]), max(n for n in odd if n % 3 == user) // 2): 1
+        for user, name in enumerate(["ann", "bob", "eve"])
+    }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from headrace.connectors.base import WriterContext
 from headrace.connectors.jdbc import _connections
 from headrace.connectors.jdbc.changelog_sink import JdbcChangelogSink
 from headrace.connectors.jdbc.sink import JdbcSink
-from headrace.errors import SqlValidationError
+from headrace.errors import FormatError, JobDefinitionError, SqlValidationError, UnsupportedFeatureError
 from headrace.table import EnvironmentSettings, TableEnvironment
 
 
@@ -103,12 +105,81 @@ def test_options_are_checked_and_passwords_are_not_shown(database: Path) -> None
         sink(COLUMNS, database, table_name="totals", tabel_name="x")
 
 
-def test_reading_says_that_it_is_not_there(database: Path) -> None:
+def source(columns: str, path: Path, **options: str) -> Any:
     t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    given = "".join(
+        f", '{key.replace('__', '.').replace('_', '-')}' = '{each}'" for key, each in options.items()
+    )
     t_env.execute_sql(
-        f"CREATE TABLE t ({COLUMNS}) WITH "
-        f"('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{database}', 'table-name' = 'totals')"
+        f"CREATE TABLE t ({columns}) WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{path}'{given})"
     )
     jobs = t_env._jobs
-    with pytest.raises(SqlValidationError, match="'connector' = 'jdbc' can be written, not read"):
-        jobs.job_graph(jobs.plan_query(t_env.from_path("t")._plan), "t")
+    graph = jobs.job_graph(jobs.plan_query(t_env.from_path("t")._plan), "t")
+    return pickle.loads(pickle.dumps(graph.vertices[0].head.declaration.source))
+
+
+def read(made: Any) -> list[list[Any]]:
+    """Return the rows of each range."""
+    enumerator, reader = made.create_enumerator(1), made.create_reader()
+    return [
+        [row for batch in reader.read(enumerator.plan(split, None, 100)) for row in batch.values]
+        for split in enumerator.discover()
+    ]
+
+
+ROWS = [("Basel", 9, 9), ("Bern", 1, 5), ("Bern", 2, None), ("Chur", 4, 4)]
+
+
+def test_a_table_is_read_in_the_order_of_its_key(database: Path) -> None:
+    execute(database, f"INSERT INTO totals VALUES {', '.join(map(str, ROWS))}".replace("None", "NULL"))
+
+    assert read(source(COLUMNS, database, table_name="totals")) == [ROWS]
+    assert read(source(KEYED, database, table_name="totals", scan__fetch_size="1")) == [ROWS]
+
+
+def test_a_table_is_read_in_ranges(database: Path) -> None:
+    execute(database, f"INSERT INTO totals VALUES {', '.join(map(str, ROWS))}".replace("None", "NULL"))
+    ranges = {"column": "order", "num": "2", "lower_bound": "1", "upper_bound": "9"}
+    options = {f"scan__partition__{key}": value for key, value in ranges.items()}
+
+    found = read(source(COLUMNS, database, table_name="totals", **options))
+
+    assert [sorted(each) for each in found] == [[*ROWS[1:3], ROWS[3]], ROWS[:1]]
+    del options["scan__partition__num"]
+    with pytest.raises(SqlValidationError, match=r"'scan.partition.num' is missing"):
+        source(COLUMNS, database, table_name="totals", **options)
+
+
+def test_values_become_what_the_table_declares(database: Path) -> None:
+    execute(database, "CREATE TABLE kinds (id INTEGER PRIMARY KEY, b, d, n, at, f, s)")
+    execute(
+        database,
+        "INSERT INTO kinds VALUES (1, 1, '2024-02-29', 3.5, '2024-02-29 12:30:00.005', 2, 'x'), "
+        "(2, NULL, NULL, NULL, NULL, NULL, NULL)",
+    )
+    columns = "id BIGINT, b BOOLEAN, d DATE, n DECIMAL(10, 2), `at` TIMESTAMP(3), f DOUBLE, s STRING"
+
+    [[first, second]] = read(source(columns, database, table_name="kinds"))
+
+    at = datetime.datetime.fromisoformat("2024-02-29 12:30:00.005")
+    assert first == (1, True, at.date(), Decimal("3.5"), at, 2.0, "x")
+    assert second == (2, *[None] * 6)
+
+
+def test_a_column_of_another_type_is_an_error_that_names_it(database: Path) -> None:
+    execute(database, "INSERT INTO totals VALUES ('Bern', 1, 5)")
+
+    with pytest.raises(FormatError, match=r"JDBC: totals, column 'city': 'Bern' is no INT"):
+        read(source("city INT, `order` INT", database, table_name="totals"))
+    with pytest.raises(UnsupportedFeatureError, match="reading column 'tags' as ARRAY<STRING>"):
+        source("tags ARRAY<STRING>", database, table_name="totals")
+
+
+def test_a_table_without_a_key_needs_one_to_be_declared(database: Path) -> None:
+    execute(database, "CREATE TABLE events (city TEXT)")
+    execute(database, "INSERT INTO events VALUES ('Bern')")
+
+    with pytest.raises(JobDefinitionError, match="events has no primary key"):
+        read(source("city STRING", database, table_name="events"))
+    keyed = source("city STRING, PRIMARY KEY (city) NOT ENFORCED", database, table_name="events")
+    assert read(keyed) == [[("Bern",)]]

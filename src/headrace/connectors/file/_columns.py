@@ -86,7 +86,7 @@ class RowColumns:
         columns: list[Sequence[Any]] = list(zip(*(_values(row, names, who) for row in rows), strict=True))
         arrays = []
         for field, wanted, values in zip(self.row_type, self.schema, columns, strict=True):
-            convert = _to_arrow(field.data_type)
+            convert = arrow_converter(field.data_type)
             given = values if convert is None else [convert(value) for value in values]
             arrays.append(_array(given, wanted, rows, who))
         return pa.record_batch(arrays, schema=self.schema)
@@ -205,18 +205,18 @@ def _from_arrow(data_type: DataType) -> _Convert | None:
     return _inside(data_type, _from_arrow, dict)
 
 
-def _to_arrow(data_type: DataType) -> _Convert | None:
+def arrow_converter(data_type: DataType) -> _Convert | None:
     """Return what makes of rows and dictionaries what Arrow takes; None where there are none."""
     if isinstance(data_type, RowType):
         names = tuple(data_type.field_names())
-        inner = [_to_arrow(each) or _same for each in data_type.field_types()]
+        inner = [arrow_converter(each) or _same for each in data_type.field_types()]
         return _unless_none(
             lambda value: {
                 name: convert(each)
                 for name, convert, each in zip(names, inner, _values(value, names, "row"), strict=True)
             }
         )
-    found = _inside(data_type, _to_arrow, list)
+    found = _inside(data_type, arrow_converter, list)
     return found if found or not isinstance(data_type, MapType) else _unless_none(lambda m: list(m.items()))
 
 

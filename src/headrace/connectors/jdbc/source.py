@@ -31,7 +31,7 @@ from headrace.errors import JobDefinitionError
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Select
 
-_FETCH_ROWS = 2_000
+FETCH_ROWS = 2_000
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class JdbcSource(Source):
     partition: JdbcPartition | None = None
     where: str | None = None
     order_by: Sequence[str] | None = None
-    fetch_size: int = _FETCH_ROWS
+    fetch_size: int = FETCH_ROWS
     _columns: TableColumns = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -134,7 +134,8 @@ class JdbcSource(Source):
         if not key:
             raise JobDefinitionError(
                 f"JdbcSource: {self.table} has no primary key, so its rows have no order to go on by",
-                hint="give order_by=[...], columns that together are unique and never null",
+                hint="give order_by=[...], columns that together are unique and never null; in SQL, declare them as "
+                "PRIMARY KEY (...) NOT ENFORCED",
             )
         return key
 

@@ -119,6 +119,9 @@ class KafkaProperties:
         config: dict[str, Any] = {
             # A broker that comes back is found within a second.
             **{"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 1000},
+            # While all brokers are away, librdkafka would drop what it knows of them, and wait without end for a group
+            # coordinator that it has dropped (its issue 5511). We make new clients when old ones do not come back.
+            "metadata.recovery.strategy": "none",
             **{name.replace("_", "."): value for name, value in defaults.items()},
         }
         for name, value in self.entries:

@@ -22,6 +22,7 @@ from headrace.table.factories.base import SinkAbility, TableFactory, TableReques
 from headrace.table.factories.datagen import DatagenFactory
 from headrace.table.factories.filesystem import FilesystemFactory
 from headrace.table.factories.jdbc import JdbcFactory
+from headrace.table.factories.kafka import KafkaFactory
 from headrace.table.factories.options import TableOptions
 from headrace.table.factories.sinks import BlackholeFactory, PrintFactory
 from headrace.table.factories.values import AttachedRows, values_of
@@ -30,7 +31,10 @@ __all__ = ["FACTORIES", "TableConnectors"]
 
 FACTORIES: Final[dict[str, TableFactory]] = {
     each.identifier: each
-    for each in (FilesystemFactory(), DatagenFactory(), JdbcFactory(), PrintFactory(), BlackholeFactory())
+    for each in (
+        *(FilesystemFactory(), KafkaFactory(), JdbcFactory()),
+        *(DatagenFactory(), PrintFactory(), BlackholeFactory()),
+    )
 }
 
 

@@ -1,4 +1,4 @@
-"""'connector' = 'jdbc': tables of databases, written: as they change if there is a primary key, else appended to."""
+"""'connector' = 'jdbc': tables of databases, read once as they are; written by key as rows change, or appended to."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from datetime import timedelta
 from typing import Final
 
 from headrace.catalog.objects import CatalogTable
-from headrace.connectors.base import Sink
-from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
+from headrace.connectors.base import Sink, Source
+from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcPartition, JdbcSink
 from headrace.connectors.jdbc._statements import insert_sql
 from headrace.connectors.jdbc.changelog_sink import JdbcChangelogSink
+from headrace.connectors.jdbc.source import FETCH_ROWS
+from headrace.connectors.jdbc.table import JdbcTableSource, can_hold
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.operators.table.declarations import SinkMode
 from headrace.planner.changelog import UPSERT
-from headrace.table.factories.base import APPEND, OnlySink, SinkAbility, TableRequest
+from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
 from headrace.table.factories.options import TableOptions
 
 __all__ = ["JdbcFactory"]
@@ -23,30 +26,79 @@ _INTERVAL: Final = timedelta(seconds=1)
 _MAX_RETRIES: Final = 3
 
 
-class JdbcFactory(OnlySink):
-    """Writes to databases."""
+class JdbcFactory:
+    """Reads and writes tables of databases."""
 
     identifier = "jdbc"
+
+    def source(self, request: TableRequest) -> Source:
+        options = request.options
+        connection, table = _connection(options), options.required("table-name")
+        _execution(options)  # the table may be written, too
+        columns = request.table.physical_columns
+        for column in columns:
+            if not can_hold(column.type):
+                raise UnsupportedFeatureError.not_yet(
+                    f"table {request.name!r}: reading column {column.name!r} as "
+                    f"{column.type.summary_without_null()} from a database"
+                )
+        if request.table.metadata_columns:
+            raise SqlValidationError(f"table {request.name!r}: tables of databases have no metadata")
+        key = request.table.primary_key
+        fetch = options.integer("scan.fetch-size")
+        return JdbcTableSource(
+            connection,
+            table,
+            [column.name for column in columns],
+            _partition(options),
+            order_by=None if key is None else key.columns,
+            fetch_size=fetch or FETCH_ROWS,
+            types=tuple(column.type for column in columns),
+        )
 
     def ability(self, table: CatalogTable) -> SinkAbility:
         return APPEND if table.primary_key is None else SinkAbility(UPSERT, SinkMode.UPSERT)
 
     def sink(self, request: TableRequest) -> Sink:
         options = request.options
-        options.text("connector")
-        connection = JdbcConnectionOptions(
-            options.required("url"),
-            options.text("username"),
-            options.text("password"),
-            options.text("driver"),
+        connection, table, execution = (
+            _connection(options),
+            options.required("table-name"),
+            _execution(options),
         )
-        table, execution = options.required("table-name"), _execution(options)
+        _partition(options)  # the table may be read, too
+        options.integer("scan.fetch-size")
         columns = tuple(column.name for column in request.table.sink_columns)
         key = request.table.primary_key
         if key is not None:
             return JdbcChangelogSink(connection, table, columns, key.columns, execution)
         insert = insert_sql(connection.database_url().dialect, table, columns)
         return JdbcSink.sink(insert, None, connection, execution)
+
+
+def _connection(options: TableOptions) -> JdbcConnectionOptions:
+    options.text("connector")
+    return JdbcConnectionOptions(
+        options.required("url"),
+        options.text("username"),
+        options.text("password"),
+        options.text("driver"),
+    )
+
+
+def _partition(options: TableOptions) -> JdbcPartition | None:
+    """Return how a table is cut into ranges; Flink wants all four options, or none."""
+    column = options.text("scan.partition.column")
+    parts = {key: options.integer(f"scan.partition.{key}") for key in ("num", "lower-bound", "upper-bound")}
+    missing = [f"scan.partition.{key}" for key, value in parts.items() if value is None]
+    if column is None and len(missing) == len(parts):
+        return None
+    if column is None or missing:
+        raise SqlValidationError(
+            f"table {options.table!r}: options 'scan.partition.*' belong together; "
+            f"{(missing or ['scan.partition.column'])[0]!r} is missing"
+        )
+    return JdbcPartition(column, parts["num"] or 1, parts["lower-bound"], parts["upper-bound"])
 
 
 def _execution(options: TableOptions) -> JdbcExecutionOptions:

@@ -55,6 +55,12 @@ class TableOptions:
             )
         return value
 
+    def prefixed(self, prefix: str) -> dict[str, str]:
+        """Return the options that begin alike, without what they begin with."""
+        found = [key for key in self._values if key.startswith(prefix)]
+        self._known.update(found)
+        return {key.removeprefix(prefix): self._values[key] for key in found}
+
     def integer(self, key: str) -> int | None:
         """Return an option that is a whole number."""
         value = self.text(key)

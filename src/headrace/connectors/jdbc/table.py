@@ -1,0 +1,133 @@
+"""`JdbcTableSource`: rows of a database with values of the types that a table declares.
+
+Drivers differ in what they return: SQLite has no dates and no truth values, MySQL returns times as spans, and numbers
+come as wide as the database has them.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from headrace.connectors.base import Slice, SourceReader, SplitProgress
+from headrace.connectors.jdbc.source import JdbcSource
+from headrace.elements import Batch
+from headrace.errors import FormatError
+from headrace.types import DataType
+from headrace.types.logical import (
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    CharType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    LocalZonedTimestampType,
+    SmallIntType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+    VarBinaryType,
+    VarCharType,
+)
+
+
+def _integer(value: Any) -> int:
+    if int(value) != value:
+        raise ValueError("it is no whole number")
+    return int(value)
+
+
+def _truth(value: Any) -> bool:
+    if value not in (0, 1):
+        raise ValueError("it is neither true nor false")
+    return bool(value)
+
+
+def _date(value: Any) -> datetime.date:
+    if isinstance(value, datetime.datetime):
+        return value.date()
+    return value if isinstance(value, datetime.date) else datetime.date.fromisoformat(value)
+
+
+def _time(value: Any) -> datetime.time:
+    if isinstance(value, datetime.timedelta):
+        return (datetime.datetime(1, 1, 1) + value).time()  # noqa: DTZ001 - a time of no zone
+    return value if isinstance(value, datetime.time) else datetime.time.fromisoformat(value)
+
+
+def _timestamp(value: Any) -> datetime.datetime:
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return datetime.datetime.combine(value, datetime.time())
+    return value if isinstance(value, datetime.datetime) else datetime.datetime.fromisoformat(value)
+
+
+_CONVERT: Final[dict[type[DataType], Callable[[Any], Any]]] = {
+    **dict.fromkeys((TinyIntType, SmallIntType, IntType, BigIntType), _integer),
+    **dict.fromkeys((FloatType, DoubleType), float),
+    **dict.fromkeys((CharType, VarCharType), str),
+    **dict.fromkeys((BinaryType, VarBinaryType), bytes),
+    **dict.fromkeys((TimestampType, LocalZonedTimestampType), _timestamp),
+    BooleanType: _truth,
+    DecimalType: lambda value: Decimal(str(value)),
+    DateType: _date,
+    TimeType: _time,
+}
+
+
+def can_hold(data_type: DataType) -> bool:
+    """Whether columns of databases can be read as this type."""
+    return type(data_type) in _CONVERT
+
+
+@dataclass(frozen=True)
+class JdbcTableSource(JdbcSource):
+    """Reads a table once, as rows of declared types.
+
+    Args:
+        types: Of the columns.
+    """
+
+    types: Sequence[DataType] = ()
+
+    def create_reader(self) -> SourceReader:
+        """Make the worker's half."""
+        return _TypedReader(super().create_reader(), self)
+
+
+class _TypedReader(SourceReader):
+    def __init__(self, reader: SourceReader, source: JdbcTableSource) -> None:
+        self._reader = reader
+        self._source = source
+        self._convert = [_CONVERT[type(each)] for each in source.types]
+
+    def read(self, piece: Slice) -> Iterator[Batch]:
+        for batch in self._reader.read(piece):
+            yield Batch([self._row(row) for row in batch.values])
+
+    def progress(self) -> SplitProgress:
+        return self._reader.progress()
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _row(self, row: Any) -> tuple[Any, ...]:
+        values = []
+        for index, convert in enumerate(self._convert):
+            value = row[index]
+            try:
+                values.append(None if value is None else convert(value))
+            except (TypeError, ValueError, ArithmeticError) as error:
+                wanted = self._source.types[index].summary_without_null()
+                raise FormatError(
+                    f"JDBC: {self._source.table}, column {self._source.columns[index]!r}: {value!r} is no "
+                    f"{wanted}: {error}",
+                    example=row,
+                    hint="declare the column with the type that it has in the database",
+                ) from None
+        return tuple(values)

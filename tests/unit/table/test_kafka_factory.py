@@ -1,0 +1,186 @@
+"""Tables of Kafka, without a broker: what is made of options, of records and of rows."""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+from typing import Any
+
+import pytest
+
+from headrace.common.types import Row
+from headrace.connectors.base import Boundedness, DeliveryGuarantee
+from headrace.connectors.kafka import KafkaOffsetsInitializer, KafkaTopicPartition
+from headrace.connectors.kafka.records import KafkaConsumerRecord
+from headrace.errors import FormatError, HeadraceError, SqlValidationError
+from headrace.table import EnvironmentSettings, TableEnvironment
+
+pytest.importorskip("confluent_kafka", reason="no client of Kafka: pip install 'headrace[kafka]'")
+
+BASE = {
+    "connector": "kafka",
+    "topic": "clicks",
+    "properties.bootstrap.servers": "localhost:1",
+    "scan.startup.mode": "earliest-offset",
+    "format": "json",
+}
+AT = datetime.datetime.fromisoformat("2024-02-29 12:30:00.005")
+AT_MS = 1_709_209_800_005
+
+
+def table_environment(columns: str, options: dict[str, str | None]) -> TableEnvironment:
+    t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    given = ", ".join(f"'{key}' = '{each}'" for key, each in (BASE | options).items() if each is not None)
+    t_env.execute_sql(f"CREATE TABLE t ({columns}) WITH ({given})")
+    return t_env
+
+
+def source(columns: str, **options: str | None) -> Any:
+    t_env = table_environment(columns, {key.replace("__", "."): each for key, each in options.items()})
+    jobs = t_env._jobs
+    graph = jobs.job_graph(jobs.plan_query(t_env.from_path("t")._plan), "t")
+    return pickle.loads(pickle.dumps(graph.vertices[0].head.declaration.source))
+
+
+def sink(columns: str, values: str, **options: str | None) -> Any:
+    t_env = table_environment(columns, {key.replace("__", "."): each for key, each in options.items()})
+    jobs = t_env._jobs
+    insert = t_env._bind_one(f"INSERT INTO t VALUES ({values})")
+    graph = jobs.job_graph(jobs.plan_inserts([insert.sink]), "t")
+    return pickle.loads(pickle.dumps(graph.vertices[-1].head.declaration.sink))
+
+
+def record(value: bytes | None, key: bytes | None = None) -> KafkaConsumerRecord:
+    headers = (("from", b"a"), ("from", b"b"))
+    return KafkaConsumerRecord("clicks", 2, 17, key, value, AT_MS, headers)
+
+
+def written(made: Any, row: Row) -> tuple[Any, ...]:
+    found = made.serializer.to_record(row, None, lambda topic: 1)
+    return found.topic, found.key, found.value, found.timestamp, dict(found.headers)
+
+
+def test_values_keys_and_metadata_become_columns() -> None:
+    made = source(
+        "k_id BIGINT, name STRING, tags ARRAY<STRING>, place ROW<x INT, y INT>, "
+        "`at` TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', `partition` INT METADATA VIRTUAL, "
+        "`offset` BIGINT METADATA VIRTUAL, topic STRING METADATA VIRTUAL, "
+        "headers MAP<STRING, BYTES> METADATA",
+        **{"key.format": "raw", "key.fields": "k_id", "key.fields-prefix": "k_"},
+        **{"value.fields-include": "EXCEPT_KEY"},
+    )
+    value = b'{"name": "ann", "tags": ["a"], "place": {"x": 1, "y": 2}}'
+
+    [row] = made.deserializer.deserialize(record(value, (7).to_bytes(8, "big")))
+
+    assert row[:4] == (7, "ann", ["a"], {"x": 1, "y": 2})
+    assert dict(zip(("at", "partition", "offset", "topic", "headers"), row[4:], strict=True)) == {
+        **{"at": AT, "partition": 2, "offset": 17, "topic": "clicks"},
+        "headers": [("from", b"b")],
+    }
+    assert made.deserializer.deserialize(record(None)) == ()
+
+
+def test_csv_is_read_and_written_with_its_options() -> None:
+    options = {"format": "csv", "csv.field-delimiter": "|", "csv.null-literal": "-"}
+
+    [row] = source("a INT, b STRING", **options).deserializer.deserialize(record(b"1|-"))
+    assert row == (1, None)
+    made = sink("a INT, b STRING", "1, 'x'", **options)
+    assert written(made, Row(1, None)) == ("clicks", None, b"1|-", None, {})
+
+
+def test_parse_errors_fail_or_are_left_out() -> None:
+    with pytest.raises(FormatError, match="JSON"):
+        source("a INT").deserializer.deserialize(record(b"oops"))
+    lenient = source("a INT", **{"json.ignore-parse-errors": "true"})
+    assert list(lenient.deserializer.deserialize(record(b"oops"))) == []
+
+
+def test_rows_become_records_with_key_time_and_headers() -> None:
+    made = sink(
+        "id BIGINT, name STRING, ts TIMESTAMP(3) METADATA FROM 'timestamp', "
+        "headers MAP<STRING, BYTES> METADATA, `offset` BIGINT METADATA VIRTUAL",
+        "1, 'a', TIMESTAMP '2024-02-29 12:30:00.005', CAST(NULL AS MAP<STRING, BYTES>)",
+        **{"key.format": "json", "key.fields": "id", "sink.delivery-guarantee": "exactly-once"},
+        **{"sink.transactional-id-prefix": "p", "properties.group.id": "readers"},
+    )
+
+    assert made.guarantee is DeliveryGuarantee.EXACTLY_ONCE
+    assert written(made, Row(1, "a", AT, {"h": b"x"})) == (
+        *("clicks", b'{"id":1}', b'{"id":1,"name":"a"}', AT_MS),
+        {"h": b"x"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "starting"),
+    [
+        ({}, KafkaOffsetsInitializer.earliest()),
+        ({"scan.startup.mode": "latest-offset"}, KafkaOffsetsInitializer.latest()),
+        (
+            {"scan.startup.mode": None, "properties.group.id": "g"},
+            KafkaOffsetsInitializer.committed_offsets(),
+        ),
+        (
+            {"scan.startup.mode": "timestamp", "scan.startup.timestamp-millis": "5"},
+            KafkaOffsetsInitializer.timestamp(5),
+        ),
+        (
+            {
+                "scan.startup.mode": "specific-offsets",
+                "scan.startup.specific-offsets": "partition:0,offset:42;partition:1,offset:300",
+            },
+            KafkaOffsetsInitializer.offsets(
+                {KafkaTopicPartition("clicks", 0): 42, KafkaTopicPartition("clicks", 1): 300}
+            ),
+        ),
+    ],
+)
+def test_reading_begins_where_the_options_say(options: dict[str, str | None], starting: Any) -> None:
+    made = source("a INT", **options)
+
+    assert made.starting == starting
+    assert made.boundedness is Boundedness.CONTINUOUS_UNBOUNDED
+
+
+def test_a_table_may_end() -> None:
+    made = source("a INT", **{"scan.bounded.mode": "latest-offset"})
+
+    assert made.boundedness is Boundedness.BOUNDED
+    assert made.stopping == KafkaOffsetsInitializer.latest()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"format": "xml"}, "option 'format' is one of json, csv, raw; got 'xml'"),
+        ({"topic": None}, "give either 'topic' or 'topic-pattern'"),
+        ({"properties.bootstrap.servers": None}, "needs the option 'properties.bootstrap.servers'"),
+        ({"scan.startup.mode": None}, "which needs 'properties.group.id'"),
+        ({"scan.startup.mode": "first"}, "option 'scan.startup.mode' is one of earliest-offset"),
+        ({"scan.startup.mode": "timestamp"}, "needs the option 'scan.startup.timestamp-millis'"),
+        (
+            {"scan.startup.mode": "specific-offsets", "scan.startup.specific-offsets": "0:42"},
+            "such as 'partition:0,offset:42",
+        ),
+        ({"key.format": "json"}, "'key.format' and 'key.fields' belong together"),
+        ({"key.format": "json", "key.fields": "b"}, "option 'key.fields' is a list of columns"),
+        ({"scan.startup.mod": "x"}, "there is no option 'scan.startup.mod'"),
+        ({"properties.max.poll.records": "5"}, "max.poll.records cannot be honoured"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, str | None], message: str) -> None:
+    with pytest.raises(HeadraceError, match=message):
+        source("a INT", **options)
+
+
+def test_a_sink_that_cannot_be_is_refused() -> None:
+    with pytest.raises(SqlValidationError, match=r"needs the option 'sink.transactional-id-prefix'"):
+        sink("a INT", "1", **{"sink.delivery-guarantee": "exactly-once"})
+    with pytest.raises(
+        SqlValidationError, match="metadata 'offset' is none that records of Kafka are written"
+    ):
+        sink("a INT, `offset` BIGINT METADATA", "1, CAST(2 AS BIGINT)")
+    with pytest.raises(SqlValidationError, match="must name one 'topic'"):
+        sink("a INT", "1", topic="a;b")

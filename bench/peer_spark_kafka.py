@@ -11,21 +11,28 @@ import os
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, concat_ws, split
 
+from tests.kafka import cached_jars
+
 
 def session() -> SparkSession:
-    """Start Spark with its Kafka package, which it resolves by itself."""
+    """Start Spark with its Kafka package. It would resolve it by itself, but only from where it is told to look."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    version = pyspark.__version__
+    jars = cached_jars(f"spark-kafka-{version}", "org.apache.spark", "spark-sql-kafka-0-10_2.13", version)
+    own = {jar.name for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+    missing = [str(jar) for jar in sorted(jars.glob("*.jar")) if jar.name not in own]
     return (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
         .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.jars.packages", f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}")
+        .config("spark.jars", ",".join(missing))
         .getOrCreate()
     )
 

@@ -38,17 +38,24 @@ class NoBrokerError(Exception):
 
 def find_jars() -> Path:
     """Return the directory of Kafka's jars; they are resolved if they are not there."""
+    return cached_jars(f"kafka-{VERSION}", "org.apache.kafka", "kafka_2.13", VERSION)
+
+
+def cached_jars(name: str, organisation: str, module: str, version: str) -> Path:
+    """Return the directory of a module's jars, and of all it needs, in the user's cache."""
     if shutil.which("java") is None:
         raise NoBrokerError("there is no java on PATH")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
-    jars = cache / f"kafka-{VERSION}"
+    jars = cache / name
     if not jars.exists():
         cache.mkdir(parents=True, exist_ok=True)
         # Processes that test side by side share Ivy's cache too, and two of them fetching get in each other's way.
-        with open(cache / f"kafka-{VERSION}.lock", "w") as lock:
+        with open(cache / f"{name}.lock", "w") as lock:
             _wait_for(lock)
             if not jars.exists():
-                _fetch(jars)
+                # The jars are there all at once or not at all.
+                with tempfile.TemporaryDirectory(dir=cache) as directory:
+                    resolve(organisation, module, version, Path(directory, "jars")).rename(jars)
     return jars
 
 
@@ -62,12 +69,6 @@ def _wait_for(lock: TextIO) -> None:
             if time.monotonic() > deadline:
                 raise NoBrokerError("another process took too long to resolve its jars") from None
             time.sleep(0.2)
-
-
-def _fetch(jars: Path) -> None:
-    """Have the jars there all at once or not at all."""
-    with tempfile.TemporaryDirectory(dir=jars.parent) as directory:
-        resolve("org.apache.kafka", "kafka_2.13", VERSION, Path(directory, "jars")).rename(jars)
 
 
 def resolve(organisation: str, module: str, version: str, target: Path) -> Path:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.declarations import Column, Join, JoinKind
 from tests.operators.table_harness import Change, Harness, materialized
 
@@ -98,16 +97,20 @@ def test_rows_end_with_their_time_to_live_side_by_side(tmp_path: Path):
     ]
 
 
+@pytest.mark.parametrize("kind", [JoinKind.SEMI, JoinKind.ANTI], ids=lambda kind: kind.value)
+def test_a_match_makes_the_left_side_of_a_semi_or_anti_join_live_longer(kind: JoinKind, tmp_path: Path):
+    joined = job(kind, tmp_path, ttl_ms=100, right_ttl_ms=10_000)
+    joined.run([("+I", 1, "a")], [], now_ms=0)
+    joined.run([], [("+I", 1, "x")], now_ms=90)
+    mark = "-D" if kind is JoinKind.SEMI else "+I"
+    assert joined.run([], [("-D", 1, "x")], now_ms=150) == [(mark, 1, "a")]
+
+
 def test_a_match_makes_the_left_side_of_a_left_join_live_longer(tmp_path: Path):
     joined = job(JoinKind.LEFT, tmp_path, ttl_ms=100)
     joined.run([("+I", 1, "a")], [], now_ms=0)
     joined.run([], [("+I", 1, "x")], now_ms=90)
     assert joined.run([], [("+I", 1, "y")], now_ms=150) == [("+I", 1, "a", 1, "y")]
-
-
-def test_an_outer_join_with_another_condition_is_refused():
-    with pytest.raises(UnsupportedFeatureError, match="LEFT JOIN with a condition"):
-        job(JoinKind.LEFT, Path("unused"), condition="l1 < r1")
 
 
 # -- against a model -------------------------------------------------------------------------------------------

@@ -51,6 +51,52 @@ def test_the_first_rows_of_a_window_come_when_it_is_over(tmp_path: Path):
     assert rows.state_rows == 0
 
 
+TIMED = (column("k", pa.string()), column("ts"), column("over"))
+
+
+def sort() -> Rank:
+    """ORDER BY ts, k: what ends with the row's own time is sorted by time."""
+    order = (Order("ts"), Order("k", ascending=False))
+    return Rank(TIMED, partition=(), order=order, last=None, window_end="over", is_insert_only=True)
+
+
+def test_rows_that_are_sorted_by_time_wait_until_it_has_passed_them(tmp_path: Path):
+    rows = Harness(sort(), [TIMED], [False], tmp_path)
+    assert (
+        rows.run([("+I", "c", 7, 8), ("+I", "a", 5, 6), ("+I", "b", 5, 6), ("+I", "b", 5, 6)], after=4) == []
+    )
+    assert rows.run([("+I", "d", 6, 7)], before=4, after=6) == [
+        ("+I", "b", 5, 6),
+        ("+I", "b", 5, 6),
+        ("+I", "a", 5, 6),
+        ("+I", "d", 6, 7),
+    ]
+    assert rows.run([("+I", "late", 6, 7)], before=6, after=MAX_WATERMARK) == [("+I", "c", 7, 8)]
+    assert rows.late == 1
+    assert rows.state_rows == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), max_size=5), max_size=5),
+    st.lists(st.integers(0, 22), min_size=5, max_size=5).map(sorted),
+)
+def test_rows_come_in_order_whatever_the_epochs(epochs: list[list[tuple[str, int]]], watermarks: list[int]):
+    with tempfile.TemporaryDirectory() as directory:
+        rows = Harness(sort(), [TIMED], [False], Path(directory))
+        told: list[Change] = []
+        on_time = []
+        before = -1
+        for epoch, watermark in zip(epochs, watermarks, strict=False):
+            given_rows = [("+I", name, at, at + 1) for name, at in epoch]
+            on_time += [row for row in given_rows if row[2] > before]
+            told += rows.run(given_rows, before=before, after=watermark)
+            before = watermark
+        told += rows.run([], before=before, after=MAX_WATERMARK)
+        by_name = sorted(on_time, key=lambda row: row[1], reverse=True)
+        assert told == sorted(by_name, key=lambda row: row[2])
+
+
 @pytest.mark.parametrize(("keep_last", "expected"), [(True, 3), (False, 1)])
 def test_one_row_of_each_key_and_window_stays(tmp_path: Path, keep_last: bool, expected: int):
     declaration = Deduplicate(

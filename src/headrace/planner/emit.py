@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from headrace.errors import InvariantViolation
 from headrace.planner.coercion import is_string
-from headrace.planner.expressions import Call, Expression, InputRef, Literal, UserCall
+from headrace.planner.expressions import REPLICATE, Call, Expression, InputRef, Literal, UserCall
 from headrace.planner.functions import FUNCTIONS
 from headrace.planner.functions.temporal import truncated
 from headrace.planner.functions.text import quoted
@@ -65,6 +65,9 @@ def emit(expression: Expression, columns: Sequence[str]) -> str:
             name = expression.operands[1]
             assert isinstance(name, Literal)
             return f"{emit(expression.operands[0], columns)}.{quote_name(name.value)}"
+        case Call() if expression.function == REPLICATE:
+            times = emit(expression.operands[0], columns)
+            return f"CASE WHEN {times} > 0 THEN sequence(1L, {times}) END"
         case Call():
             function = FUNCTIONS.find(expression.function)
             if function is None:

@@ -207,6 +207,8 @@ def _attributes(node: PhysicalNode) -> Attributes:
             return _join_attributes(node)
         case physical.Rank() | physical.WindowRank():
             return _rank_attributes(node, names)
+        case physical.TemporalSort():
+            return [("orderBy", ", ".join(_sort_text(key, names) for key in node.order))]
         case physical.Deduplicate():
             return [
                 ("keep", "LastRow" if node.keep_last else "FirstRow"),

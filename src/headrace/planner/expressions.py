@@ -113,6 +113,10 @@ class SortKey:
         return f"{self.expression} {direction}{nulls}"
 
 
+#: A function of the planner alone: an array as long as its argument says, to UNNEST; NULL for none.
+REPLICATE = "$REPLICATE"
+
+
 @dataclass(frozen=True)
 class AggregateCall:
     """An aggregate function over the rows of a group. COUNT(*) is COUNT without arguments."""

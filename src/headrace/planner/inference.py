@@ -28,6 +28,7 @@ from headrace.planner.physical import (
     RankStrategy,
     Sink,
     TableScan,
+    TemporalSort,
     Union,
     Unnest,
     WatermarkAssigner,
@@ -42,7 +43,7 @@ __all__ = ["infer_changelogs"]
 #: Nodes that hand rows on with the kind they came with.
 _PASSING = (Calc, Exchange, Expand, Unnest, WatermarkAssigner, WindowTableFunction, Union)
 #: Nodes that cannot take back what they were given.
-_INSERTS_ONLY = (WindowJoin, WindowRank)
+_INSERTS_ONLY = (WindowJoin, WindowRank, TemporalSort)
 
 _UPDATING = ChangelogMode.of(RowKind.INSERT, RowKind.UPDATE_AFTER)
 

@@ -22,6 +22,7 @@ from headrace.planner.physical import (
     Rank,
     Sink,
     TableScan,
+    TemporalSort,
     WatermarkAssigner,
     WindowAggregate,
     WindowRank,
@@ -56,7 +57,7 @@ def _keys_of(node: PhysicalNode, known: Mapping[PhysicalNode, Keys]) -> Iterable
         case Exchange():
             # Rows with the same key but other columns to go by would take different ways, and lose their order.
             return [key for key in below if key >= set(node.columns)]
-        case WatermarkAssigner() | Sink():
+        case WatermarkAssigner() | Sink() | TemporalSort():
             return below
         case GroupAggregate():
             return [frozenset(range(len(node.keys)))]

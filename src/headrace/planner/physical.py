@@ -35,6 +35,7 @@ __all__ = [
     "Sink",
     "SinkTarget",
     "TableScan",
+    "TemporalSort",
     "TwoInputs",
     "Union",
     "Unnest",
@@ -296,6 +297,13 @@ class Rank(OneInput):
     @property
     def label(self) -> str:
         return self.written_as
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TemporalSort(OneInput):
+    """All rows in order, by event time first: each when the watermark has passed it."""
+
+    order: tuple[SortKey, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -19,6 +19,7 @@ from headrace.errors import InvariantViolation
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table import declarations as d
 from headrace.planner import fragments as f
+from headrace.planner import join_halves as halves
 from headrace.planner import physical as p
 from headrace.planner.changelog import ChangelogMode
 from headrace.planner.emit import emit
@@ -138,6 +139,8 @@ class _Translation:
                 return [self._window_join(node)]
             case p.Rank():
                 return [self._rank(node)]
+            case p.TemporalSort():
+                return [self._temporal_sort(node)]
             case p.WindowRank():
                 return [self._window_rank(node)]
             case p.Deduplicate():
@@ -321,6 +324,8 @@ class _Translation:
         return stream.select(items)
 
     def _join(self, node: p.Join) -> Stream:
+        if node.condition is not None and node.kind is not JoinKind.INNER:
+            return self._join_in_halves(node)
         left, right = f.columns_of(node.left.schema), f.columns_of(node.right.schema)
         output = f.columns_of(node.schema)
         declaration = d.Join(
@@ -336,6 +341,31 @@ class _Translation:
             **self._traits(node, node.left_ttl_ms),
         )
         return self._add(declaration, node, self._sides(node, left, right), output)
+
+    def _join_in_halves(self, node: p.Join) -> Stream:
+        """Join by keys, have Spark check the pairs, then see which rows are in none."""
+        left = halves.side_columns(node.left.schema, "left")
+        right = halves.side_columns(node.right.schema, "right")
+        outer = halves.outer_sides(node.kind)
+        sides = [
+            (side, halves.with_ids(stream, side) if side in outer else stream)
+            for side, stream in self._sides(node, left, right)
+        ]
+        output = f.columns_of(node.schema)
+        traits = self._traits(node, node.left_ttl_ms)
+        right_ttl_ms = traits["ttl_ms"] if node.right_ttl_ms is None else node.right_ttl_ms
+        is_insert_only = all(self._plan.changelogs[each].is_insert_only for each in node.inputs)
+        matching, associations = halves.declarations(
+            node,
+            (left, right),
+            output,
+            _pair_condition(node.condition, len(left), len(right)),
+            traits | {"is_insert_only": is_insert_only},
+            (traits["ttl_ms"], right_ttl_ms),
+        )
+        pairs = self._add(matching, node, sides, matching.output)
+        rows = [(halves.input_of(node.kind, side), stream) for side, stream in sides if side in outer]
+        return self._add(replace(associations, **traits), node, [(0, pairs), *rows], output)
 
     def _sides(
         self, node: p.TwoInputs, left: Sequence[d.Column], right: Sequence[d.Column]
@@ -402,6 +432,28 @@ class _Translation:
 
     def _renamed_inputs(self, node: p.OneInput, columns: Sequence[d.Column]) -> list[tuple[int, Stream]]:
         return [(0, _renamed(stream, columns)) for stream in self._streams[node.input]]
+
+    def _temporal_sort(self, node: p.TemporalSort) -> Stream:
+        """Hold rows until time has passed them, as a window that ends with the row's own time."""
+        columns = f.columns_of(node.schema)
+        over = f.column("__over", BIGINT)
+        inputs = []
+        (first, *_) = node.order
+        for _, stream in self._renamed_inputs(node, columns):
+            at = stream.sql(first.expression)
+            timed = stream.then(d.Where(f"{at} IS NOT NULL"))
+            ms = f"{self._millis(timed, first.expression)} + 1L"
+            inputs.append((0, timed.select([*timed.chosen(range(len(columns))), (ms, over)])))
+        declaration = d.Rank(
+            (*columns, over),
+            (),
+            _order(node.order, columns),
+            None,
+            window_end=over.name,
+            **self._traits(node, 0),
+        )
+        stream = self._add(declaration, node, inputs, declaration.output)
+        return stream.select(stream.chosen(range(len(columns))))
 
     def _window_rank(self, node: p.WindowRank) -> Stream:
         columns = f.columns_of(node.input.schema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.common.types import RowKind
-from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.errors import SqlValidationError
 from headrace.planner.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
 from headrace.planner.expressions import Call, SortKey
 from headrace.planner.logical import Distinct, JoinKind, Limit, Project, SetKind, SetOperation, Sort, Union
@@ -140,5 +140,14 @@ def test_set_operations_are_aggregations_and_joins():
     both = SetOperation(SetKind.INTERSECT, False, table(), table("b"))
 
     assert list(changelogs(plan(both))) == ["TableSourceScan", "Join", "GroupAggregate", "Sink"]
-    with pytest.raises(UnsupportedFeatureError, match="EXCEPT ALL in streaming mode is not in headrace yet"):
-        plan(SetOperation(SetKind.EXCEPT, True, table(), table("b")))
+
+
+@pytest.mark.parametrize("kind", [SetKind.INTERSECT, SetKind.EXCEPT])
+def test_set_operations_with_all_count_rows_and_give_each_as_often(kind):
+    made = plan(SetOperation(kind, True, table(), table("b")))
+
+    assert changelogs(made)["GroupAggregate"] == "[I,UB,UA]"
+    assert changelogs(made)["Correlate"] == "[I,UB,UA]"
+    assert (
+        plan(SetOperation(kind, True, table(), table("b")), accepts=UPSERT, keys=(0,)).sinks[0].materializes
+    )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.errors import SqlValidationError
 from headrace.graph.table_job import TableNode, build_table_job
 from headrace.operators.table import declarations as d
 from headrace.planner.fragments import millis
-from headrace.table import DataTypes, EnvironmentSettings, TableEnvironment
+from headrace.table import DataTypes, EnvironmentSettings, ExplainDetail, TableEnvironment
 from headrace.table.udf import udf
 
 
@@ -157,6 +158,41 @@ def test_a_condition_of_a_join_names_columns_by_side_and_place(t_env):
     assert "r1" in join.condition
 
 
+@pytest.mark.parametrize(
+    ("kind", "renews", "inputs"),
+    [
+        ("LEFT", (True, False), [0, 1]),
+        ("RIGHT", (False, True), [0, 1]),
+        ("FULL", (True, True), [0, 1, 2]),
+    ],
+)
+def test_an_outer_join_with_another_condition_is_two_nodes(t_env, kind, renews, inputs):
+    made = nodes(
+        t_env, f"SELECT a.id, b.name FROM people a {kind} JOIN bids b ON a.id = b.id AND a.city < b.name"
+    )
+    join, associations = made[2].declaration, made[3].declaration
+
+    assert kinds(made) == ["TableScan", "TableScan", "Join", "JoinAssociations", "TableSink"]
+    assert (join.kind, join.renews, join.is_insert_only) == (d.JoinKind.INNER, renews, True)
+    assert associations.kind is d.JoinKind[kind]
+    assert [each.target_input for each in made[3].inputs] == inputs
+    assert [column.name for column in associations.output] == ["id", "city", "id_0", "name"]
+    assert not associations.is_insert_only
+
+
+def test_a_semi_join_with_another_condition_tells_its_left_side(t_env):
+    made = nodes(
+        t_env,
+        "SELECT city FROM people a WHERE EXISTS (SELECT 1 FROM bids b WHERE b.id = a.id AND b.name > a.city)",
+    )
+    associations = made[3].declaration
+
+    assert associations.kind is d.JoinKind.SEMI
+    assert associations.is_insert_only
+    assert len(associations.sides) == 1
+    assert len(associations.output) == len(associations.pair_columns) == 2
+
+
 def test_a_window_join_carries_the_windows_of_both_sides(t_env):
     window = "TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
     bounds = "window_start, window_end"
@@ -171,6 +207,27 @@ def test_a_window_join_carries_the_windows_of_both_sides(t_env):
     assert isinstance(join, d.WindowJoin)
     assert (join.left_start, join.right_end) == ("__start", "__end")
     assert len(join.output) == len(join.left) + len(join.right)
+
+
+def test_rows_are_sorted_by_time_as_windows_that_end_with_it(t_env):
+    made = nodes(t_env, "SELECT name, ts FROM bids ORDER BY ts, name DESC")
+    sort = made[1].declaration
+
+    assert isinstance(sort, d.Rank)
+    assert (sort.partition, sort.last, sort.window_end) == ((), None, "__over")
+    assert [(order.column, order.ascending) for order in sort.order] == [("ts", True), ("name", False)]
+    assert sort.goes_by_watermark
+    assert sort.is_insert_only
+    text = t_env.explain_sql("SELECT name, ts FROM bids ORDER BY ts, name DESC", ExplainDetail.CHANGELOG_MODE)
+    assert "TemporalSort(orderBy=[ts ASC, name DESC], changelogMode=[I])" in text
+
+
+@pytest.mark.parametrize(
+    ("order", "problem"), [("ts DESC", "has no end"), ("name, ts", "has no end"), ("name", "has no end")]
+)
+def test_other_orders_have_no_end(t_env, order, problem):
+    with pytest.raises(SqlValidationError, match=problem):
+        nodes(t_env, f"SELECT name, ts FROM bids ORDER BY {order}")
 
 
 def test_a_union_is_several_inputs_of_one_node(t_env):

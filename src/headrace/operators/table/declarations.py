@@ -346,6 +346,7 @@ class Join(StatefulNode):
         condition: What else must hold: Spark SQL over ``l0, l1, ...`` and ``r0, r1, ...``, the columns by position.
         null_safe: For each key column whether NULL equals NULL (IS NOT DISTINCT FROM); empty: nowhere.
         right_ttl_ms: As ``ttl_ms``, which is the left side's; None: the same.
+        renews: For each side whether a match makes its rows live on. Of an outer side it does anyway.
     """
 
     inputs: ClassVar[int] = 2
@@ -358,6 +359,48 @@ class Join(StatefulNode):
     condition: str | None = None
     null_safe: tuple[bool, ...] = ()
     right_ttl_ms: int | None = None
+    renews: tuple[bool, bool] = (False, False)
+
+
+@dataclass(frozen=True)
+class OuterSide:
+    """A side of a join whose rows are told, or are not, because they match nothing.
+
+    Args:
+        source: The input with its rows.
+        columns: Its columns, called the same in the pairs.
+        keys: What rows and pairs meet by: columns of its rows ...
+        pair_keys: ... and of the pairs.
+        ids: Two BIGINT columns that tell its rows apart, in its rows and in the pairs.
+        ttl_ms: As of all state.
+    """
+
+    source: int
+    columns: Schema
+    keys: tuple[str, ...]
+    pair_keys: tuple[str, ...]
+    ids: tuple[str, str]
+    ttl_ms: int = 0
+
+
+@dataclass(frozen=True)
+class JoinAssociations(StatefulNode):
+    """The second half of a join with a condition that is no equality, of all kinds but INNER.
+
+    The first half is an inner join, whose pairs Spark checks. Here they are counted per row of an outer side: a row
+    without any is padded with NULLs (LEFT, RIGHT, FULL), let through (ANTI) or held back (SEMI).
+
+    Args:
+        kind: How.
+        sides: The outer ones; the left one for SEMI and ANTI. Input 0 is the pairs.
+        pair_columns: What the columns of the output are called in the pairs.
+    """
+
+    inputs: ClassVar[int] = 2
+
+    kind: JoinKind
+    sides: tuple[OuterSide, ...]
+    pair_columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)

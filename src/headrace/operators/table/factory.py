@@ -9,12 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.errors import UnsupportedFeatureError
+from headrace.operators.table.associations import JoinAssociationsOperator
 from headrace.operators.table.base import TableOperator
 from headrace.operators.table.declarations import (
     ChangelogNormalize,
     Deduplicate,
     GroupAggregate,
     Join,
+    JoinAssociations,
     Order,
     Rank,
     Schema,
@@ -92,6 +94,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
     ),
     WindowAggregate: _window_aggregate,
     Join: JoinOperator,
+    JoinAssociations: lambda node, inputs, retracts: JoinAssociationsOperator(node),
     WindowJoin: lambda node, inputs, retracts: WindowJoinOperator(node, *inputs, retracts=any(retracts)),
     Rank: _rank,
     Deduplicate: _deduplicate,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.errors import UnsupportedFeatureError
+from headrace.errors import InvariantViolation
 from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
@@ -50,9 +50,8 @@ class JoinOperator:
 
     def __init__(self, declaration: Join, schemas: Sequence[Schema], retracts: Sequence[bool]) -> None:
         if declaration.condition is not None and declaration.kind is not JoinKind.INNER:
-            raise UnsupportedFeatureError.not_yet(
-                f"a {declaration.kind.value} JOIN with a condition that is no equality of columns",
-                "compare columns for equality in ON, or run the query in BATCH mode",
+            raise InvariantViolation(
+                f"a {declaration.kind.value} join with a condition is planned in two halves"
             )
         self._declaration = declaration
         right_ttl = declaration.ttl_ms if declaration.right_ttl_ms is None else declaration.right_ttl_ms
@@ -94,9 +93,12 @@ class JoinOperator:
             before_left = _per_key(old_left, len(owners))
             alone = (before_left == 0, before_left + _per_key(d_left, len(owners)) == 0)
             parts += [Part(None, rows, counts) for rows, counts in _alone(old_right, d_right, *alone)]
+        renews_left, renews_right = self._declaration.renews
+        renews_left |= kind in _PADS_LEFT or kind in _LEFT_ONLY
+        renews_right |= kind in _PADS_RIGHT
         changes = {
-            self._left.name: left.written(_seen(old_left, right_ids) if kind in _PADS_LEFT else None),
-            self._right.name: right.written(_seen(old_right, left_ids) if kind in _PADS_RIGHT else None),
+            self._left.name: left.written(_seen(old_left, right_ids) if renews_left else None),
+            self._right.name: right.written(_seen(old_right, left_ids) if renews_right else None),
         }
         output = join_output(self._declaration, self._left.types, self._right.types, parts)
         return EpochOutput(output, {name: rows for name, rows in changes.items() if len(rows)})

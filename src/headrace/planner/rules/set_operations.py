@@ -3,25 +3,41 @@
 SELECT DISTINCT, UNION    group by every column
 a INTERSECT b             the distinct rows of a that are in b: a semi join
 a EXCEPT b                the distinct rows of a that are not in b: an anti join
+a INTERSECT ALL b         group by every column, count the rows of a and of b, and give as many as there are in both
+a EXCEPT ALL b            the same, as many as there are more of in a
 """
 
 from __future__ import annotations
 
-from headrace.errors import UnsupportedFeatureError
-from headrace.planner.expressions import Call, Expression, InputRef, conjunction
+from typing import Final
+
+from headrace.planner.expressions import (
+    REPLICATE,
+    AggregateCall,
+    Call,
+    Expression,
+    InputRef,
+    Literal,
+    conjunction,
+)
 from headrace.planner.logical import (
     Aggregate,
     Distinct,
     Join,
     JoinKind,
     LogicalNode,
+    Project,
     SetKind,
     SetOperation,
     Union,
+    Unnest,
 )
-from headrace.types.logical import BooleanType
+from headrace.planner.rules.tree import identity
+from headrace.types.logical import ArrayType, BigIntType, BooleanType
 
 __all__ = ["replace_distinct", "replace_set_operation"]
+
+_COUNT: Final = BigIntType(False)
 
 
 def replace_distinct(node: LogicalNode) -> LogicalNode | None:
@@ -39,11 +55,27 @@ def replace_set_operation(node: LogicalNode) -> LogicalNode | None:
     if node.kind is SetKind.UNION:
         return Distinct(Union((node.left, node.right)))
     if node.all:
-        raise UnsupportedFeatureError.not_yet(
-            f"{node.kind.value} ALL in streaming mode", f"use {node.kind.value}, or BATCH mode"
-        )
+        return _by_counts(node)
     kind = JoinKind.SEMI if node.kind is SetKind.INTERSECT else JoinKind.ANTI
     return Distinct(Join(node.left, node.right, kind, _same_row(node.left, node.right)))
+
+
+def _by_counts(node: SetOperation) -> LogicalNode:
+    """Count each row on both sides, and give it as often as the operation says."""
+    names = tuple(field.name for field in node.schema)
+    width = len(names)
+    both = Union((_marked(node.left, 1, 0, names), _marked(node.right, 0, 1, names)))
+    sums = [AggregateCall("SUM", (InputRef(width + at, _COUNT),), _COUNT) for at in range(2)]
+    counted = Aggregate(both, tuple(range(width)), tuple(sums), (*names, "$left", "$right"))
+    function = "LEAST" if node.kind is SetKind.INTERSECT else "MINUS"
+    times = Call(function, (InputRef(width, _COUNT), InputRef(width + 1, _COUNT)), _COUNT)
+    copies = Call(REPLICATE, (times,), ArrayType(_COUNT, True))
+    return Project(Unnest(counted, copies, JoinKind.INNER, ("$copy",)), identity(node.schema), names)
+
+
+def _marked(side: LogicalNode, left: int, right: int, names: tuple[str, ...]) -> LogicalNode:
+    marks = (Literal(left, _COUNT), Literal(right, _COUNT))
+    return Project(side, (*identity(side.schema), *marks), (*names, "$left", "$right"))
 
 
 def _same_row(left: LogicalNode, right: LogicalNode) -> Expression:

@@ -1,13 +1,13 @@
-"""LIMIT, with or without ORDER BY, is a top-N over all rows. ORDER BY alone has no end in a stream."""
+"""LIMIT, with or without ORDER BY, is a top-N over all rows. ORDER BY alone has an end in a stream only by time."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
-from headrace.planner.expressions import InputRef
+from headrace.planner.expressions import InputRef, SortKey
 from headrace.planner.logical import Limit, LogicalNode, Project, Sort, TimeKind
-from headrace.planner.physical import PhysicalNode, Rank
+from headrace.planner.physical import PhysicalNode, Rank, TemporalSort
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
 from headrace.planner.rules.tree import over_inputs
 
@@ -31,14 +31,10 @@ def convert_sort_limit(node: LogicalNode, convert: Convert) -> PhysicalNode | No
         case Limit(below, offset, fetch):
             keys = ()
         case Sort():
-            raise _endless(node)
+            return _temporal_sort(node, convert)
         case _:
             return None
-    made, places = with_columns(convert(below), [key.expression for key in keys])
-    order = tuple(
-        replace(key, expression=InputRef(place, key.expression.type))
-        for key, place in zip(keys, places, strict=True)
-    )
+    made, order = _with_order(convert(below), keys)
     width = len(node.schema)
     ranked = Rank(
         schema=made.schema,
@@ -53,18 +49,29 @@ def convert_sort_limit(node: LogicalNode, convert: Convert) -> PhysicalNode | No
     return calc(ranked, columns_of(ranked, range(width)), [field.name for field in node.schema])
 
 
-def _endless(node: Sort) -> Exception:
+def _with_order(node: PhysicalNode, keys: tuple[SortKey, ...]) -> tuple[PhysicalNode, tuple[SortKey, ...]]:
+    """Have what is sorted by as columns."""
+    made, places = with_columns(node, [key.expression for key in keys])
+    columns = zip(keys, places, strict=True)
+    return made, tuple(
+        replace(key, expression=InputRef(place, key.expression.type)) for key, place in columns
+    )
+
+
+def _temporal_sort(node: Sort, convert: Convert) -> PhysicalNode:
+    """Sort by event time first: rows wait until the watermark has passed them."""
     first = node.keys[0]
-    is_time = (
-        isinstance(first.expression, InputRef)
-        and node.input.schema[first.expression.index].time is TimeKind.ROWTIME
-        and first.ascending
-    )
-    if is_time:
-        return UnsupportedFeatureError.not_yet(
-            "ORDER BY a time attribute in streaming mode", "add a LIMIT, or run the query in BATCH mode"
+    time = node.input.schema[first.expression.index].time if isinstance(first.expression, InputRef) else None
+    if time is None or not first.ascending:
+        raise SqlValidationError(
+            "ORDER BY without LIMIT has no end in streaming mode: a later row could always come first",
+            hint="add a LIMIT, sort by a time attribute first, ascending, or run the query in BATCH mode",
         )
-    return SqlValidationError(
-        "ORDER BY without LIMIT has no end in streaming mode: a later row could always come first",
-        hint="add a LIMIT, sort by a time attribute, or run the query in BATCH mode",
-    )
+    if time is TimeKind.PROCTIME:
+        raise UnsupportedFeatureError.not_yet(
+            "ORDER BY processing time in streaming mode", "sort by event time, or add a LIMIT"
+        )
+    made, order = _with_order(convert(node.input), node.keys)
+    ordered = TemporalSort(schema=made.schema, input=exchanged(made, ()), order=order)
+    columns = columns_of(ordered, range(len(node.schema)))
+    return calc(ordered, columns, [field.name for field in node.schema])

@@ -1,0 +1,225 @@
+"""Joins with a condition besides the keys, second half: how many partners each row of an outer side has.
+
+    left  ----------------------------------------------.
+      '--> inner join by keys --Spark: condition--> pairs --> here: pairs, and rows that have none
+    right --^
+
+State is two counters per row: how many of it there are, and in how many pairs (Flink's associations). As in `join`,
+rows that go come out before rows that come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.operators.table.base import (
+    EpochOutput,
+    EpochTime,
+    InputSpec,
+    hashes_of,
+    read_columns,
+    written_rows,
+)
+from headrace.operators.table.changelog import (
+    DELETE,
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    changes_table,
+    concat_changes,
+    weights_of,
+)
+from headrace.operators.table.declarations import KIND, JoinAssociations, JoinKind, OuterSide
+from headrace.operators.table.kept_rows import numbered
+from headrace.operators.table.ttl import TimeToLive
+from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.columns import Bools, ColumnType, Ints
+from headrace.state.row_sets import RowSet
+
+_ROWS, _PAIRS = "rows", "pairs"
+_PAIR_INPUT = 0
+
+
+class JoinAssociationsOperator:
+    """Runs `JoinAssociations`."""
+
+    def __init__(self, declaration: JoinAssociations) -> None:
+        self._declaration = declaration
+        self._sides = [_CountedSide(side) for side in declaration.sides]
+        self.layouts = tuple(side.layout for side in self._sides)
+        pairs = InputSpec(side=_PAIR_INPUT, source=_PAIR_INPUT, keys=declaration.sides[0].pair_keys)
+        self.inputs = (pairs, *(side.input for side in self._sides))
+
+    def process(
+        self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
+    ) -> EpochOutput:
+        pairs = _Rows.of(inputs.get(_PAIR_INPUT))
+        counted = [
+            side.count(_Rows.of(inputs.get(side.input.source)), pairs, state[side.name], time)
+            for side in self._sides
+        ]
+        told = [self._of_side(side, each) for side, each in zip(self._sides, counted, strict=True)]
+        if self._declaration.kind not in (JoinKind.SEMI, JoinKind.ANTI) and pairs.table is not None:
+            # A row whose time is over is not there any more, though the first half may still know it.
+            known = np.logical_and.reduce([each.is_known[each.of_pairs] for each in counted])
+            nothing = np.zeros(len(pairs), np.bool_)
+            told.insert(0, _Told(pairs.table, np.where(known, pairs.weights, 0), nothing))
+        changes = {side.name: each.written for side, each in zip(self._sides, counted, strict=True)}
+        return EpochOutput(self._output(told), {name: rows for name, rows in changes.items() if len(rows)})
+
+    def _of_side(self, side: _CountedSide, counted: _Counted) -> _Told:
+        """Return the rows of a side that come and go, by whether they have partners."""
+        if self._declaration.kind is JoinKind.SEMI:
+            was, is_now = counted.pairs_before > 0, counted.pairs_after > 0
+        else:
+            was, is_now = counted.pairs_before == 0, counted.pairs_after == 0
+        counts = np.where(is_now, counted.rows_after, 0) - np.where(was, counted.rows_before, 0)
+        return _Told(counted.columns, counts, counted.is_update & (counted.rows_before != counted.rows_after))
+
+    def _output(self, told: list[_Told]) -> pa.Table:
+        declaration = self._declaration
+        keeps_kinds = declaration.kind is JoinKind.SEMI
+        tables = []
+        for comes in (False, True):
+            for part in told:
+                positions = np.flatnonzero(part.counts > 0 if comes else part.counts < 0)
+                if not len(positions):
+                    continue
+                repeated = np.repeat(positions, np.abs(part.counts[positions]))
+                rows = part.columns.take(pa.array(repeated))
+                columns = {
+                    column.name: rows.column(name)
+                    if name in rows.column_names
+                    else pa.nulls(len(repeated), column.arrow)
+                    for column, name in zip(declaration.output, declaration.pair_columns, strict=True)
+                }
+                kinds = None
+                if not declaration.is_insert_only:
+                    update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
+                    kinds = np.where(part.is_update[repeated] & keeps_kinds, update, plain).astype(np.int8)
+                tables.append(changes_table(declaration.output, columns, kinds))
+        return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
+
+
+@dataclass
+class _Told:
+    """Rows of the result, with how many of each come (go, if negative)."""
+
+    columns: pa.Table
+    counts: Ints
+    is_update: Bools
+
+
+class _Rows:
+    """Rows of an input, or none."""
+
+    def __init__(self, table: pa.Table | None) -> None:
+        self.table = table
+        self.weights: Ints = np.empty(0, np.int64)
+        self.is_update: Bools = np.empty(0, np.bool_)
+        self.owners: Ints = np.empty((0, 2), np.int64)
+        if table is None:
+            return
+        self.owners = hashes_of(table)
+        self.weights = np.ones(table.num_rows, np.int64)
+        self.is_update = np.zeros(table.num_rows, np.bool_)
+        if KIND in table.column_names:
+            kinds = table.column(KIND).to_numpy()
+            self.weights = weights_of(kinds)
+            self.is_update = (kinds == UPDATE_BEFORE) | (kinds == UPDATE_AFTER)
+
+    @staticmethod
+    def of(table: pa.Table | None) -> _Rows:
+        return _Rows(table.combine_chunks() if table is not None and table.num_rows else None)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def ids(self, names: tuple[str, str]) -> Ints:
+        return np.empty((0, 2), np.int64) if self.table is None else hashes_of(self.table, names)
+
+
+@dataclass
+class _Counted:
+    """What became of the rows of a side that an epoch has touched, each once."""
+
+    rows_before: Ints
+    rows_after: Ints
+    pairs_before: Ints
+    pairs_after: Ints
+    is_update: Bools
+    #: Of which of them each pair is.
+    of_pairs: Ints
+    columns: pa.Table
+    written: RowSet
+
+    @property
+    def is_known(self) -> Bools:
+        return (self.rows_before > 0) | (self.rows_after > 0)
+
+
+class _CountedSide:
+    """The counters of one side."""
+
+    def __init__(self, side: OuterSide) -> None:
+        self._side = side
+        self._ttl = TimeToLive(side.ttl_ms)
+        self.name = f"side{side.source}"
+        self.layout = TableLayout(
+            self.name,
+            (ColumnType(_ROWS, pa.int64()), ColumnType(_PAIRS, pa.int64()), *self._ttl.columns),
+            has_owners=True,
+        )
+        self.input = InputSpec(side=side.source, source=side.source, keys=side.keys)
+
+    def count(self, rows: _Rows, pairs: _Rows, table: SlotTable, time: EpochTime) -> _Counted:
+        """Add what an epoch did to the rows and their pairs."""
+        ids = self._side.ids
+        keys, of_rows, of_pairs = numbered(rows.ids(ids), pairs.ids(ids))
+        added, matched = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
+        np.add.at(added, of_rows, rows.weights)
+        np.add.at(matched, of_pairs, pairs.weights)
+        is_update = np.zeros(len(keys), np.bool_)
+        is_update[of_rows[rows.is_update]] = True
+        slots = self._ttl.alive(table, table.find(keys), time.now_ms)
+        stored = read_columns(table, slots, [_ROWS, _PAIRS])
+        rows_before, pairs_before = (
+            stored[name].fill_null(0).to_numpy(zero_copy_only=False) for name in (_ROWS, _PAIRS)
+        )
+        # What is not there cannot go, and has no partners.
+        rows_after = np.maximum(rows_before + added, 0)
+        pairs_after = np.where(rows_after > 0, np.maximum(pairs_before + matched, 0), 0)
+        firsts = np.empty(len(keys), np.int64)
+        of_both = np.concatenate([of_rows, of_pairs])
+        firsts[of_both[::-1]] = np.arange(len(of_both))[::-1]
+        owners = np.concatenate([rows.owners, pairs.owners])[firsts]
+        columns = {_ROWS: pa.array(rows_after), _PAIRS: pa.array(pairs_after)}
+        columns |= self._ttl.stamps(len(keys), time.now_ms)
+        written = written_rows(self.layout, keys, columns, owners=owners, removed=rows_after == 0)
+        known = (rows_before > 0) | (rows_after > 0)
+        swept = self._ttl.sweep(table, time.now_ms)
+        parts = [written.take(known)] if swept is None else [swept, written.take(known)]
+        return _Counted(
+            rows_before,
+            rows_after,
+            pairs_before,
+            pairs_after,
+            is_update,
+            of_pairs,
+            self._columns(rows, pairs, firsts),
+            RowSet.merged(parts, keep_removals=True),
+        )
+
+    def _columns(self, rows: _Rows, pairs: _Rows, firsts: Ints) -> pa.Table:
+        """Return the side's columns of the touched rows, from its own rows or from pairs."""
+        tables = [each.table for each in (rows, pairs) if each.table is not None]
+        picks = pa.array(firsts)
+        columns = {}
+        for column in self._side.columns:
+            chunks = [chunk for table in tables for chunk in table.column(column.name).chunks]
+            columns[column.name] = pa.chunked_array(chunks, None if chunks else column.arrow).take(picks)
+        return pa.table(columns)

@@ -1,0 +1,117 @@
+"""Outer, semi and anti joins with a condition that is no equality, as two nodes of a job.
+
+    left  ------------------------------------------------------.
+      '--> Join INNER by keys, pairs checked by Spark --> JoinAssociations
+    right --^
+
+Rows of an outer side are told apart by two hashes of all their columns, which travel with them into the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from headrace.operators.table import declarations as d
+from headrace.operators.table.base import key_hash_sql
+from headrace.planner import fragments as f
+from headrace.planner import physical as p
+from headrace.planner.fragments import BIGINT, Stream
+from headrace.planner.logical import JoinKind, Schema
+
+__all__ = ["declarations", "input_of", "outer_sides", "side_columns", "with_ids"]
+
+_LEFT, _RIGHT = 0, 1
+_OUTER: Final = {
+    JoinKind.LEFT: (_LEFT,),
+    JoinKind.RIGHT: (_RIGHT,),
+    JoinKind.FULL: (_LEFT, _RIGHT),
+    JoinKind.SEMI: (_LEFT,),
+    JoinKind.ANTI: (_LEFT,),
+}
+_IDS: Final = (("__left_id1", "__left_id2"), ("__right_id1", "__right_id2"))
+
+
+def outer_sides(kind: JoinKind) -> tuple[int, ...]:
+    """Return the sides whose rows are told by whether they match: 0 is the left one, 1 the right one."""
+    return _OUTER[kind]
+
+
+def input_of(kind: JoinKind, side: int) -> int:
+    """Return which input of the second half the rows of an outer side are."""
+    return 1 + _OUTER[kind].index(side)
+
+
+def side_columns(schema: Schema, prefix: str) -> tuple[d.Column, ...]:
+    """Return the columns of a side, called so that both sides can stand in one row."""
+    return tuple(f.column(f"__{prefix}{at}", field.type) for at, field in enumerate(schema))
+
+
+def with_ids(stream: Stream, side: int) -> Stream:
+    """Give rows of an outer side what tells them apart."""
+    hashes = key_hash_sql([(each.name, not pa.types.is_nested(each.arrow)) for each in stream.columns])
+    ids = [(sql, f.column(name, BIGINT)) for sql, name in zip(hashes, _IDS[side], strict=True)]
+    return stream.select([*stream.chosen(range(len(stream.columns))), *ids])
+
+
+def declarations(
+    node: p.Join,
+    sides: tuple[Sequence[d.Column], Sequence[d.Column]],
+    output: Sequence[d.Column],
+    condition: str | None,
+    traits: Mapping[str, Any],
+    ttls_ms: tuple[int, int],
+) -> tuple[d.Join, d.JoinAssociations]:
+    """Return both halves.
+
+    Args:
+        node: The join of the plan.
+        sides: The columns of both inputs.
+        output: The columns of the result.
+        condition: What must hold besides the keys, over ``l0, l1, ...`` and ``r0, r1, ...``.
+        traits: What nodes with state have in common: the first half's, the second half has its own.
+        ttls_ms: How long rows of each side stay.
+    """
+    outer = outer_sides(node.kind)
+    keys = [
+        tuple(columns[at].name for at in own)
+        for columns, own in zip(sides, (node.left_keys, node.right_keys), strict=True)
+    ]
+    given = [
+        (*columns, *(f.column(name, BIGINT) for name in _IDS[side] if side in outer))
+        for side, columns in enumerate(sides)
+    ]
+    matching = d.Join(
+        (*given[_LEFT], *given[_RIGHT]),
+        d.JoinKind.INNER,
+        keys[_LEFT],
+        keys[_RIGHT],
+        given[_LEFT],
+        given[_RIGHT],
+        condition=condition,
+        null_safe=node.null_safe if any(node.null_safe) else (),
+        right_ttl_ms=ttls_ms[_RIGHT],
+        renews=(_LEFT in outer, _RIGHT in outer),
+        **traits,
+    )
+    is_half = node.kind in (JoinKind.SEMI, JoinKind.ANTI)
+    told = sides[_LEFT] if is_half else (*sides[_LEFT], *sides[_RIGHT])
+    associations = d.JoinAssociations(
+        tuple(output),
+        d.JoinKind[node.kind.name],
+        tuple(
+            d.OuterSide(
+                input_of(node.kind, side),
+                tuple(sides[side]),
+                keys[side],
+                keys[outer[0]],
+                _IDS[side],
+                ttls_ms[side],
+            )
+            for side in outer
+        ),
+        tuple(each.name for each in told),
+    )
+    return matching, associations

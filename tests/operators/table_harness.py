@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import re
 import shutil
 import sqlite3
@@ -19,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.common.types import RowKind
-from headrace.operators.table.base import HASHES, ROW_HASHES, EpochTime, InputSpec
+from headrace.operators.table.base import HASHES, ROW_HASHES, SESSION, EpochTime, InputSpec
 from headrace.operators.table.declarations import KIND, Schema, StatefulNode
 from headrace.operators.table.factory import build_operator
 from headrace.state.changes import table_change, write_change
@@ -156,7 +157,13 @@ class Harness:
         types = {column.name: column.arrow for column in schema} | {KIND: pa.int8()}
         given = [(*row[1:], _MARKS[row[0]]) if has_kinds else row[1:] for row in rows]
         names, result = _evaluate(spec, columns, given)
-        arrays = {name: _array([row[i] for row in result], types.get(name)) for i, name in enumerate(names)}
+        arrays = {
+            name: _array([_decoded(row[i]) for row in result], types.get(name))
+            for i, name in enumerate(names)
+        }
+        if spec.session is not None:
+            bounds = [arrays.pop(name).cast(pa.timestamp("us")) for name in _BOUNDS]
+            arrays[SESSION] = pa.StructArray.from_arrays(bounds, ["start", "end"])
         for pair, keys in ((HASHES, spec.keys), (ROW_HASHES, spec.row_keys)):
             if keys is None:
                 continue
@@ -173,6 +180,12 @@ def _evaluate(
     connection.create_function("pmod", 2, lambda value, divisor: value % divisor)
     row_numbers = itertools.count()
     connection.create_function("monotonically_increasing_id", 0, lambda: next(row_numbers))
+    connection.create_function("named_struct", -1, _named_struct)
+    connection.create_aggregate("collect_list", 1, _CollectList)
+    connection.create_aggregate("first", 2, _First)
+    connection.create_aggregate("last", 2, _Last)
+    if spec.session is not None:
+        columns, rows = [*columns, *_BOUNDS], _in_sessions(spec, columns, rows)
     listed = ", ".join(f"`{name}`" for name in columns)
     connection.execute(f"CREATE TABLE t ({listed})")
     marks = ", ".join("?" * len(columns))
@@ -183,7 +196,8 @@ def _evaluate(
     if spec.group_by is None:
         query = f"SELECT {', '.join(['*', *items])} FROM {source}"
     else:
-        groups = [f"`{name}`" for name in spec.group_by]
+        by = [*spec.group_by, *(_BOUNDS if spec.session is not None else ())]
+        groups = [f"`{name}`" for name in by]
         query = f"SELECT {', '.join([*groups, *items])} FROM {source}"
         query += f" GROUP BY {', '.join(groups)}" if groups else " HAVING count(*) > 0"
     cursor = connection.execute(query)
@@ -191,6 +205,77 @@ def _evaluate(
     result = cursor.fetchall()
     connection.close()
     return names, result
+
+
+#: Start and end of a row's session, in microseconds.
+_BOUNDS = ("__session_start", "__session_end")
+#: Begins a text that stands for what sqlite has no type for.
+_ENCODED = "\0"
+
+
+class _CollectList:
+    """Spark's collect_list: all values but NULL."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def step(self, value: Any) -> None:
+        if value is not None:
+            self._values.append(_decoded(value))
+
+    def finalize(self) -> str:
+        return _ENCODED + json.dumps(self._values)
+
+
+class _First:
+    """Spark's first(value, true): the first one that is not NULL."""
+
+    def __init__(self) -> None:
+        self._value: Any = None
+
+    def step(self, value: Any, _: Any) -> None:
+        self._value = value if self._value is None else self._value
+
+    def finalize(self) -> Any:
+        return self._value
+
+
+class _Last(_First):
+    def step(self, value: Any, _: Any) -> None:
+        self._value = self._value if value is None else value
+
+
+def _named_struct(*parts: Any) -> str:
+    return _ENCODED + json.dumps(dict(zip(parts[::2], parts[1::2], strict=True)))
+
+
+def _decoded(value: Any) -> Any:
+    return json.loads(value[1:]) if isinstance(value, str) and value.startswith(_ENCODED) else value
+
+
+def _in_sessions(
+    spec: InputSpec, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    """Give rows the bounds of their sessions, as Spark's session_window does."""
+    found = re.search(r"timestamp_millis\(`(\w+)`\), '(\d+) milliseconds'", spec.session or "")
+    assert found is not None
+    time, gap = columns.index(found[1]), int(found[2])
+    keys = [columns.index(name) for name in spec.group_by or ()]
+    groups: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        if row[time] is not None:
+            groups.setdefault(repr([row[key] for key in keys]), []).append(row)
+    made = []
+    for group in groups.values():
+        session: list[tuple[Any, ...]] = []
+        for row in [*sorted(group, key=lambda each: each[time]), None]:
+            if session and (row is None or row[time] > session[-1][time] + gap):
+                bounds = (session[0][time] * 1000, (session[-1][time] + gap) * 1000)
+                made += [(*each, *bounds) for each in session]
+                session = []
+            if row is not None:
+                session.append(row)
+    return made
 
 
 def _sqlite(sql: str) -> str:

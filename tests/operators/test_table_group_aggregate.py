@@ -121,9 +121,80 @@ def test_the_lowest_value_gives_way_to_the_next_when_it_is_taken_back(tmp_path: 
     ]
 
 
-def test_first_and_last_value_of_a_changelog_are_refused():
-    with pytest.raises(UnsupportedFeatureError, match="FIRST_VALUE of a changelog with updates"):
-        harness(aggregate(AggSpec("FIRST_VALUE", ("amount",), result("f"))), Path("unused"))
+def of_tags(function: str, kind: pa.DataType, **call: Any) -> AggSpec:
+    return AggSpec(function, ("tag",), result(function.lower(), kind), **call)
+
+
+BAG = pa.map_(pa.string(), pa.int32())
+TAGS = (
+    of_tags("LISTAGG", pa.string(), separator="+"),
+    of_tags("COLLECT", BAG),
+    of_tags("ARRAY_AGG", pa.list_(pa.string())),
+    of_tags("FIRST_VALUE", pa.string()),
+    of_tags("LAST_VALUE", pa.string()),
+)
+
+
+@pytest.mark.parametrize("retracts", [False, True])
+def test_values_are_listed_in_the_order_they_came(tmp_path: Path, retracts: bool):
+    job = harness(aggregate(*TAGS), tmp_path, retracts=retracts)
+    assert job.run(rows(("+I", "ann", 1, "x"), ("+I", "ann", 1, None))) == [
+        ("+I", "ann", "x", [("x", 1)], ["x", None], "x", "x")
+    ]
+    (_, after) = job.run(rows(("+I", "ann", 1, "y"), ("+I", "ann", 1, "x")))
+    assert after == ("+U", "ann", "x+y+x", [("x", 2), ("y", 1)], ["x", None, "y", "x"], "x", "x")
+
+
+def test_a_value_that_is_taken_back_goes_where_it_came_first(tmp_path: Path):
+    job = harness(aggregate(*TAGS), tmp_path)
+    job.run(rows(("+I", "ann", 1, "x"), ("+I", "ann", 1, "y"), ("+I", "ann", 1, "x")))
+    (_, after) = job.run(rows(("-D", "ann", 1, "x")))
+    assert after == ("+U", "ann", "y+x", [("y", 1), ("x", 1)], ["y", "x"], "y", "x")
+    (_, after) = job.run(rows(("-U", "ann", 1, "y"), ("+U", "ann", 1, None)))
+    assert after == ("+U", "ann", "x", [("x", 1)], ["x", None], "x", "x")
+    (_, after) = job.run(rows(("-D", "ann", 1, "x")))
+    assert after == ("+U", "ann", None, [], [None], None, None)
+
+
+def test_distinct_values_are_listed_once(tmp_path: Path):
+    calls = (of_tags("LISTAGG", pa.string(), distinct=True), of_tags("COLLECT", BAG, distinct=True))
+    job = harness(aggregate(*calls), tmp_path)
+    job.run(rows(("+I", "ann", 1, "x"), ("+I", "ann", 1, "x")))
+    (_, after) = job.run(rows(("+I", "ann", 1, "y")))
+    assert after == ("+U", "ann", "x,y", [("x", 1), ("y", 1)])
+    assert job.run(rows(("-D", "ann", 1, "x"))) == []
+    (_, after) = job.run(rows(("-D", "ann", 1, "x")))
+    assert after == ("+U", "ann", "y", [("y", 1)])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.booleans(), st.sampled_from(["x", "y", "z", None])), max_size=5), max_size=5
+    ),
+    st.booleans(),
+)
+def test_lists_hold_what_is_there_whatever_the_epochs(epochs: list[list[tuple[bool, Any]]], forgets: bool):
+    with tempfile.TemporaryDirectory() as directory:
+        job = harness(aggregate(*TAGS), Path(directory), forgets=forgets)
+        there: list[Any] = []
+        table: Counter[Any] = Counter()
+        for epoch in epochs:
+            changes = []
+            for comes, tag in epoch:
+                if comes or tag not in there:
+                    there.append(tag)
+                    changes.append(("+I", "ann", 1, tag))
+                else:
+                    there.remove(tag)
+                    changes.append(("-D", "ann", 1, tag))
+            for mark, user, *values in job.run(rows(*changes)):
+                table[repr((user, values))] += 1 if mark in ("+I", "+U") else -1
+        tags = [tag for tag in there if tag is not None]
+        bag = [(tag, tags.count(tag)) for tag in dict.fromkeys(tags)]
+        edges = (tags[0], tags[-1]) if tags else (None, None)
+        expected = ("ann", ["+".join(tags) or None, bag, there, *edges])
+        assert +table == (Counter([repr(expected)]) if there else Counter())
 
 
 def test_a_distinct_variance_is_refused():

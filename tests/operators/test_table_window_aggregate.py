@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.elements import MAX_WATERMARK
-from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.declarations import AggSpec, Column, WindowAggregate, WindowKind, WindowSpec
 from tests.operators.table_harness import Change, Harness
 
@@ -130,12 +129,84 @@ def test_a_changelog_takes_rows_back_out_of_their_windows(tmp_path: Path):
     assert plain(windows.run([], after=9)) == [("ann", 1, 6, 0, 10)]
 
 
-def test_distinct_over_sessions_is_refused():
-    calls = (AggSpec("COUNT", ("amount",), N, distinct=True),)
-    window = WindowSpec(WindowKind.SESSION, "ts", gap_ms=3)
-    declaration = WindowAggregate((USER, N, START, END), window=window, keys=("user",), calls=calls)
-    with pytest.raises(UnsupportedFeatureError, match="DISTINCT over SESSION windows"):
-        Harness(declaration, [INPUT], [False], Path("unused"))
+def session(gap: int, time: str | None = "ts") -> WindowSpec:
+    return WindowSpec(WindowKind.SESSION, time, gap_ms=gap)
+
+
+def test_sessions_grow_merge_and_fire_behind_their_end(tmp_path: Path):
+    windows = job(session(5), tmp_path)
+    assert windows.run([("+I", "ann", 1, 1), ("+I", "ann", 10, 2), ("+I", "bob", 3, 7)]) == []
+    assert windows.run([("+I", "ann", 5, 4)], before=0, after=7) == plain_changes("bob", 1, 7, 3, 8)
+    assert plain(windows.run([("+I", "bob", 2, 1)], before=7, after=14)) == [("ann", 3, 7, 1, 15)]
+    assert windows.late == 1
+    assert windows.state_rows == 0
+
+
+def plain_changes(user: str, n: int, s: int, start: int, end: int) -> list[Change]:
+    bounds = [dt.datetime.fromtimestamp(ms / 1000, dt.UTC).replace(tzinfo=None) for ms in (start, end)]
+    return [("+I", user, n, s, *bounds)]
+
+
+def test_sessions_of_the_clock_end_when_nothing_comes_for_so_long(tmp_path: Path):
+    windows = job(session(10, None), tmp_path)
+    assert windows.run([("+I", "ann", None, 1)], now_ms=20) == []
+    assert windows.timers == [30]
+    assert windows.run([("+I", "ann", None, 2)], now_ms=29) == []
+    assert windows.timers == [39]
+    # A row that comes as the session ends begins the next one.
+    assert plain(windows.run([("+I", "ann", None, 5)], now_ms=39)) == [("ann", 2, 3, 20, 39)]
+    assert windows.timers == [49]
+    assert plain(windows.run([], now_ms=60)) == [("ann", 1, 5, 39, 49)]
+    assert windows.timers == []
+    assert windows.state_rows == 0
+
+
+def test_rows_that_are_taken_back_leave_their_session(tmp_path: Path):
+    windows = Harness(node(session(5)), [INPUT], [True], tmp_path)
+    windows.run([("+I", "ann", 1, 5), ("+I", "bob", 1, 5)])
+    windows.run([("-U", "ann", 1, 5), ("+U", "ann", 3, 6), ("-D", "bob", 1, 5)])
+    assert plain(windows.run([], after=20)) == [("ann", 1, 6, 1, 8)]
+
+
+LISTED = Column("l", "STRING", pa.string())
+ITEMS = Column("i", "ARRAY<BIGINT>", pa.list_(pa.int64()))
+LEAST = Column("m", "BIGINT", pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("window", "retracts"),
+    [
+        (session(5), False),
+        (session(5), True),
+        (session(5, None), True),
+        (WindowSpec(WindowKind.TUMBLE, None, size_ms=10), True),
+        (tumble(10), True),
+        (WindowSpec(WindowKind.CUMULATE, "ts", size_ms=10, slide_ms=5), False),
+    ],
+)
+def test_values_of_a_window_are_counted_once_and_listed(tmp_path: Path, window: WindowSpec, retracts: bool):
+    calls = (
+        AggSpec("COUNT", ("amount",), DISTINCT, distinct=True),
+        AggSpec("SUM", ("amount",), S, distinct=True),
+        AggSpec("MIN", ("amount",), LEAST),
+        AggSpec("LISTAGG", ("user",), LISTED, separator="-"),
+        AggSpec("ARRAY_AGG", ("amount",), ITEMS),
+    )
+    declaration = WindowAggregate(
+        (*(call.result for call in calls), START, END),
+        window=window,
+        keys=(),
+        calls=calls,
+        properties=("window_start", "window_end"),
+        is_insert_only=True,
+    )
+    windows = Harness(declaration, [INPUT], [retracts], tmp_path)
+    windows.run([("+I", "a", 1, 4), ("+I", "b", 2, 7)], now_ms=1)
+    more = [("+I", "c", 2, 4), ("+I", "d", 2, None)]
+    more += [("+I", "e", 2, 1), ("-D", "e", 2, 1)] if retracts else []
+    windows.run(more, now_ms=3)
+    fired = windows.run([], after=99, now_ms=99)
+    assert fired[-1][1:-2] == (2, 11, 4, "a-b-c-d", [4, 7, 4, None])
 
 
 def test_the_highest_value_of_a_window_gives_way_when_it_is_taken_back(tmp_path: Path):

@@ -62,6 +62,27 @@ def refused(session: Session, text: str, kind: type[SqlError] = SqlValidationErr
     return caught.value
 
 
+@pytest.mark.parametrize(
+    ("text", "meant", "kind"),
+    [
+        ("SELECT SUMM(price) FROM bids", "'SUM'", SqlValidationError),
+        ("SELECT LISTAG(name) FROM bids", "'LISTAGG'", SqlValidationError),
+        ("SELECT CONT(*) FROM bids", "'COUNT'", SqlValidationError),
+        ("SELECT CONT(DISTINCT price) FROM bids", "'COUNT'", SqlValidationError),
+        ("SELECT ROWNUMBER() OVER (ORDER BY ts) FROM bids", "'ROW_NUMBER'", SqlValidationError),
+        ("SELECT SUM(price) OVER ww FROM bids WINDOW w AS (ORDER BY ts)", "'w'", SqlValidationError),
+        ("SELECT CAST(price AS BIGNT) FROM bids", "BIGINT", SqlParseError),
+        ("SHOW CREATE TABLE bid", "'bids'", CatalogError),
+        ("ALTER TABLE bid SET ('a' = 'b')", "'bids'", CatalogError),
+        ("CREATE TABLE copy LIKE bid", "'bids'", CatalogError),
+    ],
+)
+def test_an_unknown_name_comes_with_the_one_that_was_probably_meant(
+    session: Session, text: str, meant: str, kind: type[SqlError]
+) -> None:
+    assert refused(session, text, kind).hint == f"did you mean {meant}?"
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Queries that take several operators, over changelogs cut anywhere: the result is what Spark SQL says of what is left."""
+"""Queries of several operators, over changelogs cut anywhere: the result is what Spark SQL says of what is left."""
 
 from __future__ import annotations
 
@@ -67,3 +67,23 @@ def test_joins_and_set_operations_over_changelogs(env: EnvironmentFactory):
     for query, changes, rows in zip(QUERIES, results, expected, strict=True):
         assert rows, f"an empty result shows nothing: {query}"
         assert result_of(changes) == rows, query
+
+
+def test_values_are_listed_over_a_changelog(env: EnvironmentFactory):
+    t_env = StreamTableEnvironment.create(env(parallelism=2, max_records=2))
+    rows = [Row(1, "a", 5), Row(2, "a", 7), Row(3, "b", None), Row(4, "a", 5)]
+    register_changelog(t_env, "t", [*rows, Row.of_kind(RowKind.DELETE, 1, "a", 5), Row(5, "b", 1)])
+
+    (changes,) = run_together(
+        t_env,
+        [
+            "SELECT k, LISTAGG(CAST(v AS STRING), '-') AS l, LISTAGG(DISTINCT k) AS d, ARRAY_AGG(v) AS a, "
+            "COLLECT(v) AS c, FIRST_VALUE(id) AS f, LAST_VALUE(id) AS g FROM t GROUP BY k"
+        ],
+    )
+
+    last = {row[0]: list(row)[1:] for row in changes if row.get_row_kind() is not RowKind.UPDATE_BEFORE}
+    assert last == {
+        "a": ["7-5", "a", [7, 5], {7: 1, 5: 1}, 2, 4],
+        "b": ["1", "b", [None, 1], {1: 1}, 3, 5],
+    }

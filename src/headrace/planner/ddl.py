@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from headrace.catalog.catalog import InMemoryCatalog
 from headrace.catalog.identifier import ObjectIdentifier
-from headrace.catalog.manager import CatalogManager
+from headrace.catalog.manager import CatalogManager, nearest
 from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, InlineView, MetadataColumn
 from headrace.errors import CatalogError, UnsupportedFeatureError
 from headrace.planner.functions import FUNCTIONS, aggregates
@@ -127,7 +127,11 @@ def _create_or_drop(
         if statement.if_exists:
             return
         kind = f"temporary {what}" if statement.temporary else what
-        raise CatalogError(f"there is no {kind} {identifier.dotted()!r}")
+        there = manager.tables(identifier.catalog, identifier.database)
+        known = [name for name, each in there.items() if isinstance(each, wanted)]
+        raise CatalogError(
+            f"there is no {kind} {identifier.dotted()!r}", hint=nearest(identifier.name, known)
+        )
     if statement.temporary:
         manager.drop_temporary_table(identifier)
     else:
@@ -174,7 +178,8 @@ def _function(statement: CreateFunction | DropFunction, manager: CatalogManager)
             if dropped:
                 manager.drop_function(identifier)
         if not dropped and not statement.if_exists:
-            raise CatalogError(f"there is no function {identifier.dotted()!r}")
+            hint = nearest(identifier.name, manager.user_functions())
+            raise CatalogError(f"there is no function {identifier.dotted()!r}", hint=hint)
         return
     path = (identifier.name,) if statement.system else identifier.parts
     if manager.function(path) is not None:

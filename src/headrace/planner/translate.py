@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from headrace.connectors.base import Sink as ConnectorSink
 from headrace.connectors.base import Source
-from headrace.errors import InvariantViolation
+from headrace.errors import InvariantViolation, UnsupportedFeatureError
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table import declarations as d
 from headrace.planner import fragments as f
@@ -24,7 +24,7 @@ from headrace.planner import physical as p
 from headrace.planner.changelog import ChangelogMode
 from headrace.planner.emit import emit
 from headrace.planner.explain import describe
-from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey
+from headrace.planner.expressions import AggregateCall, Expression, InputRef, Literal, SortKey
 from headrace.planner.fragments import BIGINT, Stream
 from headrace.planner.logical import JoinKind, Scan, Schema, WindowKind, WindowProperty, WindowSpec
 from headrace.planner.optimize import Plan
@@ -269,9 +269,11 @@ class _Translation:
             return wanted[-1][1]
 
         for call, result in zip(calls, results, strict=True):
-            arguments = tuple(named(each) for each in call.arguments)
+            separator = _separator(call)
+            values = call.arguments[:1] if call.function == "LISTAGG" else call.arguments
+            arguments = tuple(named(each) for each in values)
             condition = None if call.filter is None else named(call.filter)
-            specs.append(d.AggSpec(call.function, arguments, result, call.distinct, condition))
+            specs.append(d.AggSpec(call.function, arguments, result, call.distinct, condition, separator))
         streams = []
         for stream in self._streams[node.input]:
             items = [
@@ -502,6 +504,23 @@ class _Translation:
         keys = _names(columns[key] for key in node.keys)
         declaration = d.ChangelogNormalize(columns, keys, **self._traits(node))
         return self._add(declaration, node, self._renamed_inputs(node, columns), columns)
+
+
+def _separator(call: AggregateCall) -> str:
+    """Return what stands between the values of LISTAGG; refuse what no operator honours."""
+    if call.order_by:
+        raise UnsupportedFeatureError.not_yet(
+            f"ORDER BY in {call.function} in streaming mode", "leave it out, or run the query in BATCH mode"
+        )
+    if call.function != "LISTAGG" or len(call.arguments) == 1:
+        return ","
+    given = call.arguments[1]
+    if not isinstance(given, Literal) or given.value is None:
+        raise UnsupportedFeatureError.not_yet(
+            "LISTAGG with a separator that is no constant in streaming mode",
+            "write the separator as a string",
+        )
+    return str(given.value)
 
 
 def _names(columns: Iterable[d.Column]) -> tuple[str, ...]:

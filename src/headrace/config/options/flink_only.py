@@ -15,6 +15,7 @@ _CLUSTER = "Spark's cluster manager runs the processes; use headrace.spark.maste
 _NETWORK = "records cross Spark's shuffle"
 _JVM = "no Java code of the user's is loaded"
 _PYTHON = "functions run inside the Python worker that holds the task"
+_SPARK_BATCH = "Spark runs batch queries with its own operators; use spark.sql.*"
 _ROCKSDB_METRICS = "RocksDB's own metrics are not shown"
 _ROCKSDB_MERGES = "RocksDB merges its files by itself"
 
@@ -51,6 +52,10 @@ IGNORED_PREFIXES: Final[dict[str, str]] = {
     "python.client.executable": _PYTHON,
     "python.metric.enabled": _PYTHON,
     "python.profile.enabled": _PYTHON,
+    "table.exec.spill-compression.": _SPARK_BATCH,
+    "table.exec.local-hash-agg.": _SPARK_BATCH,
+    "table.exec.resource.": _SPARK_BATCH,
+    "table.resources.download-dir": _JVM,
     "state.backend.rocksdb.metrics.": _ROCKSDB_METRICS,
     "state.backend.rocksdb.manual-compaction.": _ROCKSDB_MERGES,
 }

@@ -8,20 +8,34 @@ from enum import Enum
 
 from headrace.config.option import option
 
-__all__ = ["NotNullEnforcer", "UpsertMaterialize"]
+__all__ = ["NotNullEnforcer", "UpsertMaterialize", "only"]
 
 _EPOCHS = "every epoch is worked off as a whole, which is what mini-batches are for"
 _LOCAL_GLOBAL = "Spark aggregates before the exchange by itself wherever that is possible"
 
 
-def _only(value: object, reason: str) -> Callable[[object], str | None]:
-    """Allow one value, and say why there is no other."""
+def only(value: object, reason: str) -> Callable[[object], str | None]:
+    """Allow one value, or those of a tuple, and say why there is no other."""
+    allowed = value if isinstance(value, tuple) else (value,)
 
     def check(given: object) -> str | None:
-        shown = value.value if isinstance(value, Enum) else str(value).lower()
-        return None if given == value else f"{shown}, for {reason}"
+        return None if given in allowed else f"{' or '.join(map(_shown, allowed))}, for {reason}"
 
     return check
+
+
+def _shown(value: object) -> str:
+    if value is None or value == []:
+        return "nothing"
+    if isinstance(value, timedelta):
+        return f"{int(value.total_seconds())} s"
+    return (
+        str(value.value)
+        if isinstance(value, Enum)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )
 
 
 class NotNullEnforcer(Enum):
@@ -74,13 +88,13 @@ TYPE_LENGTH_ENFORCER = (
     option("table.exec.sink.type-length-enforcer", str)
     .default("IGNORE")
     .describe("What happens to texts that are longer than their column.")
-    .checked_by(_only("IGNORE", "lengths of texts are not looked at"))
+    .checked_by(only("IGNORE", "lengths of texts are not looked at"))
 )
 KEYED_SHUFFLE = (
     option("table.exec.sink.keyed-shuffle", str)
     .default("AUTO")
     .describe("Whether rows go to sinks by their primary key.")
-    .checked_by(_only("AUTO", "rows of a key reach a sink in order anyway"))
+    .checked_by(only("AUTO", "rows of a key reach a sink in order anyway"))
 )
 LOCAL_TIME_ZONE = (
     option("table.local-time-zone", str)
@@ -126,19 +140,19 @@ SQL_DIALECT = (
     option("table.sql-dialect", str)
     .default("default")
     .describe("Which SQL is spoken.")
-    .checked_by(_only("default", "Flink's SQL is the only one that there is"))
+    .checked_by(only("default", "Flink's SQL is the only one that there is"))
 )
 LEGACY_CAST = (
     option("table.exec.legacy-cast-behaviour", str)
     .default("DISABLED")
     .describe("Whether a CAST that fails gives NULL, as it did long ago.")
-    .checked_by(_only("DISABLED", "TRY_CAST gives NULL where a CAST fails"))
+    .checked_by(only("DISABLED", "TRY_CAST gives NULL where a CAST fails"))
 )
 NON_DETERMINISTIC = (
     option("table.optimizer.non-deterministic-update.strategy", str)
     .default("IGNORE")
     .describe("What is done about functions that give another value when a row is taken back.")
-    .checked_by(_only("IGNORE", "such functions are not looked for"))
+    .checked_by(only("IGNORE", "such functions are not looked for"))
 )
 MINI_BATCH = (
     option("table.exec.mini-batch.enabled", bool)

@@ -92,7 +92,7 @@ def make_accumulator(
         retracts: Whether rows may be retracted.
     """
     name = f"a{position}"
-    sql = _Sql(call, retracts)
+    sql = PartialSql(call, retracts)
     function = call.function.upper()
     if function == "COUNT":
         return Count(name, sql.count())
@@ -112,7 +112,7 @@ def make_accumulator(
 
 
 @dataclass(frozen=True)
-class _Sql:
+class PartialSql:
     """The Spark SQL of partials of one call."""
 
     call: AggSpec
@@ -169,7 +169,7 @@ class Count:
 class Sum:
     """SUM, SUM0 and AVG: a sum, and how many values are in it."""
 
-    def __init__(self, name: str, call: AggSpec, sql: _Sql, kept_as: tuple[pa.DataType, str]) -> None:
+    def __init__(self, name: str, call: AggSpec, sql: PartialSql, kept_as: tuple[pa.DataType, str]) -> None:
         self._sum, self._count = f"{name}s", f"{name}n"
         self._call = call
         self.partials = (
@@ -225,7 +225,7 @@ class Extreme(_NotDistinct):
 class Variance(_NotDistinct):
     """VAR_POP and its relatives, by the sums of values and of their squares."""
 
-    def __init__(self, name: str, call: AggSpec, sql: _Sql) -> None:
+    def __init__(self, name: str, call: AggSpec, sql: PartialSql) -> None:
         self._sum, self._squares, self._count = f"{name}s", f"{name}q", f"{name}n"
         self._call = call
         value = f"CAST({quote(call.arguments[0])} AS DOUBLE)"

@@ -212,6 +212,7 @@ class AggSpec:
         result: Name and type of the result, by Flink's rules (AVG of a BIGINT is a BIGINT).
         distinct: Whether equal values count once.
         filter: A BOOLEAN column of the input; rows where it is not true are passed over.
+        separator: What stands between the values of LISTAGG.
     """
 
     function: str
@@ -219,6 +220,7 @@ class AggSpec:
     result: Column
     distinct: bool = False
     filter: str | None = None
+    separator: str = ","
 
 
 @dataclass(frozen=True)

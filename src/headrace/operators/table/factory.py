@@ -13,6 +13,7 @@ from headrace.operators.table.associations import JoinAssociationsOperator
 from headrace.operators.table.base import TableOperator
 from headrace.operators.table.declarations import (
     ChangelogNormalize,
+    Column,
     Deduplicate,
     GroupAggregate,
     Join,
@@ -51,6 +52,12 @@ def build_operator(
         UnsupportedFeatureError: There is no operator for it yet.
     """
     declaration = replace(declaration, output=as_spark_gives(declaration.output))
+    if isinstance(declaration, GroupAggregate | WindowAggregate):
+        results = as_spark_gives([call.result for call in declaration.calls])
+        calls = zip(declaration.calls, results, strict=True)
+        declaration = replace(
+            declaration, calls=tuple(replace(call, result=result) for call, result in calls)
+        )
     inputs = [as_spark_gives(schema) for schema in schemas]
     for kind, build in _BUILDERS.items():
         if isinstance(declaration, kind):
@@ -107,7 +114,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
 }
 
 
-def as_spark_gives(schema: Schema) -> Schema:
+def as_spark_gives(schema: Sequence[Column]) -> Schema:
     """Return a schema with the Arrow types that come out of Spark: times have microseconds."""
     return tuple(replace(column, arrow=spark_arrow_type(column.arrow)) for column in schema)
 

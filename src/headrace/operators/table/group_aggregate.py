@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.accumulators import Accumulator, make_accumulator, pick, weight_sql
+from headrace.operators.table.accumulators import Accumulator, pick, weight_sql
 from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
@@ -25,6 +25,7 @@ from headrace.operators.table.base import (
 )
 from headrace.operators.table.changelog import empty_changes, update_changelog, values_differ
 from headrace.operators.table.declarations import AggSpec, GroupAggregate, Schema
+from headrace.operators.table.lists import DistinctInList, best_values, make_aggregate
 from headrace.operators.table.ttl import TimeToLive
 from headrace.operators.table.values import BagChanges, ValueBag
 from headrace.state.columnar.slots import SlotTable, TableLayout
@@ -34,8 +35,10 @@ from headrace.state.row_sets import RowSet
 _ROWS = "rows"
 _GROUPS = "groups"
 _EXTREMES = ("MIN", "MAX")
+#: For which it makes no difference whether a value is there once or more often.
+_ALWAYS_DISTINCT = (*_EXTREMES, "FIRST_VALUE", "LAST_VALUE")
 #: What can be computed from the distinct values of an argument.
-_BY_VALUES = ("COUNT", "SUM", "SUM0", "AVG", *_EXTREMES)
+_BY_VALUES = ("COUNT", "SUM", "SUM0", "AVG", "LISTAGG", "COLLECT", *_EXTREMES)
 
 
 class GroupAggregateOperator:
@@ -142,7 +145,10 @@ _ROWS_COLUMN = ColumnType(_ROWS, pa.int64())
 
 
 class AggregateCalls:
-    """The calls of an aggregation, with the bags that some of them need."""
+    """The calls of an aggregation, with the bags that some of them need.
+
+    With ``in_lists`` values that a call goes by are a part of its accumulator, and there are no bags.
+    """
 
     def __init__(
         self,
@@ -152,6 +158,7 @@ class AggregateCalls:
         ttl: TimeToLive,
         *,
         retracts: bool,
+        in_lists: bool = False,
     ) -> None:
         self._calls = calls
         self._accumulators: list[Accumulator] = []
@@ -161,16 +168,24 @@ class AggregateCalls:
         shared: dict[tuple[tuple[str, ...], str | None], ValueBag] = {}
         for position, call in enumerate(calls):
             needs_bag = call.arguments and (
-                (call.distinct and call.function.upper() not in _EXTREMES)
+                (call.distinct and call.function.upper() not in _ALWAYS_DISTINCT)
                 or (retracts and call.function.upper() in _EXTREMES)
             )
             if needs_bag and call.function.upper() not in _BY_VALUES:
                 raise UnsupportedFeatureError.not_yet(
                     f"{call.function}(DISTINCT ...) in a streaming query", "run the query in BATCH mode"
                 )
-            accumulator = make_accumulator(position, call, types, retracts=retracts and not needs_bag)
+            accumulator = make_aggregate(position, call, types, retracts=retracts and not needs_bag)
+            if needs_bag and in_lists:
+                if len(call.arguments) > 1:
+                    raise UnsupportedFeatureError.not_yet(
+                        "DISTINCT over more than one column in a window aggregation",
+                        "put the columns into one: COUNT(DISTINCT ROW(a, b))",
+                    )
+                kind = types[call.arguments[0]]
+                accumulator = DistinctInList(f"a{position}", call, kind, accumulator, retracts=retracts)
             self._accumulators.append(accumulator)
-            if needs_bag:
+            if needs_bag and not in_lists:
                 place = (call.arguments, call.filter)
                 if place not in shared:
                     weight = weight_sql(retracts=retracts)
@@ -316,16 +331,3 @@ def _without(swept: RowSet, written: RowSet) -> RowSet:
 
 def _as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array if array.type == kind else array.cast(kind)
-
-
-def best_values(positions: Ints, values: pa.Array, count: int, *, is_min: bool) -> pa.Array:
-    """Return the lowest (or highest) value at each position, NULL where there is none."""
-    order = pc.sort_indices(
-        pa.table({"p": positions, "v": values}),
-        sort_keys=[("p", "ascending"), ("v", "ascending" if is_min else "descending")],
-    )
-    ordered = positions[order.to_numpy()]
-    firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    places = np.full(count, -1, np.int64)
-    places[ordered[firsts]] = firsts
-    return values.take(order).take(pa.array(places, mask=places < 0))

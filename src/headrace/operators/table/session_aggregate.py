@@ -2,7 +2,8 @@
 
 Spark has put each key's rows of the epoch into sessions. Here they meet those that are kept: sessions that touch become
 one. A session fires, and is forgotten, when the watermark has passed its end; one that comes when time has passed it,
-and that touches none that is kept, is late.
+and that touches none that is kept, is late. By processing time all rows of an epoch come at once, by the clock, which
+also says when a session is over. Rows that are taken back leave their session as long as it was.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.accumulators import weight_sql
 from headrace.operators.table.base import (
     SESSION,
@@ -38,23 +38,15 @@ _START, _END, _ROWS, _COUNT = "start", "end", "rows", "read"
 
 
 class SessionAggregateOperator:
-    """Runs a `WindowAggregate` over SESSION windows of event time."""
+    """Runs a `WindowAggregate` over SESSION windows."""
 
     def __init__(self, declaration: WindowAggregate, schema: Schema, *, retracts: bool) -> None:
         window = declaration.window
         assert window is not None
-        if window.time is None or retracts:
-            what = "by processing time" if window.time is None else "over a changelog with updates"
-            raise UnsupportedFeatureError.not_yet(
-                f"SESSION windows {what}", "use event time over insert-only rows"
-            )
         self._declaration = declaration
+        self._gap_ms, self._by_clock = window.gap_ms, window.time is None
         types = {column.name: column.arrow for column in schema}
-        self._calls = window_calls(declaration, types, retracts=False)
-        if self._calls.bags:
-            raise UnsupportedFeatureError.not_yet(
-                "DISTINCT over SESSION windows", "run the query in BATCH mode"
-            )
+        self._calls = window_calls(declaration, types, retracts=retracts)
         self._key_names = {key: f"k{index}" for index, key in enumerate(declaration.keys)}
         self._layout = TableLayout(
             _TABLE,
@@ -73,11 +65,11 @@ class SessionAggregateOperator:
                 side=0,
                 source=0,
                 keys=declaration.keys,
-                where=f"{quote(window.time)} IS NOT NULL",
+                where=None if window.time is None else f"{quote(window.time)} IS NOT NULL",
                 group_by=declaration.keys,
-                session=f"session_window(timestamp_millis({quote(window.time)}), '{window.gap_ms} milliseconds')",
+                session=None if window.time is None else _session_sql(window.time, window.gap_ms),
                 items=(
-                    (f"CAST(sum({weight_sql(retracts=False)}) AS BIGINT)", _ROWS),
+                    (f"CAST(sum({weight_sql(retracts=retracts)}) AS BIGINT)", _ROWS),
                     ("count(1)", _COUNT),
                     *self._calls.partials,
                 ),
@@ -88,8 +80,8 @@ class SessionAggregateOperator:
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
     ) -> EpochOutput:
         table = state[_TABLE]
-        rows = inputs.get(0)
-        fresh, owners, read = self._fresh(rows)
+        before, after = (-1, time.now_ms - 1) if self._by_clock else (time.before, time.after)
+        fresh, owners, read = self._fresh(inputs.get(0), time.now_ms)
         touched = self._kept_with(table, owners)
         columns, all_owners = self._joined(table, touched, fresh, owners)
         merged, of_session, session_owners = self._merge(columns, all_owners)
@@ -97,30 +89,42 @@ class SessionAggregateOperator:
         # Late is what has met no kept session and lies behind the watermark.
         has_kept = np.zeros(len(ends), np.bool_)
         has_kept[of_session[: len(touched)]] = True
-        is_late = (ends - 1 <= time.before) & ~has_kept
+        is_late = (ends - 1 <= before) & ~has_kept
         late = int(read[is_late[of_session[len(touched) :]]].sum())
-        waiting = self._due(table, time.after, touched)
+        waiting = self._due(table, after, touched)
         stored = read_columns(table, waiting, [column.name for column in self._layout.columns])
-        fires = (ends - 1 <= time.after) & ~is_late
+        fires = (ends - 1 <= after) & ~is_late
         fired = {
             name: pa.concat_arrays([stored[name], merged[name].filter(pa.array(fires))]) for name in stored
         }
         changes = self._changes(
             table, np.union1d(touched, waiting), merged, session_owners, ~fires & ~is_late
         )
-        return EpochOutput(self._output(fired), {_TABLE: changes} if len(changes) else {}, late)
+        timer = self._next_timer(table, np.union1d(touched, waiting), ends[~fires & ~is_late])
+        return EpochOutput(self._output(fired), {_TABLE: changes} if len(changes) else {}, late, timer)
 
-    def _fresh(self, rows: pa.Table | None) -> tuple[dict[str, pa.Array], Ints, Ints]:
+    def _next_timer(self, table: SlotTable, gone: Ints, ends: Ints) -> int | None:
+        """Return when the clock ends the next session."""
+        if not self._by_clock:
+            return None
+        waiting = np.concatenate([_stored(table, _END, np.setdiff1d(table.live, gone)), ends])
+        return int(waiting.min()) if len(waiting) else None
+
+    def _fresh(self, rows: pa.Table | None, now_ms: int) -> tuple[dict[str, pa.Array], Ints, Ints]:
         """Return the sessions of this epoch, whose they are, and how many rows each has."""
         names = [column.name for column in self._layout.columns]
         if rows is None or not rows.num_rows:
             empty = {column.name: pa.array([], column.arrow) for column in self._layout.columns}
             return empty, np.empty((0, 2), np.int64), np.empty(0, np.int64)
         rows = rows.combine_chunks()
-        sessions = rows.column(SESSION).combine_chunks()
         columns = {name: rows.column(key).combine_chunks() for key, name in self._key_names.items()}
-        columns[_START] = _milliseconds(sessions.field("start"))
-        columns[_END] = _milliseconds(sessions.field("end"))
+        if self._by_clock:
+            columns[_START] = pa.array(np.full(rows.num_rows, now_ms))
+            columns[_END] = pa.array(np.full(rows.num_rows, now_ms + self._gap_ms))
+        else:
+            sessions = rows.column(SESSION).combine_chunks()
+            columns[_START] = _milliseconds(sessions.field("start"))
+            columns[_END] = _milliseconds(sessions.field("end"))
         for name in names:
             if name not in columns:
                 columns[name] = rows.column(name).combine_chunks()
@@ -149,7 +153,9 @@ class SessionAggregateOperator:
         is_other_key[1:] = (own[1:] != own[:-1]).any(axis=1)
         reach = _running_end(ends[order], np.cumsum(is_other_key))
         begins = is_other_key.copy()
-        begins[1:] |= starts[order][1:] > reach[:-1]
+        # The clock has ended a session before a row comes at its end; by event time they are one.
+        later = np.greater_equal if self._by_clock else np.greater
+        begins[1:] |= later(starts[order][1:], reach[:-1])
         ids = np.cumsum(begins) - 1
         of_row = np.empty(len(order), np.int64)
         of_row[order] = ids
@@ -167,9 +173,7 @@ class SessionAggregateOperator:
     def _due(self, table: SlotTable, after: int, touched: Ints) -> Ints:
         """Return kept sessions that are over and got nothing in this epoch."""
         live = table.live
-        values = table.cells(_END, live).values
-        assert values is not None
-        return np.setdiff1d(live[values.view(np.int64) - 1 <= after], touched)
+        return np.setdiff1d(live[_stored(table, _END, live) - 1 <= after], touched)
 
     def _changes(
         self, table: SlotTable, gone: Ints, merged: Mapping[str, pa.Array], owners: Ints, stays: Bools
@@ -184,6 +188,9 @@ class SessionAggregateOperator:
 
     def _output(self, fired: Mapping[str, pa.Array]) -> pa.Table:
         declaration = self._declaration
+        there = _ints(fired[_ROWS]) > 0
+        if not there.all():  # all rows of a session were taken back
+            fired = {name: column.filter(pa.array(there)) for name, column in fired.items()}
         if not len(fired[_ROWS]):
             return empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
         results = self._calls.results(fired)
@@ -215,6 +222,16 @@ def _running_end(ends: Ints, keys: Ints) -> Ints:
                 highest[index] = max(highest[index], highest[index - 1])
         return highest
     return np.maximum.accumulate(ends - lowest + keys * span) - keys * span + lowest
+
+
+def _session_sql(time: str, gap_ms: int) -> str:
+    return f"session_window(timestamp_millis({quote(time)}), '{gap_ms} milliseconds')"
+
+
+def _stored(table: SlotTable, name: str, slots: Ints) -> Ints:
+    values = table.cells(name, slots).values
+    assert values is not None
+    return values.view(np.int64)
 
 
 def _milliseconds(array: pa.Array) -> pa.Array:

@@ -26,8 +26,9 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
-from headrace.operators.table.declarations import AggSpec, Schema, WindowAggregate
-from headrace.operators.table.group_aggregate import AggregateCalls, best_values
+from headrace.operators.table.declarations import AggSpec, Schema, WindowAggregate, WindowKind
+from headrace.operators.table.group_aggregate import AggregateCalls
+from headrace.operators.table.lists import best_values
 from headrace.operators.table.ttl import TimeToLive
 from headrace.operators.table.window_values import SliceColumns, SlicedValues, WindowValues, window_keys
 from headrace.operators.table.windows import Slices
@@ -94,9 +95,10 @@ class WindowAggregateOperator:
         """Return the values that calls go by, by argument and filter."""
         made: dict[tuple[str, str | None], WindowValues] = {}
         for call, _ in self._calls.by_values:
-            if not slices.names or len(call.arguments) > 1:
-                what = "windows of the clock" if not slices.names else "more than one column"
-                raise UnsupportedFeatureError.not_yet(f"DISTINCT over {what} in a window aggregation")
+            if len(call.arguments) > 1:
+                raise UnsupportedFeatureError.not_yet(
+                    "DISTINCT over more than one column in a window aggregation"
+                )
             place = (call.arguments[0], call.filter)
             if place not in made:
                 weight = weight_sql(retracts=retracts)
@@ -225,7 +227,7 @@ class WindowAggregateOperator:
         if not len(positions):
             return empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
         groups = _group_ids(columns, list(self._key_names.values()), positions, windows, window_starts)
-        order = np.argsort(groups, kind="stable")
+        order = np.lexsort((ends[positions], groups))  # values are listed in the order of time
         positions, windows, window_starts = positions[order], windows[order], window_starts[order]
         groups = groups[order]
         picked = {
@@ -302,8 +304,17 @@ class WindowAggregateOperator:
 def window_calls(
     declaration: WindowAggregate, types: Mapping[str, pa.DataType], *, retracts: bool
 ) -> AggregateCalls:
-    """Make the calls of a window aggregation."""
-    return AggregateCalls(declaration.keys, declaration.calls, types, TimeToLive(0), retracts=retracts)
+    """Make the calls of a window aggregation; values go by slice where Spark knows the slices of rows."""
+    window = declaration.window
+    has_slices = window is None or (window.time is not None and window.kind is not WindowKind.SESSION)
+    return AggregateCalls(
+        declaration.keys,
+        declaration.calls,
+        types,
+        TimeToLive(0),
+        retracts=retracts,
+        in_lists=not has_slices,
+    )
 
 
 def _of_values(call: AggSpec, accumulator: Accumulator, values: ValueChanges) -> dict[str, pa.Array]:

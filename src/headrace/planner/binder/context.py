@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from headrace.catalog.functions import CatalogFunction, UserFunction
-from headrace.catalog.manager import CatalogManager
+from headrace.catalog.manager import CatalogManager, nearest
 from headrace.errors import CatalogError, SqlError, SqlValidationError
 from headrace.planner.dialect.tokens import Span, error_at
 from headrace.planner.logical import LogicalNode
@@ -49,6 +49,11 @@ class Context:
     def unsupported(self, feature: str, span: Span, *, hint: str | None = None) -> SqlError:
         """The error for what Flink has and headrace has not."""
         return self.error(f"{feature} is not in headrace yet", span, hint=hint)
+
+    def near_table(self, name: str) -> str | None:
+        """Which table or view was probably meant, or which there are."""
+        here = list(self.manager.tables(self.manager.current_catalog, self.manager.current_database))
+        return nearest(name, [*here, *self.common_tables])
 
     def with_common_table(self, name: str, table: BoundTable) -> Context:
         """The context in which one more query of WITH is known."""

@@ -20,7 +20,7 @@ from headrace.catalog.objects import (
     PrimaryKey,
     WatermarkSpec,
 )
-from headrace.errors import CatalogError, HeadraceError
+from headrace.errors import CatalogError, HeadraceError, SqlError
 from headrace.planner.binder.alterations import altered
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder
@@ -297,7 +297,7 @@ class DefinitionBinder:
         identifier = self._qualify(like.base)
         table = self.context.manager.table(identifier)
         if not isinstance(table, CatalogTable):
-            raise self.context.catalog_error(f"there is no table {identifier.dotted()!r}", like.base.span)
+            raise self._missing("table", identifier, like.base.span)
         chosen = dict.fromkeys(
             ("CONSTRAINTS", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS"), "INCLUDING"
         )
@@ -407,7 +407,7 @@ class DefinitionBinder:
         wanted = CatalogTable if isinstance(node, AlterTableSyntax) else CatalogView
         if not isinstance(found, wanted):
             what = "table" if wanted is CatalogTable else "view"
-            raise self.context.catalog_error(f"there is no {what} {identifier.dotted()!r}", node.name.span)
+            raise self._missing(what, identifier, node.name.span)
         if isinstance(node, AlterViewSyntax):
             if node.new_name is not None:
                 return RenameTable(identifier, self._qualify(node.new_name), is_view=True)
@@ -461,13 +461,17 @@ class DefinitionBinder:
             ShowSubject[node.subject], catalog, database, node.pattern, node.negated, node.ignore_case
         )
 
+    def _missing(self, what: str, identifier: ObjectIdentifier, span: Span) -> SqlError:
+        hint = self.context.near_table(identifier.name)
+        return self.context.catalog_error(f"there is no {what} {identifier.dotted()!r}", span, hint=hint)
+
     def _show_create(self, node: ShowSyntax) -> ShowCreate:
         assert node.source is not None
         identifier = self._qualify(node.source)
         found = self.context.manager.table(identifier)
         what = node.subject.partition(" ")[2].lower()
         if found is None:
-            raise self.context.catalog_error(f"there is no {what} {identifier.dotted()!r}", node.source.span)
+            raise self._missing(what, identifier, node.source.span)
         if isinstance(found, InlineView):
             raise self.context.error(
                 f"{identifier.dotted()!r} was made by a program: it has no text", node.source.span

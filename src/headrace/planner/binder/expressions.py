@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from headrace.catalog.functions import CatalogFunction, FunctionKind, UserFunction
+from headrace.catalog.manager import nearest
 from headrace.errors import HeadraceError
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
@@ -55,6 +56,7 @@ from headrace.planner.functions import (
     AggregateFunction,
     Function,
     WrongArguments,
+    aggregates,
     find_aggregate,
 )
 from headrace.planner.functions.math import round_type
@@ -260,25 +262,30 @@ class ExpressionBinder:
                 name.upper() in {"TUMBLE", "HOP", "SESSION", "CUMULATE"}
             ):
                 return self.window_property(node)
-        self._plain(node)
         user = self._user_function(node)
         if user is not None:
+            self._plain(node)
             return self._user_call(node, user)
         if name.upper() == "CURRENT_DATABASE" and not node.arguments:
             return Literal(self.context.manager.current_database, DataTypes.STRING(False))
         function = FUNCTIONS.find(name) if len(node.name.path) == 1 else None
-        if function is None and name.upper() in MISSING:
-            raise self.context.unsupported(f"the function {name.upper()}", node.name.span)
         if function is None:
-            self.fail(
-                f"there is no function {node.name.dotted()!r}",
-                node.name.span,
-                hint=FUNCTIONS.suggestion(name, self.context.manager.user_functions()),
-            )
+            self._unknown(node.name)
+        self._plain(node)
         operands = [
             self._symbol(one) if isinstance(one, Symbol) else self.bind(one) for one in node.arguments
         ]
         return self._call(function.name, operands, node.span)
+
+    def _unknown(self, name: Name) -> NoReturn:
+        """Refuse a function that there is not, and say which one was probably meant."""
+        word = name.path[-1]
+        if word.upper() in MISSING and len(name.path) == 1:
+            raise self.context.unsupported(f"the function {word.upper()}", name.span)
+        others = [each for one in aggregates() for each in (one.name, *one.aliases)]
+        others += [*_WINDOW_PROPERTIES, *self.context.manager.user_functions()]
+        hint = FUNCTIONS.suggestion(word, others)
+        self.fail(f"there is no function {name.dotted()!r}", name.span, hint=hint)
 
     def _plain(self, node: FunctionCall) -> None:
         """Refuse what only aggregates have."""
@@ -385,6 +392,8 @@ class ExpressionBinder:
 
     def _over_call(self, node: FunctionCall, function: AggregateFunction | None) -> Expression:
         if function is None:
+            if FUNCTIONS.find(node.name.path[-1]) is None and self._user_function(node) is None:
+                self._unknown(node.name)
             self.fail(f"{node.name.dotted()} cannot be used with OVER", node.span)
         if self.over is None:
             self.fail(
@@ -421,7 +430,8 @@ class ExpressionBinder:
         assert self.over is not None
         if isinstance(node, Identifier):
             if node.name not in self.over.windows:
-                self.fail(f"there is no window {node.name!r}", node.span)
+                hint = nearest(node.name, self.over.windows)
+                self.fail(f"there is no window {node.name!r}", node.span, hint=hint)
             return self.over.windows[node.name]
         assert node is not None
         if node.base is None:

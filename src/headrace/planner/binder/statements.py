@@ -78,11 +78,10 @@ def _insert(context: Context, node: InsertSyntax) -> Insert:
     except HeadraceError as wrong:
         raise context.catalog_error(wrong.message, node.target.span, hint=wrong.hint) from wrong
     if table is None:
-        known = context.manager.tables(context.manager.current_catalog, context.manager.current_database)
         raise context.catalog_error(
             f"there is no table {identifier.dotted()!r}",
             node.target.span,
-            hint=nearest(identifier.name, known),
+            hint=context.near_table(identifier.name),
         )
     if not isinstance(table, CatalogTable):
         raise context.error(f"{identifier.dotted()!r} is a view: nothing is written to it", node.target.span)

@@ -220,9 +220,7 @@ class TableBinder:
                 return self._view(found, identifier.dotted(), name), identifier.parts
 
     def _near(self, name: Name) -> str | None:
-        manager = self.context.manager
-        here = list(manager.tables(manager.current_catalog, manager.current_database))
-        return nearest(name.path[-1], [*here, *self.context.common_tables])
+        return self.context.near_table(name.path[-1])
 
     def _view(self, view: CatalogView, dotted: str, name: Name) -> LogicalNode:
         if dotted in self.context.views:

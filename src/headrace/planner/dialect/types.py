@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from typing import Final
 
@@ -37,6 +38,7 @@ from headrace.types import (
 
 __all__ = ["parse_type"]
 
+_COLLECTIONS: Final = ("ARRAY", "MULTISET", "MAP")
 _PLAIN: Final[dict[str, Callable[[], DataType]]] = {
     "BOOLEAN": BooleanType,
     "TINYINT": TinyIntType,
@@ -95,6 +97,12 @@ def _nullability(cursor: Cursor, found: DataType) -> DataType:
     return found
 
 
+def _similar(word: str) -> str | None:
+    """Say which type was probably meant."""
+    close = difflib.get_close_matches(word, [*_PLAIN, *_LENGTHS, *_READERS, *_COLLECTIONS], n=1)
+    return f"did you mean {close[0]}?" if close else None
+
+
 def _base(cursor: Cursor) -> DataType:
     start = cursor.token
     if start.kind is not TokenKind.WORD:
@@ -108,11 +116,11 @@ def _base(cursor: Cursor) -> DataType:
         return _LENGTHS[word](_length(cursor))
     if word in _READERS:
         return _READERS[word](cursor)
-    if word in {"ARRAY", "MULTISET", "MAP"}:
+    if word in _COLLECTIONS:
         return _collection(cursor, word)
     if word in _UNSUPPORTED:
         cursor.unsupported(f"type {word}", start.span)
-    hint = f"in Flink it is {_FOREIGN[word]}" if word in _FOREIGN else None
+    hint = f"in Flink it is {_FOREIGN[word]}" if word in _FOREIGN else _similar(word)
     cursor.fail(f"there is no type {start.text!r}", start.span, hint=hint)
 
 

@@ -1,0 +1,215 @@
+"""Tables and SQL, keys of Flink with one value here: another one is refused with the reason, never ignored."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from headrace.config.option import option
+from headrace.config.options.table import only
+
+_LOOKUP = "tables are not looked up while a query runs"
+_PLANS = "plans are not kept in files: a statement is planned when it runs, and operators keep their ids"
+_CLIENT = "it is for Flink's SQL client; execute_sql(...).print() prints results as a tableau"
+_EMIT = "a window emits once, when it is over"
+_PUSH = "Spark pushes conditions and columns into files by itself"
+_NO_OPERATORS = "Spark chooses the operators of batch queries"
+
+MULTI_JOIN = (
+    option("table.optimizer.multi-join.enabled", bool)
+    .default(False)
+    .describe("Whether several joins are one operator.")
+    .checked_by(only(False, "every join is an operator of its own"))
+)
+DELTA_JOIN = (
+    option("table.optimizer.delta-join.strategy", str)
+    .default("AUTO")
+    .describe("Whether joins look rows up in their sources instead of keeping them.")
+    .checked_by(only(("AUTO", "NONE"), "joins keep their rows in state"))
+)
+JOIN_REORDER = (
+    option("table.optimizer.join-reorder-enabled", bool)
+    .default(False)
+    .describe("Whether joins are put into another order.")
+    .checked_by(
+        only(False, "joins of streams run in the order they are written, and Spark orders those of batches")
+    )
+)
+REUSE_SINK = (
+    option("table.optimizer.reuse-sink-enabled", bool)
+    .default(True)
+    .describe("Whether several INSERT INTO the same table share a sink.")
+    .without_effect("every INSERT has writers of its own, which write the same rows")
+)
+PREDICATE_PUSHDOWN = (
+    option("table.optimizer.source.predicate-pushdown-enabled", bool)
+    .default(True)
+    .describe("Whether sources leave out rows that no query wants.")
+    .checked_by(only(True, _PUSH))
+)
+AGGREGATE_PUSHDOWN = (
+    option("table.optimizer.source.aggregate-pushdown-enabled", bool)
+    .default(True)
+    .describe("Whether sources aggregate.")
+    .without_effect("sources give rows; Spark aggregates")
+)
+ROWTIME_INSERTER = (
+    option("table.exec.sink.rowtime-inserter", str)
+    .default("ENABLED")
+    .describe("Whether rows that go to a sink have their event time as the time of the record.")
+    .without_effect("sinks of tables get rows, which have their time in a column")
+)
+REQUIRE_ON_CONFLICT = (
+    option("table.exec.sink.require-on-conflict", bool)
+    .default(False)
+    .describe("Whether INSERT must say ON CONFLICT where the query's key is not the primary key.")
+    .checked_by(
+        only(
+            False,
+            "ON CONFLICT is not in headrace: table.exec.sink.upsert-materialize says what becomes of such rows",
+        )
+    )
+)
+CDC_DUPLICATES = (
+    option("table.exec.source.cdc-events-duplicate", bool)
+    .default(False)
+    .describe("Whether changes of a source may come twice.")
+    .checked_by(only(False, "changes are taken as they come, and sources of headrace give each once"))
+)
+DEDUPLICATE_SENSITIVE = (
+    option("table.exec.deduplicate.insert-update-after-sensitive-enabled", bool)
+    .default(True)
+    .describe("Whether a deduplication tells the first row of a key as +I, not as +U.")
+    .checked_by(only(True, "the first row of a key is always +I"))
+)
+DEDUPLICATE_COMPACT = (
+    option("table.exec.deduplicate.mini-batch.compact-changes-enabled", bool)
+    .default(False)
+    .describe("Whether a deduplication leaves out changes that the same mini-batch undoes.")
+    .without_effect("every epoch is worked off as a whole, and only its last row of a key is told")
+)
+INTERVAL_JOIN_CLEANUP = (
+    option("table.exec.interval-join.min-cleanup-interval", timedelta)
+    .default(timedelta(0))
+    .describe("How often an interval join drops what it needs no more.")
+    .checked_by(only(timedelta(0), "joins of tables within an interval are not in headrace yet"))
+)
+LOOKUP_CAPACITY = (
+    option("table.exec.async-lookup.buffer-capacity", int)
+    .default(100)
+    .describe("How many lookups may be under way.")
+    .checked_by(only(100, _LOOKUP))
+)
+LOOKUP_MODE = (
+    option("table.exec.async-lookup.output-mode", str)
+    .default("ORDERED")
+    .describe("Whether rows keep their order behind a lookup.")
+    .checked_by(only("ORDERED", _LOOKUP))
+)
+LOOKUP_TIMEOUT = (
+    option("table.exec.async-lookup.timeout", timedelta)
+    .default(timedelta(minutes=3))
+    .describe("After how long a lookup has failed.")
+    .checked_by(only(timedelta(minutes=3), _LOOKUP))
+)
+EARLY_FIRE = (
+    option("table.exec.emit.early-fire.enabled", bool)
+    .default(False)
+    .describe("Whether a window of GROUP BY emits before it is over.")
+    .checked_by(only(False, _EMIT))
+)
+EARLY_FIRE_DELAY = (
+    option("table.exec.emit.early-fire.delay", timedelta)
+    .no_default()
+    .describe("How often it does.")
+    .checked_by(only(None, _EMIT))
+)
+LATE_FIRE = (
+    option("table.exec.emit.late-fire.enabled", bool)
+    .default(False)
+    .describe("Whether a window of GROUP BY emits again for late rows.")
+    .checked_by(only(False, _EMIT))
+)
+LATE_FIRE_DELAY = (
+    option("table.exec.emit.late-fire.delay", timedelta)
+    .no_default()
+    .describe("How often it does.")
+    .checked_by(only(None, _EMIT))
+)
+ALLOW_LATENESS = (
+    option("table.exec.emit.allow-lateness", timedelta)
+    .no_default()
+    .describe("How long a window of GROUP BY takes late rows.")
+    .checked_by(only(None, f"{_EMIT}: let the watermark wait longer"))
+)
+COLUMN_EXPANSION = (
+    option("table.column-expansion-strategy", list[str])
+    .default([])
+    .describe("Which columns `*` leaves out.")
+    .checked_by(only([], "`*` stands for all columns"))
+)
+DISABLED_OPERATORS = (
+    option("table.exec.disabled-operators", list[str])
+    .default([])
+    .describe("Operators that batch queries must not use.")
+    .checked_by(only([], _NO_OPERATORS))
+)
+SORT_LIMIT = (
+    option("table.exec.sort.default-limit", int)
+    .default(-1)
+    .describe("The LIMIT of an ORDER BY without one, in batch queries.")
+    .checked_by(only(-1, "an ORDER BY without LIMIT gives all rows"))
+)
+CTAS_ATOMICITY = (
+    option("table.rtas-ctas.atomicity-enabled", bool)
+    .default(False)
+    .describe("Whether a table that CREATE TABLE AS makes appears when its rows are there.")
+    .checked_by(only(False, "the table is there as soon as the statement begins"))
+)
+UID_GENERATION = (
+    option("table.exec.uid.generation", str)
+    .default("PLAN_ONLY")
+    .describe("Which operators have ids that do not change.")
+    .without_effect("all operators have ids by their place in the plan")
+)
+SIMPLIFY_NAMES = (
+    option("table.exec.simplify-operator-name-enabled", bool)
+    .default(True)
+    .describe("Whether operators have short names, with details in their description.")
+    .checked_by(only(True, "names of operators are short, and REST shows their descriptions"))
+)
+COMPILE_OBJECTS = (
+    option("table.plan.compile.catalog-objects", str)
+    .default("ALL")
+    .describe("What a compiled plan keeps of tables.")
+    .checked_by(only("ALL", _PLANS))
+)
+RESTORE_OBJECTS = (
+    option("table.plan.restore.catalog-objects", str)
+    .default("ALL")
+    .describe("Where a compiled plan takes tables from.")
+    .checked_by(only("ALL", _PLANS))
+)
+FORCE_RECOMPILE = (
+    option("table.plan.force-recompile", bool)
+    .default(False)
+    .describe("Whether a compiled plan is overwritten.")
+    .checked_by(only(False, _PLANS))
+)
+RESULT_MODE = (
+    option("sql-client.execution.result-mode", str)
+    .default("TABLEAU")
+    .describe("How Flink's SQL client shows results.")
+    .checked_by(only("TABLEAU", _CLIENT))
+)
+MAX_TABLE_RESULT = (
+    option("sql-client.execution.max-table-result.rows", int)
+    .default(1_000_000)
+    .describe("How many rows Flink's SQL client keeps in its TABLE mode.")
+    .checked_by(only(1_000_000, _CLIENT))
+)
+CLIENT_VERBOSE = (
+    option("sql-client.verbose", bool)
+    .default(False)
+    .describe("Whether Flink's SQL client shows stack traces.")
+    .checked_by(only(False, _CLIENT))
+)

@@ -1,0 +1,161 @@
+"""Aggregates that need the values themselves, in the order they came: LISTAGG, COLLECT, ARRAY_AGG and their like.
+
+State has a list per key: a value and 1, or a value and -1 where one was taken back that has not come yet. In Spark an
+epoch's values are listed; lists are put behind each other, and a value that goes takes the first equal one with it. In
+windows whose rows are not counted by slice (sessions, windows of the clock) DISTINCT goes by such lists, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.operators.table.accumulators import (
+    Accumulator,
+    Columns,
+    PartialSql,
+    ValueChanges,
+    make_accumulator,
+    weight_sql,
+)
+from headrace.operators.table.base import quote
+from headrace.operators.table.declarations import AggSpec
+from headrace.state.columns import ColumnType, Ints
+
+#: What is made of the list of values.
+LISTS = ("LISTAGG", "COLLECT", "ARRAY_AGG")
+_EDGES = ("FIRST_VALUE", "LAST_VALUE")
+_VALUE, _WEIGHT = "v", "w"
+
+
+def make_aggregate(
+    position: int, call: AggSpec, arguments: Mapping[str, pa.DataType], *, retracts: bool
+) -> Accumulator:
+    """Make what computes a call over rows as they come; arguments as of `make_accumulator`."""
+    function = call.function.upper()
+    if function in LISTS or (function in _EDGES and retracts):
+        return ListedValues(f"a{position}", call, arguments[call.arguments[0]], retracts=retracts)
+    return make_accumulator(position, call, arguments, retracts=retracts)
+
+
+class ListedValues:
+    """The values of a call."""
+
+    def __init__(self, name: str, call: AggSpec, kind: pa.DataType, *, retracts: bool) -> None:
+        self._name = name
+        self._call = call
+        self._function = call.function.upper()
+        condition = PartialSql(call, retracts).condition(counts_nulls=self._function == "ARRAY_AGG")
+        weight = weight_sql(retracts=retracts)
+        entry = (
+            f"named_struct('{_VALUE}', {quote(call.arguments[0])}, '{_WEIGHT}', CAST({weight} AS TINYINT))"
+        )
+        self.partials = ((f"collect_list({entry}) FILTER (WHERE {condition})", name),)
+        self._type = pa.list_(pa.struct([(_VALUE, kind), (_WEIGHT, pa.int8())]))
+        self.columns = (ColumnType(name, self._type),)
+
+    def merge(self, old: Columns, new: Columns) -> dict[str, pa.Array]:
+        before, added = old[self._name].to_pylist(), new[self._name].to_pylist()
+        merged = [_netted([*(a or ()), *(b or ())]) for a, b in zip(before, added, strict=True)]
+        return {self._name: pa.array(merged, self._type)}
+
+    def of_values(self, changes: ValueChanges) -> dict[str, pa.Array]:
+        lists: list[list[dict[str, Any]]] = [[] for _ in range(changes.count)]
+        for at, sign, value in zip(changes.positions, changes.signs, changes.values.to_pylist(), strict=True):
+            lists[at].append({_VALUE: value, _WEIGHT: int(sign)})
+        return {self._name: pa.array(lists, self._type)}
+
+    def values(self, columns: Columns) -> list[list[Any]]:
+        """Return the values that each key has."""
+        return [
+            [each[_VALUE] for each in entries or () if each[_WEIGHT] > 0]
+            for entries in columns[self._name].to_pylist()
+        ]
+
+    def result(self, columns: Columns) -> pa.Array:
+        return pa.array([self._of(values) for values in self.values(columns)], self._call.result.arrow)
+
+    def _of(self, values: list[Any]) -> Any:
+        if self._function == "COLLECT":
+            return list(_counted(values))
+        if not values:
+            return None
+        if self._function == "LISTAGG":
+            return self._call.separator.join(values)
+        if self._function == "ARRAY_AGG":
+            return values
+        return values[0 if self._function == "FIRST_VALUE" else -1]
+
+
+class DistinctInList:
+    """A call over the values of an argument, each once, or over the highest or lowest of those that are left."""
+
+    def __init__(
+        self, name: str, call: AggSpec, kind: pa.DataType, inner: Accumulator, *, retracts: bool
+    ) -> None:
+        self._listed = ListedValues(f"{name}v", call, kind, retracts=retracts)
+        self._call, self._kind, self._inner = call, kind, inner
+        self._retracts = retracts
+        self.partials, self.columns = self._listed.partials, self._listed.columns
+
+    def merge(self, old: Columns, new: Columns) -> dict[str, pa.Array]:
+        return self._listed.merge(old, new)
+
+    def of_values(self, changes: ValueChanges) -> dict[str, pa.Array]:
+        return self._listed.of_values(changes)
+
+    def result(self, columns: Columns) -> pa.Array:
+        by_key = [[value for value, _ in _counted(each)] for each in self._listed.values(columns)]
+        positions: Ints = np.repeat(np.arange(len(by_key)), [len(values) for values in by_key])
+        values = pa.array([value for each in by_key for value in each], self._kind)
+        function = self._call.function.upper()
+        if function in ("MIN", "MAX"):
+            return best_values(positions, values, len(by_key), is_min=function == "MIN")
+        changes = ValueChanges(positions, np.ones(len(positions), np.int64), values, len(by_key))
+        return self._inner.result(self._inner.of_values(changes))
+
+
+def best_values(positions: Ints, values: pa.Array, count: int, *, is_min: bool) -> pa.Array:
+    """Return the lowest (or highest) value at each position, NULL where there is none."""
+    order = pc.sort_indices(
+        pa.table({"p": positions, "v": values}),
+        sort_keys=[("p", "ascending"), ("v", "ascending" if is_min else "descending")],
+    )
+    ordered = positions[order.to_numpy()]
+    firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    places = np.full(count, -1, np.int64)
+    places[ordered[firsts]] = firsts
+    return values.take(order).take(pa.array(places, mask=places < 0))
+
+
+def _counted(values: Iterable[Any]) -> Iterable[tuple[Any, int]]:
+    """Return each value with how often it is there; arrays and rows cannot be hashed, but written."""
+    counts: dict[str, tuple[Any, int]] = {}
+    for value in values:
+        text = repr(value)
+        counts[text] = (value, counts[text][1] + 1 if text in counts else 1)
+    return counts.values()
+
+
+def _netted(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Let values that were taken back go: each with the first equal one; what has not come yet is remembered."""
+    there: list[Mapping[str, Any]] = []
+    owed: list[Any] = []
+    for entry in entries:
+        value = entry[_VALUE]
+        if entry[_WEIGHT] > 0:
+            if value in owed:
+                owed.remove(value)
+            else:
+                there.append(entry)
+            continue
+        place = next((at for at, each in enumerate(there) if each[_VALUE] == value), None)
+        if place is None:
+            owed.append(value)
+        else:
+            del there[place]
+    return [*there, *({_VALUE: value, _WEIGHT: -1} for value in owed)]

@@ -11,7 +11,7 @@ from headrace.common.types import Row
 from headrace.connectors.base import Boundedness, Committable, WriterContext
 from headrace.connectors.file.table import FileTableSource
 from headrace.connectors.table_rows import RangeTableSource
-from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.errors import HeadraceError, SqlValidationError, UnsupportedFeatureError
 from headrace.table import EnvironmentSettings, TableEnvironment
 
 
@@ -147,3 +147,65 @@ def test_csv_and_parquet_are_written(t_env, tmp_path):
 def test_what_cannot_be_written_yet_is_refused(t_env, tmp_path):
     with pytest.raises(UnsupportedFeatureError, match="PARTITIONED BY"):
         sink(t_env, "id BIGINT, d STRING", "(1, 'x')", tmp_path, "PARTITIONED BY (d)", format="parquet")
+
+
+def test_files_are_rolled_and_partitions_committed_as_the_table_says(t_env, tmp_path: Path):
+    made = sink(
+        t_env,
+        "id BIGINT, day STRING",
+        "(1, 'mon')",
+        tmp_path,
+        "PARTITIONED BY (day)",
+        format="csv",
+        sink__rolling_policy__file_size="1 mb",
+        sink__rolling_policy__rollover_interval="2 min",
+        sink__partition_commit__trigger="process-time",
+        sink__partition_commit__delay="1 s",
+        sink__partition_commit__policy__kind="success-file",
+        sink__partition_commit__success_file__name="done",
+    )
+
+    assert (made.rolling_policy.part_size, made.rolling_policy.rollover_interval) == (2**20, 120_000)
+    assert (made.partition_commit.delay_ms, made.partition_commit.success_file_name) == (1_000, "done")
+    # Who reads the table does not mind what is said about writing.
+    jobs = t_env._jobs
+    jobs.job_graph(jobs.plan_query(t_env.from_path("t")._plan), "t")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reason"),
+    [
+        (
+            "sink.partition-commit.trigger",
+            "partition-time",
+            "'process-time' only: sinks of files go by the clock",
+        ),
+        ("partition.time-extractor.timestamp-pattern", "$day", "go by the clock, not by event time"),
+        ("auto-compaction", "true", "small files are not put together"),
+        ("sink.partition-commit.policy.kind", "metastore", "is 'success-file'"),
+        ("sink.partition-commit.delay", "1 s", "for tables with 'sink.partition-commit.policy.kind'"),
+        ("sink.parallelism", "4", "set parallelism.default"),
+    ],
+)
+def test_an_option_about_writing_that_cannot_be_honoured_is_refused_by_name(
+    t_env, tmp_path: Path, option: str, value: str, reason: str
+):
+    with pytest.raises(HeadraceError, match=option) as caught:
+        sink(
+            t_env,
+            "id BIGINT",
+            "(1)",
+            tmp_path,
+            format="csv",
+            **{option.replace(".", "__").replace("-", "_"): value},
+        )
+    assert reason in str(caught.value)
+
+
+def test_a_stream_does_not_overwrite(t_env, tmp_path: Path):
+    t_env.execute_sql(
+        f"CREATE TABLE t (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'csv')"
+    )
+    insert = t_env._bind_one("INSERT OVERWRITE t VALUES (1)")
+    with pytest.raises(UnsupportedFeatureError, match="OVERWRITE into .* in streaming mode"):
+        t_env._jobs.job_graph(t_env._jobs.plan_inserts([insert.sink]), "t")

@@ -18,6 +18,11 @@ from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.formats.csv import CsvDialect, CsvRowSerializationSchema
 from headrace.formats.json import JsonRowSerializationSchema
 from headrace.table._type_information import row_type_information
+from headrace.table.factories._file_sinks import (
+    read_sink_options,
+    set_partition_commit,
+    set_rolling_policy,
+)
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
 from headrace.table.factories.options import TableOptions
 from headrace.types.logical import RowField, RowType
@@ -47,6 +52,7 @@ class FilesystemFactory:
         path = options.required("path")
         kind = _format(options)
         interval = options.duration("source.monitor-interval")
+        read_sink_options(options)
         reader = _reader_options(options, kind)
         if request.table.partition_keys:
             reader["basePath"] = path
@@ -66,8 +72,10 @@ class FilesystemFactory:
         options = request.options
         options.text("connector")
         path, kind = options.required("path"), _format(options)
+        options.text("source.monitor-interval")
+        read_sink_options(options)
         if request.is_overwrite:
-            raise UnsupportedFeatureError.not_yet("INSERT OVERWRITE", "write to a new path")
+            raise _overwriting(request)
         columns = request.table.sink_columns
         names = [each.name for each in columns]
         stored = [at for at, name in enumerate(names) if name not in request.table.partition_keys]
@@ -85,7 +93,20 @@ class FilesystemFactory:
         keys = [(name, names.index(name)) for name in request.table.partition_keys]
         builder.with_bucket_assigner(BucketAssigner.element_bucket_assigner(_Partition(tuple(keys))))
         config = OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(f".{kind}").build()
+        set_rolling_policy(builder, options, kind)
+        set_partition_commit(builder, options)
         return builder.with_output_file_config(config).build()
+
+
+def _overwriting(request: TableRequest) -> UnsupportedFeatureError:
+    if request.is_batch:
+        return UnsupportedFeatureError.not_yet("INSERT OVERWRITE", "write to a new path")
+    return UnsupportedFeatureError(
+        f"INSERT OVERWRITE into {request.name!r} in streaming mode: a stream has no end at which files could take "
+        "the place of others",
+        feature="INSERT OVERWRITE in streaming mode",
+        hint="as in Flink: use INSERT INTO",
+    )
 
 
 @dataclass(frozen=True)

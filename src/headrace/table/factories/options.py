@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TypeVar
 
+from headrace.config.memory_size import MemorySize
 from headrace.config.parsing import form_of
 from headrace.errors import SqlValidationError
 
@@ -80,6 +81,11 @@ class TableOptions:
         """Return an option that is a length of time."""
         value = self.text(key)
         return None if value is None else self._read(key, value, timedelta)
+
+    def memory(self, key: str) -> MemorySize | None:
+        """Return an option that is a number of bytes."""
+        value = self.text(key)
+        return None if value is None else self._read(key, value, MemorySize)
 
     def _read(self, key: str, value: str, kind: type[T]) -> T:
         form = form_of(kind)

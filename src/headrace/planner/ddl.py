@@ -127,8 +127,8 @@ def _create_or_drop(
         if statement.if_exists:
             return
         kind = f"temporary {what}" if statement.temporary else what
-        there = manager.tables(identifier.catalog, identifier.database)
-        known = [name for name, each in there.items() if isinstance(each, wanted)]
+        others = manager.tables(identifier.catalog, identifier.database)
+        known = [name for name, each in others.items() if isinstance(each, wanted)]
         raise CatalogError(
             f"there is no {kind} {identifier.dotted()!r}", hint=nearest(identifier.name, known)
         )

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from headrace.common.types import Row, RowKind
-from headrace.table import StreamTableEnvironment
+from headrace.table import EnvironmentSettings, StreamTableEnvironment
 from tests.conftest import EnvironmentFactory
 from tests.spark.sql_support import register_changelog, result_of, run_together, spark_result
 
@@ -87,3 +87,20 @@ def test_values_are_listed_over_a_changelog(env: EnvironmentFactory):
         "a": ["7-5", "a", [7, 5], {7: 1, 5: 1}, 2, 4],
         "b": ["1", "b", [None, 1], {1: 1}, 3, 5],
     }
+
+
+def test_values_are_listed_in_batch_mode(env: EnvironmentFactory):
+    t_env = StreamTableEnvironment.create(env(), EnvironmentSettings.in_batch_mode())
+    rows = "(VALUES ('a', 5), ('a', CAST(NULL AS INT)), ('a', 5), ('b', CAST(NULL AS INT))) AS t(k, v)"
+    query = (
+        "SELECT k, LISTAGG(CAST(v AS STRING), '-') AS l, ARRAY_AGG(v) AS a, COLLECT(v) AS c, "
+        f"ARRAY_AGG(v) FILTER (WHERE v > 9) AS n FROM {rows} GROUP BY k"
+    )
+
+    found = {row[0]: list(row)[1:] for row in t_env.execute_sql(query).collect()}
+
+    assert found["a"][2] == {5: 2}
+    assert sorted(found["a"][1], key=str) == [5, 5, None]
+    assert found["a"][0] == "5-5"
+    assert found["b"] == [None, [None], {}, None]
+    assert found["a"][3] is None

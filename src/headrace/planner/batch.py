@@ -359,6 +359,8 @@ class BatchQuery:
 
     def _aggregated(self, call: AggregateCall, below: n.LogicalNode) -> str:
         """Write an aggregation with Flink's result: SUM and AVG keep the type of what they are given."""
+        if call.order_by:
+            raise UnsupportedFeatureError.not_yet(f"ORDER BY in {call.function}", "leave it out")
         arguments = ", ".join(self._sql(each, below) for each in call.arguments)
         distinct = "DISTINCT " if call.distinct else ""
         condition = "" if call.filter is None else f" FILTER (WHERE {self._sql(call.filter, below)})"
@@ -385,7 +387,13 @@ class BatchQuery:
             case "GROUPING" | "GROUPING_ID":
                 return f"CAST({'grouping' if len(call.arguments) == 1 else 'grouping_id'}({arguments}) AS BIGINT)"
             case "ARRAY_AGG":
-                return made("collect_list")
+                # A structure around each value, since Spark leaves NULLs out.
+                values = f"transform({made('collect_list', f'named_struct("v", {arguments})')}, e -> e.v)"
+                return f"CASE WHEN count(1){condition} > 0 THEN {values} END"
+            case "COLLECT":
+                bag = made("collect_list")
+                counts = f"v -> named_struct('k', v, 'n', size(filter({bag}, e -> e = v)))"
+                return f"map_from_entries(transform(array_distinct({bag}), {counts}))"
             case _:
                 raise UnsupportedFeatureError.not_yet(f"{call.function} in BATCH mode", "use STREAMING mode")
 

@@ -510,7 +510,7 @@ def _separator(call: AggregateCall) -> str:
     """Return what stands between the values of LISTAGG; refuse what no operator honours."""
     if call.order_by:
         raise UnsupportedFeatureError.not_yet(
-            f"ORDER BY in {call.function} in streaming mode", "leave it out, or run the query in BATCH mode"
+            f"ORDER BY in {call.function}", "leave it out: values come in the order of their rows"
         )
     if call.function != "LISTAGG" or len(call.arguments) == 1:
         return ","
@@ -574,4 +574,5 @@ def _zoned(sql: str, kind: DataType) -> str:
 def _short_name(node: p.PhysicalNode, declaration: Any) -> str:
     if isinstance(node, p.TableScan):
         return node.scan.identifier.name
-    return type(declaration).__name__ if isinstance(node, p.Sink) else node.label
+    has_own_name = isinstance(node, p.Sink) or isinstance(declaration, d.JoinAssociations)
+    return type(declaration).__name__ if has_own_name else node.label

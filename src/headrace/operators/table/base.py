@@ -107,6 +107,10 @@ def key_hash_sql(columns: Sequence[tuple[str, bool]]) -> tuple[str, str]:
 
     Spark's hash passes over NULLs, so that each column comes with whether it is NULL.
 
+    What they say is equal is not compared again. That two of a billion keys agree in both has a chance of about one in
+    10^21 (for one BIGINT the first is one-to-one already), while a comparison would have to gather every key column of
+    every touched slot: as much again as the lookup itself for numbers, and several times that for texts.
+
     Args:
         columns: Names, and whether the type is one that Spark hashes well; others are hashed as text.
     """

@@ -388,7 +388,8 @@ class BatchQuery:
                 return f"CAST({'grouping' if len(call.arguments) == 1 else 'grouping_id'}({arguments}) AS BIGINT)"
             case "ARRAY_AGG":
                 # A structure around each value, since Spark leaves NULLs out.
-                values = f"transform({made('collect_list', f'named_struct("v", {arguments})')}, e -> e.v)"
+                entries = made("collect_list", f"named_struct('v', {arguments})")
+                values = f"transform({entries}, e -> e.v)"
                 return f"CASE WHEN count(1){condition} > 0 THEN {values} END"
             case "COLLECT":
                 bag = made("collect_list")

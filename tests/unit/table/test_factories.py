@@ -207,5 +207,5 @@ def test_a_stream_does_not_overwrite(t_env, tmp_path: Path):
         f"CREATE TABLE t (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'csv')"
     )
     insert = t_env._bind_one("INSERT OVERWRITE t VALUES (1)")
-    with pytest.raises(UnsupportedFeatureError, match="OVERWRITE into .* in streaming mode"):
+    with pytest.raises(UnsupportedFeatureError, match=r"OVERWRITE into .* in streaming mode"):
         t_env._jobs.job_graph(t_env._jobs.plan_inserts([insert.sink]), "t")

@@ -113,6 +113,7 @@ def test_the_session_that_stands_by_goes_on_with_the_job(
         *("-D", "headrace.epoch.max-records=20", job, str(tmp_path)),
     )
     assert submitted.returncode == 0, submitted.stderr
+    assert "SUBMITTED job 'handed over' (" in submitted.stderr
     wait_until((tmp_path / "waiting").exists, "half of the numbers", 90)
     [line] = client_of(first).get("/jobs/overview")["jobs"]
     assert client_of(first).get(f"/jobs/{line['jid']}/checkpoints")["counts"]["completed"] > 0

@@ -55,20 +55,30 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print for people; where it does not go to a terminal, nothing is cut."""
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, folded: Sequence[str] = ()) -> None:
+    """Print for people; where it does not go to a terminal, nothing is cut.
+
+    Args:
+        columns: Their names.
+        rows: Their cells.
+        folded: Columns that are folded where the terminal is narrow. Ids and paths stay in one piece, to be copied.
+    """
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=10_000)
+    console, endless = Console(), Console(width=10_000)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for column, *cells in zip(columns, *rows, strict=True):
+        least = None if column in folded else max(map(cell_len, (column, *cells)))
+        table.add_column(column, overflow="fold", min_width=least)
     for row in rows:
         table.add_row(*(cell.replace("[", "\\[") for cell in row))
-    console.print(table)
+    if console.is_terminal:
+        console.width = max(console.width, endless.measure(table).minimum)
+        console.print(table, soft_wrap=True)
+    else:
+        endless.print(table)
 
 
 def time_text(timestamp_ms: int) -> str:

@@ -57,7 +57,7 @@ def doctor(context: click.Context, properties: dict[str, str], master: str | Non
             ["ok" if each.is_fine else "FIX", each.what, each.found, "" if each.is_fine else each.advice]
             for each in findings
         ]
-        print_table(("", "WHAT", "FOUND", "WHAT TO DO"), rows)
+        print_table(("", "WHAT", "FOUND", "WHAT TO DO"), rows, folded=("FOUND", "WHAT TO DO"))
     if not all(finding.is_fine for finding in findings):
         context.exit(ExitCode.FAILED)
 

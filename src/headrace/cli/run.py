@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from headrace.config import Configuration
     from headrace.graph.job_graph import JobGraph
     from headrace.rest.assembly import ControlPlane
+    from headrace.rest.session_executor import RemoteJob
     from headrace.runtime.job_run import EpochSummary
     from headrace.spark.executor import SparkJob
 
@@ -210,13 +211,15 @@ class _Run:
     def to_its_end(self) -> int:
         """Run the program and wait for its jobs; return the exit code."""
         from headrace.config.options.python import FILES
+        from headrace.rest.session_executor import announcing_submissions
         from headrace.spark.executor import watching
         from headrace.spark.session import announcing_start
         from headrace.util.import_paths import add_to_import_path
 
         watched = watching(on_job=self._job_started, on_epoch=self._epoch_completed)
         starting = announcing_start(self._progress.spark_starting)
-        with self._interrupts, SavepointSignals(self._running), watched, starting:
+        submitting = announcing_submissions(self._job_submitted)
+        with self._interrupts, SavepointSignals(self._running), watched, starting, submitting:
             with self._progress, self._program.as_main(self._arguments):
                 for path in self._configuration.get(FILES):
                     add_to_import_path(path)
@@ -277,6 +280,9 @@ class _Run:
             self._progress.announce(f"RESTORED job {job.graph.name!r} from {job.restored_from}")
             for line in job.restore_report.lines():
                 self._progress.announce(f"  {line}")
+
+    def _job_submitted(self, job: RemoteJob) -> None:
+        self._progress.announce(f"SUBMITTED job {job.graph.name!r} ({job.graph.job_id}) to {job.session}")
 
     def _run_program(self) -> int:
         code: int = ExitCode.OK

@@ -33,17 +33,15 @@ def uniform_parallelism(job: JobGraph, parallelism: int) -> dict[str, int]:
     more: ask for it with the job as it was submitted, since a job that is at one looks as if all were made for one.
 
     Raises:
-        JobDefinitionError: If it is no number of subtasks.
+        JobDefinitionError: If it is no number of subtasks, or no vertex can have as many.
     """
-    if parallelism < 1:
+    able = [vertex for vertex in job.vertices if vertex.max_parallelism > 1 and not is_single(vertex, job)]
+    most = max((vertex.max_parallelism for vertex in able), default=1)
+    if not 1 <= parallelism <= most:
         raise JobDefinitionError(
-            f"job '{job.name}' cannot have parallelism {parallelism}: it must be 1 or more"
+            f"job '{job.name}' cannot have parallelism {parallelism}: it must be from 1 to {most}, its max parallelism"
         )
-    return {
-        vertex.vertex_id: min(parallelism, vertex.max_parallelism)
-        for vertex in job.vertices
-        if vertex.max_parallelism > 1 and not is_single(vertex, job)
-    }
+    return {vertex.vertex_id: min(parallelism, vertex.max_parallelism) for vertex in able}
 
 
 def is_single(vertex: JobVertex, job: JobGraph) -> bool:

@@ -156,9 +156,13 @@ class RestClient:
         chosen = running or found
         if len(chosen) == 1:
             return str(chosen[0]["jid"])
-        what = "several jobs are" if chosen else "no job is"
+        if not chosen:
+            raise ClusterError(
+                f"no job is called {text!r} at {self.url}", hint="headrace list -a shows the jobs there are"
+            )
+        ids = ", ".join(job["jid"] for job in chosen[:5]) + (", ..." if len(chosen) > 5 else "")
         raise ClusterError(
-            f"{what} called {text!r} at {self.url}", hint="headrace list -a shows the jobs there are"
+            f"several jobs are called {text!r} at {self.url}", hint=f"name one by its id: {ids}"
         )
 
     def finish(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -27,6 +29,8 @@ _POLL_S = 0.5
 #: A cluster that does not answer for so long is given up, s.
 _PATIENCE_S = 30.0
 _SAVEPOINT_S = 24 * 3600.0
+#: Who is told of jobs that were submitted.
+_announcing: list[Callable[[RemoteJob], object]] = []
 
 
 class SessionExecutor:
@@ -53,7 +57,20 @@ class SessionExecutor:
         )
         client.ask("POST", "/jobs", msgspec.msgpack.encode(stored), content_type=JOB_TYPE)
         is_detached = not configuration.get(execution.ATTACHED)
-        return RemoteJob(client, job_graph, is_detached=is_detached)
+        job = RemoteJob(client, job_graph, is_detached=is_detached)
+        for announce in _announcing:
+            announce(job)
+        return job
+
+
+@contextmanager
+def announcing_submissions(on_job: Callable[[RemoteJob], object]) -> Iterator[None]:
+    """Have a function told of every job that a session has taken."""
+    _announcing.append(on_job)
+    try:
+        yield
+    finally:
+        _announcing.remove(on_job)
 
 
 def _for_session(configuration: Configuration) -> dict[str, str]:
@@ -83,6 +100,11 @@ class RemoteJob:
             self._result.set_result(JobExecutionResult(self.job_id, 0))
         else:
             threading.Thread(target=self._wait, name=f"job-{graph.name}", daemon=True).start()
+
+    @property
+    def session(self) -> str:
+        """Where the session is."""
+        return self._client.url
 
     @property
     def job_id(self) -> JobID:

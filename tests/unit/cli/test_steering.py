@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from headrace.cli.connection import print_table
 from headrace.common.job_status import JobStatus
 from headrace.rest.server import RestServer
 from headrace.rest.settings import RestSettings
@@ -42,6 +43,35 @@ def ask(cluster: RestCluster, headrace: Invoke) -> Iterator[Invoke]:
     server.start()
     yield lambda command, *arguments: headrace(command, "-m", f"localhost:{server.port}", *arguments)
     server.close(fetch_s=0.0)
+
+
+def test_a_name_that_several_jobs_have_is_refused_with_their_ids(
+    ask: Invoke, job: LiveJob, cluster: RestCluster
+) -> None:
+    other = cluster.submit(counting(ENDLESS))
+    refused = ask("cancel", "counting")
+    assert refused.exit_code == 1
+    assert "several jobs are called 'counting'" in refused.stderr
+    assert job.job_id in refused.stderr
+    assert other.job_id in refused.stderr
+
+
+def test_more_subtasks_than_a_job_can_have_are_refused(ask: Invoke, job: LiveJob) -> None:
+    refused = ask("rescale", "-p", "999", job.job_id)
+    assert refused.exit_code == 1
+    assert "cannot have parallelism 999: it must be from 1 to 128" in refused.stderr
+
+
+def test_ids_and_paths_stay_in_one_piece(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    path, advice = "/checkpoints/" + 60 * "x", "do this " * 20
+    print_table(("ID", "PATH", "ADVICE"), [["1", path, advice]], folded=("ADVICE",))
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(path in line for line in lines) == 1
+    assert len(lines) > 3
 
 
 def test_jobs_are_listed(ask: Invoke, job: LiveJob, cluster: RestCluster) -> None:

@@ -347,6 +347,12 @@ class Committer(ABC):
         checkpoint; and a job may go on from that checkpoint with more input.
         """
 
+    def advance(self, watermark_ms: int) -> None:
+        """Event time has come this far in all subtasks of the sink: no record before it is expected.
+
+        Called behind every epoch, before its ``snapshot`` and ``commit``, where the job goes by event time.
+        """
+
     def next_commit_ms(self) -> int | None:
         """Return when ``commit`` is wanted even if there is nothing new, in ms since 1970; None: not at all.
 

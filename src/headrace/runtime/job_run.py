@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import uuid4
 
-from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import HeadraceError, TaskLostError
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.operators.io import SourceOperator
@@ -32,7 +31,14 @@ from headrace.runtime.checkpoint.metadata import (
 from headrace.runtime.epoch_log import EpochLog
 from headrace.runtime.epoch_phases import EpochPhases
 from headrace.runtime.job_accumulators import JobAccumulators
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
+from headrace.runtime.messages import (
+    EpochPlan,
+    SubtaskId,
+    SubtaskPlan,
+    SubtaskReport,
+    lowest_watermark,
+    state_files_dir,
+)
 from headrace.runtime.pacing import EpochPacer
 from headrace.runtime.restore import StartingPoint, job_shape
 from headrace.runtime.sink_coordinator import Blaming, SinkCoordinator
@@ -419,13 +425,3 @@ def check_consistent(reports: Sequence[SubtaskReport]) -> None:
                     f"a part of the epoch was computed twice: subtask {report.subtask.subtask} read another "
                     f"attempt of its input than the one that was kept"
                 )
-
-
-def lowest_watermark(reports: Sequence[SubtaskReport]) -> int | None:
-    """Return how far event time has come in the job; None without event time."""
-    watermarks = [report.watermark for report in reports if not report.has_ended]
-    known = [watermark for watermark in watermarks if watermark is not None and watermark > MIN_WATERMARK]
-    if not known or len(known) < len(watermarks):
-        return None
-    lowest = min(known)
-    return None if lowest == MAX_WATERMARK else lowest

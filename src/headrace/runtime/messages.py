@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from headrace.common.accumulators import Accumulator
 from headrace.connectors.base import Slice, SplitProgress
+from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
@@ -132,3 +133,13 @@ class SubtaskReport:
     samples: Mapping[StackSample, int] = field(default_factory=dict)
     #: What the epoch added to the accumulators of user functions, by name.
     accumulators: Mapping[str, Accumulator[Any, Any]] = field(default_factory=dict)
+
+
+def lowest_watermark(reports: Sequence[SubtaskReport]) -> int | None:
+    """Return how far event time has come in all of the subtasks; None without event time, or if it is over."""
+    watermarks = [report.watermark for report in reports if not report.has_ended]
+    known = [watermark for watermark in watermarks if watermark is not None and watermark > MIN_WATERMARK]
+    if not known or len(known) < len(watermarks):
+        return None
+    lowest = min(known)
+    return None if lowest == MAX_WATERMARK else lowest

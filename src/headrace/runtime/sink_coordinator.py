@@ -19,7 +19,7 @@ from headrace.connectors.base import Committable, Committer, CommitterContext, c
 from headrace.graph.job_graph import JobGraph, OperatorNode
 from headrace.operators.io import SinkOperator
 from headrace.runtime.checkpoint.metadata import PendingCommittable
-from headrace.runtime.messages import SubtaskReport, sink_staging_dir
+from headrace.runtime.messages import SubtaskReport, lowest_watermark, sink_staging_dir
 from headrace.runtime.restore import SinkStart
 
 #: Says whose connector it was that failed.
@@ -34,6 +34,7 @@ class _SinkState:
 
     node: OperatorNode
     committer: Committer
+    vertex_id: str
     #: What was staged, oldest first, with the number of the checkpoint that covers it.
     staged: list[tuple[int | None, Committable]] = field(default_factory=list)
 
@@ -99,6 +100,11 @@ class SinkCoordinator:
                     self._sinks[operator_id].staged += [
                         (_NEXT, Committable(report.subtask.subtask, epoch, payload)) for payload in payloads
                     ]
+        for state in self._sinks.values():
+            watermark = lowest_watermark([r for r in reports if r.subtask.vertex_id == state.vertex_id])
+            if watermark is not None:
+                with self._blaming(state.node):
+                    state.committer.advance(watermark)
         if not self._waits:
             self._publish([state for state in self._sinks.values() if state.staged], None)
 
@@ -199,4 +205,4 @@ class SinkCoordinator:
                     with self._blaming(node):
                         committer = committer_of(node.declaration.sink, context)
                     if committer is not None:
-                        yield _SinkState(node, committer)
+                        yield _SinkState(node, committer, vertex.vertex_id)

@@ -11,9 +11,12 @@ import pytest
 
 from headrace.common.serialization import Encoder
 from headrace.common.time import Duration
+from headrace.common.watermark_strategy import WatermarkStrategy
 from headrace.connectors.base import Committable, CommitterContext, WriterContext
+from headrace.connectors.collection import CollectionSource
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
-from headrace.errors import JobDefinitionError, UserFunctionError
+from headrace.errors import ConnectorError, JobDefinitionError, UserFunctionError
+from tests.unit.runtime.jobs import run
 
 CONTEXT = CommitterContext(job_id="job", sink_id="sink", is_checkpointed=True)
 
@@ -76,6 +79,104 @@ def test_a_bucket_is_marked_when_its_delay_is_over_also_by_another_committer(tmp
     later.snapshot()
     later.commit(())
     assert marked(tmp_path) == ["day=1"]
+
+
+HOUR_MS = 3_600_000
+#: The day and hour of a record that begins with its number of hours.
+NOON_MS = 1_709_208_000_000
+
+
+def hour_of(record: str) -> str:
+    return f"day=2024-02-29/hour={record[:2]}"
+
+
+def hourly(base: Path) -> FileSink:
+    builder = (
+        FileSink.for_row_format(base, Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.element_bucket_assigner(hour_of))
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .with_partition_commit(Duration.of_hours(1), partition_time="$day $hour:00:00")
+    )
+    return pickle.loads(pickle.dumps(builder.build()))  # type: ignore[no-any-return]
+
+
+def test_a_bucket_is_marked_when_event_time_has_passed_it(tmp_path: Path) -> None:
+    #   watermark       -      13:00             13:00:00.001      14:30
+    #   marked          none   none              12                12, 13
+    declared = hourly(tmp_path)
+    committer = declared.create_committer(CONTEXT, clock=lambda: 1e12)  # by the clock all is long over
+    committer.snapshot()
+    committer.commit(written(declared, 1, ["12a", "13a"]))
+    assert marked(tmp_path) == []
+    for watermark, expected in (
+        (NOON_MS + HOUR_MS, []),
+        (NOON_MS + HOUR_MS + 1, ["hour=12"]),
+        (NOON_MS + 5 * HOUR_MS // 2, ["hour=12", "hour=13"]),
+    ):
+        committer.advance(watermark)
+        committer.snapshot()
+        committer.commit(())
+        assert marked(tmp_path) == expected
+
+
+def test_a_commit_that_is_repeated_goes_by_the_event_time_of_its_snapshot(tmp_path: Path) -> None:
+    declared = hourly(tmp_path)
+    committer = declared.create_committer(CONTEXT)
+    committables = written(declared, 1, ["12a"])
+    committer.advance(NOON_MS)
+    state = committer.snapshot()
+    assert state is not None
+    committer.advance(NOON_MS + 2 * HOUR_MS)  # of an epoch that the checkpoint does not cover
+    committer.commit(committables)
+    assert marked(tmp_path) == []
+    later = declared.create_committer(CONTEXT)
+    later.restore(state)
+    later.commit(committables)
+    assert marked(tmp_path) == []
+    later.advance(NOON_MS + 2 * HOUR_MS)
+    later.snapshot()
+    later.commit(())
+    assert marked(tmp_path) == ["hour=12"]
+
+
+def test_without_checkpoints_a_bucket_is_due_when_event_time_has_passed_it(tmp_path: Path) -> None:
+    declared = hourly(tmp_path)
+    committer = declared.create_committer(CommitterContext("job", "sink"), clock=lambda: 100.0)
+    committer.commit(written(declared, 1, ["12a"]))
+    assert committer.next_commit_ms() is None
+    committer.advance(NOON_MS + 2 * HOUR_MS)
+    assert committer.next_commit_ms() is not None
+    committer.commit(())
+    assert marked(tmp_path) == ["hour=12"]
+
+
+def test_a_job_marks_buckets_as_its_watermark_passes_them(tmp_path: Path) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda record, _: NOON_MS + (int(record[:2]) - 12) * HOUR_MS
+    )
+    seen: list[list[str]] = []
+
+    run(
+        lambda env: env.from_source(CollectionSource(["12a", "14a", "14b", "16a", "16b"]), strategy, "hours"),
+        sink=hourly(tmp_path),
+        max_records=1,
+        on_epoch=lambda _: seen.append(marked(tmp_path)),
+    )
+
+    # Each epoch has a record, and the first hour is over when one of another has come.
+    assert seen[:4] == [[], ["hour=12"], ["hour=12"], ["hour=12", "hour=14"]]
+    assert marked(tmp_path) == ["hour=12", "hour=14", "hour=16"]
+
+
+def test_a_bucket_whose_name_is_no_time_is_named(tmp_path: Path) -> None:
+    declared = hourly(tmp_path)
+    committer = declared.create_committer(CONTEXT)
+    committer.advance(NOON_MS)
+    committer.snapshot()
+    with pytest.raises(
+        ConnectorError, match=r"bucket 'day=2024-02-29/hour=25': its time, .* is '2024-02-29 25:"
+    ):
+        committer.commit(written(declared, 1, ["25a"]))
 
 
 def test_a_bucket_with_a_file_that_is_still_open_is_not_complete(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import ConnectorError, JobCancelledError, TaskLostError, UserFunctionError
 from headrace.graph.execution_graph import ExecutionState
 from headrace.graph.operator_ids import hash_of_uid
-from headrace.runtime.job_run import check_consistent, lowest_watermark
-from headrace.runtime.messages import SubtaskId, SubtaskReport
+from headrace.runtime.job_run import check_consistent
+from headrace.runtime.messages import SubtaskId, SubtaskReport, lowest_watermark
 from headrace.state.compaction import compact
 from headrace.state.descriptors import ValueStateDescriptor
 from headrace.testing.mini_cluster import Fault, TaskAttempt, random_faults

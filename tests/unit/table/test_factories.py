@@ -9,6 +9,7 @@ import pytest
 
 from headrace.common.types import Row
 from headrace.connectors.base import Boundedness, Committable, WriterContext
+from headrace.connectors.file._policies import PartitionCommit, PartitionTime
 from headrace.connectors.file.table import FileTableSource
 from headrace.connectors.table_rows import RangeTableSource
 from headrace.errors import HeadraceError, SqlValidationError, UnsupportedFeatureError
@@ -175,12 +176,10 @@ def test_files_are_rolled_and_partitions_committed_as_the_table_says(t_env, tmp_
 @pytest.mark.parametrize(
     ("option", "value", "reason"),
     [
-        (
-            "sink.partition-commit.trigger",
-            "partition-time",
-            "'process-time' only: sinks of files go by the clock",
-        ),
-        ("partition.time-extractor.timestamp-pattern", "$day", "go by the clock, not by event time"),
+        ("sink.partition-commit.trigger", "now", "process-time or partition-time"),
+        ("partition.time-extractor.timestamp-pattern", "$day", "for tables with"),
+        ("partition.time-extractor.kind", "custom", "by 'partition.time-extractor.timestamp-pattern'"),
+        ("sink.partition-commit.policy.kind", "success-file", "for tables that are PARTITIONED BY"),
         ("auto-compaction", "true", "small files are not put together"),
         ("sink.partition-commit.policy.kind", "metastore", "is 'success-file'"),
         ("sink.partition-commit.delay", "1 s", "for tables with 'sink.partition-commit.policy.kind'"),
@@ -209,3 +208,20 @@ def test_a_stream_does_not_overwrite(t_env, tmp_path: Path):
     insert = t_env._bind_one("INSERT OVERWRITE t VALUES (1)")
     with pytest.raises(UnsupportedFeatureError, match=r"OVERWRITE into .* in streaming mode"):
         t_env._jobs.job_graph(t_env._jobs.plan_inserts([insert.sink]), "t")
+
+
+def test_partitions_are_committed_by_event_time_if_the_table_says_so(t_env, tmp_path: Path):
+    made = sink(
+        t_env,
+        "id BIGINT, `day` STRING, `hour` STRING",
+        "(1, '2024-02-29', '08')",
+        tmp_path,
+        "PARTITIONED BY (`day`, `hour`)",
+        format="json",
+        sink__partition_commit__policy__kind="success-file",
+        sink__partition_commit__trigger="partition-time",
+        sink__partition_commit__delay="1 h",
+        partition__time_extractor__timestamp_pattern="$day $hour:00:00",
+    )
+
+    assert made.partition_commit == PartitionCommit(3_600_000, "_SUCCESS", PartitionTime("$day $hour:00:00"))

@@ -74,11 +74,15 @@ class FileCommitter(Committer):
         self._is_recovering = True
         self._commits = 0
         self._checked_ms = 0
+        self._watermark_ms: int | None = None
 
     # -- hooks -------------------------------------------------------------------------------------------------
 
+    def advance(self, watermark_ms: int) -> None:
+        self._watermark_ms = watermark_ms
+
     def snapshot(self) -> bytes:
-        self._state = replace(self._state, as_of_ms=self._now_ms())
+        self._state = replace(self._state, as_of_ms=self._now_ms(), watermark_ms=self._watermark_ms)
         return self._state.encode()
 
     def restore(self, state: bytes) -> None:
@@ -88,7 +92,9 @@ class FileCommitter(Committer):
         segments = [each.payload for each in committables if each.payload.path not in self._committed]
         if committables and not segments:
             return
+        is_as_of = self._state.as_of_ms is not None
         now_ms = self._state.as_of_ms if self._state.as_of_ms is not None else self._now_ms()
+        watermark_ms = self._state.watermark_ms if is_as_of else self._watermark_ms
         plan = roll(self._state.parts, segments, self._policy, now_ms, can_append=self._can_append)
         for part in plan.full:
             self._publish(part)
@@ -98,7 +104,8 @@ class FileCommitter(Committer):
         # All of the above must be done before any file is put together: a repeated commit starts from the
         # segments that the snapshot and the committables name.
         parts = {key: self._tidy(part) for key, part in still_open.items()}
-        self._state = OpenParts(parts, unmarked=self._marked(parts, self._with_new(segments, now_ms), now_ms))
+        unmarked = self._marked(parts, self._with_new(segments, now_ms), now_ms, watermark_ms)
+        self._state = OpenParts(parts, unmarked=unmarked)
         self._is_recovering = False
         if committables:
             self._committed = frozenset(each.payload.path for each in committables)
@@ -124,9 +131,20 @@ class FileCommitter(Committer):
     def next_commit_ms(self) -> int | None:
         times = [self._policy.next_roll_ms(p.created_ms, p.written_ms) for p in self._state.parts.values()]
         if self._partition_commit is not None:
-            times += [begun + self._partition_commit.delay_ms for begun in self._state.unmarked.values()]
+            times += self._due(self._partition_commit)
         due = min((time for time in times if time is not None), default=None)
         return None if due is None else max(due, self._checked_ms + self._check_interval_ms)
+
+    def _due(self, commit: PartitionCommit) -> list[int]:
+        """Return when buckets are complete; of those that go by event time, those that are."""
+        unmarked = self._state.unmarked
+        if commit.partition_time is None:
+            return [begun + commit.delay_ms for begun in unmarked.values()]
+        return [
+            begun
+            for bucket, begun in unmarked.items()
+            if commit.is_over(bucket, begun, 0, self._watermark_ms)
+        ]
 
     def close(self) -> None:
         if not self._context.is_checkpointed:
@@ -170,7 +188,11 @@ class FileCommitter(Committer):
         return unmarked
 
     def _marked(
-        self, parts: Mapping[PartKey, Part], unmarked: Mapping[str, int], now_ms: int | None
+        self,
+        parts: Mapping[PartKey, Part],
+        unmarked: Mapping[str, int],
+        now_ms: int | None,
+        watermark_ms: int | None = None,
     ) -> dict[str, int]:
         """Mark buckets that are complete, and return the others; without a time, all are.
 
@@ -182,7 +204,7 @@ class FileCommitter(Committer):
         waiting = dict(unmarked)
         still_open = {bucket for bucket, _ in parts}
         for bucket, begun_ms in unmarked.items():
-            is_over = now_ms is None or now_ms >= begun_ms + commit.delay_ms
+            is_over = now_ms is None or commit.is_over(bucket, begun_ms, now_ms, watermark_ms)
             if is_over and bucket not in still_open:
                 _storage.touch(self._base.child(*filter(None, (bucket, commit.success_file_name))))
                 del waiting[bucket]

@@ -107,6 +107,8 @@ class OpenParts:
     as_of_ms: int | None = None
     #: Buckets that are to be marked as complete, and when they were begun.
     unmarked: Mapping[str, int] = field(default_factory=dict)
+    #: How far event time had come when the snapshot was taken; None: nobody has said.
+    watermark_ms: int | None = None
 
     def encode(self) -> bytes:
         parts = [[asdict(segment) for segment in part.segments] for part in self.parts.values()]
@@ -115,6 +117,7 @@ class OpenParts:
             "as_of_ms": self.as_of_ms,
             "parts": parts,
             "unmarked": dict(self.unmarked),
+            "watermark_ms": self.watermark_ms,
         }
         return json.dumps(document, separators=(",", ":")).encode()
 
@@ -127,7 +130,12 @@ class OpenParts:
                 hint="run the version of headrace that wrote it, or a newer one",
             )
         parts = [Part(tuple(_segment(each) for each in segments)) for segments in document["parts"]]
-        return cls({part.key: part for part in parts}, document["as_of_ms"], document.get("unmarked", {}))
+        return cls(
+            {part.key: part for part in parts},
+            document["as_of_ms"],
+            document.get("unmarked", {}),
+            document.get("watermark_ms"),
+        )
 
     def paths(self) -> set[str]:
         """Return all files that may still be needed."""

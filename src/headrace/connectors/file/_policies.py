@@ -5,11 +5,15 @@ A rolling policy is asked by the committer, and its answer depends on its argume
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from string import Template
 from typing import NoReturn
+from urllib.parse import unquote
 
-from headrace.errors import JobDefinitionError, UnsupportedFeatureError
+from headrace.errors import ConnectorError, JobDefinitionError, UnsupportedFeatureError
 
 _PART_SIZE = 128 << 20
 _ROLLOVER_MS = 60_000
@@ -67,18 +71,68 @@ class PartitionCommit:
     """When a bucket gets a file that says that it is complete: Flink's `sink.partition-commit.*`.
 
     Args:
-        delay_ms: How long after its first record, by the clock.
+        delay_ms: How long after its first record, by the clock; or after its own time, by the watermark.
         success_file_name: The name of the file, which is empty.
+        partition_time: Finds the time of a bucket; None: buckets go by the clock.
     """
 
     delay_ms: int = 0
     success_file_name: str = "_SUCCESS"
+    partition_time: PartitionTime | None = None
 
     def __post_init__(self) -> None:
         if self.delay_ms < 0 or not self.success_file_name or "/" in self.success_file_name:
             raise JobDefinitionError(
                 f"FileSink.with_partition_commit: expected a delay that is not negative and a file name; got {self}"
             )
+
+    def is_over(self, bucket: str, begun_ms: int, now_ms: int, watermark_ms: int | None) -> bool:
+        """Whether the time of a bucket is over."""
+        if self.partition_time is None:
+            return now_ms >= begun_ms + self.delay_ms
+        return watermark_ms is not None and watermark_ms > self.partition_time.of(bucket) + self.delay_ms
+
+
+@dataclass(frozen=True)
+class PartitionTime:
+    """Finds the time of a bucket in its name: Flink's `partition.time-extractor.timestamp-pattern`.
+
+    Args:
+        pattern: A timestamp or date in which `$name` stands for the value of a directory `name=value`.
+
+    Example:
+        >>> PartitionTime("$day $hour:00:00").of("day=2024-02-29/hour=8") // 3_600_000
+        474752
+    """
+
+    pattern: str
+
+    def of(self, bucket: str) -> int:
+        """Return the time that a bucket begins with, in ms since 1970.
+
+        Raises:
+            ConnectorError: Its name has none.
+        """
+        values = {
+            name: unquote(value) for name, _, value in (part.partition("=") for part in bucket.split("/"))
+        }
+        text = Template(self.pattern).safe_substitute(values)
+        found = _TIME.fullmatch(text.strip())
+        try:
+            if found is None:
+                raise ValueError("expected such as 2024-02-29 08:00:00, or a date")
+            at = datetime(*(int(part or 0) for part in found.groups()))  # type: ignore[arg-type]  # noqa: DTZ001 - no zone
+        except ValueError as error:
+            raise ConnectorError(
+                f"FileSink: bucket {bucket!r}: its time, by the pattern {self.pattern!r}, is {text!r}: {error}",
+                hint="the pattern must name directories that together are a timestamp: '$day $hour:00:00'",
+                retryable=False,
+            ) from None
+        return (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - watermarks of timestamps have no zone either
+_TIME = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2}))?)?")
 
 
 class RollingPolicy(ABC):

@@ -30,6 +30,7 @@ from headrace.connectors.file._policies import (
     OnCheckpointRollingPolicy,
     OutputFileConfig,
     PartitionCommit,
+    PartitionTime,
     RollingPolicy,
 )
 from headrace.connectors.file._writer import FileWriter
@@ -170,22 +171,32 @@ class FileSink(Sink):
             return self
 
         def with_partition_commit(
-            self, delay: Duration | timedelta | None = None, success_file_name: str = "_SUCCESS"
+            self,
+            delay: Duration | timedelta | None = None,
+            success_file_name: str = "_SUCCESS",
+            *,
+            partition_time: str | None = None,
         ) -> Self:
             """Mark buckets as complete with an empty file, for those who read them. PyFlink has it for tables only.
 
             A bucket is marked with the first checkpoint that finds all its files finished and its first record
             older than the delay. Records that come for it later are written, and it is marked again.
 
+            With `partition_time` it goes by event time: a bucket is complete when the watermark has passed the time
+            that its name stands for, and the delay. For buckets of an hour the delay is an hour.
+
             Args:
                 delay: How long after its first record a bucket is complete, by the clock; nothing if None.
                 success_file_name: The name of the file.
+                partition_time: The time of a bucket, such as `"$day $hour:00:00"` for `day=2024-02-29/hour=8`.
 
             Raises:
                 JobDefinitionError: The delay is negative, or the name is none.
             """
             self._partition_commit = PartitionCommit(
-                0 if delay is None else as_millis(delay), success_file_name
+                0 if delay is None else as_millis(delay),
+                success_file_name,
+                None if partition_time is None else PartitionTime(partition_time),
             )
             return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -17,16 +18,16 @@ _FILE_SIZE, _ROLLOVER = f"{_ROLLING}file-size", f"{_ROLLING}rollover-interval"
 _INACTIVITY, _CHECK = f"{_ROLLING}inactivity-interval", f"{_ROLLING}check-interval"
 _KIND, _TRIGGER, _DELAY = f"{_COMMIT}policy.kind", f"{_COMMIT}trigger", f"{_COMMIT}delay"
 _SUCCESS_FILE = f"{_COMMIT}success-file.name"
+_PATTERN: Final = "partition.time-extractor.timestamp-pattern"
 
-_NO_EVENT_TIME: Final = "sinks of files go by the clock, not by event time"
+_ONE_EXTRACTOR: Final = f"the time of a partition is found by {_PATTERN!r}, as a timestamp or a date"
 _NO_COMPACTION: Final = "small files are not put together: let them grow with sink.rolling-policy.*"
 #: Flink's options that cannot be honoured, and why.
 _REFUSED: Final = {
-    f"{_COMMIT}watermark-time-zone": _NO_EVENT_TIME,
-    "partition.time-extractor.kind": _NO_EVENT_TIME,
-    "partition.time-extractor.class": _NO_EVENT_TIME,
-    "partition.time-extractor.timestamp-pattern": _NO_EVENT_TIME,
-    "partition.time-extractor.timestamp-formatter": _NO_EVENT_TIME,
+    f"{_COMMIT}watermark-time-zone": "times of partitions are compared with the watermark as they are, without a zone",
+    "partition.time-extractor.kind": _ONE_EXTRACTOR,
+    "partition.time-extractor.class": _ONE_EXTRACTOR,
+    "partition.time-extractor.timestamp-formatter": _ONE_EXTRACTOR,
     f"{_COMMIT}policy.class": "headrace loads no Java code",
     f"{_COMMIT}policy.class.parameters": "headrace loads no Java code",
     "auto-compaction": _NO_COMPACTION,
@@ -44,6 +45,7 @@ _HONOURED: Final = (
     _TRIGGER,
     _DELAY,
     _SUCCESS_FILE,
+    _PATTERN,
 )
 
 
@@ -83,26 +85,30 @@ def set_rolling_policy(builder: FileSink.BaseBuilder, options: TableOptions, kin
     )
 
 
-def set_partition_commit(builder: FileSink.BaseBuilder, options: TableOptions) -> None:
+def set_partition_commit(
+    builder: FileSink.BaseBuilder, options: TableOptions, partition_keys: Sequence[str]
+) -> None:
     """Say when a partition is complete, and how that is told."""
-    kind = options.text(_KIND)
-    if options.text(_TRIGGER, "process-time") != "process-time":
-        raise UnsupportedFeatureError(
-            f"table {options.table!r}: option {_TRIGGER!r} can be 'process-time' only: {_NO_EVENT_TIME}",
-            feature=f"{_TRIGGER!r} = {options.text(_TRIGGER)!r}",
-            hint="use 'process-time'",
-        )
+    kind, trigger = options.text(_KIND), options.text(_TRIGGER, "process-time")
+    if trigger not in ("process-time", "partition-time"):
+        raise options.wrong(_TRIGGER, "process-time or partition-time")
     if kind is None:
-        given = next(
-            (key for key in (_DELAY, _SUCCESS_FILE, _TRIGGER) if options.text(key) is not None), None
-        )
+        commits = (_DELAY, _SUCCESS_FILE, _TRIGGER, _PATTERN)
+        given = next((key for key in commits if options.text(key) is not None), None)
         if given is not None:
             raise options.wrong(given, f"for tables with {_KIND!r}")
         return
     if kind != "success-file":
         raise options.wrong(_KIND, "'success-file': nothing else is done for a partition that is complete")
+    if not partition_keys:
+        raise options.wrong(_KIND, "for tables that are PARTITIONED BY columns")
+    pattern = options.text(_PATTERN)
+    if trigger == "process-time" and pattern is not None:
+        raise options.wrong(_PATTERN, f"for tables with {_TRIGGER!r} = 'partition-time'")
     builder.with_partition_commit(
-        options.duration(_DELAY) or timedelta(0), options.text(_SUCCESS_FILE, "_SUCCESS") or "_SUCCESS"
+        options.duration(_DELAY) or timedelta(0),
+        options.text(_SUCCESS_FILE, "_SUCCESS") or "_SUCCESS",
+        partition_time=None if trigger == "process-time" else pattern or f"${partition_keys[0]}",
     )
 
 

@@ -94,7 +94,7 @@ class FilesystemFactory:
         builder.with_bucket_assigner(BucketAssigner.element_bucket_assigner(_Partition(tuple(keys))))
         config = OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(f".{kind}").build()
         set_rolling_policy(builder, options, kind)
-        set_partition_commit(builder, options)
+        set_partition_commit(builder, options, request.table.partition_keys)
         return builder.with_output_file_config(config).build()
 
 

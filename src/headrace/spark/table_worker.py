@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark import AccumulatorParam, TaskContext
 
 from headrace.common.types import Row, RowKind
-from headrace.connectors.base import Slice, SplitProgress, WriterContext
+from headrace.connectors.base import Slice, SourceReader, SplitProgress, WriterContext
 from headrace.elements import Batch
 from headrace.errors import HeadraceError, InvariantViolation, UserFunctionError
 from headrace.operators.table.declarations import KIND, Schema, TableScan, TableSink
@@ -42,6 +42,8 @@ _KINDS = tuple(RowKind)
 
 _codes: dict[str, JobCode] = {}
 _KEPT_JOBS = 4
+#: Readers of python sources, by job, vertex and subtask. They have connections, which are dear to make anew.
+_readers: dict[tuple[str, SubtaskId], SourceReader] = {}
 
 
 class ReportParam(AccumulatorParam[list[bytes]]):
@@ -112,7 +114,8 @@ class TableFunctions:
                 known = _job_code(job_key, code)
                 for batch in batches:
                     for number in batch.column(0).to_pylist():
-                        reader = _ScanReader(known, SubtaskId(vertex_id, number), pickle.loads(plan))
+                        subtask = SubtaskId(vertex_id, number)
+                        reader = _ScanReader(job_key, known, subtask, pickle.loads(plan))
                         yield from reader.run()
                         reports.add([pickle.dumps(reader.report(), protocol=5)])
 
@@ -122,10 +125,11 @@ class TableFunctions:
 class _ScanReader:
     """Reads the slices of one subtask of a python source."""
 
-    def __init__(self, code: JobCode, subtask: SubtaskId, plan: EpochPlan) -> None:
+    def __init__(self, job_key: str, code: JobCode, subtask: SubtaskId, plan: EpochPlan) -> None:
         vertex = code.job.vertex(subtask.vertex_id)
         declaration = vertex.head.declaration
         assert isinstance(declaration, TableScan)
+        self._key = (job_key, subtask)
         self._scan = declaration
         self._name = vertex.name
         self._job_name = code.job.name
@@ -137,16 +141,18 @@ class _ScanReader:
         self._started, self._started_ms = time.perf_counter_ns(), _wall_clock_ms()
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        reader = self._scan.source.create_reader()
+        reader = _readers.pop(self._key, None) or self._scan.source.create_reader()
+        is_done = False
         try:
             for piece in self._plan.slices:
                 left = None if self._plan.max_records is None else self._plan.max_records - self._records
                 if left is not None and left <= 0:
-                    return
+                    break
                 for batch in reader.read(_capped(piece, left)):
                     self._records += len(batch)
                     yield _to_arrow(batch, self._schema, has_kinds=self._scan.has_kinds)
                 self._progress[piece.split.split_id] = reader.progress()
+            is_done = True
         except HeadraceError:
             raise
         except Exception as error:
@@ -154,7 +160,10 @@ class _ScanReader:
                 error, job=self._job_name, operator=self._name, subtask=self._subtask.subtask
             ) from error
         finally:
-            reader.close()
+            if is_done:
+                _readers[self._key] = reader
+            else:
+                reader.close()
 
     def report(self) -> SubtaskReport:
         finished = {name for name, progress in self._progress.items() if progress.is_finished}
@@ -276,7 +285,10 @@ def _job_code(job_key: str, code: Broadcast[bytes]) -> JobCode:
     if known is None:
         known = _codes[job_key] = unpack_job(code.value)
         while len(_codes) > _KEPT_JOBS:
-            _codes.pop(next(iter(_codes)))
+            gone = next(iter(_codes))
+            _codes.pop(gone)
+            for key in [key for key in _readers if key[0] == gone]:
+                _readers.pop(key).close()
     return known
 
 

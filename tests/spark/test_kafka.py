@@ -269,6 +269,7 @@ def test_the_example_counts_clicks_per_minute(env, kafka, monkeypatch):
     assert unreadable.startswith(f"topic {prefix}, partition 0, offset 0: expected JSON")
 
 
+@pytest.mark.timeout(300)
 def test_tables_of_topics_and_of_a_database_are_read_and_written_in_sql(env, kafka, tmp_path):
     clicks, counts = kafka.create_topic(2), kafka.create_topic(1)
     for number in range(40):
@@ -278,7 +279,7 @@ def test_tables_of_topics_and_of_a_database_are_read_and_written_in_sql(env, kaf
         database.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT)")
         database.execute("INSERT INTO users VALUES (0, 'ann'), (1, 'bob'), (2, 'eve')")
         database.commit()
-    t_env = StreamTableEnvironment.create(env(max_records=8))
+    t_env = StreamTableEnvironment.create(env(max_records=12))
     of_kafka = f"'connector' = 'kafka', 'format' = 'json', 'properties.bootstrap.servers' = '{kafka.address}'"
     t_env.execute_sql(
         "CREATE TABLE clicks (`user` BIGINT, `at` TIMESTAMP(3), place ROW<x INT>, "

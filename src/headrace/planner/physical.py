@@ -17,8 +17,8 @@ from typing import Any
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
 from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
-from headrace.planner.expressions import AggregateCall, Expression, SortKey
-from headrace.planner.logical import JoinKind, Scan, Schema, WindowProperty, WindowSpec
+from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey
+from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind, WindowProperty, WindowSpec
 
 __all__ = [
     "Calc",
@@ -301,9 +301,15 @@ class Rank(OneInput):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TemporalSort(OneInput):
-    """All rows in order, by event time first: each when the watermark has passed it."""
+    """All rows in order, by time first: each when the watermark has passed it."""
 
     order: tuple[SortKey, ...]
+
+    @property
+    def is_proctime(self) -> bool:
+        """Whether it goes by processing time, in which rows come anyway."""
+        first = self.order[0].expression
+        return isinstance(first, InputRef) and self.input.schema[first.index].time is TimeKind.PROCTIME
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -139,6 +139,8 @@ class _Translation:
                 return [self._window_join(node)]
             case p.Rank():
                 return [self._rank(node)]
+            case p.TemporalSort() if node.is_proctime:
+                return self._streams[node.input]
             case p.TemporalSort():
                 return [self._temporal_sort(node)]
             case p.WindowRank():

@@ -243,7 +243,7 @@ def _place(started: int, started_ms: int) -> dict[str, Any]:
 
 def _to_rows(batch: pa.RecordBatch, schema: Schema) -> list[Row]:
     names = [column.name for column in schema]
-    columns = [batch.column(name).to_pylist() for name in names]
+    columns = [batch.column(name).to_pylist(maps_as_pydicts="strict") for name in names]
     rows = []
     kinds = batch.column(KIND).to_pylist() if KIND in batch.schema.names else None
     for index, values in enumerate(zip(*columns, strict=True)):

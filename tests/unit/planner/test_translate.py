@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.errors import SqlValidationError
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.graph.table_job import TableNode, build_table_job
 from headrace.operators.table import declarations as d
 from headrace.planner.fragments import millis
@@ -220,6 +220,14 @@ def test_rows_are_sorted_by_time_as_windows_that_end_with_it(t_env):
     assert sort.is_insert_only
     text = t_env.explain_sql("SELECT name, ts FROM bids ORDER BY ts, name DESC", ExplainDetail.CHANGELOG_MODE)
     assert "TemporalSort(orderBy=[ts ASC, name DESC], changelogMode=[I])" in text
+
+
+def test_rows_come_in_the_order_of_processing_time_anyway(t_env):
+    made = nodes(t_env, "SELECT id, PROCTIME() AS pt FROM people ORDER BY pt")
+
+    assert kinds(made) == ["TableScan", "TableSink"]
+    with pytest.raises(UnsupportedFeatureError, match="ORDER BY processing time and more"):
+        nodes(t_env, "SELECT id, PROCTIME() AS pt FROM people ORDER BY pt, id")
 
 
 @pytest.mark.parametrize(

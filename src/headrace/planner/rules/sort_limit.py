@@ -59,7 +59,7 @@ def _with_order(node: PhysicalNode, keys: tuple[SortKey, ...]) -> tuple[Physical
 
 
 def _temporal_sort(node: Sort, convert: Convert) -> PhysicalNode:
-    """Sort by event time first: rows wait until the watermark has passed them."""
+    """Sort by time first: rows wait until the watermark has passed them; by processing time they come in order."""
     first = node.keys[0]
     time = node.input.schema[first.expression.index].time if isinstance(first.expression, InputRef) else None
     if time is None or not first.ascending:
@@ -67,9 +67,9 @@ def _temporal_sort(node: Sort, convert: Convert) -> PhysicalNode:
             "ORDER BY without LIMIT has no end in streaming mode: a later row could always come first",
             hint="add a LIMIT, sort by a time attribute first, ascending, or run the query in BATCH mode",
         )
-    if time is TimeKind.PROCTIME:
+    if time is TimeKind.PROCTIME and len(node.keys) > 1:
         raise UnsupportedFeatureError.not_yet(
-            "ORDER BY processing time in streaming mode", "sort by event time, or add a LIMIT"
+            "ORDER BY processing time and more in streaming mode", "sort by event time, or add a LIMIT"
         )
     made, order = _with_order(convert(node.input), node.keys)
     ordered = TemporalSort(schema=made.schema, input=exchanged(made, ()), order=order)

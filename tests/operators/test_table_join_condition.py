@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.operators.table.declarations import Column
-from headrace.planner.join_halves import declarations, input_of, outer_sides
+from headrace.planner.join_halves import declarations, input_of, outer_sides, window_declarations
 from headrace.planner.logical import JoinKind
 from tests.operators.table_harness import Change, Harness, materialized
 
@@ -77,6 +78,41 @@ def _ids(row: tuple[Any, ...]) -> tuple[int, int]:
     return int.from_bytes(digest[:8], signed=True), int.from_bytes(digest[8:], signed=True)
 
 
+class ConditionalWindowJoin:
+    """The same of rows with windows: ``key, value, start, end``."""
+
+    def __init__(self, kind: JoinKind, directory: Path, **how: Any) -> None:
+        self._outer = outer_sides(kind)
+        output = LEFT if kind in ONE_SIDED else (*LEFT, *RIGHT)
+        first, second = window_declarations(Node(kind), (LEFT, RIGHT), output, None, {"is_insert_only": True})
+        for name in ("first", "second"):
+            (directory / name).mkdir()
+        schemas = [first.left, first.right]
+        self._first = Harness(first, schemas, [False, False], directory / "first", **how)
+        rows = [schemas[side] for side in self._outer]
+        self._second = Harness(
+            replace(second, is_insert_only=True),
+            [first.output, *rows],
+            [False] * (1 + len(rows)),
+            directory / "second",
+            **how,
+        )
+        self._width = len(first.left)
+
+    def run(self, left: list[Change], right: list[Change], before: int, after: int) -> list[Change]:
+        sides = [
+            [(*row, *_ids(row[1:])) if side in self._outer else row for row in rows]
+            for side, rows in enumerate((left, right))
+        ]
+        pairs = self._first.run(*sides, before=before, after=after)
+        fitting = [pair for pair in pairs if pair[2] < pair[1 + self._width + 1]]
+        return self._second.run(fitting, *(sides[side] for side in self._outer), before=before, after=after)
+
+    @property
+    def held(self) -> int:
+        return self._second.state_rows
+
+
 # -- Flink's changes -------------------------------------------------------------------------------------------
 
 
@@ -132,6 +168,47 @@ def test_one_that_does_not_fit_does_not(tmp_path: Path):
     joined.run([("+I", 1, 5)], [], now_ms=0)
     joined.run([], [("+I", 1, 3)], now_ms=90)
     assert joined.run([], [("+I", 1, 8)], now_ms=150) == []
+
+
+def test_rows_of_a_window_are_padded_when_it_is_over(tmp_path: Path):
+    joined = ConditionalWindowJoin(JoinKind.FULL, tmp_path)
+    assert joined.run([("+I", 1, 5, 0, 10), ("+I", 1, 5, 0, 10)], [("+I", 1, 3, 0, 10)], -1, 5) == []
+    assert joined.run([("+I", 1, 2, 0, 10), ("+I", 1, 2, 10, 20)], [], 5, 9) == [
+        ("+I", 1, 2, 1, 3),
+        ("+I", 1, 5, None, None),
+        ("+I", 1, 5, None, None),
+    ]
+    # Late rows are dropped by both halves.
+    assert joined.run([("+I", 1, 1, 0, 10)], [], 9, 30) == [("+I", 1, 2, None, None)]
+    assert joined.held == 0
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.value)
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_every_window_is_joined_once(kind: JoinKind, data: st.DataObject):
+    rows = st.lists(
+        st.tuples(st.sampled_from([1, 2, None]), st.integers(0, 3), st.sampled_from([0, 10])), max_size=6
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        joined = ConditionalWindowJoin(kind, Path(directory), parallelism=data.draw(st.integers(1, 2)))
+        told: list[Change] = []
+        seen: tuple[list[Any], list[Any]] = ([], [])
+        before = -1
+        for after in (3, 12, 30):
+            epoch: list[list[Change]] = []
+            for side in range(2):
+                drawn = [(k, v, w, w + 10) for k, v, w in data.draw(rows)]
+                seen[side].extend(row for row in drawn if row[3] - 1 > before)
+                epoch.append([("+I", *row) for row in drawn])
+            told += joined.run(epoch[0], epoch[1], before, after)
+            before = after
+        wanted: Counter[Any] = Counter()
+        for start in (0, 10):
+            left, right = (Counter(row[:2] for row in rows if row[2] == start) for rows in seen)
+            wanted += expected(kind, left, right)
+        assert materialized(told) == wanted
+        assert joined.held == 0
 
 
 # -- against a model -------------------------------------------------------------------------------------------

@@ -21,7 +21,15 @@ from headrace.planner import physical as p
 from headrace.planner.fragments import BIGINT, Stream
 from headrace.planner.logical import JoinKind, Schema
 
-__all__ = ["declarations", "input_of", "outer_sides", "side_columns", "with_ids"]
+__all__ = [
+    "declarations",
+    "input_of",
+    "outer_sides",
+    "side_columns",
+    "window_bounds",
+    "window_declarations",
+    "with_ids",
+]
 
 _LEFT, _RIGHT = 0, 1
 _OUTER: Final = {
@@ -96,22 +104,78 @@ def declarations(
         renews=(_LEFT in outer, _RIGHT in outer),
         **traits,
     )
-    is_half = node.kind in (JoinKind.SEMI, JoinKind.ANTI)
+    return matching, _associations(node.kind, sides, keys, output, ttls_ms)
+
+
+def window_declarations(
+    node: p.WindowJoin,
+    sides: tuple[Sequence[d.Column], Sequence[d.Column]],
+    output: Sequence[d.Column],
+    condition: str | None,
+    traits: Mapping[str, Any],
+) -> tuple[d.WindowJoin, d.JoinAssociations]:
+    """Return both halves of a window join, whose sides have `window_bounds` behind their columns; as `declarations`."""
+    outer = outer_sides(node.kind)
+    keys = [
+        tuple(columns[at].name for at in own)
+        for columns, own in zip(sides, (node.left_keys, node.right_keys), strict=True)
+    ]
+    bounds = [window_bounds(side) for side in (_LEFT, _RIGHT)]
+    names = [tuple(each.name for each in pair) for pair in bounds]
+    given = [
+        (*columns, *bounds[side], *(f.column(name, BIGINT) for name in _IDS[side] if side in outer))
+        for side, columns in enumerate(sides)
+    ]
+    matching = d.WindowJoin(
+        (*given[_LEFT], *given[_RIGHT]),
+        d.JoinKind.INNER,
+        keys[_LEFT],
+        keys[_RIGHT],
+        given[_LEFT],
+        given[_RIGHT],
+        left_start=names[_LEFT][0],
+        left_end=names[_LEFT][1],
+        right_start=names[_RIGHT][0],
+        right_end=names[_RIGHT][1],
+        condition=condition,
+        **traits,
+    )
+    in_windows = [(*own, *pair) for own, pair in zip(keys, names, strict=True)]
+    ends = (names[_LEFT][1], names[_RIGHT][1])
+    return matching, _associations(node.kind, sides, in_windows, output, (0, 0), ends)
+
+
+def window_bounds(side: int) -> tuple[d.Column, d.Column]:
+    """Return the columns with start and end of a side's windows."""
+    name = ("left", "right")[side]
+    return f.column(f"__{name}_start", BIGINT), f.column(f"__{name}_end", BIGINT)
+
+
+def _associations(
+    kind: JoinKind,
+    sides: tuple[Sequence[d.Column], Sequence[d.Column]],
+    keys: Sequence[tuple[str, ...]],
+    output: Sequence[d.Column],
+    ttls_ms: tuple[int, int],
+    ends: tuple[str | None, str | None] = (None, None),
+) -> d.JoinAssociations:
+    outer = outer_sides(kind)
+    is_half = kind in (JoinKind.SEMI, JoinKind.ANTI)
     told = sides[_LEFT] if is_half else (*sides[_LEFT], *sides[_RIGHT])
-    associations = d.JoinAssociations(
+    return d.JoinAssociations(
         tuple(output),
-        d.JoinKind[node.kind.name],
+        d.JoinKind[kind.name],
         tuple(
             d.OuterSide(
-                input_of(node.kind, side),
+                input_of(kind, side),
                 tuple(sides[side]),
                 keys[side],
                 keys[outer[0]],
                 _IDS[side],
                 ttls_ms[side],
+                ends[side],
             )
             for side in outer
         ),
         tuple(each.name for each in told),
     )
-    return matching, associations

@@ -236,8 +236,12 @@ class _Translation:
         return {
             "is_insert_only": mode.is_insert_only,
             "emits_update_before": mode.has_update_before,
-            "ttl_ms": self._settings.ttl_ms if ttl_ms is None else ttl_ms,
+            "ttl_ms": self._ttl_ms(ttl_ms),
         }
+
+    def _ttl_ms(self, hinted: int | None) -> int:
+        """Return how long state stays: what a hint says, or the job's."""
+        return self._settings.ttl_ms if hinted is None else hinted
 
     def _group_aggregate(self, node: p.GroupAggregate) -> Stream:
         output = f.columns_of(node.schema)
@@ -329,7 +333,7 @@ class _Translation:
 
     def _join(self, node: p.Join) -> Stream:
         if node.condition is not None and node.kind is not JoinKind.INNER:
-            return self._join_in_halves(node)
+            return self._in_halves(node)
         left, right = f.columns_of(node.left.schema), f.columns_of(node.right.schema)
         output = f.columns_of(node.schema)
         declaration = d.Join(
@@ -341,34 +345,39 @@ class _Translation:
             right,
             condition=_pair_condition(node.condition, len(left), len(right)),
             null_safe=node.null_safe if any(node.null_safe) else (),
-            right_ttl_ms=node.right_ttl_ms,
+            right_ttl_ms=self._ttl_ms(node.right_ttl_ms),
             **self._traits(node, node.left_ttl_ms),
         )
         return self._add(declaration, node, self._sides(node, left, right), output)
 
-    def _join_in_halves(self, node: p.Join) -> Stream:
+    def _in_halves(self, node: p.Join | p.WindowJoin) -> Stream:
         """Join by keys, have Spark check the pairs, then see which rows are in none."""
-        left = halves.side_columns(node.left.schema, "left")
-        right = halves.side_columns(node.right.schema, "right")
         outer = halves.outer_sides(node.kind)
-        sides = [
-            (side, halves.with_ids(stream, side) if side in outer else stream)
-            for side, stream in self._sides(node, left, right)
-        ]
-        output = f.columns_of(node.schema)
-        traits = self._traits(node, node.left_ttl_ms)
-        right_ttl_ms = traits["ttl_ms"] if node.right_ttl_ms is None else node.right_ttl_ms
-        is_insert_only = all(self._plan.changelogs[each].is_insert_only for each in node.inputs)
-        matching, associations = halves.declarations(
-            node,
-            (left, right),
-            output,
-            _pair_condition(node.condition, len(left), len(right)),
-            traits | {"is_insert_only": is_insert_only},
-            (traits["ttl_ms"], right_ttl_ms),
+        sides = (
+            halves.side_columns(node.left.schema, "left"),
+            halves.side_columns(node.right.schema, "right"),
         )
-        pairs = self._add(matching, node, sides, matching.output)
-        rows = [(halves.input_of(node.kind, side), stream) for side, stream in sides if side in outer]
+        windows = (node.left_window, node.right_window) if isinstance(node, p.WindowJoin) else ((), ())
+        inputs = []
+        for side, stream in self._sides(node, *sides):
+            below = node.inputs[side].schema
+            times = [self._millis(stream, InputRef(at, below[at].type)) for at in windows[side]]
+            bounds = list(zip(times, halves.window_bounds(side), strict=False))
+            timed = stream.select([*stream.chosen(range(len(below))), *bounds])
+            inputs.append((side, halves.with_ids(timed, side) if side in outer else timed))
+        output = f.columns_of(node.schema)
+        condition = _pair_condition(node.condition, len(sides[0]), len(sides[1]))
+        is_insert_only = all(self._plan.changelogs[each].is_insert_only for each in node.inputs)
+        traits = self._traits(node, 0 if isinstance(node, p.WindowJoin) else node.left_ttl_ms)
+        first = traits | {"is_insert_only": is_insert_only}
+        matching: d.Join | d.WindowJoin
+        if isinstance(node, p.WindowJoin):
+            matching, associations = halves.window_declarations(node, sides, output, condition, first)
+        else:
+            ttls = (self._ttl_ms(node.left_ttl_ms), self._ttl_ms(node.right_ttl_ms))
+            matching, associations = halves.declarations(node, sides, output, condition, first, ttls)
+        pairs = self._add(matching, node, inputs, matching.output)
+        rows = [(halves.input_of(node.kind, side), stream) for side, stream in inputs if side in outer]
         return self._add(replace(associations, **traits), node, [(0, pairs), *rows], output)
 
     def _sides(
@@ -383,6 +392,8 @@ class _Translation:
 
     def _window_join(self, node: p.WindowJoin) -> Stream:
         """Join rows of the same window; each side carries its windows in milliseconds, which go again behind."""
+        if node.condition is not None and node.kind is not JoinKind.INNER:
+            return self._in_halves(node)
         bounds = (f.column("__start", BIGINT), f.column("__end", BIGINT))
         inputs: list[tuple[int, Stream]] = []
         sides: list[d.Schema] = []

@@ -180,6 +180,19 @@ def test_an_outer_join_with_another_condition_is_two_nodes(t_env, kind, renews, 
     assert not associations.is_insert_only
 
 
+@pytest.mark.parametrize("condition", ["", " AND a.city < b.name"])
+def test_a_hint_is_for_its_side_of_a_join_alone(t_env, condition):
+    t_env.get_config().set("table.exec.state.ttl", "5 s")
+    made = nodes(
+        t_env,
+        "SELECT /*+ STATE_TTL('a' = '1 s') */ a.id FROM people a LEFT JOIN bids b ON a.id = b.id" + condition,
+    )
+
+    assert (made[2].declaration.ttl_ms, made[2].declaration.right_ttl_ms) == (1_000, 5_000)
+    if condition:
+        assert [side.ttl_ms for side in made[3].declaration.sides] == [1_000]
+
+
 def test_a_semi_join_with_another_condition_tells_its_left_side(t_env):
     made = nodes(
         t_env,
@@ -207,6 +220,26 @@ def test_a_window_join_carries_the_windows_of_both_sides(t_env):
     assert isinstance(join, d.WindowJoin)
     assert (join.left_start, join.right_end) == ("__start", "__end")
     assert len(join.output) == len(join.left) + len(join.right)
+
+
+def test_an_outer_window_join_with_another_condition_is_two_nodes(t_env):
+    window = "TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
+    bounds = "window_start, window_end"
+    side = f"(SELECT name, COUNT(*) AS n, {bounds} FROM {window} GROUP BY name, {bounds})"
+    made = nodes(
+        t_env,
+        f"SELECT a.name, b.n FROM {side} a LEFT JOIN {side} b ON a.name = b.name AND a.n < b.n "
+        "AND a.window_start = b.window_start AND a.window_end = b.window_end",
+    )
+    join, associations = made[-3].declaration, made[-2].declaration
+
+    assert (join.kind, join.is_insert_only) == (d.JoinKind.INNER, True)
+    assert isinstance(join, d.WindowJoin)
+    assert associations.goes_by_watermark
+    assert associations.is_insert_only
+    assert associations.sides[0].window_end == join.left_end == "__left_end"
+    assert [each.target_input for each in made[-2].inputs] == [0, 1]
+    assert len(associations.output) == len(associations.pair_columns)
 
 
 def test_rows_are_sorted_by_time_as_windows_that_end_with_it(t_env):

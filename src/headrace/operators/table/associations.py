@@ -10,7 +10,7 @@ rows that go come out before rows that come.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,9 +57,9 @@ class JoinAssociationsOperator:
     def process(
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
     ) -> EpochOutput:
-        pairs = _Rows.of(inputs.get(_PAIR_INPUT))
+        pairs = InputRows.of(inputs.get(_PAIR_INPUT))
         counted = [
-            side.count(_Rows.of(inputs.get(side.input.source)), pairs, state[side.name], time)
+            side.count(InputRows.of(inputs.get(side.input.source)), pairs, state[side.name], time)
             for side in self._sides
         ]
         told = [self._of_side(side, each) for side, each in zip(self._sides, counted, strict=True)]
@@ -67,46 +67,25 @@ class JoinAssociationsOperator:
             # A row whose time is over is not there any more, though the first half may still know it.
             known = np.logical_and.reduce([each.is_known[each.of_pairs] for each in counted])
             nothing = np.zeros(len(pairs), np.bool_)
-            told.insert(0, _Told(pairs.table, np.where(known, pairs.weights, 0), nothing))
+            told.insert(0, Told(pairs.table, np.where(known, pairs.weights, 0), nothing))
         changes = {side.name: each.written for side, each in zip(self._sides, counted, strict=True)}
-        return EpochOutput(self._output(told), {name: rows for name, rows in changes.items() if len(rows)})
+        return EpochOutput(
+            associations_output(self._declaration, told),
+            {name: rows for name, rows in changes.items() if len(rows)},
+        )
 
-    def _of_side(self, side: _CountedSide, counted: _Counted) -> _Told:
+    def _of_side(self, side: _CountedSide, counted: _Counted) -> Told:
         """Return the rows of a side that come and go, by whether they have partners."""
         if self._declaration.kind is JoinKind.SEMI:
             was, is_now = counted.pairs_before > 0, counted.pairs_after > 0
         else:
             was, is_now = counted.pairs_before == 0, counted.pairs_after == 0
         counts = np.where(is_now, counted.rows_after, 0) - np.where(was, counted.rows_before, 0)
-        return _Told(counted.columns, counts, counted.is_update & (counted.rows_before != counted.rows_after))
-
-    def _output(self, told: list[_Told]) -> pa.Table:
-        declaration = self._declaration
-        keeps_kinds = declaration.kind is JoinKind.SEMI
-        tables = []
-        for comes in (False, True):
-            for part in told:
-                positions = np.flatnonzero(part.counts > 0 if comes else part.counts < 0)
-                if not len(positions):
-                    continue
-                repeated = np.repeat(positions, np.abs(part.counts[positions]))
-                rows = part.columns.take(pa.array(repeated))
-                columns = {
-                    column.name: rows.column(name)
-                    if name in rows.column_names
-                    else pa.nulls(len(repeated), column.arrow)
-                    for column, name in zip(declaration.output, declaration.pair_columns, strict=True)
-                }
-                kinds = None
-                if not declaration.is_insert_only:
-                    update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
-                    kinds = np.where(part.is_update[repeated] & keeps_kinds, update, plain).astype(np.int8)
-                tables.append(changes_table(declaration.output, columns, kinds))
-        return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
+        return Told(counted.columns, counts, counted.is_update & (counted.rows_before != counted.rows_after))
 
 
 @dataclass
-class _Told:
+class Told:
     """Rows of the result, with how many of each come (go, if negative)."""
 
     columns: pa.Table
@@ -114,7 +93,32 @@ class _Told:
     is_update: Bools
 
 
-class _Rows:
+def associations_output(declaration: JoinAssociations, told: Sequence[Told]) -> pa.Table:
+    """Put rows of the result together: what goes first, then what comes."""
+    keeps_kinds = declaration.kind is JoinKind.SEMI
+    tables = []
+    for comes in (False, True):
+        for part in told:
+            positions = np.flatnonzero(part.counts > 0 if comes else part.counts < 0)
+            if not len(positions):
+                continue
+            repeated = np.repeat(positions, np.abs(part.counts[positions]))
+            rows = part.columns.take(pa.array(repeated))
+            columns = {
+                column.name: rows.column(name)
+                if name in rows.column_names
+                else pa.nulls(len(repeated), column.arrow)
+                for column, name in zip(declaration.output, declaration.pair_columns, strict=True)
+            }
+            kinds = None
+            if not declaration.is_insert_only:
+                update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
+                kinds = np.where(part.is_update[repeated] & keeps_kinds, update, plain).astype(np.int8)
+            tables.append(changes_table(declaration.output, columns, kinds))
+    return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
+
+
+class InputRows:
     """Rows of an input, or none."""
 
     def __init__(self, table: pa.Table | None) -> None:
@@ -133,8 +137,8 @@ class _Rows:
             self.is_update = (kinds == UPDATE_BEFORE) | (kinds == UPDATE_AFTER)
 
     @staticmethod
-    def of(table: pa.Table | None) -> _Rows:
-        return _Rows(table.combine_chunks() if table is not None and table.num_rows else None)
+    def of(table: pa.Table | None) -> InputRows:
+        return InputRows(table.combine_chunks() if table is not None and table.num_rows else None)
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -176,7 +180,7 @@ class _CountedSide:
         )
         self.input = InputSpec(side=side.source, source=side.source, keys=side.keys)
 
-    def count(self, rows: _Rows, pairs: _Rows, table: SlotTable, time: EpochTime) -> _Counted:
+    def count(self, rows: InputRows, pairs: InputRows, table: SlotTable, time: EpochTime) -> _Counted:
         """Add what an epoch did to the rows and their pairs."""
         ids = self._side.ids
         keys, of_rows, of_pairs = numbered(rows.ids(ids), pairs.ids(ids))
@@ -214,7 +218,7 @@ class _CountedSide:
             RowSet.merged(parts, keep_removals=True),
         )
 
-    def _columns(self, rows: _Rows, pairs: _Rows, firsts: Ints) -> pa.Table:
+    def _columns(self, rows: InputRows, pairs: InputRows, firsts: Ints) -> pa.Table:
         """Return the side's columns of the touched rows, from its own rows or from pairs."""
         tables = [each.table for each in (rows, pairs) if each.table is not None]
         picks = pa.array(firsts)

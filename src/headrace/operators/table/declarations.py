@@ -375,6 +375,7 @@ class OuterSide:
         pair_keys: ... and of the pairs.
         ids: Two BIGINT columns that tell its rows apart, in its rows and in the pairs.
         ttl_ms: As of all state.
+        window_end: The BIGINT column of its rows with the end of their window, for a window join.
     """
 
     source: int
@@ -383,6 +384,7 @@ class OuterSide:
     pair_keys: tuple[str, ...]
     ids: tuple[str, str]
     ttl_ms: int = 0
+    window_end: str | None = None
 
 
 @dataclass(frozen=True)
@@ -390,7 +392,8 @@ class JoinAssociations(StatefulNode):
     """The second half of a join with a condition that is no equality, of all kinds but INNER.
 
     The first half is an inner join, whose pairs Spark checks. Here they are counted per row of an outer side: a row
-    without any is padded with NULLs (LEFT, RIGHT, FULL), let through (ANTI) or held back (SEMI).
+    without any is padded with NULLs (LEFT, RIGHT, FULL), let through (ANTI) or held back (SEMI). Of a window join all
+    that is about a window comes in the epoch in which it is over.
 
     Args:
         kind: How.
@@ -403,6 +406,10 @@ class JoinAssociations(StatefulNode):
     kind: JoinKind
     sides: tuple[OuterSide, ...]
     pair_columns: tuple[str, ...]
+
+    @property
+    def goes_by_watermark(self) -> bool:
+        return self.sides[0].window_end is not None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,11 @@ from headrace.operators.table.latest import LatestRowOperator
 from headrace.operators.table.rank import Ranking, RankOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
 from headrace.operators.table.window_aggregate import WindowAggregateOperator
-from headrace.operators.table.window_rows import WindowJoinOperator, WindowRankOperator
+from headrace.operators.table.window_rows import (
+    WindowAssociationsOperator,
+    WindowJoinOperator,
+    WindowRankOperator,
+)
 
 _Schemas = Sequence[Schema]
 
@@ -75,6 +79,12 @@ def _window_aggregate(
     return WindowAggregateOperator(declaration, inputs[0], retracts=retracts[0])
 
 
+def _associations(declaration: JoinAssociations, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
+    if declaration.goes_by_watermark:
+        return WindowAssociationsOperator(declaration, inputs, retracts=any(retracts))
+    return JoinAssociationsOperator(declaration)
+
+
 def _rank(declaration: Rank, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
     if declaration.window_end is not None:
         return WindowRankOperator(declaration, inputs[0], retracts=retracts[0])
@@ -101,7 +111,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
     ),
     WindowAggregate: _window_aggregate,
     Join: JoinOperator,
-    JoinAssociations: lambda node, inputs, retracts: JoinAssociationsOperator(node),
+    JoinAssociations: _associations,
     WindowJoin: lambda node, inputs, retracts: WindowJoinOperator(node, *inputs, retracts=any(retracts)),
     Rank: _rank,
     Deduplicate: _deduplicate,

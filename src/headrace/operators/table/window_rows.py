@@ -6,16 +6,25 @@ of a window that is over are late, and dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.base import EpochOutput, EpochTime, numbers
+from headrace.operators.table.associations import InputRows, Told, associations_output
+from headrace.operators.table.base import EpochOutput, EpochTime, InputSpec, hashes_of, numbers
 from headrace.operators.table.changelog import changes_table
-from headrace.operators.table.declarations import Deduplicate, JoinKind, Order, Rank, Schema, WindowJoin
+from headrace.operators.table.declarations import (
+    Deduplicate,
+    JoinAssociations,
+    JoinKind,
+    Order,
+    Rank,
+    Schema,
+    WindowJoin,
+)
 from headrace.operators.table.join import Part, join_output, pairs_of
 from headrace.operators.table.kept_rows import KeptSide, Rows, SideChange, concat_rows, numbered
 from headrace.operators.table.rank import Ranking
@@ -136,11 +145,6 @@ class WindowJoinOperator:
 
     def __init__(self, declaration: WindowJoin, left: Schema, right: Schema, *, retracts: bool) -> None:
         _refuse_changelog("a window join", retracts=retracts)
-        if declaration.condition is not None and declaration.kind is not JoinKind.INNER:
-            raise UnsupportedFeatureError.not_yet(
-                f"a {declaration.kind.value} window join with a condition that is no equality of columns",
-                "compare columns for equality in ON, or run the query in BATCH mode",
-            )
         self._declaration = declaration
         self._names = ([column.name for column in left], [column.name for column in right])
         left_keys = (*declaration.left_keys, declaration.left_start, declaration.left_end)
@@ -184,6 +188,46 @@ class WindowJoinOperator:
         return EpochOutput(
             output, {name: rows for name, rows in changes.items() if len(rows)}, left.late + right.late
         )
+
+
+class WindowAssociationsOperator:
+    """Runs `JoinAssociations` of a window join: the rows of an outer side wait for the pairs of their window."""
+
+    def __init__(self, declaration: JoinAssociations, schemas: Sequence[Schema], *, retracts: bool) -> None:
+        _refuse_changelog("a window join", retracts=retracts)
+        self._declaration = declaration
+        self._names = {
+            side.source: [column.name for column in schemas[side.source]] for side in declaration.sides
+        }
+        self._held = {
+            side.source: HeldSide(
+                f"side{side.source}", side.source, side.keys, schemas[side.source], side.window_end or ""
+            )
+            for side in declaration.sides
+        }
+        self.layouts = tuple(held.layout for held in self._held.values())
+        pairs = InputSpec(side=0, source=0, keys=declaration.sides[0].pair_keys)
+        self.inputs = (pairs, *(held.input for held in self._held.values()))
+
+    def process(
+        self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
+    ) -> EpochOutput:
+        kind = self._declaration.kind
+        pairs = InputRows.of(inputs.get(0))
+        told, changes = [], {}
+        if kind not in (JoinKind.SEMI, JoinKind.ANTI) and pairs.table is not None:
+            told.append(Told(pairs.table, pairs.weights, pairs.is_update))
+        for side in self._declaration.sides:
+            held, names = self._held[side.source], self._names[side.source]
+            due = held.advance(inputs.get(side.source), state[held.name], time)
+            rows = pa.table(dict(zip(names, due.rows.columns, strict=True)))
+            _, own, paired = numbered(hashes_of(rows, side.ids), pairs.ids(side.ids))
+            wanted = np.isin(own, paired) if kind is JoinKind.SEMI else ~np.isin(own, paired)
+            # Late rows were counted by the first half.
+            told.append(Told(rows, np.where(wanted, due.rows.counts, 0), due.rows.is_update))
+            if len(due.written):
+                changes[held.name] = due.written
+        return EpochOutput(associations_output(self._declaration, told), changes)
 
 
 def _matching(rows: Rows, ids: Ints, names: list[str], keys: tuple[str, ...]) -> Ints:

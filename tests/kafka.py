@@ -243,7 +243,9 @@ class KafkaBroker:
         from confluent_kafka.admin import AdminClient
 
         if not self._clients:
-            self._clients.append(AdminClient({"bootstrap.servers": self.address, "log_level": 0}))
+            # It lives as long as the tests, and must not forget a broker that is restarted.
+            config = {"bootstrap.servers": self.address, "metadata.recovery.strategy": "none", "log_level": 0}
+            self._clients.append(AdminClient(config))
         return self._clients[0]
 
     def _wait_for_leaders(self, topic: str, partitions: int) -> None:

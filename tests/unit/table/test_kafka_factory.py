@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import io
+import json
 import pickle
+from decimal import Decimal
 from typing import Any
 
+import fastavro
 import pytest
 
 from headrace.common.types import Row
@@ -13,7 +17,8 @@ from headrace.connectors.base import Boundedness, DeliveryGuarantee
 from headrace.connectors.kafka import KafkaOffsetsInitializer, KafkaTopicPartition
 from headrace.connectors.kafka.records import KafkaConsumerRecord
 from headrace.errors import FormatError, HeadraceError, SqlValidationError
-from headrace.table import EnvironmentSettings, TableEnvironment
+from headrace.formats.avro_types import avro_schema
+from headrace.table import DataTypes, EnvironmentSettings, TableEnvironment
 
 pytest.importorskip("confluent_kafka", reason="no client of Kafka: pip install 'headrace[kafka]'")
 
@@ -90,6 +95,28 @@ def test_csv_is_read_and_written_with_its_options() -> None:
     assert written(made, Row(1, None)) == ("clicks", None, b"1|-", None, {})
 
 
+def test_avro_is_read_and_written_with_the_schema_of_the_columns() -> None:
+    types = {
+        **{"id": "BIGINT", "name": "STRING", "price": "DECIMAL(10, 2)", "d": "DATE", "t": "TIME(0)"},
+        **{"ts": "TIMESTAMP(3)", "micros": "TIMESTAMP(6)", "tags": "ARRAY<STRING>"},
+        **{"place": "ROW<x INT, y ROW<z DOUBLE>>", "b": "BYTES", "f": "FLOAT", "s": "SMALLINT"},
+    }
+    columns = ", ".join(f"{name} {kind}" for name, kind in types.items())
+    values = ", ".join(f"CAST(NULL AS {kind})" for kind in types.values())
+    row = Row(
+        *(7, "ann", Decimal("3.50"), AT.date(), datetime.time(8, 30), AT, AT.replace(microsecond=123456)),
+        *(["a", None], {"x": 1, "y": {"z": 0.5}}, b"bytes", 0.5, 3),
+    )
+
+    _, _, value, _, _ = written(sink(columns, values, format="avro"), row)
+
+    # What others read of the first field: records are one field behind the other.
+    schema = json.loads(avro_schema(["id"], [DataTypes.BIGINT()]))
+    assert fastavro.schemaless_reader(io.BytesIO(value), schema, None) == {"id": 7}
+    [found] = source(columns, format="avro").deserializer.deserialize(record(value))
+    assert found == tuple(row)
+
+
 def test_parse_errors_fail_or_are_left_out() -> None:
     with pytest.raises(FormatError, match="JSON"):
         source("a INT").deserializer.deserialize(record(b"oops"))
@@ -154,7 +181,7 @@ def test_a_table_may_end() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"format": "xml"}, "option 'format' is one of json, csv, raw; got 'xml'"),
+        ({"format": "xml"}, "option 'format' is one of json, csv, avro, raw; got 'xml'"),
         ({"topic": None}, "give either 'topic' or 'topic-pattern'"),
         ({"properties.bootstrap.servers": None}, "needs the option 'properties.bootstrap.servers'"),
         ({"scan.startup.mode": None}, "which needs 'properties.group.id'"),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.common.serialization import DeserializationSchema, SerializationSchema
+from headrace.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
+from headrace.formats.avro_types import avro_schema
 from headrace.formats.csv import CsvDialect, CsvRowDeserializationSchema, CsvRowSerializationSchema
 from headrace.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from headrace.formats.raw import Endianness, RawDeserializationSchema, RawSerializationSchema
@@ -16,7 +18,7 @@ from headrace.types.logical import DataType
 
 __all__ = ["MessageFormat"]
 
-_FORMATS: Final = ("json", "csv", "raw")
+_FORMATS: Final = ("json", "csv", "avro", "raw")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class MessageFormat:
 
     Args:
         options: Of the table.
-        kind: json, csv or raw.
+        kind: json, csv, avro or raw.
         prefix: In front of the format's own options: ``key.`` or ``value.`` where the format is named so.
     """
 
@@ -49,7 +51,7 @@ class MessageFormat:
     def reader(self, names: Sequence[str], types: Sequence[DataType]) -> DeserializationSchema:
         """Return what reads rows of these columns."""
         row = row_type_information(names, types)
-        lenient = self._boolean("ignore-parse-errors") if self.kind != "raw" else False
+        lenient = self.kind in ("json", "csv") and self._boolean("ignore-parse-errors")
         match self.kind:
             case "json":
                 self._timestamp_format()  # both are read
@@ -60,6 +62,8 @@ class MessageFormat:
                 )
             case "csv":
                 return CsvRowDeserializationSchema(row, self._dialect(), ignore_parse_errors=lenient)
+            case "avro":
+                return AvroRowDeserializationSchema(avro_schema_string=avro_schema(names, types))
         return RawDeserializationSchema(row, charset=self._charset(), endianness=self._endianness())
 
     def writer(self, names: Sequence[str], types: Sequence[DataType]) -> SerializationSchema:
@@ -73,6 +77,8 @@ class MessageFormat:
             case "csv":
                 self._boolean("ignore-parse-errors")
                 return CsvRowSerializationSchema(row, self._dialect())
+            case "avro":
+                return AvroRowSerializationSchema(avro_schema_string=avro_schema(names, types))
         return RawSerializationSchema(row, charset=self._charset(), endianness=self._endianness())
 
     def _key(self, name: str) -> str:

@@ -1,0 +1,98 @@
+"""The Avro schema of a table's columns, as Flink derives it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headrace.errors import UnsupportedFeatureError
+from headrace.types import DataType
+from headrace.types.logical import (
+    ArrayType,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    CharType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    LocalZonedTimestampType,
+    MapType,
+    RowType,
+    SmallIntType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+    VarBinaryType,
+    VarCharType,
+)
+
+_NAMESPACE: Final = "org.apache.flink.avro.generated"
+_PLAIN: Final[dict[type[DataType], str]] = {
+    BooleanType: "boolean",
+    TinyIntType: "int",
+    SmallIntType: "int",
+    IntType: "int",
+    BigIntType: "long",
+    FloatType: "float",
+    DoubleType: "double",
+    CharType: "string",
+    VarCharType: "string",
+    BinaryType: "bytes",
+    VarBinaryType: "bytes",
+}
+
+
+def avro_schema(names: Sequence[str], types: Sequence[DataType]) -> str:
+    """Return the schema of a record with these fields, as JSON.
+
+    Raises:
+        UnsupportedFeatureError: A type has no counterpart in Avro.
+
+    Example:
+        >>> from headrace.types import DataTypes
+        >>> json.loads(avro_schema(["id"], [DataTypes.BIGINT()]))["fields"]
+        [{'name': 'id', 'type': ['null', 'long'], 'default': None}]
+    """
+    return json.dumps(_record("record", names, types) | {"namespace": _NAMESPACE})
+
+
+def _record(name: str, names: Sequence[str], types: Sequence[DataType]) -> dict[str, Any]:
+    fields: list[dict[str, Any]] = []
+    for field, data_type in zip(names, types, strict=True):
+        made: dict[str, Any] = {"name": field, "type": _type(f"{name}_{field}", data_type)}
+        fields.append(made | ({"default": None} if data_type.is_nullable else {}))
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def _type(name: str, data_type: DataType) -> Any:
+    made = _not_null(name, data_type)
+    return ["null", made] if data_type.is_nullable else made
+
+
+def _not_null(name: str, data_type: DataType) -> Any:
+    match data_type:
+        case RowType():
+            return _record(name, data_type.field_names(), data_type.field_types())
+        case ArrayType():
+            return {"type": "array", "items": _type(name, data_type.element_type)}
+        case MapType() if isinstance(data_type.key_type, CharType | VarCharType):
+            return {"type": "map", "values": _type(name, data_type.value_type)}
+        case DecimalType():
+            scale = {"precision": data_type.precision, "scale": data_type.scale}
+            return {"type": "bytes", "logicalType": "decimal", **scale}
+        case DateType():
+            return {"type": "int", "logicalType": "date"}
+        case TimeType():
+            return {"type": "int", "logicalType": "time-millis"}
+        case TimestampType() | LocalZonedTimestampType():
+            # More than milliseconds would be lost without a word.
+            kind = "timestamp-millis" if data_type.precision <= 3 else "timestamp-micros"
+            return {"type": "long", "logicalType": kind}
+    plain = _PLAIN.get(type(data_type))
+    if plain is None:
+        raise UnsupportedFeatureError.not_yet(f"{data_type.summary_without_null()} in Avro")
+    return plain

@@ -35,11 +35,24 @@ BASE = {
 }
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests of real processes a second try: they wait for one another on a machine that others use too.
+
+    Such a test is named in the summary as run again, and fails if it fails twice. Tests without Spark have no second try.
+    """
+    for item in items:
+        if any(item.get_closest_marker(name) for name in ("spark", "alone", "chaos")):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep logs and archives of tests, also of the processes they start, out of the user's own."""
+def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Set what holds for all tests and for the processes they start."""
     with pytest.MonkeyPatch.context() as patch:
+        # Logs and archives stay out of the user's own.
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        # Most Sparks of tests live for seconds: the optimizing compiler would take a third of the processor's time.
+        patch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         yield
 
 
@@ -62,6 +75,7 @@ def spark_session(spark_local_dir: Path) -> Iterator[SparkContext]:
             # A machine without a name of its own in the network is enough.
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            "spark.python.daemon.module": "tests.worker_daemon",
         }
     )
     yield spark_context(configuration)

@@ -26,7 +26,7 @@ from headrace.config.options import spark as spark_options
 from headrace.errors import ConfigurationError, JobExecutionError
 from headrace.spark.artifacts import clear_staging
 from headrace.spark.jvm_output import JvmOutput
-from headrace.spark.masters import check_master
+from headrace.spark.masters import ClusterManager, check_master
 from headrace.util.application_log import SPARK_LOG, WORKERS_LOG, ApplicationLog, application_log
 
 _lock = threading.Lock()
@@ -134,6 +134,7 @@ def _spark_conf(configuration: Configuration, log: ApplicationLog) -> SparkConf:
     master = _master(configuration.get(spark_options.MASTER), retries)
     settings = {
         **_DEFAULTS,
+        **_on_this_machine(master),
         "spark.app.name": "headrace",
         "spark.task.maxFailures": str(retries + 1),
         **configuration.spark_settings(),
@@ -149,6 +150,13 @@ def _spark_conf(configuration: Configuration, log: ApplicationLog) -> SparkConf:
     conf.setMaster(master)
     conf.setAll(list({**settings, **_FIXED}.items()))
     return conf
+
+
+def _on_this_machine(master: str) -> dict[str, str]:
+    """Return what holds where workers have this process's modules; elsewhere they may come with Spark's own files."""
+    if ClusterManager.of(master) not in {ClusterManager.LOCAL, ClusterManager.LOCAL_CLUSTER}:
+        return {}
+    return {"spark.python.daemon.module": "headrace.spark.worker_daemon"}
 
 
 def _master(master: str, retries: int) -> str:

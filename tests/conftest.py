@@ -38,7 +38,7 @@ BASE = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give tests of real processes a second try: they wait for one another on a machine that others use too.
 
-    Such a test is named in the summary as run again, and fails if it fails twice. Tests without Spark have no second try.
+    Such a test is named in the summary as run again, and fails if it fails twice. Tests without Spark have one try.
     """
     for item in items:
         if any(item.get_closest_marker(name) for name in ("spark", "alone", "chaos")):

@@ -7,7 +7,7 @@ import pytest  # noqa: F401
 
 import headrace.datastream
 import headrace.table
-import headrace.testing.sources
+import headrace.testing.sources  # noqa: F401
 import tests.conftest  # noqa: F401
 from headrace.spark.worker_daemon import main
 

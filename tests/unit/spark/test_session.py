@@ -36,7 +36,7 @@ def test_a_daemon_of_the_user_wins(tmp_path: Path) -> None:
 
 
 def test_a_setting_that_epochs_rely_on_is_not_changed(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="spark.speculation must be false"):
+    with pytest.raises(ConfigurationError, match=r"spark\.speculation must be false"):
         conf_of(tmp_path, spark_speculation="true")
 
 

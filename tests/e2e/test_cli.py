@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.alone]
+pytestmark = pytest.mark.spark
 
 PROCESSES = Path("/proc")
 MEMORY = Path("/dev/shm")

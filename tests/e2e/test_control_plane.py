@@ -16,7 +16,7 @@ from headrace.errors import ClusterError
 from headrace.rest.client import RestClient
 from tests.e2e.test_cli import Cli, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.alone]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-that-nobody-knows"

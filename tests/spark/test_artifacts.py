@@ -13,7 +13,7 @@ import pytest
 
 from tests.spark.artifact_files import check_rows, make_artifacts
 
-pytestmark = [pytest.mark.spark, pytest.mark.alone, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
 
 _PROGRAM = Path(__file__).with_name("artifacts_program.py")
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.spark.local_cluster_program import KEYS, NUMBERS
 
-pytestmark = [pytest.mark.spark, pytest.mark.alone, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 _PROGRAM = Path(__file__).with_name("local_cluster_program.py")
 

@@ -102,7 +102,7 @@ class PartitionTime:
 
     Example:
         >>> PartitionTime("$day $hour:00:00").of("day=2024-02-29/hour=8") // 3_600_000
-        474752
+        474776
     """
 
     pattern: str

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -309,7 +310,7 @@ def test_workers_that_start_together_build_the_copy_once(
 ) -> None:
     writer.base(3, s={bytes([0, n % 128]) + str(n).encode(): b"v" * 50 for n in range(2000)})
     chain = writer.change(4, s={A: b"4"})
-    context = multiprocessing.get_context("spawn")
+    context = processes()
     results: list[Connection] = []
     workers = []
     for _ in range(3):
@@ -502,8 +503,15 @@ def test_what_is_written_needs_no_log(tmp_path: Path, writer: ChainWriter) -> No
 # --- what runs in other processes -----------------------------------------------------------------
 
 
+def processes() -> ForkServerContext:
+    """Start processes from one that has this module imported, and no store open."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
 def in_child(target: Callable[..., None], *arguments: object) -> None:
-    process = multiprocessing.get_context("spawn").Process(target=target, args=arguments)
+    process = processes().Process(target=target, args=arguments)
     process.start()
     process.join(30)
     assert process.exitcode == 0
@@ -511,7 +519,7 @@ def in_child(target: Callable[..., None], *arguments: object) -> None:
 
 def kill_when_it_says(target: Callable[..., None], *arguments: object) -> None:
     """Run something in another process, and end it the hard way when it has sent a word."""
-    context = multiprocessing.get_context("spawn")
+    context = processes()
     here, there = context.Pipe(duplex=False)
     worker = context.Process(target=target, args=(*arguments, there))
     worker.start()

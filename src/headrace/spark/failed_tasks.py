@@ -43,8 +43,8 @@ def concurrent_failures(
     """
     if context._jsc is None:
         return ()
-    spark = context._jsc.sc()
     try:
+        spark = context._jsc.sc()
         with suppress(Py4JError):  # it took too long
             # Spark's memory of tasks is filled beside the work.
             spark.listenerBus().waitUntilEmpty(_HEARD_MS)

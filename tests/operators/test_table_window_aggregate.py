@@ -85,6 +85,16 @@ def test_a_late_row_counts_in_the_hops_that_have_not_fired(tmp_path: Path):
     assert windows.late == 1
 
 
+def test_windows_that_come_and_go_within_an_epoch_leave_state_alone(tmp_path: Path):
+    windows = job(tumble(10), tmp_path)
+    windows.run([("+I", "ann", 15, 1), ("+I", "bob", 25, 1)], before=0, after=9)
+    came_and_went = [("+I", "ann", 11, 2), ("+I", "bob", 12, 3), ("+I", "bob", 34, 4)]
+    fired = windows.run(came_and_went, before=9, after=19)
+    assert plain(fired) == [("ann", 2, 3, 10, 20), ("bob", 1, 3, 10, 20)]
+    assert windows.changed_rows == 2  # ann's stored slice goes, bob's last one comes
+    assert windows.state_rows == 2
+
+
 def test_windows_are_shifted_by_their_offset(tmp_path: Path):
     windows = job(tumble(10, offset=-3), tmp_path)
     windows.run([("+I", "ann", 6, 1), ("+I", "ann", 7, 1)])

@@ -178,8 +178,8 @@ class _Translation:
         declaration: Any = scan.declaration
         if not isinstance(declaration, d.TableScan):
             raise InvariantViolation("a watermark stands above something that is no scan")
-        expression = f.millis(stream.sql(node.expression), node.expression.type, is_utc=self._settings.is_utc)
-        watermark = d.WatermarkSpec(expression, self._settings.idle_ms)
+        time, ms = f.watermark_millis(stream, node.expression, is_utc=self._settings.is_utc)
+        watermark = d.WatermarkSpec(time, ms, self._settings.idle_ms)
         self._nodes[stream.node] = replace(
             scan, declaration=replace(declaration, fragment=stream.fragment, watermark=watermark)
         )
@@ -258,11 +258,13 @@ class _Translation:
         calls: Sequence[AggregateCall],
         results: Sequence[d.Column],
         extra: Sequence[tuple[Expression, str]] = (),
+        window: WindowSpec | None = None,
     ) -> tuple[list[Stream], tuple[d.AggSpec, ...]]:
         """Compute keys, arguments and conditions of aggregations before the exchange.
 
         Args:
             extra: Timestamps that go along as milliseconds, with their names.
+            window: What they are for, if nothing but their window is asked of them.
         """
         specs: list[d.AggSpec] = []
         wanted: list[tuple[Expression, str]] = []
@@ -287,12 +289,15 @@ class _Translation:
                 for key, name in zip(keys, key_names, strict=True)
             ]
             items += [(stream.sql(each), f.column(name, each.type)) for each, name in wanted]
-            items += [(self._millis(stream, each), f.column(name, BIGINT)) for each, name in extra]
+            items += [(self._millis(stream, each, window), f.column(name, BIGINT)) for each, name in extra]
             streams.append(stream.select(items))
         return streams, tuple(specs)
 
-    def _millis(self, stream: Stream, expression: Expression) -> str:
-        return f.millis(stream.sql(expression), expression.type, is_utc=self._settings.is_utc)
+    def _millis(self, stream: Stream, expression: Expression, window: WindowSpec | None = None) -> str:
+        sql, is_utc = stream.sql(expression), self._settings.is_utc
+        if window is not None:
+            return f.window_millis(sql, expression.type, window, is_utc=is_utc)
+        return f.millis(sql, expression.type, is_utc=is_utc)
 
     def _window_aggregate(self, node: p.WindowAggregate) -> Stream:
         output = f.columns_of(node.schema)
@@ -306,7 +311,9 @@ class _Translation:
         elif not node.is_proctime:
             assert node.time_index is not None
             extra = [(InputRef(node.time_index, below[node.time_index].type), "__time")]
-        streams, specs = self._aggregated(node, node.keys, keys, node.calls, calls, extra)
+        # Where rows have their windows already, these must come out as they are.
+        window = node.window if node.attached is None else None
+        streams, specs = self._aggregated(node, node.keys, keys, node.calls, calls, extra, window)
         # Windows are on the clock on the wall; where the event time has a zone, window_time gets it back behind.
         bounds = output[width + len(node.calls) :]
         made = (

@@ -30,8 +30,10 @@ from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import TaskLostError
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
+from headrace.operators.table.base import InputSpec
 from headrace.operators.table.declarations import (
     Join,
+    Select,
     SparkQuery,
     StatefulNode,
     TableScan,
@@ -50,6 +52,7 @@ from headrace.runtime.task.table_time import (
     vertex_times,
 )
 from headrace.spark.artifacts import WorkerKind
+from headrace.spark.carried_time import MOST_CARRIED, CarriedTime
 from headrace.spark.runner import SparkRunner
 from headrace.spark.table_frames import (
     apply_fragment,
@@ -59,6 +62,7 @@ from headrace.spark.table_frames import (
     for_sink,
     read_frame,
     spark_function,
+    sum_up,
 )
 from headrace.spark.table_worker import ReportParam, TableFunctions
 
@@ -67,6 +71,9 @@ _SESSION = {
     # The number of partitions is the number of subtasks, not what Spark finds convenient.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Groups of a task that the fast way of aggregating has room for, as a power of two; Spark's own 16 are few for
+    # keys by windows, and whatever is beyond takes twice as long.
+    "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
     # Shuffle files go with the epoch; Spark would wait for a garbage collection of the driver.
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
     # A dictionary or a list that a function returns is what its type says.
@@ -125,8 +132,8 @@ class _ScanPart:
     slices: tuple[Slice, ...]
     #: How many rows there were, where nobody knows it beforehand.
     rows: Observation | None = None
-    #: How far event time came in them.
-    time: Observation | None = None
+    #: How far event time came in them: what has seen it, and under which name.
+    time: tuple[Observation, str] | None = None
 
 
 class _Epoch:
@@ -146,6 +153,8 @@ class _Epoch:
         self._operators = operators
         self._functions = functions
         self._scan_parts: dict[SubtaskId, _ScanPart] = {}
+        #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
+        self._carried: dict[str, CarriedTime] = {}
         self._frames: dict[str, DataFrame | None] = {}
         self._shared: list[DataFrame] = []
         self._sinks: list[DataFrame] = []
@@ -212,7 +221,7 @@ class _Epoch:
                 united[side] = self._kept(united[side])
         exchanged = exchange(
             self._session,
-            [(spec, united[spec.source]) for spec in operator.inputs],
+            [(spec, self._summed_up(vertex, spec, united[spec.source])) for spec in operator.inputs],
             schemas,
             vertex.parallelism,
             vertex.max_parallelism,
@@ -222,6 +231,14 @@ class _Epoch:
             function, ddl(declaration.output, has_kinds=not declaration.is_insert_only)
         )
         return filter_pairs(frame, declaration) if isinstance(declaration, Join | WindowJoin) else frame
+
+    def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:
+        """Make of rows what an input asks for, and see how far event time came where rows carry it."""
+        for edge in self._job.inputs_of(vertex.vertex_id):
+            carried = self._carried.get(edge.source_vertex)
+            if carried is not None:
+                return carried.observe(sum_up(frame, spec, carried.columns))
+        return sum_up(frame, spec)
 
     def _sides(self, vertex: JobVertex) -> list[int]:
         return sorted({edge.target_input for edge in self._job.inputs_of(vertex.vertex_id)})
@@ -235,7 +252,9 @@ class _Epoch:
             frame = self._frames[edge.source_vertex]
             if frame is not None:
                 kinds = has_kinds(self._job, edge.source_vertex)
-                frame = apply_fragment(frame, fragment_of(edge), has_kinds=kinds)
+                carried = self._carried.get(edge.source_vertex)
+                columns = carried.columns if carried is not None else ()
+                frame = apply_fragment(frame, fragment_of(edge), has_kinds=kinds, carried=columns)
                 frames.append(frame if kinds or not is_changelog else frame.selectExpr("*", "0Y AS __kind"))
         if not frames:
             schema = ddl(fragment_of(edges[0]).schema, has_kinds=is_changelog)
@@ -247,10 +266,17 @@ class _Epoch:
     def _scan(self, vertex: JobVertex, declaration: TableScan) -> DataFrame | None:
         if not isinstance(declaration.source, SparkSource):
             return self._python_scan(vertex, declaration)
+        parts = [
+            (subtask, part.has_ended, self._slices(declaration.source, part))
+            for subtask, part in self._subtasks(vertex)
+        ]
+        running = [subtask.subtask for subtask, has_ended, slices in parts if slices and not has_ended]
+        if self._carries_time(vertex, declaration, len(running)):
+            assert declaration.watermark is not None
+            self._carried[vertex.vertex_id] = CarriedTime(declaration.watermark, running)
         frames = []
-        for subtask, part in self._subtasks(vertex):
-            slices = self._slices(declaration.source, part)
-            if part.has_ended or not slices:
+        for subtask, has_ended, slices in parts:
+            if has_ended or not slices:
                 self._scan_parts[subtask] = _ScanPart(slices)
                 continue
             frame = read_frame(self._session, declaration.source.spark_read(slices), declaration.schema)
@@ -271,7 +297,8 @@ class _Epoch:
         self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, slices: tuple[Slice, ...] = ()
     ) -> DataFrame:
         """Apply a scan's fragment, and have Spark count what is read and see how far time has come."""
-        rows = time_seen = None
+        rows = None
+        time_seen: tuple[Observation, str] | None = None
         source = declaration.source
         if isinstance(source, SparkSource) and not source.knows_records:
             rows = Observation()
@@ -280,10 +307,36 @@ class _Epoch:
             frame = apply_fragment(frame, declaration.fragment, has_kinds=declaration.has_kinds)
         # An observation costs every row a little: only where somebody goes by event time.
         if declaration.watermark is not None and needs_event_time(self._job, subtask.vertex_id):
-            time_seen = Observation()
-            frame = frame.observe(time_seen, F.max(F.expr(declaration.watermark.expression_ms)).alias("ms"))
+            carried = self._carried.get(subtask.vertex_id)
+            if carried is not None:
+                frame, time_seen = carried.add_to(frame, subtask.subtask)
+            else:
+                time_seen = Observation(), "ms"
+                highest = declaration.watermark.ms.format(f"max({declaration.watermark.time})")
+                frame = frame.observe(time_seen[0], F.expr(highest).alias("ms"))
         self._scan_parts[subtask] = _ScanPart(slices, rows, time_seen)
         return frame
+
+    def _carries_time(self, vertex: JobVertex, declaration: TableScan, running: int) -> bool:
+        """Whether the rows of a scan carry their time up to where they are aggregated.
+
+        To observe all of them costs as much as to read them; of what is left behind the aggregation, next to nothing.
+        All rows must get there: what a query filters out counts for event time, too.
+        """
+        watermark, edges = declaration.watermark, self._job.outputs_of(vertex.vertex_id)
+        if watermark is None or not watermark.is_of_column or len(edges) != 1:
+            return False
+        (edge,) = edges
+        operator = self._operators.get(edge.target_vertex)
+        if operator is None or not 0 < running <= MOST_CARRIED:
+            return False
+        return (
+            needs_event_time(self._job, vertex.vertex_id)
+            and len(self._job.inputs_of(edge.target_vertex)) == 1
+            and all(spec.group_by is not None and spec.session is None for spec in operator.inputs)
+            and len(operator.inputs) == 1
+            and all(isinstance(step, Select) for step in fragment_of(edge).steps)
+        )
 
     def _slices(self, source: SparkSource, part: SubtaskPlan) -> tuple[Slice, ...]:
         """Return what is read of the slices: as many as make the records that an epoch may have."""
@@ -397,7 +450,10 @@ class _Epoch:
         )
 
     def _time_of(self, scan: _ScanPart) -> int:
-        seen = scan.time.get["ms"] if scan.time is not None else None
+        if scan.time is None:
+            return MIN_WATERMARK
+        observation, name = scan.time
+        seen = observation.get[name]
         return MIN_WATERMARK if seen is None else int(seen)
 
     def _silent_report(self, subtask: SubtaskId) -> SubtaskReport:

@@ -94,17 +94,20 @@ def _read_files(session: SparkSession, read: FileRead, schema: Schema) -> DataFr
 # -- fragments -------------------------------------------------------------------------------------------------
 
 
-def apply_fragment(frame: DataFrame, fragment: Fragment, *, has_kinds: bool) -> DataFrame:
-    """Do stateless work on rows."""
-    return reduce(lambda each, step: _apply_step(each, step, has_kinds=has_kinds), fragment.steps, frame)
+def apply_fragment(
+    frame: DataFrame, fragment: Fragment, *, has_kinds: bool, carried: Sequence[str] = ()
+) -> DataFrame:
+    """Do stateless work on rows; ``carried`` columns, which it does not know of, go along."""
+    besides = [*([KIND] if has_kinds else []), *carried]
+    return reduce(lambda each, step: _apply_step(each, step, besides), fragment.steps, frame)
 
 
-def _apply_step(frame: DataFrame, step: Step, *, has_kinds: bool) -> DataFrame:
+def _apply_step(frame: DataFrame, step: Step, besides: Sequence[str]) -> DataFrame:
     if isinstance(step, Where):
         return frame.where(step.condition)
     if isinstance(step, Select):
         items = [f"{sql} AS {quote(name)}" for sql, name in step.items]
-        return frame.selectExpr(*items, *([KIND] if has_kinds else []))
+        return frame.selectExpr(*items, *besides)
     if isinstance(step, Explode):
         return frame.selectExpr("*", _generator(step))
     assert isinstance(step, PythonCalls)
@@ -176,6 +179,30 @@ def for_sink(frame: DataFrame, sink: TableSink, *, has_kinds: bool) -> DataFrame
 # -- the exchange ----------------------------------------------------------------------------------------------
 
 
+def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> DataFrame:
+    """Make of rows what an input asks for, each key once if it says so.
+
+    Args:
+        frame: The rows.
+        spec: The input.
+        carried: Columns of which the highest value of each key goes along.
+    """
+    if spec.where is not None:
+        frame = frame.where(spec.where)
+    if spec.derived:
+        frame = frame.selectExpr("*", *(f"{sql} AS {quote(name)}" for sql, name in spec.derived))
+    if spec.group_by is not None:
+        aggregates = [F.expr(sql).alias(name) for sql, name in spec.items]
+        aggregates += [F.max(name).alias(name) for name in carried]
+        groups = [F.col(quote(name)) for name in spec.group_by]
+        if spec.session is not None:
+            groups.append(F.expr(spec.session).alias(SESSION))
+        return frame.groupBy(*groups).agg(*aggregates)
+    if spec.items:
+        return frame.selectExpr("*", *(f"{sql} AS {quote(name)}" for sql, name in spec.items))
+    return frame
+
+
 def exchange(
     session: SparkSession,
     inputs: Sequence[tuple[InputSpec, DataFrame]],
@@ -183,7 +210,7 @@ def exchange(
     parallelism: int,
     max_parallelism: int,
 ) -> DataFrame:
-    """Bring rows to the subtasks of a stateful node.
+    """Bring rows to the subtasks of a stateful node, as `sum_up` has made them.
 
     Every input has columns of its own in what comes out (see `side_column`), NULL in rows of the others; each subtask
     gets a `CONTROL` row besides.
@@ -245,18 +272,6 @@ def split_sides(table: pa.Table) -> tuple[int | None, dict[int, pa.Table]]:
 def _prepare(
     frame: DataFrame, spec: InputSpec, schema: Schema, parallelism: int, max_parallelism: int
 ) -> DataFrame:
-    if spec.where is not None:
-        frame = frame.where(spec.where)
-    if spec.derived:
-        frame = frame.selectExpr("*", *(f"{sql} AS {quote(name)}" for sql, name in spec.derived))
-    if spec.group_by is not None:
-        aggregates = [F.expr(sql).alias(name) for sql, name in spec.items]
-        groups = [F.col(quote(name)) for name in spec.group_by]
-        if spec.session is not None:
-            groups.append(F.expr(spec.session).alias(SESSION))
-        frame = frame.groupBy(*groups).agg(*aggregates)
-    elif spec.items:
-        frame = frame.selectExpr("*", *(f"{sql} AS {quote(name)}" for sql, name in spec.items))
     kinds = {column.name: column for column in schema}
     first, second = _hashes(spec.keys, kinds)
     items = [f"{first} AS {HASHES[0]}", f"{second} AS {HASHES[1]}"]

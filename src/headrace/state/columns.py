@@ -66,6 +66,21 @@ class Cells:
         lengths = self.lengths[positions]
         return Cells(valid, None, lengths, gather(self.data, (ends - self.lengths)[positions], lengths))
 
+    def cut(self, starts: Ints, ends: Ints) -> list[Cells]:
+        """Return runs of values, without copying them."""
+        bounds = list(zip(starts.tolist(), ends.tolist(), strict=True))
+        if self.values is not None:
+            return [Cells(self.valid[start:end], self.values[start:end]) for start, end in bounds]
+        assert self.lengths is not None
+        assert self.data is not None
+        places = np.concatenate([[0], np.cumsum(self.lengths)])
+        return [
+            Cells(
+                self.valid[start:end], None, self.lengths[start:end], self.data[places[start] : places[end]]
+            )
+            for start, end in bounds
+        ]
+
     @staticmethod
     def concat(parts: Sequence[Cells]) -> Cells:
         """Put columns behind each other."""

@@ -86,8 +86,19 @@ class RowSet:
         order = np.argsort(groups, kind="stable")
         rows, groups = self.take(order), groups[order]
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
-        for start, end in zip(starts, [*starts[1:], len(groups)], strict=True):
-            yield int(groups[start]), rows.take(np.arange(start, end))
+        ends = np.append(starts[1:], len(groups))
+        cells = {name: column.cut(starts, ends) for name, column in rows.columns.items()}
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            yield (
+                int(groups[start]),
+                RowSet(
+                    rows.keys[start:end],
+                    None if rows.owners is None else rows.owners[start:end],
+                    rows.removed[start:end],
+                    {name: parts[number] for name, parts in cells.items()},
+                    rows.types,
+                ),
+            )
 
 
 def group_of(hashes: Ints, max_parallelism: int) -> Ints:

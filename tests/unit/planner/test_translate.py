@@ -65,7 +65,8 @@ def test_event_time_and_computed_columns_belong_to_the_scan(t_env):
 
     assert [column.name for column in scan.schema] == ["id", "name", "price", "ts"]
     assert [column.name for column in scan.output] == ["id", "name", "price", "ts", "twice"]
-    assert scan.watermark.expression_ms.startswith("unix_millis(CAST(")
+    assert scan.watermark.time == "`ts`"
+    assert scan.watermark.ms.startswith("unix_millis(CAST(({}")
     assert scan.watermark.idle_ms is None
 
 

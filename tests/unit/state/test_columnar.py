@@ -146,6 +146,9 @@ def test_a_table_grows_with_its_rows(tmp_path: Path):
     for start in range(1_000, 21_000, 5_000):
         table.apply(row_set({key: (key, f"text {key}") for key in range(start, start + 5_000)}))
     assert contents(table) == {key: (key, f"text {key}") for key in range(1_000, 21_000)}
+    at, slots = table.members(pairs([owner_of(owner) for owner in range(3)]))
+    assert len(slots) == len(set(slots.tolist())) == 20_000
+    assert (table.keys_at(slots)[:, 1] % 3 == at).all()
 
 
 def test_another_process_finds_the_rows_where_the_mark_says(

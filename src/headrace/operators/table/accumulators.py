@@ -75,9 +75,9 @@ class Accumulator(Protocol):
         """Return the partials of values that appeared and disappeared, for DISTINCT."""
 
 
-def weight_sql(*, retracts: bool) -> str:
-    """Return the Spark SQL of what a row counts."""
-    return _WEIGHT if retracts else "1L"
+def rows_sql(*, retracts: bool) -> str:
+    """Return the Spark SQL of how many rows there are, or how many more if rows may be retracted."""
+    return f"CAST(sum({_WEIGHT}) AS BIGINT)" if retracts else "count(1)"
 
 
 def make_accumulator(
@@ -126,8 +126,10 @@ class PartialSql:
         return " AND ".join(conditions) or "true"
 
     def count(self) -> str:
-        weight = weight_sql(retracts=self.retracts)
-        return f"CAST(coalesce(sum(CASE WHEN {self.condition()} THEN {weight} END), 0L) AS BIGINT)"
+        condition = self.condition()
+        if not self.retracts:  # written so that Spark computes it once where it is wanted several times
+            return "count(1)" if condition == "true" else f"count(CASE WHEN {condition} THEN 1 END)"
+        return f"CAST(coalesce(sum(CASE WHEN {condition} THEN {_WEIGHT} END), 0L) AS BIGINT)"
 
     def sum(self, value: str, spark_type: str) -> str:
         weighted = f"CAST({value} AS {spark_type})"

@@ -136,7 +136,7 @@ def hashes_of(table: pa.Table, names: Sequence[str] = HASHES) -> Ints:
 
 def positions_in(keys: Ints, wanted: Ints) -> Ints:
     """Return where keys stand among others, none of which stands twice; -1 for those that do not."""
-    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    order = np.argsort(keys[:, 0])
     first, second = keys[order, 0], keys[order, 1]
     places = np.searchsorted(first, wanted[:, 0])
     found = np.full(len(wanted), -1, np.int64)

@@ -116,13 +116,21 @@ class WatermarkSpec:
     """How event time is read off a scan's rows: ``WATERMARK FOR column AS expression``.
 
     Args:
-        expression_ms: Spark SQL over the columns of the scan's fragment, a BIGINT: milliseconds since 1970 (for
-            TIMESTAMP as if it were UTC). NULL gives no watermark. The watermark is the highest that was seen.
+        time: Spark SQL over the columns of the scan's fragment. The later it is, the later is the watermark; NULL gives
+            none.
+        ms: Spark SQL of the watermark that belongs to the highest time, which stands as ``{}`` in it, BIGINT:
+            milliseconds since 1970 (for TIMESTAMP as if it were UTC). So it is computed once, not for every row.
         idle_ms: After how long without rows a split no longer holds the watermark; None: never.
     """
 
-    expression_ms: str
+    time: str
+    ms: str = "{}"
     idle_ms: int | None = None
+
+    @property
+    def is_of_column(self) -> bool:
+        """Whether the time is a column of the table: then rows without a time have no part in the watermark."""
+        return self.ms != "{}"
 
 
 class _OnlyInEpochs:

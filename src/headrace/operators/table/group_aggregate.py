@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.accumulators import Accumulator, pick, weight_sql
+from headrace.operators.table.accumulators import Accumulator, pick, rows_sql
 from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
@@ -66,14 +66,13 @@ class GroupAggregateOperator:
             ),
         )
         self.layouts = (self._layout, *(bag.layout for bag in self._calls.bags))
-        weight = weight_sql(retracts=retracts)
         self.inputs = (
             InputSpec(
                 side=0,
                 source=0,
                 keys=declaration.keys,
                 group_by=declaration.keys,
-                items=((f"CAST(sum({weight}) AS BIGINT)", _ROWS), *self._calls.partials),
+                items=((rows_sql(retracts=retracts), _ROWS), *self._calls.partials),
             ),
             *(bag.input for bag in self._calls.bags),
         )
@@ -188,9 +187,9 @@ class AggregateCalls:
             if needs_bag and not in_lists:
                 place = (call.arguments, call.filter)
                 if place not in shared:
-                    weight = weight_sql(retracts=retracts)
+                    rows = rows_sql(retracts=retracts)
                     kind = types[call.arguments[0]]
-                    shared[place] = ValueBag(len(self.bags) + 1, keys, *place, kind, weight, ttl)
+                    shared[place] = ValueBag(len(self.bags) + 1, keys, *place, kind, rows, ttl)
                     self.bags.append(shared[place])
                 self._bag_of[position] = shared[place]
 

@@ -175,10 +175,11 @@ def pairs_of(left: Rows, right: Rows) -> list[Part]:
     """Return all pairs of rows with the same key."""
     if not len(left.keys) or not len(right.keys):
         return []
-    order = np.argsort(right.keys, kind="stable")
-    keys = right.keys[order]
-    start, end = np.searchsorted(keys, left.keys, "left"), np.searchsorted(keys, left.keys, "right")
-    matches = np.where(left.keys < 0, 0, end - start)
+    # Keys are numbers from 0 on, and -1: the rows of a key on the right stand from where those of lower ones end.
+    order = np.argsort(right.keys)
+    totals = np.bincount(right.keys + 1, minlength=int(left.keys.max()) + 2)
+    start = (np.cumsum(totals) - totals)[left.keys + 1]
+    matches = np.where(left.keys < 0, 0, totals[left.keys + 1])
     at_left = np.repeat(np.arange(len(left.keys)), matches)
     if not len(at_left):
         return []

@@ -27,6 +27,7 @@ from headrace.operators.table.declarations import KIND, Schema
 from headrace.operators.table.ttl import TimeToLive
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
+from headrace.state.hashed import together
 from headrace.state.row_sets import RowSet
 
 _COUNT = "n"
@@ -155,7 +156,9 @@ class KeptSide:
 
     def kept(self, table: SlotTable, owners: Ints, wanted: Ints, now_ms: int) -> Rows:
         """Return the rows that the side has of keys."""
-        ids = np.unique(wanted[wanted >= 0])
+        is_wanted = np.zeros(len(owners), np.bool_)
+        is_wanted[wanted[wanted >= 0]] = True
+        ids = np.flatnonzero(is_wanted)
         at, slots = table.members(owners[ids])
         alive = self._ttl.alive(table, slots, now_ms)
         there = alive >= 0
@@ -249,25 +252,21 @@ class SideChange:
 
 
 def numbered(left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
-    """Number the keys of both sides: keys in order, and the numbers of each side's rows."""
+    """Number the keys of both sides: each key once, and the numbers of each side's rows."""
     both = np.concatenate([left, right])
     if not len(both):
         return both, np.empty(0, np.int64), np.empty(0, np.int64)
-    order = np.lexsort((both[:, 1], both[:, 0]))
-    ordered = both[order]
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    order, begins = together(both)
     ids = np.empty(len(order), np.int64)
     ids[order] = np.cumsum(begins) - 1
-    return ordered[begins], ids[: len(left)], ids[len(left) :]
+    return both[order[begins]], ids[: len(left)], ids[len(left) :]
 
 
 def netted(row_keys: Ints, weights: Ints, is_update: Bools) -> tuple[Ints, Ints, Bools]:
-    """Put equal rows together: the first of each, their sum, and whether any is half of an update."""
-    order = np.lexsort((row_keys[:, 1], row_keys[:, 0]))
-    ordered = row_keys[order]
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    """Put equal rows together: one of each, their sum, and whether any is half of an update."""
+    order, begins = together(row_keys)
+    if begins.all():
+        return np.arange(len(order)), weights, is_update
     starts = np.flatnonzero(begins)
     firsts = order[starts]
     totals = np.add.reduceat(weights[order], starts)
@@ -299,8 +298,11 @@ def rows_after(rows: Rows, change: Rows) -> Rows:
 def changes_of(old: Rows, change: Rows) -> Ints:
     """Return by how many each of the rows was changed."""
     changes = np.zeros(len(old.slots), np.int64)
+    stored = np.flatnonzero(change.slots >= 0)
+    if not len(stored) or not len(old.slots):
+        return changes
     order = np.argsort(old.slots)
-    known = np.flatnonzero(np.isin(change.slots, old.slots))
+    known = stored[np.isin(change.slots[stored], old.slots)]
     places = np.searchsorted(old.slots[order], change.slots[known])
     changes[order[places]] = change.counts[known]
     return changes

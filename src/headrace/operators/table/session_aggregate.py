@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from headrace.operators.table.accumulators import weight_sql
+from headrace.operators.table.accumulators import rows_sql
 from headrace.operators.table.base import (
     SESSION,
     EpochOutput,
@@ -69,7 +69,7 @@ class SessionAggregateOperator:
                 group_by=declaration.keys,
                 session=None if window.time is None else _session_sql(window.time, window.gap_ms),
                 items=(
-                    (f"CAST(sum({weight_sql(retracts=retracts)}) AS BIGINT)", _ROWS),
+                    (rows_sql(retracts=retracts), _ROWS),
                     ("count(1)", _COUNT),
                     *self._calls.partials,
                 ),

@@ -50,7 +50,7 @@ class ValueBag:
         arguments: The columns of the argument; usually one.
         filter: The column of its FILTER clause.
         kind: The type of the first argument.
-        weight: Spark SQL of what a row counts.
+        rows: Spark SQL of how many rows there are.
         ttl: Of the group's state.
     """
 
@@ -61,7 +61,7 @@ class ValueBag:
         arguments: tuple[str, ...],
         filter: str | None,
         kind: pa.DataType,
-        weight: str,
+        rows: str,
         ttl: TimeToLive,
     ) -> None:
         conditions = [f"{quote(argument)} IS NOT NULL" for argument in arguments]
@@ -71,7 +71,7 @@ class ValueBag:
             source=0,
             keys=keys,
             group_by=tuple(dict.fromkeys((*keys, *arguments))),
-            items=((f"CAST(sum({weight}) AS BIGINT)", _COUNT),),
+            items=((rows, _COUNT),),
             where=" AND ".join(conditions),
             row_keys=(*keys, *arguments),
         )

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.accumulators import Accumulator, ValueChanges, weight_sql
+from headrace.operators.table.accumulators import Accumulator, ValueChanges, rows_sql
 from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
@@ -33,7 +33,7 @@ from headrace.operators.table.ttl import TimeToLive
 from headrace.operators.table.window_values import SliceColumns, SlicedValues, WindowValues, window_keys
 from headrace.operators.table.windows import Slices
 from headrace.state.columnar.slots import SlotTable, TableLayout
-from headrace.state.columns import ColumnType, Ints
+from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.row_sets import RowSet
 
 _TABLE = "slices"
@@ -80,8 +80,8 @@ class WindowAggregateOperator:
                 derived=derived,
                 group_by=(*declaration.keys, *by_window),
                 items=(
-                    (f"CAST(sum({weight_sql(retracts=retracts)}) AS BIGINT)", _ROWS),
-                    ("count(1)", _COUNT),
+                    (rows_sql(retracts=retracts), _ROWS),
+                    *([("count(1)", _COUNT)] if retracts else []),
                     *self._calls.partials,
                 ),
                 where=self._where(),
@@ -101,11 +101,9 @@ class WindowAggregateOperator:
                 )
             place = (call.arguments[0], call.filter)
             if place not in made:
-                weight = weight_sql(retracts=retracts)
+                rows = rows_sql(retracts=retracts)
                 kind = types[call.arguments[0]]
-                made[place] = WindowValues(
-                    len(made) + 1, self._declaration.keys, *place, kind, weight, slices
-                )
+                made[place] = WindowValues(len(made) + 1, self._declaration.keys, *place, kind, rows, slices)
         return made
 
     def _windows_of_rows(self) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
@@ -142,12 +140,7 @@ class WindowAggregateOperator:
                 inputs.get(each.input.side), state, self._last, self._start, before, after
             )
         output = self._fire(columns, owners, starts, ends, before, after, values)
-        is_over = self._last(ends) - 1 <= after
-        rows = written_rows(self._layout, keys, columns, owners=owners, removed=is_over)
-        # A stored slice that stays needs not be written again; stored ones come first.
-        touched = np.ones(len(keys), np.bool_)
-        touched[: len(stored)] = is_over[: len(stored)]
-        changes = rows if touched.all() else rows.take(touched)
+        changes = self._changes(columns, keys, owners, len(stored), fresh, self._last(ends) - 1 <= after)
         written = {_TABLE: changes, **value_rows}
         return EpochOutput(
             output,
@@ -155,6 +148,28 @@ class WindowAggregateOperator:
             late,
             self._next_timer(table, changes, after),
         )
+
+    def _changes(
+        self,
+        columns: Mapping[str, pa.Array],
+        keys: Ints,
+        owners: Ints,
+        stored: int,
+        fresh: Mapping[str, pa.Array | Ints],
+        is_over: Bools,
+    ) -> RowSet:
+        """Return what state must hear of slices, the stored ones first.
+
+        A stored slice that stays needs not be written again, and one that came and went within the epoch was never
+        there.
+        """
+        touched = is_over.copy()
+        if fresh:
+            touched[stored:] = ~is_over[stored:] | (fresh["slots"] >= 0)
+        at = np.flatnonzero(touched)
+        picks = pa.array(at)
+        taken = {name: column.take(picks) for name, column in columns.items()}
+        return written_rows(self._layout, keys[at], taken, owners=owners[at], removed=is_over[at])
 
     # -- rows --------------------------------------------------------------------------------------------------
 
@@ -181,7 +196,8 @@ class WindowAggregateOperator:
             ends = self._slices.end_of(np.full(len(keys), now_ms, np.int64))
         starts = numbers(rows, _START) if _START in rows.column_names else ends - self._slice_ms
         on_time = self._last(ends) - 1 > before
-        late = int(numbers(rows, _COUNT)[~on_time].sum())
+        read = _COUNT if _COUNT in rows.column_names else _ROWS
+        late = int(numbers(rows, read)[~on_time].sum())
         if not on_time.all():
             rows, keys = rows.filter(pa.array(on_time)), keys[on_time]
             ends, starts = ends[on_time], starts[on_time]
@@ -207,8 +223,12 @@ class WindowAggregateOperator:
         """Return the stored slices that a window is due of, without those that were added to."""
         live = table.live
         ends = _raw(table, _END, live)
-        due = live[ends - 1 <= after]
-        return np.setdiff1d(due, fresh["slots"]) if fresh else due
+        due = ends - 1 <= after
+        if fresh:
+            is_fresh = np.zeros(table.slots, np.bool_)
+            is_fresh[fresh["slots"][fresh["slots"] >= 0]] = True
+            due &= ~is_fresh[live]
+        return live[due]
 
     # -- firing ------------------------------------------------------------------------------------------------
 
@@ -226,18 +246,23 @@ class WindowAggregateOperator:
         positions, windows, window_starts = self._due_windows(ends, starts, before, after)
         if not len(positions):
             return empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
-        groups = _group_ids(columns, list(self._key_names.values()), positions, windows, window_starts)
-        order = np.lexsort((ends[positions], groups))  # values are listed in the order of time
-        positions, windows, window_starts = positions[order], windows[order], window_starts[order]
-        groups = groups[order]
-        picked = {
+        groups = None
+        if not self._is_one_slice:
+            groups = _group_ids(columns, list(self._key_names.values()), positions, windows, window_starts)
+            order = np.lexsort((ends[positions], groups))  # values are listed in the order of time
+            positions, windows, window_starts = positions[order], windows[order], window_starts[order]
+            groups = groups[order]
+        merged = {
             name: columns[name].take(pa.array(positions))
             for name in (_ROWS, *(column.name for column in self._calls.plain_columns))
         }
-        firsts = np.flatnonzero(np.diff(groups, prepend=-1))
-        rows = np.add.reduceat(_ints(picked.pop(_ROWS)), firsts)
-        merged = self._calls.combine_groups(picked, groups)
-        told = window_keys(owners[positions[firsts]], windows[firsts], window_starts[firsts])
+        rows = _ints(merged.pop(_ROWS))
+        if groups is not None:
+            firsts = np.flatnonzero(np.diff(groups, prepend=-1))
+            rows = np.add.reduceat(rows, firsts)
+            merged = self._calls.combine_groups(merged, groups)
+            positions, windows, window_starts = positions[firsts], windows[firsts], window_starts[firsts]
+        told = window_keys(owners[positions], windows, window_starts) if values else owners[:0]
         for call, accumulator in self._calls.by_values:
             sliced = values[call.arguments[0], call.filter]
             pairs = self._due_windows(sliced.ends, sliced.starts, before, after)
@@ -245,12 +270,12 @@ class WindowAggregateOperator:
         results = self._calls.results(merged)
         output: dict[str, pa.Array] = {}
         names = [column.name for column in declaration.output]
-        key_columns = [columns[name].take(pa.array(positions[firsts])) for name in self._key_names.values()]
+        key_columns = [columns[name].take(pa.array(positions)) for name in self._key_names.values()]
         of_calls = [results[call.result.name] for call in declaration.calls]
         times = {
-            "window_start": window_starts[firsts],
-            "window_end": windows[firsts],
-            "window_time": windows[firsts] - 1,
+            "window_start": window_starts,
+            "window_end": windows,
+            "window_time": windows - 1,
         }
         of_windows = [pa.array(times[name] * 1000, pa.timestamp("us")) for name in declaration.properties]
         for name, array in zip(names, [*key_columns, *of_calls, *of_windows], strict=True):
@@ -286,6 +311,11 @@ class WindowAggregateOperator:
         return positions[due], windows[due], window_starts[due]
 
     # -- windows -----------------------------------------------------------------------------------------------
+
+    @property
+    def _is_one_slice(self) -> bool:
+        """Whether a window is one slice, so that nothing of it is to be put together."""
+        return self._slices is None or self._slices.spec.kind is WindowKind.TUMBLE
 
     @property
     def _slice_ms(self) -> int:

@@ -90,7 +90,7 @@ class WindowValues:
         argument: The column of the argument.
         filter: The column of its FILTER clause.
         kind: Its type.
-        weight: Spark SQL of what a row counts.
+        rows: Spark SQL of how many rows there are.
         slices: How Spark tells slices apart.
     """
 
@@ -101,7 +101,7 @@ class WindowValues:
         argument: str,
         filter: str | None,
         kind: pa.DataType,
-        weight: str,
+        rows: str,
         slices: SliceColumns,
     ) -> None:
         conditions = [slices.where, f"{quote(argument)} IS NOT NULL", *([quote(filter)] if filter else [])]
@@ -113,7 +113,7 @@ class WindowValues:
             keys=keys,
             derived=slices.derived,
             group_by=by,
-            items=((f"CAST(sum({weight}) AS BIGINT)", _COUNT),),
+            items=((rows, _COUNT),),
             where=" AND ".join(conditions),
             row_keys=by,
         )

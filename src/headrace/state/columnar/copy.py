@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import IO, Any
@@ -41,6 +42,8 @@ class TableCopy:
         self._layouts = layouts
         self._lock: IO[bytes] | None = None
         self.tables: dict[str, SlotTable] = {}
+        #: The mark that the open tables are at; None while none are, or while they are written.
+        self._opened: dict[str, Any] | None = None
 
     def catch_up(self, chain: StateChain, groups: range) -> None:
         """Bring the copy to the chain's version; what is read until ``release`` is this version."""
@@ -54,13 +57,13 @@ class TableCopy:
                 chain, groups
             )  # another process may have done it meanwhile; then nothing is left to do
             fcntl.flock(self._lock, fcntl.LOCK_SH)
-        self._open(self._read_mark())
+        mark = self._read_mark()
+        if mark != self._opened:  # else what was written is open still, and the system has its pages at hand
+            self._open(mark)
 
     def release(self) -> None:
         """The epoch is over: other processes may have the copy."""
-        for table in self.tables.values():
-            table.close()
-        self.tables = {}
+        self._close()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -99,8 +102,7 @@ class TableCopy:
             self._vacuum()
             tables = {name: (table.slots, table.heaps) for name, table in self.tables.items()}
             self._write_mark({"lineage": chain.lineage, "version": chain.version, "tables": tables})
-            for table in self.tables.values():
-                table.close()
+        self._opened = self._read_mark()
 
     def _vacuum(self) -> None:
         """Make tables anew that are mostly dead rows."""
@@ -109,9 +111,9 @@ class TableCopy:
             is_small = table.slots <= _FEW_SLOTS and sum(table.heaps.values()) <= _SMALL_HEAP
             if is_small:
                 continue
-            live = table.live
-            if len(live) * 2 > table.slots and table.garbage() * 2 <= sum(table.heaps.values()):
+            if table.live_count * 2 > table.slots and table.garbage() * 2 <= sum(table.heaps.values()):
                 continue
+            live = table.live
             path = self._path(layout)
             fresh = SlotTable(f"{path}.new", layout)
             for start in range(0, len(live), _CHUNK_ROWS):
@@ -124,9 +126,16 @@ class TableCopy:
             self.tables[layout.name] = SlotTable(path, layout, slots, heaps)
 
     def _open(self, mark: dict[str, Any]) -> None:
+        self._close()
         for layout in self._layouts:
             slots, heaps = mark["tables"].get(layout.name, (0, {}))
             self.tables[layout.name] = SlotTable(self._path(layout), layout, slots, heaps)
+
+    def _close(self) -> None:
+        for table in self.tables.values():
+            table.close()
+        self.tables = {}
+        self._opened = None
 
     def _path(self, layout: TableLayout) -> str:
         return os.path.join(self._directory, layout.name)
@@ -144,9 +153,7 @@ class TableCopy:
 
     def _clear(self) -> dict[str, Any]:
         """Begin with nothing."""
-        for table in self.tables.values():
-            table.close()
-        self.tables = {}
+        self._close()
         for layout in self._layouts:
             shutil.rmtree(self._path(layout), ignore_errors=True)
             shutil.rmtree(f"{self._path(layout)}.new", ignore_errors=True)
@@ -173,14 +180,16 @@ class TableCopy:
 def _row_sets(file: StateFile, groups: range) -> Iterator[tuple[str, RowSet]]:
     """Yield the rows of a file by table, many key groups together."""
     waiting: dict[str, list[RowSet]] = {}
+    counts: Counter[str] = Counter()
     with closing(ChangeReader.of(file, groups)) as reader:
         for group in reader.groups:
             for name, section in reader.section(group).items():
                 rows = rows_in(section)
                 assert rows is not None
-                parts = waiting.setdefault(name, [])
-                parts.append(rows)
-                if sum(map(len, parts)) >= _CHUNK_ROWS:
+                waiting.setdefault(name, []).append(rows)
+                counts[name] += len(rows)
+                if counts[name] >= _CHUNK_ROWS:
+                    counts[name] = 0
                     yield name, RowSet.concat(waiting.pop(name))
     for name, parts in waiting.items():
         yield name, RowSet.concat(parts)

@@ -3,6 +3,7 @@
     index    hash -> slot + 1, open addressing          keys     slot -> both hashes of the row's key
     owners   slot -> both hashes of the row's owner     chains   hash of an owner -> newest slot + 1 -> next + 1 ...
     columns  slot -> value; of strings: slot -> place and length in a heap that is only appended to
+    (what there is of a slot lies together, as one record)
 
 A row that was removed keeps its slot, marked as dead, until the table is made anew. Everything works on whole arrays of
 keys: a probe round looks at one place per key that is still searching, so a lookup takes few rounds whatever its size.
@@ -11,7 +12,6 @@ keys: a probe round looks at one place per key that is still searching, so a loo
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.state.columns import Cells, ColumnType, Ints, gather
+from headrace.state.hashed import together
 from headrace.state.row_sets import RowSet
 
 _FIRST_CAPACITY = 1 << 12
 _FIRST_HEAP = 1 << 16
 #: Spreads hashes over the index: neighbouring key groups share their low bits.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+#: The hashes that indexes go by.
+_HASHES = {"index": "keys", "chains": "owners"}
 
 Array = npt.NDArray[Any]
 
@@ -72,6 +76,11 @@ class SlotTable:
     def live(self) -> Ints:
         """The slots that hold a row."""
         return np.flatnonzero(self._arrays["live"][: self.slots])
+
+    @property
+    def live_count(self) -> int:
+        """How many slots hold a row."""
+        return int(np.count_nonzero(self._arrays["live"][: self.slots]))
 
     def find(self, keys: Ints) -> Ints:
         """Return the slot of each key, -1 where there is no row."""
@@ -153,6 +162,8 @@ class SlotTable:
 
     def garbage(self) -> int:
         """Return how many bytes of the heaps nothing points to, of rows that were written over."""
+        if not self.heaps:
+            return 0
         live = self.live
         return sum(
             used - int(self._arrays[f"{name}.lengths"][live].sum()) for name, used in self.heaps.items()
@@ -215,10 +226,8 @@ class SlotTable:
         owners, following = self._arrays["owners"], self._arrays["next"]
         own = owners[slots]
         # Rows of one owner beside each other: each points to the one before it, the first to the old head.
-        order = np.lexsort((own[:, 1], own[:, 0]))
+        order, begins = together(own)
         slots, own = slots[order], own[order]
-        begins = np.ones(len(slots), np.bool_)
-        begins[1:] = (own[1:] != own[:-1]).any(axis=1)
         heads = self._probe("chains", owners, own[begins])
         following[slots[1:]] = np.where(begins[1:], 0, slots[:-1] + 1)
         following[slots[begins]] = heads + 1
@@ -261,8 +270,7 @@ class SlotTable:
     def _open(self, capacity: int) -> None:
         """Map everything; twice as many places in an index as there are slots."""
         self._capacity = self._stored_capacity() or capacity
-        for name, dtype, width in self._slot_arrays():
-            self._map(name, dtype, self._capacity // 2, width)
+        self._map_slots(self._capacity // 2)
         for name in self._indexes():
             self._map(name, np.dtype(np.int64), self._capacity)
         for column in self.layout.columns:
@@ -273,32 +281,40 @@ class SlotTable:
     def _grow(self, capacity: int) -> None:
         """Make room for more slots: arrays get longer, indexes are filled anew."""
         self._capacity = capacity
-        for name, dtype, width in self._slot_arrays():
-            self._map(name, dtype, capacity // 2, width)
-        slots = np.arange(self.slots)
+        self._map_slots(capacity // 2)
         for name in self._indexes():
-            self._arrays.pop(name)
+            old = self._arrays.pop(name)
             os.unlink(self._path(name))
             self._map(name, np.dtype(np.int64), capacity)
-        self._place("index", self._arrays["keys"], slots)
-        if self.layout.has_owners:
-            self._arrays["next"][:] = 0
-            self._chain(slots)
+            # What stands in an index goes to other places; chains hang together as they do.
+            self._place(name, self._arrays[_HASHES[name]], old[old > 0] - 1)
 
-    def _slot_arrays(self) -> Sequence[tuple[str, np.dtype[Any], int]]:
-        """Names, types and widths of the arrays that have a place per slot."""
+    def _map_slots(self, slots: int) -> None:
+        """Map what there is per slot: whether it is live, which is looked at for all at once, and the rest together."""
+        self._map("live", np.dtype(np.uint8), slots)
+        record = self._record()
+        records = self._map("rows", record, slots)
+        for name in record.names or ():
+            self._arrays[name] = records[name]
+
+    def _record(self) -> np.dtype[Any]:
+        """Return what lies together of a row.
+
+        In a large table every place is far from every other: with an array per column each of its values would come
+        from memory, and through a page, of its own.
+        """
         number: np.dtype[Any] = np.dtype(np.int64)
-        byte: np.dtype[Any] = np.dtype(np.uint8)
-        arrays: list[tuple[str, np.dtype[Any], int]] = [("keys", number, 2), ("live", byte, 1)]
+        fields: list[tuple[Any, ...]] = [("keys", number, (2,))]
         if self.layout.has_owners:
-            arrays += [("owners", number, 2), ("next", number, 1)]
+            fields += [("owners", number, (2,)), ("next", number)]
         for column in self.layout.columns:
-            arrays.append((f"{column.name}.valid", byte, 1))
             if column.raw is not None:
-                arrays.append((f"{column.name}.values", column.raw, 1))
+                fields.append((f"{column.name}.values", column.raw))
             else:
-                arrays += [(f"{column.name}.starts", number, 1), (f"{column.name}.lengths", number, 1)]
-        return arrays
+                fields += [(f"{column.name}.starts", number), (f"{column.name}.lengths", number)]
+        fields += [(f"{column.name}.valid", np.uint8) for column in self.layout.columns]
+        # Wide ones first, so that none lies across the borders of words.
+        return np.dtype(sorted(fields, key=lambda field: -np.dtype(field[1]).itemsize), align=True)
 
     def _indexes(self) -> list[str]:
         return ["index", "chains"] if self.layout.has_owners else ["index"]
@@ -307,15 +323,14 @@ class SlotTable:
         path = self._path("index")
         return os.path.getsize(path) // 8 if os.path.exists(path) else 0
 
-    def _map(self, name: str, dtype: np.dtype[Any], length: int, width: int = 1) -> Array:
+    def _map(self, name: str, dtype: np.dtype[Any], length: int) -> Array:
         """Map a file of at least this many places; what is new of it is zero."""
         path = self._path(name)
-        size = length * width * dtype.itemsize
+        size = length * dtype.itemsize
         with open(path, "ab") as file:
             if file.tell() < size:
                 file.truncate(size)
-        shape = (length, width) if width > 1 else (length,)
-        array = np.memmap(path, dtype, "r+", shape=shape).view(np.ndarray)
+        array = np.memmap(path, dtype, "r+", shape=(length,)).view(np.ndarray)
         self._arrays[name] = array
         return array
 

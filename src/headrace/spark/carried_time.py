@@ -1,0 +1,49 @@
+"""Event time that rows of a scan carry in columns of their own, up to where they are aggregated.
+
+Spark can observe rows as they are read, but that costs about as much as reading them. Behind an aggregation there are
+few left, and the highest time of each group is one aggregate more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from headrace.operators.table.declarations import WatermarkSpec
+
+_SEEN = "__seen"
+#: Subtasks up to which it is worth it: each has a column.
+MOST_CARRIED = 8
+
+
+class CarriedTime:
+    """How far event time came in each subtask of a scan, observed behind the aggregation of its rows.
+
+    Args:
+        watermark: How it is read off rows.
+        subtasks: The numbers of those that read something.
+    """
+
+    def __init__(self, watermark: WatermarkSpec, subtasks: Sequence[int]) -> None:
+        self._watermark = watermark
+        self._observation = Observation()
+        self._names = {subtask: f"{_SEEN}{subtask}" for subtask in subtasks}
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that rows carry it in, one per subtask."""
+        return list(self._names.values())
+
+    def add_to(self, frame: DataFrame, subtask: int) -> tuple[DataFrame, tuple[Observation, str]]:
+        """Have the rows of a subtask carry their time; returns them, and where to see the highest."""
+        time, own = self._watermark.time, self._names[subtask]
+        items = [time if name == own else f"CASE WHEN false THEN {time} END" for name in self.columns]
+        named = [f"{sql} AS {name}" for sql, name in zip(items, self.columns, strict=True)]
+        return frame.selectExpr("*", *named), (self._observation, own)
+
+    def observe(self, frame: DataFrame) -> DataFrame:
+        """Take the times off rows that have carried them."""
+        highest = [F.expr(self._watermark.ms.format(f"max({name})")).alias(name) for name in self.columns]
+        return frame.observe(self._observation, *highest).drop(*self.columns)

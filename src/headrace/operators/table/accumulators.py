@@ -75,6 +75,11 @@ class Accumulator(Protocol):
         """Return the partials of values that appeared and disappeared, for DISTINCT."""
 
 
+def weight_sql(*, retracts: bool) -> str:
+    """Return the Spark SQL of what a row counts."""
+    return _WEIGHT if retracts else "1L"
+
+
 def rows_sql(*, retracts: bool) -> str:
     """Return the Spark SQL of how many rows there are, or how many more if rows may be retracted."""
     return f"CAST(sum({_WEIGHT}) AS BIGINT)" if retracts else "count(1)"

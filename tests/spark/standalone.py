@@ -30,7 +30,7 @@ class StandaloneCluster:
         self._folder = folder
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._start("master", "master.Master", "--port", "0", "--webui-port", "0")
-        wait_until(lambda: _ADDRESS.search(self.log("master")) is not None, 60)
+        wait_until(lambda: _ADDRESS.search(self.log("master")) is not None, 150)
         found = _ADDRESS.search(self.log("master"))
         assert found is not None
         self.url = found[1]
@@ -45,7 +45,7 @@ class StandaloneCluster:
         directory.mkdir(exist_ok=True)
         words = ("--cores", "1", "--memory", "1g", "--work-dir", str(directory), "--webui-port", "0")
         self._start(name, "worker.Worker", *words, self.url)
-        wait_until(lambda: _REGISTERED.search(self.log(name)) is not None, 60)
+        wait_until(lambda: _REGISTERED.search(self.log(name)) is not None, 150)
 
     def kill_worker(self, name: str) -> None:
         """Kill a worker and the executor that it has started, at once."""

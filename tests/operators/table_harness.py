@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import pyarrow as pa
 from headrace.common.types import RowKind
 from headrace.operators.table.base import HASHES, ROW_HASHES, SESSION, EpochTime, InputSpec
 from headrace.operators.table.declarations import KIND, Schema, StatefulNode
-from headrace.operators.table.factory import build_operator
+from headrace.operators.table.factory import as_spark_gives, build_operator
 from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.compaction import compact
@@ -151,10 +152,11 @@ class Harness:
         return str(self._directory / f"copy-{self._lineage}-{subtask}")
 
     def _as_spark_would(self, spec: InputSpec, rows: Sequence[Change]) -> pa.Table:
-        schema = self._schemas[spec.source]
+        schema = as_spark_gives(self._schemas[spec.source])
         has_kinds = self._retracts[spec.source]
         columns = [column.name for column in schema] + ([KIND] if has_kinds else [])
-        types = {column.name: column.arrow for column in schema} | {KIND: pa.int8()}
+        kept = {each.name: each.arrow for layout in self._operator.layouts for each in layout.columns}
+        types = kept | {column.name: column.arrow for column in schema} | {KIND: pa.int8()}
         given = [(*row[1:], _MARKS[row[0]]) if has_kinds else row[1:] for row in rows]
         names, result = _evaluate(spec, columns, given)
         arrays = {
@@ -176,8 +178,7 @@ class Harness:
 def _evaluate(
     spec: InputSpec, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> tuple[list[str], list[Any]]:
-    connection = sqlite3.connect(":memory:")
-    connection.create_function("pmod", 2, lambda value, divisor: value % divisor)
+    connection = connect()
     row_numbers = itertools.count()
     connection.create_function("monotonically_increasing_id", 0, lambda: next(row_numbers))
     connection.create_function("named_struct", -1, _named_struct)
@@ -189,10 +190,10 @@ def _evaluate(
     listed = ", ".join(f"`{name}`" for name in columns)
     connection.execute(f"CREATE TABLE t ({listed})")
     marks = ", ".join("?" * len(columns))
-    connection.executemany(f"INSERT INTO t VALUES ({marks})", rows)
-    derived = "".join(f", {_sqlite(sql)} AS `{name}`" for sql, name in spec.derived)
-    source = f"(SELECT *{derived} FROM t WHERE {_sqlite(spec.where or 'true')})"
-    items = [f"{_sqlite(sql)} AS `{name}`" for sql, name in spec.items]
+    connection.executemany(f"INSERT INTO t VALUES ({marks})", map(as_numbers, rows))
+    derived = "".join(f", {in_sqlite(sql)} AS `{name}`" for sql, name in spec.derived)
+    source = f"(SELECT *{derived} FROM t WHERE {in_sqlite(spec.where or 'true')})"
+    items = [f"{in_sqlite(sql)} AS `{name}`" for sql, name in spec.items]
     if spec.group_by is None:
         query = f"SELECT {', '.join(['*', *items])} FROM {source}"
     else:
@@ -278,12 +279,51 @@ def _in_sessions(
     return made
 
 
-def _sqlite(sql: str) -> str:
-    sql = re.sub(r"\b(\d+)L\b", r"\1", sql)
-    return re.sub(r"AS DECIMAL\(\d+,\d+\)", "AS REAL", sql)
+def connect() -> sqlite3.Connection:
+    """Return an empty database with functions that Spark has."""
+    connection = sqlite3.connect(":memory:")
+    connection.create_function("pmod", 2, lambda value, divisor: None if value is None else value % divisor)
+    connection.create_function("unix_millis", 1, lambda micros: None if micros is None else micros // 1000)
+    connection.create_function("add_millis", 2, lambda ms, micros: None if ms is None else micros + ms * 1000)
+    return connection
+
+
+def in_sqlite(sql: str) -> str:
+    """Return Spark SQL as sqlite takes it; times are microseconds there."""
+    for pattern, replacement in _IN_SQLITE:
+        sql = re.sub(pattern, replacement, sql)
+    return sql
+
+
+def _interval(match: re.Match[str]) -> str:
+    days, hours, minutes, seconds = match.groups()
+    whole = int(days) * 86400 + int(hours) * 3600 + int(minutes) * 60
+    return str(whole * 1_000_000 + round(float(seconds) * 1_000_000))
+
+
+_IN_SQLITE: tuple[tuple[str, Any], ...] = (
+    (r"\b(\d+)L\b", r"\1"),
+    (r"AS DECIMAL\(\d+,\d+\)", "AS REAL"),
+    (r"(?i)\bAS STRING\)", "AS TEXT)"),
+    (r"\bTIMESTAMP_NTZ ?'1970-01-01 00:00:00'", "0"),
+    (r"\btimestampadd\(MILLISECOND,", "add_millis("),
+    (r"INTERVAL '(\d+) (\d+):(\d+):([\d.]+)' DAY TO SECOND", _interval),
+    (r"<=>", "IS"),
+    (r"(?i)\bIF\(", "iif("),
+    (r"(?i) DIV ", " / "),
+)
+
+
+def as_numbers(row: Sequence[Any]) -> list[Any]:
+    """Return a row as sqlite takes it: times are microseconds."""
+    return [
+        pa.scalar(value, pa.timestamp("us")).value if isinstance(value, datetime) else value for value in row
+    ]
 
 
 def _array(values: list[Any], kind: pa.DataType | None) -> pa.Array:
+    if kind is not None and pa.types.is_boolean(kind):
+        values = [None if value is None else bool(value) for value in values]
     if kind is not None:
         return pa.array(values, kind)
     return pa.array(values) if any(value is not None for value in values) else pa.array(values, pa.int64())

@@ -117,6 +117,30 @@ def test_a_sink_gets_the_newest_row_of_its_key_and_the_one_before_when_that_goes
     assert rows.run([("-D", "a", 1)]) == [("-D", "a", 1)]
 
 
+CUTS = pytest.mark.parametrize("cut", [0, 1, 4, 8])
+
+
+@CUTS
+def test_a_sink_has_the_row_of_a_key_that_came_last(tmp_path: Path, cut: int):
+    changes: list[Change] = [("+I", "a", value) for value in (5, 1, 7, 2, 6, 0, 3, 5)]
+    rows = job(SinkUpsertMaterialize(ROW, keys=("k",), emits_update_before=False), tmp_path)
+    written = rows.run(changes[:cut]) + rows.run(changes[cut:])
+    assert written[-1][1:] == ("a", 5)  # the copy that came again
+    assert rows.run([("-D", "a", 3), ("-D", "a", 5)]) == []  # the first copy of the two goes
+    assert rows.run([("-D", "a", 5)]) == [("+U", "a", 0)]
+
+
+@CUTS
+@pytest.mark.parametrize("order", [(), (Order("v"),)])
+def test_of_rows_that_are_equal_the_first_that_came_are_first(
+    tmp_path: Path, cut: int, order: tuple[Order, ...]
+):
+    changes: list[Change] = [("+I", name, 1) for name in "hbgacfed"]
+    rows = job(Rank(ROW, partition=(), order=order, last=3), tmp_path, retracts=False)
+    told = materialized(rows.run(changes[:cut]) + rows.run(changes[cut:]))
+    assert {name for name, _ in told} == set("hbg")
+
+
 # -- against a model -------------------------------------------------------------------------------------------
 
 

@@ -97,6 +97,20 @@ def test_rows_come_in_order_whatever_the_epochs(epochs: list[list[tuple[str, int
         assert told == sorted(by_name, key=lambda row: row[2])
 
 
+@pytest.mark.parametrize(("keep_last", "expected"), [(True, "d"), (False, "c")])
+@pytest.mark.parametrize("cut", [0, 2, 4])
+def test_of_rows_of_the_same_time_the_one_that_came_first_or_last_stays(
+    tmp_path: Path, keep_last: bool, expected: str, cut: int
+):
+    declaration = Deduplicate(
+        ROW, keys=("ws", "we"), time="v", keep_last=keep_last, window_end="we", is_insert_only=True
+    )
+    changes: list[Change] = [("+I", name, 1, 0, 10) for name in "cabd"]
+    rows = Harness(declaration, [ROW], [False], tmp_path)
+    rows.run(changes[:cut])
+    assert rows.run(changes[cut:], after=MAX_WATERMARK) == [("+I", expected, 1, 0, 10)]
+
+
 @pytest.mark.parametrize(("keep_last", "expected"), [(True, 3), (False, 1)])
 def test_one_row_of_each_key_and_window_stays(tmp_path: Path, keep_last: bool, expected: int):
     declaration = Deduplicate(

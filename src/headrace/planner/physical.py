@@ -19,6 +19,7 @@ from headrace.catalog.objects import CatalogTable
 from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
 from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey
 from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind, WindowProperty, WindowSpec
+from headrace.types.logical import LocalZonedTimestampType, TimestampType
 
 __all__ = [
     "Calc",
@@ -322,6 +323,15 @@ class WindowRank(OneInput):
     first: int
     last: int
     has_number: bool
+
+    @property
+    def is_deduplication(self) -> bool:
+        """Whether it is the first or last row by a time: of rows of the same time, the first or last that came."""
+        return (
+            (self.first, self.last, self.has_number) == (1, 1, False)
+            and len(self.order) == 1
+            and isinstance(self.order[0].expression.type, TimestampType | LocalZonedTimestampType)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

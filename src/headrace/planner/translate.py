@@ -482,17 +482,26 @@ class _Translation:
         output = f.columns_of(node.schema)
         end = f.column("__window_end", BIGINT)
         inputs = self._with_millis(node, columns, node.window[1], end)
-        partition = [*node.window, *node.partition]
-        declaration = d.Rank(
-            (*output[: len(columns)], end, *output[len(columns) :]),
-            _names(columns[key] for key in partition),
-            _order(node.order, columns),
-            node.last,
-            node.first,
-            rank_column=output[-1] if node.has_number else None,
-            window_end=end.name,
-            **self._traits(node, 0),
-        )
+        keys = _names(columns[key] for key in (*node.window, *node.partition))
+        order = _order(node.order, columns)
+        made = (*output[: len(columns)], end, *output[len(columns) :])
+        declaration: d.Rank | d.Deduplicate
+        if node.is_deduplication:
+            (time,) = order
+            declaration = d.Deduplicate(
+                made, keys, time.column, not time.ascending, window_end=end.name, **self._traits(node, 0)
+            )
+        else:
+            declaration = d.Rank(
+                made,
+                keys,
+                order,
+                node.last,
+                node.first,
+                rank_column=output[-1] if node.has_number else None,
+                window_end=end.name,
+                **self._traits(node, 0),
+            )
         stream = self._add(declaration, node, inputs, declaration.output)
         return stream.select([(quote_name(each.name), each) for each in output])
 

@@ -272,6 +272,19 @@ def test_other_orders_have_no_end(t_env, order, problem):
         nodes(t_env, f"SELECT name, ts FROM bids ORDER BY {order}")
 
 
+@pytest.mark.parametrize(("order", "keep_last"), [("ts", False), ("ts DESC", True)])
+def test_the_first_row_of_a_window_by_time_is_a_deduplication(t_env, order, keep_last):
+    number = f"ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY {order})"
+    rows = "TABLE(TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '1' MINUTE))"
+
+    made = nodes(t_env, f"SELECT name FROM (SELECT *, {number} AS n FROM {rows}) WHERE n = 1")
+
+    # Of rows of the same time the last one that came counts.
+    (node,) = [each.declaration for each in made if isinstance(each.declaration, d.Deduplicate)]
+    assert node.keep_last is keep_last
+    assert node.window_end is not None
+
+
 def test_a_union_is_several_inputs_of_one_node(t_env):
     made = nodes(t_env, "SELECT id FROM people UNION ALL SELECT price FROM bids")
 

@@ -23,6 +23,9 @@ from headrace.state.row_sets import RowSet
 HASHES = ("__h1", "__h2")
 #: The same of what tells rows of one key apart, where an operator wants it.
 ROW_HASHES = ("__r1", "__r2")
+#: In which order rows of an epoch came, BIGINT; where an operator wants it, it has this item among those of its input.
+SEQUENCE = "__sequence"
+WITH_SEQUENCE = ("monotonically_increasing_id()", SEQUENCE)
 #: The session that Spark has put rows into.
 SESSION = "__session"
 #: Which input of a stateful node a row belongs to, INT.

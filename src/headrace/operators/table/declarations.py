@@ -491,8 +491,9 @@ class Deduplicate(StatefulNode):
 
     Args:
         keys: Columns of the input.
-        time: A BIGINT column with event time in ms; None: processing time, which is the order of epochs and rows.
-        keep_last: Whether the last row stays, not the first.
+        time: A BIGINT column with event time in ms (any time, within windows); None: processing time, which is the
+            order of epochs and rows.
+        keep_last: Whether the last row stays, not the first; of rows of the same time the last that came.
         window_end: As in `Rank`.
     """
 

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from headrace.operators.table.base import (
     ROW_HASHES,
+    SEQUENCE,
+    WITH_SEQUENCE,
     EpochTime,
     InputSpec,
     hashes_of,
@@ -31,7 +33,7 @@ from headrace.state.hashed import together
 from headrace.state.row_sets import RowSet
 
 _COUNT = "n"
-_ORDER = ColumnType("order", pa.int64(), is_key=True)
+_ORDER = "order"
 #: Room for the rows of an epoch, in numbers that say in which order rows came.
 _PLACE_BITS = 32
 #: Whether a key of the row is NULL, and so equal to no other.
@@ -79,6 +81,7 @@ class KeptSide:
         null_safe: For each key whether NULL equals NULL.
         retracts: Whether rows may be retracted.
         is_ordered: Whether to remember in which order rows came.
+        newest_counts: Whether a row that comes once more is as new as its last copy, not as old as its first.
     """
 
     def __init__(
@@ -92,15 +95,17 @@ class KeptSide:
         *,
         retracts: bool,
         is_ordered: bool = False,
+        newest_counts: bool = False,
     ) -> None:
         self.name = name
         self._is_ordered = is_ordered
+        self._newest_counts = newest_counts
         self._names = [column.name for column in schema]
         self.types = [column.arrow for column in schema]
         self._retracts = retracts
         self._ttl = TimeToLive(ttl_ms)
         kept = [ColumnType(f"c{index}", kind, is_key=True) for index, kind in enumerate(self.types)]
-        kept += [_ORDER] if is_ordered else []
+        kept += [ColumnType(_ORDER, pa.int64(), is_key=not newest_counts)] if is_ordered else []
         self.layout = TableLayout(
             self.name, (*kept, ColumnType(_COUNT, pa.int64()), *self._ttl.columns), has_owners=True
         )
@@ -109,7 +114,7 @@ class KeptSide:
             side=number,
             source=number,
             keys=keys,
-            items=((" OR ".join(nulls) or "false", UNMATCHED),),
+            items=((" OR ".join(nulls) or "false", UNMATCHED), *([WITH_SEQUENCE] if is_ordered else [])),
             row_keys=tuple(self._names),
         )
 
@@ -117,7 +122,7 @@ class KeptSide:
         """Return what an epoch does to the side: each row once, with how many of it came or went."""
         if rows is None or not rows.num_rows:
             return SideChange(self, table, [pa.array([], kind) for kind in self.types], time.now_ms)
-        rows = rows.combine_chunks()
+        rows = self._in_order(rows).combine_chunks()
         row_keys, owners = hashes_of(rows, ROW_HASHES), hashes_of(rows)
         weights, is_update = np.ones(len(row_keys), np.int64), np.zeros(len(row_keys), np.bool_)
         if self._retracts:
@@ -140,19 +145,24 @@ class KeptSide:
         change.after = np.where(is_free, 0, np.maximum(stored + totals, 0))
         change.counts = np.where(is_free, totals, change.after - stored)
         change.slots = slots
-        change.order = self._order_of(table, slots, change.row_keys, time.epoch)
+        change.order = self._order_of(table, slots, totals > 0, time.epoch)
         return change
 
-    def _order_of(self, table: SlotTable, slots: Ints, row_keys: Ints, epoch: int) -> Ints:
-        """Return in which order rows came; within an epoch any order does, as long as it is always the same."""
+    def _in_order(self, rows: pa.Table) -> pa.Table:
+        """Return an epoch's rows as they came, so that the first of equal ones is the one that counts."""
+        if not self._is_ordered:
+            return rows
+        return rows.sort_by([(SEQUENCE, "descending" if self._newest_counts else "ascending")])
+
+    def _order_of(self, table: SlotTable, slots: Ints, grows: Bools, epoch: int) -> Ints:
+        """Return in which order rows came; they are given as `_in_order` has them."""
         if not self._is_ordered:
             return np.zeros(len(slots), np.int64)
-        place = np.empty(len(slots), np.int64)
-        place[np.lexsort((row_keys[:, 1], row_keys[:, 0]))] = np.arange(len(slots))
-        stored = (
-            read_columns(table, slots, [_ORDER.name])[_ORDER.name].fill_null(0).to_numpy(zero_copy_only=False)
-        )
-        return np.where(slots >= 0, stored, (epoch << _PLACE_BITS) + place)
+        place = np.arange(len(slots))
+        order = (epoch << _PLACE_BITS) + (place[::-1] if self._newest_counts else place)
+        stored = read_columns(table, slots, [_ORDER])[_ORDER].fill_null(0).to_numpy(zero_copy_only=False)
+        is_new = (slots < 0) | (grows & self._newest_counts)
+        return np.where(is_new, order, stored)
 
     def kept(self, table: SlotTable, owners: Ints, wanted: Ints, now_ms: int) -> Rows:
         """Return the rows that the side has of keys."""
@@ -171,7 +181,7 @@ class KeptSide:
         counts = columns.pop(_COUNT).to_numpy(zero_copy_only=False)
         order = np.zeros(len(slots), np.int64)
         if self._is_ordered:
-            order = read_columns(table, slots, [_ORDER.name])[_ORDER.name].to_numpy(zero_copy_only=False)
+            order = read_columns(table, slots, [_ORDER])[_ORDER].to_numpy(zero_copy_only=False)
         return Rows(list(columns.values()), keys, counts, np.zeros(len(slots), np.bool_), slots, order)
 
     def swept(self, table: SlotTable, now_ms: int) -> RowSet | None:
@@ -195,7 +205,7 @@ class KeptSide:
         """Return rows with how many of each there are now; none: the row is gone."""
         named = {f"c{index}": column for index, column in enumerate(columns)}
         if self._is_ordered:
-            named[_ORDER.name] = pa.array(order)
+            named[_ORDER] = pa.array(order)
         stamps = self._ttl.stamps(len(counts), now_ms)
         return written_rows(
             self.layout,
@@ -291,18 +301,27 @@ def rows_after(rows: Rows, change: Rows) -> Rows:
     """Return rows as they are behind changes."""
     if not len(change.keys):
         return rows
-    counts = rows.counts + changes_of(rows, change)
-    return concat_rows(replace(rows, counts=counts).take(counts > 0), change.take(change.slots < 0))
+    known, places = _known(rows, change)
+    counts, order = rows.counts.copy(), rows.order.copy()
+    counts[places] += change.counts[known]
+    order[places] = change.order[known]
+    kept = replace(rows, counts=counts, order=order)
+    return concat_rows(kept.take(counts > 0), change.take(change.slots < 0))
 
 
 def changes_of(old: Rows, change: Rows) -> Ints:
     """Return by how many each of the rows was changed."""
     changes = np.zeros(len(old.slots), np.int64)
+    known, places = _known(old, change)
+    changes[places] = change.counts[known]
+    return changes
+
+
+def _known(old: Rows, change: Rows) -> tuple[Ints, Ints]:
+    """Return which of the changes are of rows that were there, and the places of those."""
     stored = np.flatnonzero(change.slots >= 0)
     if not len(stored) or not len(old.slots):
-        return changes
+        return stored[:0], stored[:0]
     order = np.argsort(old.slots)
     known = stored[np.isin(change.slots[stored], old.slots)]
-    places = np.searchsorted(old.slots[order], change.slots[known])
-    changes[order[places]] = change.counts[known]
-    return changes
+    return known, order[np.searchsorted(old.slots[order], change.slots[known])]

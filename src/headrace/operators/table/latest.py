@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from headrace.elements import MIN_WATERMARK
 from headrace.operators.table.base import (
+    SEQUENCE,
+    WITH_SEQUENCE,
     EpochOutput,
     EpochTime,
     InputSpec,
@@ -33,8 +35,6 @@ from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.row_sets import RowSet
 
-#: The order of rows within an epoch, BIGINT.
-SEQUENCE = "__sequence"
 _TIME = "time"
 _TABLE = "latest"
 
@@ -71,9 +71,7 @@ class LatestRowOperator:
         ]
         self._layout = TableLayout(_TABLE, (*columns, ColumnType(_TIME, pa.int64()), *self._ttl.columns))
         self.layouts = (self._layout,)
-        self.inputs = (
-            InputSpec(side=0, source=0, keys=keys, items=(("monotonically_increasing_id()", SEQUENCE),)),
-        )
+        self.inputs = (InputSpec(side=0, source=0, keys=keys, items=(WITH_SEQUENCE,)),)
 
     def process(
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime

@@ -105,6 +105,7 @@ class RankOperator:
             [True] * len(partition),
             retracts=retracts,
             is_ordered=True,
+            newest_counts=ranking.newest_first,
         )
         self.layouts = (self._side.layout,)
         self.inputs = (self._side.input,)

@@ -115,9 +115,9 @@ class WindowRankOperator:
             self._ranking = Ranking(declaration.order, declaration.first, declaration.last)
         else:
             keys = declaration.keys
-            order = (
-                (Order(declaration.time, ascending=not declaration.keep_last),) if declaration.time else ()
-            )
+            # As for any order, NULL is the smallest.
+            is_first = not declaration.keep_last
+            order = (Order(declaration.time, is_first, nulls_first=is_first),) if declaration.time else ()
             self._ranking = Ranking(order, last=1, newest_first=declaration.keep_last)
         self._side = HeldSide("rows", 0, keys, schema, declaration.window_end)
         self.layouts = (self._side.layout,)

@@ -1,0 +1,203 @@
+"""Table jobs without Spark's epochs: planned as ever, sqlite for what is stateless, the harness for nodes with state.
+
+Time goes as in an epoch of Spark (`runtime/task/table_time.py`): operators get an epoch's rows, then the watermark that
+scans had reached with the epoch before; where a scan is known to end with its rows, the end of time comes with them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
+from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.graph.table_job import fragment_of
+from headrace.operators.table.declarations import (
+    Explode,
+    Fragment,
+    Join,
+    Schema,
+    Select,
+    StatefulNode,
+    Step,
+    TableScan,
+    TableSink,
+    Where,
+    WindowJoin,
+)
+from headrace.runtime.task.table_task import has_kinds
+from tests.operators.table_harness import Change, Harness, as_numbers, connect, in_sqlite
+
+
+@dataclass
+class _Time:
+    before: int = MIN_WATERMARK
+    after: int = MIN_WATERMARK
+    is_final: bool = False
+
+
+class LocalEngine:
+    """Runs the epochs of one table job.
+
+    Args:
+        job: The job; its scans are found by the rows they are given.
+        directory: For state.
+        parallelism: Of nodes with keys.
+        forgets: Whether each epoch starts on a host without a copy of state.
+    """
+
+    def __init__(self, job: JobGraph, directory: Path, *, parallelism: int, forgets: bool) -> None:
+        self._job = job
+        self._times = {vertex.vertex_id: _Time() for vertex in job.vertices}
+        #: How far event time has come in the rows of scans.
+        self._seen = {vertex.vertex_id: MIN_WATERMARK for vertex in job.vertices if vertex.is_source}
+        self._nodes = {
+            vertex.vertex_id: self._harness(vertex, directory, parallelism, forgets)
+            for vertex in job.vertices
+            if isinstance(vertex.head.declaration, StatefulNode)
+        }
+        #: What each sink has got.
+        self.written: dict[str, list[Change]] = {
+            vertex.vertex_id: [] for vertex in job.vertices if isinstance(vertex.head.declaration, TableSink)
+        }
+
+    def _harness(self, vertex: JobVertex, directory: Path, parallelism: int, forgets: bool) -> Harness:
+        declaration = vertex.head.declaration
+        assert isinstance(declaration, StatefulNode)
+        schemas: dict[int, Schema] = {}
+        retracts: dict[int, bool] = {}
+        for edge in self._job.inputs_of(vertex.vertex_id):
+            side = edge.target_input
+            schemas[side] = fragment_of(edge).schema
+            retracts[side] = retracts.get(side, False) or has_kinds(self._job, edge.source_vertex)
+        place = directory / vertex.vertex_id
+        place.mkdir()
+        return Harness(
+            declaration,
+            [schemas[side] for side in sorted(schemas)],
+            [retracts[side] for side in sorted(schemas)],
+            place,
+            parallelism=min(parallelism, vertex.parallelism),
+            forgets=forgets,
+        )
+
+    def run(self, rows: Mapping[str, Sequence[Change]], ends: Mapping[str, bool]) -> None:
+        """Run an epoch.
+
+        Args:
+            rows: What each scan reads, by its vertex.
+            ends: Whether each scan is known to end with them.
+        """
+        out: dict[str, list[Change]] = {}
+        seen = dict(self._seen)
+        for vertex in self._job.vertices:
+            name, declaration = vertex.vertex_id, vertex.head.declaration
+            time = self._times[name]
+            if isinstance(declaration, TableScan):
+                time.after = MAX_WATERMARK if ends[name] else max(time.after, self._seen[name])
+                time.is_final = ends[name]
+                out[name], seen[name] = self._scanned(declaration, rows[name], seen[name])
+                continue
+            producers = [self._times[edge.source_vertex] for edge in self._job.inputs_of(name)]
+            time.before, time.after = time.after, max(time.after, min(each.after for each in producers))
+            time.is_final = all(each.is_final for each in producers)
+            if isinstance(declaration, TableSink):
+                self.written[name] += self._input(vertex, 0, out)
+                continue
+            assert isinstance(declaration, StatefulNode)
+            inputs = [self._input(vertex, side, out) for side in range(type(declaration).inputs)]
+            made = self._nodes[name].run(
+                *inputs, before=time.before, after=time.after, is_final=time.is_final
+            )
+            out[name] = _pairs(made, declaration) if isinstance(declaration, Join | WindowJoin) else made
+        self._seen = seen
+
+    def _scanned(self, scan: TableScan, rows: Sequence[Change], seen: int) -> tuple[list[Change], int]:
+        given = [(mark, *as_numbers(values)) for mark, *values in rows]
+        if scan.fragment is not None:
+            given = apply_fragment(given, scan.schema, scan.fragment)
+        if scan.watermark is not None:
+            times = _select(given, [each.name for each in scan.output], [scan.watermark.expression_ms])
+            seen = max([seen, *(ms for _, ms in times if ms is not None)])
+        return given, seen
+
+    def _input(self, vertex: JobVertex, side: int, out: Mapping[str, list[Change]]) -> list[Change]:
+        united = []
+        for edge in self._job.inputs_of(vertex.vertex_id):
+            if edge.target_input == side:
+                declaration: Any = self._job.vertex(edge.source_vertex).head.declaration
+                united += apply_fragment(out[edge.source_vertex], declaration.output, fragment_of(edge))
+        return united
+
+
+# -- stateless work --------------------------------------------------------------------------------------------
+
+
+def apply_fragment(rows: Sequence[Change], schema: Schema, fragment: Fragment) -> list[Change]:
+    """Do stateless work on rows; the mark of each stays with it."""
+    given = [(mark, *as_numbers(values)) for mark, *values in rows]
+    names = [column.name for column in schema]
+    for step in fragment.steps:
+        given, names = _apply_step(given, names, step)
+    assert names == [column.name for column in fragment.schema]
+    booleans = [at for at, column in enumerate(fragment.schema, 1) if pa.types.is_boolean(column.arrow)]
+    for place, row in enumerate(given):
+        if booleans:
+            given[place] = tuple(
+                bool(value) if at in booleans and value is not None else value for at, value in enumerate(row)
+            )
+    return given
+
+
+def _apply_step(rows: Sequence[Change], names: list[str], step: Step) -> tuple[list[Change], list[str]]:
+    if isinstance(step, Where):
+        return _select(rows, names, ["*"], f"WHERE {in_sqlite(step.condition)}"), names
+    if isinstance(step, Select):
+        return _select(rows, names, [sql for sql, _ in step.items]), [name for _, name in step.items]
+    assert isinstance(step, Explode), f"no local way for {type(step).__name__}"
+    generator = re.fullmatch(r"explode\((.*)\)", step.generator, re.DOTALL)
+    assert generator is not None, step.generator
+    join = f"{'LEFT ' if step.is_outer else ''}JOIN json_each({in_sqlite(generator[1])}) AS j ON true"
+    return _select(rows, names, ["r.*", "j.value"], "", join), [*names, *step.names]
+
+
+def _select(
+    rows: Sequence[Change], names: Sequence[str], items: Sequence[str], where: str = "", join: str = ""
+) -> list[Change]:
+    if not rows:
+        return []
+    connection = connect()
+    connection.create_function("array", -1, lambda *values: json.dumps(values))
+    connection.create_function("sequence", 3, _sequence)
+    columns = ", ".join(f"`{name}`" for name in names)
+    connection.execute(f"CREATE TABLE r (`__mark`, {columns})")
+    connection.executemany(f"INSERT INTO r VALUES (?{', ?' * len(names)})", rows)
+    if items == ["*"]:
+        chosen = "*"
+    elif items[0] == "r.*":
+        chosen = ", ".join(items)
+    else:
+        chosen = ", ".join(["`__mark`", *map(in_sqlite, items)])
+    found = connection.execute(f"SELECT {chosen} FROM r {join} {where}").fetchall()
+    connection.close()
+    return found
+
+
+def _sequence(first: int, last: int, step: int) -> str:
+    return json.dumps(list(range(first, last + (1 if step > 0 else -1), step)))
+
+
+def _pairs(rows: Sequence[Change], join: Join | WindowJoin) -> list[Change]:
+    """Check what else must hold of the pairs of an inner join."""
+    if join.condition is None:
+        return list(rows)
+    left, right = len(join.left), len(join.output) - len(join.left)
+    names = [*(f"l{at}" for at in range(left)), *(f"r{at}" for at in range(right))]
+    given = [(mark, *as_numbers(values)) for mark, *values in rows]
+    return _select(given, names, ["*"], f"WHERE {in_sqlite(join.condition)}")

@@ -1,0 +1,210 @@
+"""Random tables of random queries: how their rows come, where epochs end, and what is left when all have come.
+
+    t, u   changelogs with all kinds of rows                    id, k, v
+    p      an upsert changelog: updates without the old row     id (the key), k, v
+    e, f   events, out of order within the watermark's delay    id, k, v, ts
+    g      events that are updated and deleted, the same        id, k, v, ts
+    o      events, and some that come when windows are over     id, k, v, ts
+
+Ids are given in the order in which rows come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import strategies as st
+
+from headrace.catalog.objects import CatalogTable, PhysicalColumn, PrimaryKey, WatermarkSpec
+from headrace.common.types import Row, RowKind
+from headrace.planner.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
+from headrace.table import StreamTableEnvironment
+from headrace.table.factories.values import AttachedRows
+from headrace.types import DataTypes
+from tests.operators.table_harness import Change
+
+#: When events begin; windows of all sizes that queries use begin here, too.
+BEGIN = datetime.fromisoformat("2024-01-01")
+#: How far the watermark is behind the newest event.
+DELAY_MS = 5000
+
+_KINDS = {kind.short_string(): kind for kind in RowKind}
+_PLAIN = (
+    PhysicalColumn("id", DataTypes.BIGINT().not_null()),
+    PhysicalColumn("k", DataTypes.STRING()),
+    PhysicalColumn("v", DataTypes.BIGINT()),
+)
+_TIMED = (*_PLAIN, PhysicalColumn("ts", DataTypes.TIMESTAMP(3)))
+_MODES: dict[str, ChangelogMode] = {"t": ALL, "u": ALL, "p": UPSERT, "g": ALL}
+TIMED = ("e", "f", "g", "o")
+NAMES = ("t", "u", "p", *TIMED)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table."""
+
+    changes: tuple[Change, ...]
+    #: What is left of them. Events have one more column: windows that end until then had fired when the event came.
+    left: tuple[tuple[Any, ...], ...]
+    #: After how many rows epochs end.
+    cuts: tuple[int, ...]
+    #: Whether the end is known with the last rows, and not only after them.
+    tells_end: bool
+
+    @property
+    def epochs(self) -> list[tuple[Change, ...]]:
+        """The rows of each epoch."""
+        bounds = [0, *self.cuts, len(self.changes)]
+        return [self.changes[start:end] for start, end in pairwise(bounds)]
+
+
+def register(t_env: StreamTableEnvironment, name: str, rows: Rows) -> None:
+    """Make a table of rows."""
+    is_timed = name in TIMED
+    mode = _MODES.get(name, INSERT_ONLY)
+    attached: tuple[Any, ...] = tuple(values for _, *values in rows.changes)
+    if mode is not INSERT_ONLY:
+        attached = tuple(Row.of_kind(_KINDS[mark], *values) for mark, *values in rows.changes)
+    table = CatalogTable(
+        _TIMED if is_timed else _PLAIN,
+        watermark=WatermarkSpec("ts", "ts - INTERVAL '5' SECOND") if is_timed else None,
+        primary_key=PrimaryKey("pk", ("id",)) if mode is UPSERT else None,
+        attachment=AttachedRows(attached, mode),
+    )
+    manager = t_env._manager
+    manager.put_temporary_table(manager.qualify([name]), table)
+
+
+# -- rows ------------------------------------------------------------------------------------------------------
+
+_KEYS = st.sampled_from(["a", "b", "c", None])
+_VALUES = st.one_of(st.integers(-3, 9), st.none())
+_STEPS = st.sampled_from(["insert", "insert", "update", "delete"])
+
+
+def _rows(
+    draw: st.DrawFn, changes: Sequence[Change], left: Sequence[tuple[Any, ...]], *, barrier: int = -1
+) -> Rows:
+    """Cut rows anywhere; at a barrier time goes on, with an epoch without rows."""
+    cuts = draw(st.lists(st.integers(0, len(changes)), max_size=4))
+    if barrier >= 0:
+        cuts += [barrier, barrier]
+    return Rows(tuple(changes), tuple(left), tuple(sorted(cuts)), draw(st.booleans()))
+
+
+@st.composite
+def changelogs(draw: st.DrawFn) -> Rows:
+    """Rows that are inserted, updated and deleted; both rows of an update are there."""
+    live: dict[int, tuple[Any, ...]] = {}
+    changes: list[Change] = []
+    for step in draw(st.lists(_STEPS, max_size=12)):
+        if step == "insert" or not live:
+            number = len(changes)
+            live[number] = (number, draw(_KEYS), draw(_VALUES))
+            changes.append(("+I", *live[number]))
+            continue
+        number = draw(st.sampled_from(sorted(live)))
+        old = live.pop(number)
+        if step == "delete":
+            changes.append(("-D", *old))
+        else:
+            live[number] = (number, draw(_KEYS), draw(_VALUES))
+            changes += [("-U", *old), ("+U", *live[number])]
+    return _rows(draw, changes, list(live.values()))
+
+
+@st.composite
+def upserts(draw: st.DrawFn) -> Rows:
+    """The last row of each key counts; a row that deletes has the key alone."""
+    live: dict[int, tuple[Any, ...]] = {}
+    changes: list[Change] = []
+    for step in draw(st.lists(_STEPS, max_size=12)):
+        number = draw(st.integers(0, 4))
+        if step == "delete":
+            live.pop(number, None)
+            changes.append(("-D", number, None, None))
+        else:
+            live[number] = (number, draw(_KEYS), draw(_VALUES))
+            changes.append(("+U" if step == "update" else "+I", *live[number]))
+    return _rows(draw, changes, list(live.values()))
+
+
+class _Clock:
+    """Makes times of events that are not late."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+        self.newest = 0
+
+    def next(self) -> int:
+        step = self._draw(st.sampled_from([0, 1000, 3000, 4001, 9000, -1000, -3000, -4999]))
+        ms = max(self.newest + step, 0)
+        self.newest = max(self.newest, ms)
+        return ms
+
+    def is_open(self, ms: int) -> bool:
+        return ms > self.newest - DELAY_MS
+
+
+def _time(ms: int) -> datetime:
+    return BEGIN + timedelta(milliseconds=ms)
+
+
+@st.composite
+def events(draw: st.DrawFn, *, has_late: bool = False) -> Rows:
+    """Rows that are never changed, out of order; late ones come behind an epoch in which time goes on."""
+    clock = _Clock(draw)
+    left: list[tuple[Any, ...]] = []
+    for number in range(draw(st.integers(0, 10))):
+        left.append((number, draw(_KEYS), draw(_VALUES), _time(clock.next()), None))
+    barrier = len(left)
+    if has_late:
+        passed = _time(clock.newest - DELAY_MS + 1) if left else None
+        for number in range(barrier, barrier + draw(st.integers(0, 4))):
+            ms = max(clock.newest - draw(st.sampled_from([0, 4000, 6000, 11000, 16000])), 0)
+            left.append((number, draw(_KEYS), draw(_VALUES), _time(ms), passed))
+    changes = [("+I", *row[:-1]) for row in left]
+    return _rows(draw, changes, left, barrier=barrier if has_late else -1)
+
+
+@st.composite
+def changing_events(draw: st.DrawFn) -> Rows:
+    """Events that are updated and deleted while no window that they are in can be over."""
+    clock = _Clock(draw)
+    live: dict[int, tuple[Any, ...]] = {}
+    times: dict[int, int] = {}
+    changes: list[Change] = []
+
+    def row(number: int, ms: int) -> tuple[Any, ...]:
+        times[number] = ms
+        live[number] = (number, draw(_KEYS), draw(_VALUES), _time(ms))
+        return live[number]
+
+    for step in draw(st.lists(_STEPS, max_size=12)):
+        open_ones = [number for number in sorted(live) if clock.is_open(times[number])]
+        if step == "insert" or not open_ones:
+            changes.append(("+I", *row(len(changes), clock.next())))
+            continue
+        number = draw(st.sampled_from(open_ones))
+        old = live.pop(number)
+        if step == "delete":
+            changes.append(("-D", *old))
+        else:
+            changes += [("-U", *old), ("+U", *row(number, times[number]))]
+    return _rows(draw, changes, [(*each, None) for each in live.values()])
+
+
+STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Rows]]] = {
+    "t": changelogs,
+    "u": changelogs,
+    "p": upserts,
+    "e": events,
+    "f": events,
+    "g": changing_events,
+    "o": lambda: events(has_late=True),
+}

@@ -1,0 +1,108 @@
+"""Random queries over random changelogs: the streaming result is what Spark SQL says of the final input.
+
+Rows are inserted, updated and deleted, come out of order and late, and are cut into epochs anywhere. Queries are
+planned as ever. Most run on the local engine, which takes milliseconds where epochs on Spark take seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import strategies as st
+
+from headrace.errors import UnsupportedFeatureError
+from headrace.table import StreamTableEnvironment
+from tests.differential.grammar import PLAIN, WINDOWED
+from tests.differential.oracle import oracle_session
+from tests.differential.runs import cases, check_locally, check_on_spark, check_upserts
+from tests.engines import MINI
+
+pytestmark = pytest.mark.spark
+
+_PLAIN_QUERIES = st.one_of(*(kind() for kind in PLAIN))
+_WINDOW_QUERIES = st.one_of(*(kind() for kind in WINDOWED))
+_ON_SPARK = st.one_of(_PLAIN_QUERIES, _WINDOW_QUERIES.filter(lambda query: "TABLE o" not in query))
+
+_ANY_PACE = settings(deadline=None, suppress_health_check=list(HealthCheck))
+#: The same cases every time.
+_FIXED = settings(_ANY_PACE, derandomize=True, database=None)
+locally = pytest.mark.parametrize("engine", [MINI])
+
+
+@pytest.fixture(scope="session")
+def session(spark_session):
+    return oracle_session()
+
+
+def check(how: Any, env: Any, session: Any, case: Any, **options: Any) -> None:
+    """Run a case; what is refused by name, such as a kind of query that is not there yet, says nothing."""
+    try:
+        how(StreamTableEnvironment.create(env(parallelism=case.parallelism, **options)), session, case)
+    except UnsupportedFeatureError:
+        reject()
+
+
+@locally
+@settings(_FIXED, max_examples=100)
+@given(case=cases(_PLAIN_QUERIES))
+def test_queries_over_changelogs(env, session, case):
+    check(check_locally, env, session, case)
+
+
+@locally
+@settings(_FIXED, max_examples=80)
+@given(case=cases(_WINDOW_QUERIES))
+def test_queries_over_windows_of_events(env, session, case):
+    check(check_locally, env, session, case)
+
+
+@locally
+@settings(_FIXED, max_examples=40)
+@given(case=cases(_PLAIN_QUERIES, max_queries=1))
+def test_sinks_with_a_key(env, session, case):
+    check(check_upserts, env, session, case)
+
+
+@pytest.mark.timeout(300)
+# Shrinking runs many jobs: that is for the slow test.
+@settings(_FIXED, max_examples=3, phases=[Phase.generate])
+@given(case=cases(_ON_SPARK, max_queries=3), max_records=st.integers(2, 8))
+def test_queries_on_spark(env, session, case, max_records):
+    check(check_on_spark, env, session, case, max_records=max_records)
+
+
+@locally
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(_ANY_PACE, max_examples=1000)
+@given(case=cases(_PLAIN_QUERIES))
+def test_many_queries_over_changelogs(env, session, case):
+    check(check_locally, env, session, case)
+
+
+@locally
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(_ANY_PACE, max_examples=1000)
+@given(case=cases(_WINDOW_QUERIES))
+def test_many_queries_over_windows_of_events(env, session, case):
+    check(check_locally, env, session, case)
+
+
+@locally
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(_ANY_PACE, max_examples=300)
+@given(case=cases(_PLAIN_QUERIES, max_queries=1))
+def test_many_sinks_with_a_key(env, session, case):
+    check(check_upserts, env, session, case)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(_ANY_PACE, max_examples=60)
+@given(case=cases(_ON_SPARK, max_queries=3), max_records=st.integers(2, 8))
+def test_many_queries_on_spark(env, session, case, max_records):
+    check(check_on_spark, env, session, case, max_records=max_records)

@@ -67,6 +67,10 @@ AGGREGATES = one_of(
     "COUNT(DISTINCT v) FILTER (WHERE k <> 'b')",
     "SUM(v + id)",
 )
+#: Aggregates that there are without windows.
+MORE_AGGREGATES = st.one_of(
+    AGGREGATES, one_of("COUNT(DISTINCT k, v)", "ROUND(VAR_POP(v), 6)", "ROUND(STDDEV_SAMP(v), 6)")
+)
 #: Aggregates for which sessions have an operator.
 PLAIN_AGGREGATES = one_of("COUNT(*)", "SUM(v)", "MIN(v)", "MAX(k)", AVERAGE, "SUM(v) FILTER (WHERE v > 1)")
 HAVINGS = one_of("", "", " HAVING COUNT(*) > 1", " HAVING SUM(v) > 2", " HAVING MAX(v) IS NOT NULL")
@@ -144,7 +148,19 @@ _RELATIONS: list[Callable[[Draw, int], str]] = [
 
 @st.composite
 def projections(draw: Draw) -> str:
-    item = draw(one_of("v", "COALESCE(v, 0) + 1", "v * 2 - id", "NULLIF(v, 3)", "k IS NULL OR v > 1"))
+    item = draw(
+        one_of(
+            "v",
+            "COALESCE(v, 0) + 1",
+            "v * 2 - id",
+            "NULLIF(v, 3)",
+            "k IS NULL OR v > 1",
+            either("v / 2", "v DIV 2"),
+            "v % 3",
+            "CAST(v AS STRING)",
+            "UPPER(k)",
+        )
+    )
     return f"SELECT k, {item} AS w FROM {draw(relations())} x WHERE {draw(CONDITIONS)}"
 
 
@@ -152,7 +168,7 @@ def projections(draw: Draw) -> str:
 def groupings(draw: Draw) -> str:
     keys = draw(one_of("k", "v", "k, v", "COALESCE(k, 'z')"))
     names = ", ".join(f"{key} AS g{at}" for at, key in enumerate(re.split(r", (?!')", keys)))
-    return f"SELECT {names}, {_calls(draw)} FROM {draw(relations())} x GROUP BY {keys}{draw(HAVINGS)}"
+    return f"SELECT {names}, {_calls(draw, MORE_AGGREGATES)} FROM {draw(relations())} x GROUP BY {keys}{draw(HAVINGS)}"
 
 
 @st.composite
@@ -165,7 +181,7 @@ def regroupings(draw: Draw) -> str:
 def global_groupings(draw: Draw) -> str:
     # A query that streams says nothing of no rows; in batch it is one row.
     some = either("", " HAVING COUNT(*) > 0")
-    return f"SELECT {_calls(draw)} FROM {draw(relations())} x{some}"
+    return f"SELECT {_calls(draw, MORE_AGGREGATES)} FROM {draw(relations())} x{some}"
 
 
 @st.composite
@@ -198,6 +214,8 @@ def joins(draw: Draw) -> str:
             "l.id = r.id",
             "l.k = r.k AND l.v < r.v",
             "l.k = r.k AND l.v > 1",
+            "l.v < r.v",
+            "l.id = 1",
         )
     )
     items = draw(
@@ -219,9 +237,14 @@ def half_joins(draw: Draw) -> str:
             f"s.v IN (SELECT v FROM {inner} r WHERE r.k = 'a')",
             f"s.id NOT IN (SELECT v FROM {inner} r WHERE v IS NOT NULL)",
             f"s.k NOT IN (SELECT k FROM {inner} r)",
+            f"(s.k, s.v) IN (SELECT k, v FROM {inner} r)",
+            f"EXISTS (SELECT 1 FROM {inner} r WHERE r.v > 2)",
+            f"s.v < (SELECT MAX(v) FROM {inner} r)",
+            f"s.v >= (SELECT SUM(v) FROM {inner} r WHERE v > 0)",
         )
     )
-    return f"SELECT id, k FROM {outer} s WHERE {condition}"
+    also = draw(st.one_of(st.just(""), CONDITIONS.map(lambda each: f" AND ({each})")))
+    return f"SELECT id, k FROM {outer} s WHERE {condition}{also}"
 
 
 @st.composite

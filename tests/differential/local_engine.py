@@ -118,6 +118,11 @@ class LocalEngine:
             out[name] = _pairs(made, declaration) if isinstance(declaration, Join | WindowJoin) else made
         self._seen = seen
 
+    def rescale(self, parallelism: int) -> None:
+        """Go on with another parallelism, as from a savepoint."""
+        for node in self._nodes.values():
+            node.rescale(parallelism)
+
     def _scanned(self, scan: TableScan, rows: Sequence[Change], seen: int) -> tuple[list[Change], int]:
         given = [(mark, *as_numbers(values)) for mark, *values in rows]
         if scan.fragment is not None:
@@ -175,12 +180,12 @@ def _select(
     connection = connect()
     connection.create_function("array", -1, lambda *values: json.dumps(values))
     connection.create_function("sequence", 3, _sequence)
-    columns = ", ".join(f"`{name}`" for name in names)
-    connection.execute(f"CREATE TABLE r (`__mark`, {columns})")
+    columns = ", ".join(f"`{name}`" for name in ("__mark", *names))
+    connection.execute(f"CREATE TABLE r ({columns})")
     connection.executemany(f"INSERT INTO r VALUES (?{', ?' * len(names)})", rows)
     if items == ["*"]:
         chosen = "*"
-    elif items[0] == "r.*":
+    elif items[:1] == ["r.*"]:
         chosen = ", ".join(items)
     else:
         chosen = ", ".join(["`__mark`", *map(in_sqlite, items)])

@@ -37,10 +37,12 @@ class Case:
     tables: dict[str, Rows]
     parallelism: int
     #: Whether every epoch starts on a host without a copy of state.
-    forgets: bool
+    forgets: bool = False
+    #: Whether the job goes on with another parallelism after half of its epochs.
+    rescales: bool = False
 
     def __repr__(self) -> str:
-        lines = [f"parallelism={self.parallelism}, forgets={self.forgets}"]
+        lines = [f"parallelism={self.parallelism}, forgets={self.forgets}, rescales={self.rescales}"]
         lines += [f"{name}: {rows.epochs}, tells_end={rows.tells_end}" for name, rows in self.tables.items()]
         for query in self.queries:
             lines += [in_flink(query), f"-- in Spark: {statement_over(self.tables, in_spark(query))}"]
@@ -55,7 +57,7 @@ def cases(draw: st.DrawFn, queries: st.SearchStrategy[str], max_queries: int = 2
         name for name in NAMES if any(re.search(rf"\b{name}\b(?!\.)", in_flink(each)) for each in chosen)
     ]
     tables = {name: draw(STRATEGIES[name]()) for name in names}
-    return Case(tuple(chosen), tables, draw(st.integers(1, 2)), draw(st.booleans()))
+    return Case(tuple(chosen), tables, draw(st.integers(1, 2)), draw(st.booleans()), draw(st.booleans()))
 
 
 def check_locally(t_env: StreamTableEnvironment, session: SparkSession, case: Case) -> None:
@@ -129,6 +131,8 @@ def run_locally(job: JobGraph, case: Case) -> list[list[Change]]:
                 is_last = number == len(epochs[name]) - 1 and case.tables[name].tells_end
                 ends[scan] = is_last or number >= len(epochs[name])
             engine.run(rows, ends)
+            if case.rescales and number == last // 2:
+                engine.rescale(3 - case.parallelism)
         return list(engine.written.values())
 
 

@@ -187,9 +187,10 @@ def _evaluate(
     connection.create_aggregate("last", 2, _Last)
     if spec.session is not None:
         columns, rows = [*columns, *_BOUNDS], _in_sessions(spec, columns, rows)
-    listed = ", ".join(f"`{name}`" for name in columns)
+    # A table has a column, even if nobody asks for one: COUNT(*).
+    listed = ", ".join(f"`{name}`" for name in columns) or "`nothing`"
     connection.execute(f"CREATE TABLE t ({listed})")
-    marks = ", ".join("?" * len(columns))
+    marks = ", ".join("?" * len(columns)) or "NULL"
     connection.executemany(f"INSERT INTO t VALUES ({marks})", map(as_numbers, rows))
     derived = "".join(f", {in_sqlite(sql)} AS `{name}`" for sql, name in spec.derived)
     source = f"(SELECT *{derived} FROM t WHERE {in_sqlite(spec.where or 'true')})"
@@ -285,7 +286,12 @@ def connect() -> sqlite3.Connection:
     connection.create_function("pmod", 2, lambda value, divisor: None if value is None else value % divisor)
     connection.create_function("unix_millis", 1, lambda micros: None if micros is None else micros // 1000)
     connection.create_function("add_millis", 2, lambda ms, micros: None if ms is None else micros + ms * 1000)
+    connection.create_function("raise_error", 1, _raise)
     return connection
+
+
+def _raise(message: str) -> None:
+    raise ValueError(message)
 
 
 def in_sqlite(sql: str) -> str:

@@ -48,7 +48,7 @@ def test_queries_of_one_job_give_what_their_text_says(env: EnvironmentFactory):
     t_env.create_temporary_function("shout", shout)
     t_env.create_temporary_function("double", double)
 
-    window, counts, outer, called = (
+    window, counts, late, outer, called = (
         result_of(changelog)
         for changelog in run_together(
             t_env,
@@ -56,6 +56,7 @@ def test_queries_of_one_job_give_what_their_text_says(env: EnvironmentFactory):
                 "SELECT CAST(window_start AS STRING), COUNT(*) FROM "
                 "TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '10' SECOND) GROUP BY window_start, window_end",
                 "SELECT bidder, COUNT(*), AVG(id), SUM(id) FILTER (WHERE id > 20) FROM bids GROUP BY bidder",
+                "SELECT COUNT(*), MAX(id) FROM bids WHERE id > 20",  # of which the first epoch has none
                 "SELECT n.name, b.total FROM names n LEFT JOIN "
                 "(SELECT bidder, SUM(id) AS total FROM bids GROUP BY bidder) b ON n.id = b.bidder",
                 "SELECT shout(name), double(id) FROM names WHERE shout(name) <> 'BOB!'",
@@ -70,6 +71,7 @@ def test_queries_of_one_job_give_what_their_text_says(env: EnvironmentFactory):
     }
     # AVG of whole numbers has no fraction: 10.5, 11.5 and 12.5 are cut.
     assert counts == {(0, 8, 10, 21): 1, (1, 8, 11, 22): 1, (2, 8, 12, 23): 1}
+    assert late == {(3, 23): 1}
     assert outer == {("ann", 84): 1, ("bob", 92): 1, ("eve", None): 1}
     assert called == {("ANN!", 0): 1, ("EVE!", 14): 1}
 

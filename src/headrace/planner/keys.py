@@ -126,6 +126,8 @@ def _least(keys: Iterable[Key]) -> Keys:
 
 
 def fits(keys: Keys, primary: Iterable[int]) -> bool:
-    """Whether rows that a primary key takes for the same are the same by the plan's own keys."""
-    wanted: Key = frozenset(primary)
-    return any(key <= wanted for key in keys)
+    """Whether a primary key is one of the plan's own.
+
+    One with more columns is none: an update that changes them would leave the row of the old ones behind.
+    """
+    return frozenset(primary) in keys

@@ -197,7 +197,8 @@ def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> Da
         groups = [F.col(quote(name)) for name in spec.group_by]
         if spec.session is not None:
             groups.append(F.expr(spec.session).alias(SESSION))
-        return frame.groupBy(*groups).agg(*aggregates)
+        # Without a group Spark makes a row of no rows: all of them are one group, which is not there without rows.
+        return frame.groupBy(*(groups or [F.lit(0).alias(_ALL)])).agg(*aggregates).drop(_ALL)
     if spec.items:
         return frame.selectExpr("*", *(f"{sql} AS {quote(name)}" for sql, name in spec.items))
     return frame
@@ -243,6 +244,8 @@ def exchange(
 
 
 _OWN = frozenset({SUBTASK, *HASHES})
+#: The group of an aggregation without groups.
+_ALL = "__all"
 
 
 def side_column(side: int, name: str) -> str:

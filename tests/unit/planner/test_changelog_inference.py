@@ -125,6 +125,8 @@ def test_an_upsert_sink_whose_key_is_not_the_querys_materializes():
 
     assert not plan(totals, accepts=UPSERT, keys=(0,)).sinks[0].materializes
     assert plan(totals, accepts=UPSERT, keys=(1,)).sinks[0].materializes
+    # When the total changes, the row of the old one has to go.
+    assert plan(totals, accepts=UPSERT, keys=(0, 1)).sinks[0].materializes
 
 
 def test_window_operators_refuse_rows_that_are_taken_back():

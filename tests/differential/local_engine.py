@@ -128,8 +128,9 @@ class LocalEngine:
         if scan.fragment is not None:
             given = apply_fragment(given, scan.schema, scan.fragment)
         if scan.watermark is not None:
-            times = _select(given, [each.name for each in scan.output], [scan.watermark.expression_ms])
-            seen = max([seen, *(ms for _, ms in times if ms is not None)])
+            highest = scan.watermark.ms.format(f"max({scan.watermark.time})")
+            ((_, ms),) = _select(given, [each.name for each in scan.output], [highest]) or [("", None)]
+            seen = seen if ms is None else max(seen, ms)
         return given, seen
 
     def _input(self, vertex: JobVertex, side: int, out: Mapping[str, list[Change]]) -> list[Change]:
@@ -179,7 +180,7 @@ def _select(
         return []
     connection = connect()
     connection.create_function("array", -1, lambda *values: json.dumps(values))
-    connection.create_function("sequence", 3, _sequence)
+    connection.create_function("sequence", -1, _sequence)
     columns = ", ".join(f"`{name}`" for name in ("__mark", *names))
     connection.execute(f"CREATE TABLE r ({columns})")
     connection.executemany(f"INSERT INTO r VALUES (?{', ?' * len(names)})", rows)
@@ -194,7 +195,7 @@ def _select(
     return found
 
 
-def _sequence(first: int, last: int, step: int) -> str:
+def _sequence(first: int, last: int, step: int = 1) -> str:
     return json.dumps(list(range(first, last + (1 if step > 0 else -1), step)))
 
 

@@ -12,7 +12,7 @@ import re
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -283,15 +283,34 @@ def _in_sessions(
 def connect() -> sqlite3.Connection:
     """Return an empty database with functions that Spark has."""
     connection = sqlite3.connect(":memory:")
-    connection.create_function("pmod", 2, lambda value, divisor: None if value is None else value % divisor)
-    connection.create_function("unix_millis", 1, lambda micros: None if micros is None else micros // 1000)
-    connection.create_function("add_millis", 2, lambda ms, micros: None if ms is None else micros + ms * 1000)
-    connection.create_function("raise_error", 1, _raise)
+    for name, function in _FUNCTIONS.items():
+        connection.create_function(name, -1, function)
     return connection
 
 
 def _raise(message: str) -> None:
     raise ValueError(message)
+
+
+def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function answer NULL with NULL."""
+    return lambda *values: None if None in values else function(*values)
+
+
+def _least(*values: Any) -> Any:
+    return min((value for value in values if value is not None), default=None)
+
+
+#: Functions of Spark that sqlite has not.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "pmod": _of_values(lambda value, divisor: value % divisor),
+    "unix_millis": _of_values(lambda micros: micros // 1000),
+    "unix_timestamp": _of_values(lambda micros: micros // 1_000_000),
+    "add_millis": _of_values(lambda ms, micros: micros + ms * 1000),
+    "least": _least,
+    "raise_error": _raise,
+    "xxhash64": lambda *values: _hashes(values)[0],
+}
 
 
 def in_sqlite(sql: str) -> str:
@@ -316,6 +335,7 @@ _IN_SQLITE: tuple[tuple[str, Any], ...] = (
     (r"INTERVAL '(\d+) (\d+):(\d+):([\d.]+)' DAY TO SECOND", _interval),
     (r"<=>", "IS"),
     (r"(?i)\bIF\(", "iif("),
+    (r"\bisnull\((`[^`]*`)\)", r"(\1 IS NULL)"),
     (r"(?i) DIV ", " / "),
 )
 

@@ -273,12 +273,12 @@ def numbered(left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def netted(row_keys: Ints, weights: Ints, is_update: Bools) -> tuple[Ints, Ints, Bools]:
-    """Put equal rows together: one of each, their sum, and whether any is half of an update."""
+    """Put equal rows together: the first of each, their sum, and whether any is half of an update."""
     order, begins = together(row_keys)
     if begins.all():
         return np.arange(len(order)), weights, is_update
     starts = np.flatnonzero(begins)
-    firsts = order[starts]
+    firsts = np.minimum.reduceat(order, starts)
     totals = np.add.reduceat(weights[order], starts)
     updates = np.logical_or.reduceat(is_update[order], starts)
     back = np.argsort(firsts)  # as rows came

@@ -329,7 +329,7 @@ def test_ctrl_c_cancels_an_endless_job_and_leaves_nothing_behind(cli: Cli):
         wait_until(lambda: cli.stdout.stat().st_size > 0, "the job prints something", seconds=60)
         (run,) = cli.runs()
         assert [name for name in cli.processes() if "java" in name]
-        assert [name for name in cli.processes() if "pyspark.daemon" in name]
+        assert [name for name in cli.processes() if "worker_daemon" in name]
         process.send_signal(signal.SIGINT)
         code = process.wait(timeout=20)
     finally:

@@ -89,7 +89,7 @@ def test_a_sink_that_is_slow_to_publish_makes_epochs_small(env: EnvironmentFacto
     elapsed_s = time.monotonic() - started
     epochs = RECORDER.of(client)
     last = epochs[-6:-1]
-    # Half a second is 500 records of both subtasks together, less what an epoch takes for itself.
-    assert max(epoch.records for epoch in last) <= 550
+    # Half a second is 500 records of both subtasks together, less what an epoch takes for itself: far from 4,000.
+    assert max(epoch.records for epoch in last) <= 1_000
     assert elapsed_s > 10
     assert is_held(last)

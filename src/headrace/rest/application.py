@@ -135,7 +135,10 @@ class RestApplication:
         endpoint = admitted.endpoint
         if endpoint.depends_on is None or admitted.request.method != "GET":
             return self._handle(endpoint, with_body(admitted.request, body))
-        state = endpoint.depends_on(self.context)
+        try:
+            state = endpoint.depends_on(self.context)
+        except Exception:  # noqa: BLE001 - what is wrong is told where the answer is made
+            return self._handle(endpoint, admitted.request)
         known, response = self._answered.get(endpoint.path, (None, None))
         if response is None or known != state:
             response = self._handle(endpoint, admitted.request)

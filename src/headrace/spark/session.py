@@ -129,13 +129,22 @@ def _launch_gateway(conf: SparkConf, log: ApplicationLog) -> JavaGateway | None:
 
 
 def _spark_conf(configuration: Configuration, log: ApplicationLog) -> SparkConf:
-    conf = SparkConf()
+    return SparkConf().setAll(list(spark_settings(configuration, log).items()))
+
+
+def spark_settings(configuration: Configuration, log: ApplicationLog) -> dict[str, str]:
+    """Return what Spark is started with.
+
+    Raises:
+        ConfigurationError: If a setting is asked for that epochs cannot do with.
+    """
     retries = configuration.get(spark_options.TASK_RETRIES)
-    master = _master(configuration.get(spark_options.MASTER), retries)
+    master = configuration.get(spark_options.MASTER)
     settings = {
         **_DEFAULTS,
         **_on_this_machine(master),
         "spark.app.name": "headrace",
+        "spark.master": _master(master, retries),
         "spark.task.maxFailures": str(retries + 1),
         **configuration.spark_settings(),
     }
@@ -147,9 +156,7 @@ def _spark_conf(configuration: Configuration, log: ApplicationLog) -> SparkConf:
                 f"{key} must be {value}, not {asked}: epochs rely on it",
                 hint=f"remove {key} from the configuration",
             )
-    conf.setMaster(master)
-    conf.setAll(list({**settings, **_FIXED}.items()))
-    return conf
+    return {**settings, **_FIXED}
 
 
 def _on_this_machine(master: str) -> dict[str, str]:

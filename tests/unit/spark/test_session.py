@@ -8,38 +8,38 @@ import pytest
 
 from headrace.config import Configuration
 from headrace.errors import ConfigurationError
-from headrace.spark.session import _spark_conf
+from headrace.spark.session import spark_settings
 from headrace.util.application_log import application_log
 
 DAEMON = "spark.python.daemon.module"
 
 
-def conf_of(tmp_path: Path, **settings: str) -> dict[str, str]:
-    options = {key.replace("_", "."): value for key, value in settings.items()}
-    configuration = Configuration({"env.log.dir": str(tmp_path), **options})
-    return dict(_spark_conf(configuration, application_log(configuration)).getAll())
+def settings_of(tmp_path: Path, **options: str) -> dict[str, str]:
+    given = {key.replace("_", "."): value for key, value in options.items()}
+    configuration = Configuration({"env.log.dir": str(tmp_path), **given})
+    return spark_settings(configuration, application_log(configuration))
 
 
 @pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "local-cluster[2,1,1024]"])
 def test_workers_of_this_machine_are_forked_with_our_modules(tmp_path: Path, master: str) -> None:
-    assert conf_of(tmp_path, headrace_spark_master=master)[DAEMON] == "headrace.spark.worker_daemon"
+    assert settings_of(tmp_path, headrace_spark_master=master)[DAEMON] == "headrace.spark.worker_daemon"
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host:443"])
 def test_workers_of_a_cluster_start_as_spark_has_them(tmp_path: Path, master: str) -> None:
-    assert DAEMON not in conf_of(tmp_path, headrace_spark_master=master)
+    assert DAEMON not in settings_of(tmp_path, headrace_spark_master=master)
 
 
 def test_a_daemon_of_the_user_wins(tmp_path: Path) -> None:
     settings = {"headrace_spark_master": "local[2]", "spark_python_daemon_module": "my.daemon"}
-    assert conf_of(tmp_path, **settings)[DAEMON] == "my.daemon"
+    assert settings_of(tmp_path, **settings)[DAEMON] == "my.daemon"
 
 
 def test_a_setting_that_epochs_rely_on_is_not_changed(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"spark\.speculation must be false"):
-        conf_of(tmp_path, spark_speculation="true")
+        settings_of(tmp_path, spark_speculation="true")
 
 
 @pytest.mark.parametrize(("master", "expected"), [("local", "local[1,4]"), ("local[*]", "local[*,4]")])
 def test_a_local_spark_may_try_a_task_again(tmp_path: Path, master: str, expected: str) -> None:
-    assert conf_of(tmp_path, headrace_spark_master=master)["spark.master"] == expected
+    assert settings_of(tmp_path, headrace_spark_master=master)["spark.master"] == expected

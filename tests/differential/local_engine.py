@@ -111,7 +111,8 @@ class LocalEngine:
                 self.written[name] += self._input(vertex, 0, out)
                 continue
             assert isinstance(declaration, StatefulNode)
-            inputs = [self._input(vertex, side, out) for side in range(type(declaration).inputs)]
+            sides = sorted({edge.target_input for edge in self._job.inputs_of(name)})
+            inputs = [self._input(vertex, side, out) for side in sides]
             made = self._nodes[name].run(
                 *inputs, before=time.before, after=time.after, is_final=time.is_final
             )

@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from headrace.connectors.blackhole import BlackholeSink
+from headrace.errors import JobExecutionError
 from headrace.graph.job_graph import JobGraph
 from tests.unit.rest.conftest import ENDLESS, Poisoned, RestCluster, counting, wait_until
 from tests.unit.runtime.jobs import job_graph, make_env
@@ -132,6 +133,20 @@ def test_a_job_that_has_ended_can_still_be_looked_at(served: RestCluster, page: 
     page.get_by_role("link", name="Epochs").click()
     page.locator("[data-why]").wait_for()
     assert page.locator(".bar-slot").count() == len(job.monitor.epochs())
+
+
+def test_what_failed_with_the_root_cause_is_beside_it(served: RestCluster, page: Any) -> None:
+    job = served.submit(counting(ENDLESS))
+    operator = job.master.job.vertices[1].operators[0].name
+    first, other = (JobExecutionError(f"no {n}", operator=operator, subtask=n) for n in range(2))
+    job.master.failures.add(first, 1_700_000_000_000, job.master.job)
+    show(page, served, f"jobs/{job.job_id}/exceptions")
+    assert page.get_by_text("Failed with it").count() == 0
+    first.concurrent = (other,)
+    job.master.failures.add(first, 1_700_000_001_000, job.master.job)
+    page.get_by_text("Failed with it").wait_for()
+    assert page.locator("[data-root-cause]").text_content().startswith("no 0")
+    assert page.locator("summary", has_text="(2/2)").text_content().strip().endswith("no 1")
 
 
 def test_an_unknown_job_is_said(served: RestCluster, open_tab: Callable[..., Any]) -> None:

@@ -78,6 +78,20 @@ class ColumnBatch(Batch):
         return len(self.columns)
 
 
+class TableRows(Batch):
+    """Rows on their way between a stream and a table: bytes that only the two ends of the border look into."""
+
+    __slots__ = ("_count", "payload")
+
+    def __init__(self, payload: bytes | memoryview, count: int) -> None:
+        super().__init__([])
+        self.payload = payload
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+
 @dataclass(frozen=True, slots=True)
 class Watermark:
     """No record with a timestamp at or before this one is expected any more."""

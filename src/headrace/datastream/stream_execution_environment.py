@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 
@@ -131,6 +131,8 @@ class StreamExecutionEnvironment:
         self._operators: list[PhysicalTransformation] = []
         #: (step, tag) -> declared type, to find contradictions.
         self._side_outputs: dict[tuple[int, str], TypeInformation] = {}
+        #: What tables of the program ask of the Spark session.
+        self._session_settings: dict[str, str] = {}
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
         #: False after set_buffer_timeout(-1), which no duration can say.
         self._has_buffer_timeout = True
@@ -576,7 +578,12 @@ class StreamExecutionEnvironment:
         configuration = self._configuration.layered()
         return JobClient(load_executor(configuration).submit(job_graph, configuration))
 
-    def _build_stream_graph(self) -> StreamGraph:
+    def _job_graph_of(self, steps: Sequence[PhysicalTransformation], name: str) -> JobGraph:
+        """Return the job of some steps and all that they read, whatever else there is."""
+        return build_job_graph(self._build_stream_graph(steps), job_id=str(JobID.generate()), name=name)
+
+    def _build_stream_graph(self, steps: Sequence[PhysicalTransformation] | None = None) -> StreamGraph:
+        """Return the graph of the program, or of some steps and all that they read."""
         get = self._configuration.layered().get
         maximum = get(execution.MAX_PARALLELISM)
         parameters = get(execution.GLOBAL_JOB_PARAMETERS)
@@ -590,8 +597,9 @@ class StreamExecutionEnvironment:
             allows_untyped=get(execution.GENERIC_TYPES),
             object_reuse=get(execution.OBJECT_REUSE),
             global_job_parameters=parameters,
+            session_settings=self._session_settings,
         )
-        return build_stream_graph(self._operators, settings)
+        return build_stream_graph(self._operators if steps is None else steps, settings)
 
     # ------------------------------------------------------------------ what the streams ask of it
 

@@ -206,6 +206,7 @@ def build_job_graph(graph: StreamGraph, *, job_id: str, name: str) -> JobGraph:
         is_batch=graph.is_batch,
         object_reuse=graph.settings.object_reuse,
         global_job_parameters=dict(graph.settings.global_job_parameters),
+        session_settings=dict(graph.settings.session_settings),
     )
 
 

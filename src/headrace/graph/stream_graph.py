@@ -57,6 +57,8 @@ class GraphSettings:
     allows_untyped: bool = True
     object_reuse: bool = False
     global_job_parameters: Mapping[str, str] = field(default_factory=dict)
+    #: What the Spark session has set, if there are tables in the program.
+    session_settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ from headrace.errors import InvalidTopologyError
 from headrace.graph.job_graph import DistributionPattern, JobEdge, JobGraph, JobVertex, OperatorNode
 from headrace.graph.operator_ids import hash_of_uid, murmur3_128
 from headrace.graph.partitioning import Partitioner
-from headrace.operators.table.declarations import Fragment, StatefulNode, TableDeclaration, TableScan
+from headrace.graph.transformations import Transformation
+from headrace.operators.table.bridge import StreamToTable, TableToStream
+from headrace.operators.table.declarations import Fragment, OnlyInEpochs, StatefulNode, TableDeclaration
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,16 @@ class TableNode:
         uid: Names its state across versions of the program; None: by its place in the plan.
         description: The longer form, with expressions.
         parallelism: None: the job's.
+        stream: For a table made of a data stream: the step of the program whose records it reads.
     """
 
-    declaration: TableDeclaration
+    declaration: TableDeclaration | StreamToTable | TableToStream
     name: str
     inputs: tuple[TableInput, ...] = ()
     uid: str | None = None
     description: str = ""
     parallelism: int | None = None
+    stream: Transformation | None = None
 
 
 def build_table_job(
@@ -106,7 +110,7 @@ def build_table_job(
             JobVertex(
                 vertex_id=ids[position],
                 name=node.name,
-                parallelism=node.parallelism or _parallelism_of(node.declaration, parallelism),
+                parallelism=node.parallelism or parallelism_of(node.declaration, parallelism),
                 max_parallelism=max_parallelism,
                 slot_sharing_group="default",
                 operators=(
@@ -133,9 +137,14 @@ def build_table_job(
     )
 
 
-def is_table_job(job: JobGraph) -> bool:
-    """Whether a job is made of table nodes."""
-    return any(isinstance(vertex.head.declaration, TableScan) for vertex in job.vertices)
+def is_table_vertex(vertex: JobVertex) -> bool:
+    """Whether a vertex is run as a part of a DataFrame; others are run by tasks, record by record."""
+    return isinstance(vertex.head.declaration, OnlyInEpochs)
+
+
+def producer_of(job: JobGraph, edge: JobEdge) -> OperatorNode:
+    """Return the operator whose output an edge carries."""
+    return job.vertex(edge.source_vertex).operators[edge.source_operator]
 
 
 def fragment_of(edge: JobEdge) -> Fragment:
@@ -149,7 +158,6 @@ def _edge(
 ) -> JobEdge:
     if read.node >= position:
         raise InvalidTopologyError(f"node '{nodes[position].name}' reads a node that stands behind it")
-    is_keyed = isinstance(nodes[position].declaration, StatefulNode)
     return JobEdge(
         edge_id=edge_id,
         source_vertex=ids[read.node],
@@ -157,13 +165,18 @@ def _edge(
         side_tag=None,
         target_vertex=ids[position],
         target_input=read.target_input,
-        partitioner=TableHash(read.fragment) if is_keyed else TableForward(read.fragment),
+        partitioner=way_to(nodes[position].declaration, read.fragment),
         pattern=DistributionPattern.ALL_TO_ALL,
         data_set_id=murmur3_128(f"{ids[read.node]}/main".encode()).hex(),
     )
 
 
-def _parallelism_of(declaration: Any, parallelism: int) -> int:
+def way_to(declaration: Any, fragment: Fragment) -> Partitioner:
+    """Return how rows get to a node."""
+    return TableHash(fragment) if isinstance(declaration, StatefulNode) else TableForward(fragment)
+
+
+def parallelism_of(declaration: Any, parallelism: int) -> int:
     """One subtask is enough where all rows have the same key."""
     is_single = isinstance(declaration, StatefulNode) and getattr(declaration, "keys", None) == ()
     return 1 if is_single else parallelism

@@ -55,6 +55,8 @@ class Operator:
 
     #: Set by the task before ``open``.
     output: Output
+    #: Whether its input is the rows of a table, as `TableRows`.
+    takes_table_rows: ClassVar[bool] = False
 
     def open(self, context: OperatorContext) -> None:
         """Get ready: build state handles, open the user function."""
@@ -83,6 +85,13 @@ class Operator:
 
     def next_processing_time(self) -> int | None:
         """Return when the operator next wants to be woken by the clock."""
+        return None
+
+    def table_time(self, watermark: int) -> tuple[int, bool] | None:
+        """Return how far event time has come for the table that gets the output, and whether it is left out of it.
+
+        None if the output goes to no table.
+        """
         return None
 
     def finish(self) -> None:

@@ -93,7 +93,9 @@ def _source(scan: n.Scan | n.Values, connectors: Connectors, columns: d.Schema) 
             feature="a changelog in BATCH mode",
             hint="use STREAMING mode",
         )
-    return connectors.source_of(scan, columns)
+    source = connectors.source_of(scan, columns)
+    assert isinstance(source, Source), "tables of streams are refused in BATCH mode"
+    return source
 
 
 def _sink(request: SinkRequest, connectors: Connectors, output: d.Schema, position: int) -> TableNode:

@@ -256,6 +256,8 @@ def conjunction(conditions: list[Expression]) -> Expression:
     return Call("AND", tuple(conditions), BooleanType(nullable))
 
 
+#: Stands in a WATERMARK declaration for the watermarks that a stream brings along.
+SOURCE_WATERMARK = "SOURCE_WATERMARK"
 #: Functions whose value differs from call to call.
 NON_DETERMINISTIC = frozenset(
     {

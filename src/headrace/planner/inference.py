@@ -27,6 +27,7 @@ from headrace.planner.physical import (
     Rank,
     RankStrategy,
     Sink,
+    StreamTarget,
     TableScan,
     TemporalSort,
     Union,
@@ -160,6 +161,13 @@ def _check(node: PhysicalNode, below: Sequence[ChangelogMode]) -> None:
         (mode,) = below
         if not mode.kinds <= node.accepts.kinds:
             culprit = _maker(node.input)
+            if isinstance(node.target, StreamTarget):
+                raise SqlValidationError(
+                    f"{node.target.call}: {culprit.label} makes {_kinds(mode)} changes, and the stream is to have "
+                    f"{node.accepts} only",
+                    hint="use to_changelog_stream(), whose rows say by their kind what they do to the table; "
+                    "or windows, whose results are final",
+                )
             raise SqlValidationError(
                 f"table sink {node.name!r} cannot take {_kinds(mode)} changes, which {culprit.label} makes",
                 hint="declare PRIMARY KEY (...) NOT ENFORCED on a sink that can update, "

@@ -35,6 +35,7 @@ __all__ = [
     "RankStrategy",
     "Sink",
     "SinkTarget",
+    "StreamTarget",
     "TableScan",
     "TemporalSort",
     "TwoInputs",
@@ -67,8 +68,18 @@ class CollectTarget:
     collect_id: str
 
 
+@dataclass(frozen=True)
+class StreamTarget:
+    """A data stream that is made of the rows."""
+
+    #: The call that makes it, for messages.
+    call: str
+    #: A column that is the timestamp of the records, and no field of them; its position.
+    rowtime: int | None = None
+
+
 #: Where the rows of a plan go.
-SinkTarget = TableTarget | CollectTarget
+SinkTarget = TableTarget | CollectTarget | StreamTarget
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -15,22 +15,32 @@ from typing import Any, Protocol
 
 from headrace.connectors.base import Sink as ConnectorSink
 from headrace.connectors.base import Source
-from headrace.errors import InvariantViolation, UnsupportedFeatureError
+from headrace.errors import InvariantViolation, SqlValidationError, UnsupportedFeatureError
 from headrace.graph.table_job import TableInput, TableNode
+from headrace.graph.transformations import Transformation
 from headrace.operators.table import declarations as d
+from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.planner import fragments as f
 from headrace.planner import join_halves as halves
 from headrace.planner import physical as p
 from headrace.planner.changelog import ChangelogMode
 from headrace.planner.emit import emit
 from headrace.planner.explain import describe
-from headrace.planner.expressions import AggregateCall, Expression, InputRef, Literal, SortKey
+from headrace.planner.expressions import (
+    SOURCE_WATERMARK,
+    AggregateCall,
+    Call,
+    Expression,
+    InputRef,
+    Literal,
+    SortKey,
+)
 from headrace.planner.fragments import BIGINT, Stream
-from headrace.planner.logical import JoinKind, Scan, Schema, WindowKind, WindowProperty, WindowSpec
+from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind, WindowKind, WindowProperty, WindowSpec
 from headrace.planner.optimize import Plan
 from headrace.types.logical import DataType, LocalZonedTimestampType, TimestampType, quote_name
 
-__all__ = ["Connectors", "SinkChoice", "TranslationSettings", "translate"]
+__all__ = ["Connectors", "SinkChoice", "StreamInput", "TranslationSettings", "translate"]
 
 #: What stands for the window in the output of a window aggregation.
 _PROPERTIES = {
@@ -39,6 +49,21 @@ _PROPERTIES = {
     WindowProperty.ROWTIME: "window_time",
     WindowProperty.PROCTIME: "window_time",
 }
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """A data stream in place of a source.
+
+    Args:
+        step: The step of the program whose records are read.
+        fields: Where each column of the records is found: its name and its position; none for the timestamp.
+        is_atomic: Whether a record is a value, and not fields.
+    """
+
+    step: Transformation
+    fields: tuple[tuple[str, int], ...]
+    is_atomic: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,7 +80,7 @@ class Connectors(Protocol):
     def mode_of(self, scan: Scan) -> ChangelogMode:
         """Return which kinds of rows a table gives."""
 
-    def source_of(self, scan: Scan, schema: d.Schema) -> Source:
+    def source_of(self, scan: Scan, schema: d.Schema) -> Source | StreamInput:
         """Return what reads a table, in columns of this schema."""
 
     def values_source(self, rows: Sequence[Sequence[Expression]], schema: Schema) -> Source:
@@ -77,6 +102,8 @@ class TranslationSettings:
     drops_null: bool = False
     #: Whether Spark's session is at UTC.
     is_utc: bool = False
+    #: The time zone of Spark's session.
+    zone: str = "UTC"
 
 
 def translate(plan: Plan, connectors: Connectors, settings: TranslationSettings) -> list[TableNode]:
@@ -163,8 +190,24 @@ class _Translation:
     def _scan(self, node: p.TableScan) -> Stream:
         columns = f.columns_of(node.schema)
         source = self._connectors.source_of(node.scan, columns)
+        if isinstance(source, StreamInput):
+            return self._stream(node, source, columns)
         declaration = d.TableScan(source, schema=columns, has_kinds=not node.mode.is_insert_only)
         return self._add(declaration, node, (), columns)
+
+    def _stream(self, node: p.TableScan, source: StreamInput, columns: d.Schema) -> Stream:
+        """Have a stream's records become rows."""
+        declaration = StreamToTable(
+            columns,
+            source.fields,
+            is_atomic=source.is_atomic,
+            has_rowtime=len(columns) > len(source.fields),
+            is_insert_only=node.mode.is_insert_only,
+        )
+        position = len(self._nodes)
+        name = f"StreamToTable[{position + 1}]"
+        self._nodes.append(TableNode(declaration, name, description=describe(node), stream=source.step))
+        return Stream(position, (), columns)
 
     def _values(self, node: p.Values) -> Stream:
         columns = f.columns_of(node.schema)
@@ -176,14 +219,73 @@ class _Translation:
         (stream,) = self._streams[node.input]
         scan = self._nodes[stream.node]
         declaration: Any = scan.declaration
-        if not isinstance(declaration, d.TableScan):
-            raise InvariantViolation("a watermark stands above something that is no scan")
+        if isinstance(node.expression, Call) and node.expression.function == SOURCE_WATERMARK:
+            # The rows of an upsert stream are made into a full changelog first.
+            is_upsert = isinstance(declaration, d.ChangelogNormalize)
+            position = scan.inputs[0].node if is_upsert else stream.node
+            reader = self._nodes[position]
+            if isinstance(reader.declaration, StreamToTable):
+                zone = self._zone(node.schema[node.time_index].type)
+                taken = replace(reader.declaration, has_watermarks=True, zone=zone)
+                self._nodes[position] = replace(reader, declaration=taken)
+                return stream
+            raise SqlValidationError(
+                "SOURCE_WATERMARK(): only tables of data streams bring watermarks along",
+                hint="WATERMARK FOR ts AS ts - INTERVAL '5' SECOND",
+            )
         time, ms = f.watermark_millis(stream, node.expression, is_utc=self._settings.is_utc)
         watermark = d.WatermarkSpec(time, ms, self._settings.idle_ms)
+        if isinstance(declaration, StreamToTable | d.ChangelogNormalize):
+            made = d.TableWatermark(stream.columns, watermark, declaration.is_insert_only)
+            return self._add(made, node, [(0, stream)], stream.columns, parallelism=1)
+        if not isinstance(declaration, d.TableScan):
+            raise InvariantViolation("a watermark stands above something that is no scan")
         self._nodes[stream.node] = replace(
             scan, declaration=replace(declaration, fragment=stream.fragment, watermark=watermark)
         )
         return Stream(stream.node, (), stream.columns)
+
+    def _zone(self, data_type: DataType) -> str | None:
+        """Return the zone by which event time of this type is counted; None if it is that of streams."""
+        is_local = isinstance(data_type, LocalZonedTimestampType)
+        return self._settings.zone if is_local and not self._settings.is_utc else None
+
+    def _to_stream(self, node: p.Sink, target: p.StreamTarget, streams: Sequence[Stream]) -> None:
+        """Make records of rows: the fields, and the timestamp if there is a time attribute."""
+        times = [at for at, field in enumerate(node.input.schema) if field.time is TimeKind.ROWTIME]
+        if target.rowtime is not None:
+            times = [target.rowtime]
+        if len(times) > 1:
+            several = ", ".join(node.input.schema[at].name for at in times)
+            raise SqlValidationError(
+                f"{target.call}: a record has one timestamp, and the table has several event times: {several}",
+                hint="CAST all but one to TIMESTAMP(3) or TIMESTAMP_LTZ(3), which makes plain columns of them",
+            )
+        fields = [at for at in range(len(node.schema)) if at != target.rowtime]
+        chosen, zone = [], None
+        for stream in streams:
+            items = stream.chosen(fields)
+            for at in times:
+                column = InputRef(at, node.schema[at].type)
+                items.append((self._millis(stream, column), f.column("__time", BIGINT)))
+                zone = self._zone(column.type)
+            chosen.append(stream.select(items))
+        names = tuple(node.schema[at].name for at in fields)
+        declaration = TableToStream(
+            chosen[0].columns,
+            names,
+            "__time" if times else None,
+            zone,
+            is_upsert=node.accepts.has_updates and not node.accepts.has_update_before,
+        )
+        self._nodes.append(
+            TableNode(
+                declaration,
+                f"TableToStream[{len(self._nodes) + 1}]",
+                _inputs([(0, stream) for stream in chosen]),
+                description=describe(node),
+            )
+        )
 
     def _sink(self, node: p.Sink) -> None:
         columns = f.columns_of(node.schema)
@@ -192,6 +294,9 @@ class _Translation:
         if node.materializes:
             declaration = d.SinkUpsertMaterialize(columns, keys, ttl_ms=self._settings.ttl_ms)
             streams = [self._add(declaration, node, [(0, stream) for stream in streams], columns)]
+        if isinstance(node.target, p.StreamTarget):
+            self._to_stream(node, node.target, streams)
+            return
         choice = self._connectors.sink_of(node, columns)
         not_null = [
             column.name
@@ -221,12 +326,15 @@ class _Translation:
         node: p.PhysicalNode,
         inputs: Sequence[tuple[int, Stream]],
         columns: Sequence[d.Column],
+        parallelism: int | None = None,
     ) -> Stream:
         """Make a vertex; return what comes out of it."""
         position = len(self._nodes)
         prefix = "Source: " if isinstance(declaration, d.TableScan) else ""
         name = f"{prefix}{_short_name(node, declaration)}[{position + 1}]"
-        self._nodes.append(TableNode(declaration, name, _inputs(inputs), description=describe(node)))
+        self._nodes.append(
+            TableNode(declaration, name, _inputs(inputs), description=describe(node), parallelism=parallelism)
+        )
         return Stream(position, (), tuple(columns))
 
     # --- nodes with state -----------------------------------------------------------------------------

@@ -21,6 +21,16 @@ class SubtaskId(NamedTuple):
     subtask: int
 
 
+class TableTime(NamedTuple):
+    """Where event time stands at the border between a stream and a table, behind the rows of an epoch."""
+
+    watermark: int
+    #: Whether nothing more will ever come.
+    is_final: bool = False
+    #: Whether what comes behind goes by its other inputs.
+    is_idle: bool = False
+
+
 @dataclass(frozen=True)
 class SubtaskPlan:
     """What one subtask is to do in an epoch, and the state it starts from."""
@@ -39,6 +49,8 @@ class SubtaskPlan:
     keyed: Mapping[str, StateChain] = field(default_factory=dict)
     #: Operator state by operator id.
     operator_state: Mapping[str, bytes] = field(default_factory=dict)
+    #: For a subtask that gets the rows of a table: where time stands behind them. Known when the table's part has run.
+    table_time: TableTime | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,19 @@ def sink_staging_dir(state_dir: str) -> str:
     return join_path(state_dir, "sinks")
 
 
+class Crossing(NamedTuple):
+    """Somebody made, or read, rows on the border between streams and tables."""
+
+    producer: SubtaskId
+    attempt_id: str
+    is_made: bool
+
+
+def rows_producer(vertex_id: str, partition: int) -> SubtaskId:
+    """Name what made the rows of a table for one subtask: no subtask of the job, but a stage of Spark."""
+    return SubtaskId(f"{vertex_id}/rows", partition)
+
+
 @dataclass(frozen=True)
 class SubtaskReport:
     """What one subtask did in an epoch. The driver learns of nothing else."""
@@ -107,6 +132,8 @@ class SubtaskReport:
     #: Whether the subtask's inputs have ended for good.
     has_ended: bool = False
     watermark: int | None = None
+    #: Where event time stands behind the rows that went to tables, by operator id.
+    table_times: Mapping[str, TableTime] = field(default_factory=dict)
     #: Whether a source subtask is left out of the watermark for want of records.
     is_idle: bool = False
     #: When the next processing-time timer falls due, ms since the epoch.

@@ -13,18 +13,22 @@ from contextlib import suppress
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkContext, StorageLevel
 from pyspark.core.rdd import RDD
 from pyspark.errors import PySparkException
 from pyspark.serializers import NoOpSerializer
 
+from headrace.errors import HeadraceError
 from headrace.runtime.layout import Layout
-from headrace.runtime.messages import EpochPlan, SubtaskReport
-from headrace.runtime.task.level import JobCode, read_report
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskReport
+from headrace.runtime.task.level import JobCode, is_report, read_report
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.placement import Placement
 from headrace.spark.runner import SparkRunner
 from headrace.spark.worker import LevelFunction
+
+#: What PySpark raises when an epoch fails.
+_FAILURES = (Py4JError, PySparkException, OSError, pickle.PicklingError)
 
 
 class SparkEpochRunner(SparkRunner):
@@ -35,38 +39,74 @@ class SparkEpochRunner(SparkRunner):
         self._layout = Layout(code.job)
         self._placement = Placement(context, [len(level) for level in self._layout.levels])
         self._first_inputs = self._make_partitions(len(self._layout.levels[0]))
+        #: What the epoch under way has left with Spark.
+        self._shuffles: list[Any] = []
+        self._kept: list[RDD[Any]] = []
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         """Run one epoch."""
-        shuffles: list[Any] = []
         try:
-            stages = self._build(plan, shuffles)
-            reports = [read_report(buffer) for buffer in stages.collect()]
-            self._placement.learn({report.host for report in reports if report.host})
-            return reports
-        except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
-            self._placement.forget()
-            # PySpark calls it a pickling error when Java goes away while it ships a stage's function.
-            raise self._recovered(error) from None
+            return self._reported(self._build(plan))
+        except _FAILURES as error:
+            raise self._failed(error) from None
         finally:
-            self._free(shuffles)
+            self.free()
 
-    def _build(self, plan: EpochPlan, shuffles: list[Any]) -> RDD[Any]:
+    def run_part(
+        self, plan: EpochPlan, table_rows: RDD[Any] | None
+    ) -> tuple[Sequence[SubtaskReport], RDD[Any]]:
+        """Run an epoch's part of streams; return the reports, and all that came out: rows for tables are in it.
+
+        What comes out is kept until `free` is called.
+
+        Args:
+            plan: The epoch.
+            table_rows: What subtasks of the first level get from tables, a partition for each of them.
+        """
+        try:
+            stages = self._build(plan, table_rows)
+            kept: RDD[Any] = RDD(stages._jrdd, self._context, NoOpSerializer())
+            kept._jrdd.persist(self._context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))
+            self._kept.append(kept)
+            return self._reported(kept.filter(is_report)), kept
+        except _FAILURES as error:
+            raise self._failed(error) from None
+
+    def first_level(self) -> Sequence[SubtaskId]:
+        """Return the subtasks of the first level, in the order of its partitions."""
+        return self._layout.levels[0]
+
+    def _reported(self, stages: RDD[Any]) -> Sequence[SubtaskReport]:
+        reports = [read_report(buffer) for buffer in stages.collect()]
+        self._placement.learn({report.host for report in reports if report.host})
+        return reports
+
+    def _failed(self, error: Exception) -> HeadraceError:
+        self._placement.forget()
+        # PySpark calls it a pickling error when Java goes away while it ships a stage's function.
+        return self.recovered(error)
+
+    def _build(self, plan: EpochPlan, table_rows: RDD[Any] | None = None) -> RDD[Any]:
         """Put an epoch's stages together; notes the shuffles between them."""
         self._name_epoch(plan)
         encoded_plan = pickle.dumps(plan, protocol=5)
-        stage = self._first_inputs
+        stage = self._first_inputs if table_rows is None else table_rows
         last = self._layout.depth - 1
         with self._workers.asked_for(self._context):
             for level in range(self._layout.depth):
                 function = LevelFunction(
-                    self._job_key, self._broadcast, encoded_plan, level, is_last=level == last
+                    self._job_key,
+                    self._broadcast,
+                    encoded_plan,
+                    level,
+                    is_last=level == last,
+                    has_input=level > 0 or table_rows is not None,
                 )
                 stage = stage.mapPartitionsWithIndex(function)
                 stage._bypass_serializer = True  # type: ignore[attr-defined]  # our function yields bytes already
                 if level < last:
                     stage, shuffle = self._exchange(stage, level + 1)
-                    shuffles.append(shuffle)
+                    self._shuffles.append(shuffle)
             stage._jrdd  # noqa: B018 - built here, while the context asks for the right workers
         return stage
 
@@ -91,11 +131,16 @@ class SparkEpochRunner(SparkRunner):
         values = jvm.PythonRDD.valueOfPair(self._placement.place(level, shuffled))
         return RDD(values, self._context, NoOpSerializer()), shuffled
 
-    def _free(self, shuffles: list[Any]) -> None:
-        """Remove an epoch's shuffle files now; Spark would wait for a garbage collection of the driver."""
+    def free(self) -> None:
+        """Remove what the epoch has left with Spark now; it would wait for a garbage collection of the driver."""
+        shuffles, self._shuffles = self._shuffles, []
+        kept, self._kept = self._kept, []
         java_context = self._context._jsc
-        if java_context is None or not shuffles:
+        if java_context is None:
             return
+        for rdd in kept:
+            with suppress(Py4JError, OSError):
+                rdd._jrdd.unpersist(False)
         with suppress(Py4JError, OSError):  # what the epoch itself failed with matters more
             cleaner = java_context.sc().cleaner()
             if cleaner.isEmpty():

@@ -32,7 +32,7 @@ from headrace.errors import (
 )
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import uniform_parallelism
-from headrace.graph.table_job import is_table_job
+from headrace.graph.table_job import is_table_vertex
 from headrace.runtime.artifacts import find_artifacts
 from headrace.runtime.high_availability import HighAvailabilitySettings
 from headrace.runtime.job_master import JobMaster, JobProgress
@@ -48,6 +48,7 @@ from headrace.spark.artifacts import WorkerKind, ship
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
 from headrace.spark.main_script import program_of
+from headrace.spark.mixed_epochs import MixedEpochRunner
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.spark.table_epochs import TableEpochRunner
@@ -375,11 +376,14 @@ class _Result(Future[JobExecutionResult]):
 
 def _make_runner(
     context: SparkContext, settings: TaskSettings, workers: WorkerKind, job: JobGraph, lineage: str
-) -> SparkEpochRunner | TableEpochRunner:
+) -> SparkEpochRunner | TableEpochRunner | MixedEpochRunner:
     code = JobCode(job, lineage, settings)
     try:
-        if is_table_job(job):
+        kinds = {is_table_vertex(vertex) for vertex in job.vertices}
+        if kinds == {True}:
             return TableEpochRunner(context, code, workers)
-        return SparkEpochRunner(context, code, workers)
+        if kinds == {False}:
+            return SparkEpochRunner(context, code, workers)
+        return MixedEpochRunner(context, code, workers)
     except (Py4JError, PySparkException) as error:
         raise recover(str(error)) from None  # in words: Java's are forty lines

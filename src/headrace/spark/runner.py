@@ -33,7 +33,7 @@ class SparkRunner:
         self._context = context
         self._workers = workers or WorkerKind()
         self._code = code
-        self._job_key = f"{code.job.job_id}/{code.lineage}"
+        self._job_key = f"{code.job.job_id}/{code.lineage}/{code.part}"
         self._group = job_group(code.job.job_id, code.lineage)
         self._broadcast = context.broadcast(pack_job(code))
         # One thread, only to wait for Spark's background job.
@@ -45,7 +45,7 @@ class SparkRunner:
             self._group, f"{self._code.job.name}: epoch {plan.epoch}", interruptOnCancel=True
         )
 
-    def _recovered(self, error: Exception) -> HeadraceError:
+    def recovered(self, error: Exception) -> HeadraceError:
         """Return what an epoch really failed with."""
         recovered = recover_from(error, getattr(self._context._gateway, "proc", None))
         if isinstance(recovered, JobExecutionError):

@@ -19,31 +19,37 @@ from functools import reduce
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import _accumulatorRegistry
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from headrace.common.types import RowKind
 from headrace.connectors.base import Slice, SparkSource
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import TaskLostError
-from headrace.graph.job_graph import JobGraph, JobVertex
-from headrace.graph.table_job import fragment_of
+from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
+from headrace.graph.table_job import fragment_of, is_table_vertex, producer_of
 from headrace.operators.table.base import InputSpec
+from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.operators.table.declarations import (
+    KIND,
     Join,
     Select,
     SparkQuery,
     StatefulNode,
     TableScan,
     TableSink,
+    TableWatermark,
+    WatermarkSpec,
     WindowJoin,
 )
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+from headrace.runtime.messages import Crossing, EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, TableTime
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.runtime.task.table_time import (
+    VertexTime,
     needs_event_time,
     next_watermarks,
     seen_by,
@@ -56,7 +62,10 @@ from headrace.spark.carried_time import MOST_CARRIED, CarriedTime
 from headrace.spark.runner import SparkRunner
 from headrace.spark.table_frames import (
     apply_fragment,
+    buffer_frame,
+    buffers_of,
     ddl,
+    empty_buffers,
     exchange,
     filter_pairs,
     for_sink,
@@ -105,19 +114,23 @@ class TableEpochRunner(SparkRunner):
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         """Run one epoch."""
+        epoch = self.begin(plan)
+        try:
+            epoch.run(self._job.vertices)
+            return epoch.reports()
+        except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
+            raise self.recovered(error) from None
+        finally:
+            epoch.close()
+
+    def begin(self, plan: EpochPlan) -> TableEpoch:
+        """Return an epoch that nothing has run of yet."""
         self._name_epoch(plan)
         self._reports.value = []
         functions = TableFunctions(self._job_key, self._broadcast, self._reports, plan)
-        epoch = _Epoch(self._session, self._job, plan, self._operators, functions)
-        try:
-            with self._workers.asked_for(self._context):
-                epoch.build()
-            epoch.run()
-            return epoch.reports([pickle.loads(report) for report in self._reports.value])
-        except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
-            raise self._recovered(error) from None
-        finally:
-            epoch.close()
+        return TableEpoch(
+            self._session, self._job, plan, self._operators, functions, self._workers, self._reports
+        )
 
     def close(self) -> None:
         """Free what Spark keeps for the job."""
@@ -136,8 +149,8 @@ class _ScanPart:
     time: tuple[Observation, str] | None = None
 
 
-class _Epoch:
-    """One epoch, put together and run."""
+class TableEpoch:
+    """One epoch of the tables of a job, put together and run: at one go, or part by part with streams between them."""
 
     def __init__(
         self,
@@ -146,8 +159,12 @@ class _Epoch:
         plan: EpochPlan,
         operators: Mapping[str, Any],
         functions: TableFunctions,
+        workers: WorkerKind,
+        told: Accumulator[list[bytes]],
     ) -> None:
         self._session = session
+        self._workers = workers
+        self._told = told
         self._job = job
         self._plan = plan
         self._operators = operators
@@ -155,32 +172,78 @@ class _Epoch:
         self._scan_parts: dict[SubtaskId, _ScanPart] = {}
         #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
         self._carried: dict[str, CarriedTime] = {}
+        #: What comes out of vertices, and of streams that hand rows to tables, by operator id.
         self._frames: dict[str, DataFrame | None] = {}
+        self._times: dict[str, VertexTime] = {}
         self._shared: list[DataFrame] = []
-        self._sinks: list[DataFrame] = []
+        #: Vertices of streams for which tables know of more time than they were told; known with the reports.
+        self._lagging: set[str] = set()
         self._started = time.perf_counter_ns()
         self._started_ms = _wall_clock_ms()
-        self._times = vertex_times(
-            job, plan, {v.vertex_id: self._ends(v) for v in job.vertices if v.is_source}
-        )
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    def build(self) -> None:
-        """Put the frames of all sinks together."""
-        for vertex in self._job.vertices:
-            declaration = vertex.head.declaration
-            if isinstance(declaration, TableSink):
-                self._add_sink(vertex, declaration)
-                continue
-            frame = self._frame(vertex)
-            is_shared = len(self._job.outputs_of(vertex.vertex_id)) > 1
-            self._frames[vertex.vertex_id] = self._kept(frame) if frame is not None and is_shared else frame
+    def run(self, vertices: Sequence[JobVertex]) -> None:
+        """Run vertices, one action per sink; what several of them read is computed once."""
+        final_scans = {vertex.vertex_id: self._ends(vertex) for vertex in vertices if vertex.is_source}
+        self._times |= vertex_times(self._job, vertices, self._plan, final_scans, self._times)
+        sinks: list[DataFrame] = []
+        with self._workers.asked_for(self._session.sparkContext):
+            for vertex in vertices:
+                declaration = vertex.head.declaration
+                if isinstance(declaration, TableSink):
+                    sinks += self._sink(vertex, declaration)
+                else:
+                    self._put_frame(vertex.vertex_id, self._frame(vertex))
+        for sink in sinks:
+            _compute(sink)
 
-    def run(self) -> None:
-        """Run them, one action per sink; what several of them read is computed once."""
-        for sink in self._sinks:
-            sink.write.format("noop").mode("overwrite").save()
+    def take_from_stream(self, node: OperatorNode, vertex_id: str, out: Any, time: VertexTime) -> None:
+        """Take the rows that a stream hands to tables.
+
+        Args:
+            node: The operator whose rows they are.
+            vertex_id: The vertex it is in.
+            out: What came out of the stream's part, a Java RDD of buffers; None if it had ended before.
+            time: Where event time stands behind them.
+        """
+        declaration = node.declaration
+        assert isinstance(declaration, StreamToTable)
+        self._times[node.operator_id] = time
+        if out is None:
+            self._put_frame(node.operator_id, None)
+            return
+        schema = ddl(declaration.output, has_kinds=not declaration.is_insert_only)
+        with self._workers.asked_for(self._session.sparkContext):
+            frame = buffer_frame(self._session, out)
+            received = frame.mapInArrow(self._functions.receiving(vertex_id, node.operator_id), schema)
+        self._put_frame(node.operator_id, received)
+
+    def hand_to_stream(self, vertex: JobVertex) -> tuple[Any, TableTime]:
+        """Return the rows that a stream gets of tables, as a Java RDD of buffers; and the time that stands behind."""
+        declaration = vertex.head.declaration
+        assert isinstance(declaration, TableToStream)
+        self._times |= vertex_times(self._job, [vertex], self._plan, {}, self._times)
+        at = self._times[vertex.vertex_id]
+        time = TableTime(at.after, at.is_final, at.is_idle)
+        if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
+            return empty_buffers(self._session.sparkContext, vertex.parallelism), time
+        with self._workers.asked_for(self._session.sparkContext):
+            rows = self._input(vertex, 0)
+            if declaration.is_upsert and KIND in rows.columns:
+                rows = rows.where(f"{KIND} <> {RowKind.UPDATE_BEFORE.value}")
+            rows = rows.coalesce(vertex.parallelism)
+            frame = self._kept(
+                rows.mapInArrow(self._functions.handing_over(vertex.vertex_id), "value BINARY")
+            )
+        _compute(frame)
+        return buffers_of(frame, vertex.parallelism), time
+
+    def _put_frame(self, operator_id: str, frame: DataFrame | None) -> None:
+        readers = [
+            edge for edge in self._job.edges if producer_of(self._job, edge).operator_id == operator_id
+        ]
+        self._frames[operator_id] = self._kept(frame) if frame is not None and len(readers) > 1 else frame
 
     def close(self) -> None:
         """Let go of what several nodes have read."""
@@ -208,8 +271,26 @@ class _Epoch:
             for call in declaration.functions:
                 self._session.udf.register(call.result.name, spark_function(call))
             return self._session.sql(declaration.sql.format(*(f"{{{name}}}" for name in inputs)), **inputs)
+        if isinstance(declaration, TableWatermark):
+            return self._watermarked(vertex, declaration)
         assert isinstance(declaration, StatefulNode)
         return self._stateful(vertex, declaration)
+
+    def _watermarked(self, vertex: JobVertex, declaration: TableWatermark) -> DataFrame:
+        """Read event time off rows on their way."""
+        frame, seen = self._with_time(self._input(vertex, 0), declaration.watermark, vertex.vertex_id)
+        self._scan_parts[SubtaskId(vertex.vertex_id, 0)] = _ScanPart((), time=seen)
+        return frame
+
+    def _with_time(
+        self, frame: DataFrame, watermark: WatermarkSpec, vertex_id: str
+    ) -> tuple[DataFrame, tuple[Observation, str] | None]:
+        # An observation costs every row a little: only where somebody goes by event time.
+        if not needs_event_time(self._job, vertex_id):
+            return frame, None
+        seen = Observation()
+        highest = watermark.ms.format(f"max({watermark.time})")
+        return frame.observe(seen, F.expr(highest).alias("ms")), (seen, "ms")
 
     def _stateful(self, vertex: JobVertex, declaration: StatefulNode) -> DataFrame:
         operator = self._operators[vertex.vertex_id]
@@ -246,12 +327,12 @@ class _Epoch:
     def _input(self, vertex: JobVertex, side: int) -> DataFrame:
         """Return the rows of one input, of all its producers."""
         edges = [edge for edge in self._job.inputs_of(vertex.vertex_id) if edge.target_input == side]
-        is_changelog = any(has_kinds(self._job, edge.source_vertex) for edge in edges)
+        is_changelog = any(has_kinds(self._job, edge) for edge in edges)
         frames = []
         for edge in edges:
-            frame = self._frames[edge.source_vertex]
+            frame = self._frames[producer_of(self._job, edge).operator_id]
             if frame is not None:
-                kinds = has_kinds(self._job, edge.source_vertex)
+                kinds = has_kinds(self._job, edge)
                 carried = self._carried.get(edge.source_vertex)
                 columns = carried.columns if carried is not None else ()
                 frame = apply_fragment(frame, fragment_of(edge), has_kinds=kinds, carried=columns)
@@ -305,15 +386,12 @@ class _Epoch:
             frame = frame.observe(rows, F.count(F.lit(1)).alias("rows"))
         if declaration.fragment is not None:
             frame = apply_fragment(frame, declaration.fragment, has_kinds=declaration.has_kinds)
-        # An observation costs every row a little: only where somebody goes by event time.
-        if declaration.watermark is not None and needs_event_time(self._job, subtask.vertex_id):
+        if declaration.watermark is not None:
             carried = self._carried.get(subtask.vertex_id)
             if carried is not None:
                 frame, time_seen = carried.add_to(frame, subtask.subtask)
             else:
-                time_seen = Observation(), "ms"
-                highest = declaration.watermark.ms.format(f"max({declaration.watermark.time})")
-                frame = frame.observe(time_seen[0], F.expr(highest).alias("ms"))
+                frame, time_seen = self._with_time(frame, declaration.watermark, subtask.vertex_id)
         self._scan_parts[subtask] = _ScanPart(slices, rows, time_seen)
         return frame
 
@@ -368,41 +446,67 @@ class _Epoch:
 
     # -- sinks -------------------------------------------------------------------------------------------------
 
-    def _add_sink(self, vertex: JobVertex, declaration: TableSink) -> None:
+    def _sink(self, vertex: JobVertex, declaration: TableSink) -> list[DataFrame]:
+        """Return what has to run for a sink; nothing if it has ended."""
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
-            return
+            return []
         edges = self._job.inputs_of(vertex.vertex_id)
-        kinds = any(has_kinds(self._job, edge.source_vertex) for edge in edges)
+        kinds = any(has_kinds(self._job, edge) for edge in edges)
         frame = for_sink(self._input(vertex, 0), declaration, has_kinds=kinds)
         if not declaration.sink.discards:
             function = self._functions.writing(vertex.vertex_id, self._times[vertex.vertex_id])
             frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "nothing INT")
-        self._sinks.append(frame)
+        return [frame]
 
     # -- reports -----------------------------------------------------------------------------------------------
 
-    def reports(self, told: Sequence[SubtaskReport]) -> list[SubtaskReport]:
+    def crossings(self) -> list[Crossing]:
+        """Return who made and read rows on the border to streams, as far as this side knows."""
+        told = [pickle.loads(each) for each in self._told.value]
+        return [each for each in told if isinstance(each, Crossing)]
+
+    def reports(self) -> list[SubtaskReport]:
         """Return a report of every subtask: those that were told, and those of subtasks that are none of ours."""
+        told = [pickle.loads(each) for each in self._told.value]
+        told = [each for each in told if isinstance(each, SubtaskReport)]
         self._refuse_doubles(told)
         by_subtask = {report.subtask: report for report in told}
         reports = []
-        reached: dict[str, int] = {}
-        for vertex in self._job.vertices:
+        vertices = [vertex for vertex in self._job.vertices if is_table_vertex(vertex)]
+        readers = [v for v in self._job.vertices if isinstance(v.head.declaration, TableToStream)]
+        # Streams have told the time that they have reached in this epoch.
+        ours = {vertex.vertex_id for vertex in (*vertices, *readers)}
+        reached = {node: at.after for node, at in self._times.items() if node not in ours}
+        for vertex in vertices:
             for subtask, part in self._subtasks(vertex):
                 report = by_subtask.get(subtask)
                 if part.has_ended:
                     report = SubtaskReport(subtask, has_ended=True)
                 elif vertex.is_source:
                     report = self._scan_report(vertex, subtask, part, report)
+                elif isinstance(vertex.head.declaration, TableWatermark):
+                    report = self._watermark_report(vertex, subtask, part)
                 elif report is None:
                     report = self._silent_report(subtask)
                 reports.append(report)
-        for vertex in self._job.vertices:
-            if vertex.is_source:
+        for vertex in vertices:
+            if vertex.is_source or isinstance(vertex.head.declaration, TableWatermark):
                 reached[vertex.vertex_id] = _lowest(
                     [report for report in reports if report.subtask.vertex_id == vertex.vertex_id]
                 )
-        return self._with_timers(reports, next_watermarks(self._job, reached))
+        coming = next_watermarks(self._job, [*vertices, *readers], reached)
+        self._lagging = {
+            vertex.vertex_id
+            for vertex in readers
+            if coming[vertex.vertex_id] > self._times[vertex.vertex_id].after
+        }
+        return self._with_timers(reports, coming)
+
+    def with_timer(self, report: SubtaskReport) -> SubtaskReport:
+        """Have the next epoch run at once where a table has come further than the stream that reads it knows."""
+        if report.subtask.vertex_id not in self._lagging or report.has_ended:
+            return report
+        return replace(report, next_timer_ms=self._started_ms)
 
     def _refuse_doubles(self, told: Sequence[SubtaskReport]) -> None:
         twice = [
@@ -449,6 +553,17 @@ class _Epoch:
             ended_ms=_wall_clock_ms(),
         )
 
+    def _watermark_report(self, vertex: JobVertex, subtask: SubtaskId, part: SubtaskPlan) -> SubtaskReport:
+        operator_id, is_final = vertex.head.operator_id, self._times[vertex.vertex_id].is_final
+        scan = self._scan_parts.get(subtask) or _ScanPart(())
+        watermark = max(seen_by(part, operator_id), self._time_of(scan))
+        return SubtaskReport(
+            subtask,
+            operator_state=time_state(part, operator_id, watermark),
+            has_ended=is_final,
+            watermark=MAX_WATERMARK if is_final else watermark,
+        )
+
     def _time_of(self, scan: _ScanPart) -> int:
         if scan.time is None:
             return MIN_WATERMARK
@@ -478,6 +593,11 @@ class _Epoch:
             (subtask, self._plan.subtasks[subtask])
             for subtask in (SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism))
         ]
+
+
+def _compute(frame: DataFrame) -> None:
+    """Have Spark compute rows that nobody outside it reads."""
+    frame.write.format("noop").mode("overwrite").save()
 
 
 def _lowest(reports: Sequence[SubtaskReport]) -> int:

@@ -7,6 +7,7 @@ from functools import reduce, wraps
 from typing import Any
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -290,3 +291,32 @@ def _hashes(names: Iterable[str], schema: Mapping[str, Column]) -> tuple[str, st
     return key_hash_sql(
         [(name, name not in schema or not pa.types.is_nested(schema[name].arrow)) for name in names]
     )
+
+
+# -- the border to streams -------------------------------------------------------------------------------------
+
+
+def buffer_frame(session: SparkSession, buffers: Any) -> DataFrame:
+    """Return the buffers of a Java RDD as rows of one column, without a python stage."""
+    encoder = _bytes_encoder(session)
+    return DataFrame(session._jsparkSession.createDataset(buffers.rdd(), encoder).toDF(), session)
+
+
+def buffers_of(frame: DataFrame, partitions: int) -> Any:
+    """Return rows of one column as a Java RDD of buffers, with as many partitions as there are subtasks."""
+    session = frame.sparkSession
+    encoder = _bytes_encoder(session)
+    made = getattr(frame._jdf, "as")(encoder).javaRDD()
+    missing = partitions - made.getNumPartitions()
+    return made.union(empty_buffers(session.sparkContext, missing)) if missing else made
+
+
+def _bytes_encoder(session: SparkSession) -> Any:
+    assert session._jvm is not None
+    return session._jvm.org.apache.spark.sql.Encoders.BINARY()
+
+
+def empty_buffers(context: SparkContext, partitions: int) -> Any:
+    """Return a Java RDD of nothing, in partitions."""
+    assert context._jvm is not None
+    return context._jsc.parallelize(context._jvm.java.util.ArrayList(), partitions)

@@ -18,13 +18,28 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark import AccumulatorParam, TaskContext
 
-from headrace.common.types import Row, RowKind
+from headrace.common.types import Row
 from headrace.connectors.base import Slice, SourceReader, SplitProgress, WriterContext
 from headrace.elements import Batch
 from headrace.errors import HeadraceError, InvariantViolation, UserFunctionError
+from headrace.operators.table.bridge import from_bytes, rows_of, to_bytes
 from headrace.operators.table.declarations import KIND, Schema, TableScan, TableSink
 from headrace.operators.table.factory import as_spark_gives
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskReport, sink_staging_dir
+from headrace.runtime.exchange.buffers import (
+    TABLE_EDGE,
+    Header,
+    pack_table_rows,
+    read_header,
+    unpack_table_rows,
+)
+from headrace.runtime.messages import (
+    Crossing,
+    EpochPlan,
+    SubtaskId,
+    SubtaskReport,
+    rows_producer,
+    sink_staging_dir,
+)
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import TableTask
 from headrace.runtime.task.table_time import VertexTime
@@ -38,7 +53,6 @@ if TYPE_CHECKING:
 Batches = Iterable[pa.RecordBatch]
 #: Rows in a batch that goes back to Spark.
 _OUT_ROWS = 1 << 16
-_KINDS = tuple(RowKind)
 
 _codes: dict[str, JobCode] = {}
 _KEPT_JOBS = 4
@@ -101,6 +115,46 @@ class TableFunctions:
                 report = _write(known, subtask, pickle.loads(plan), at, batches)
                 reports.add([pickle.dumps(report, protocol=5)])
             yield from ()
+
+        return run
+
+    def receiving(self, vertex_id: str, operator_id: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function of a stage that takes what came out of streams, and gives one operator's rows of it."""
+        reports = self._reports
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            with _carried():
+                read: set[Crossing] = set()
+                for batch in batches:
+                    for buffer in batch.column(0).to_pylist():
+                        header = read_header(buffer)
+                        if header.edge_id != TABLE_EDGE:
+                            continue
+                        owner, rows = unpack_table_rows(buffer)
+                        if owner == operator_id:
+                            producer = SubtaskId(vertex_id, header.producer)
+                            read.add(Crossing(producer, f"{header.attempt:016x}", is_made=False))
+                            yield from_bytes(rows)
+                reports.add([pickle.dumps(each, protocol=5) for each in read])
+
+        return run
+
+    def handing_over(self, vertex_id: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function of a stage that makes buffers of rows, for the subtasks of a stream."""
+        reports = self._reports
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            with _carried():
+                context = TaskContext.get()
+                assert context is not None
+                partition, attempt_id = context.partitionId(), uuid4().hex[:16]
+                full = (batch for batch in batches if batch.num_rows)
+                for sequence, batch in enumerate(full):
+                    header = Header(0, partition, TABLE_EDGE, partition, int(attempt_id, 16), sequence)
+                    buffer = pack_table_rows(header, vertex_id, to_bytes(batch))
+                    yield pa.RecordBatch.from_arrays([pa.array([buffer], pa.binary())], names=["value"])
+                made = Crossing(rows_producer(vertex_id, partition), attempt_id, is_made=True)
+                reports.add([pickle.dumps(made, protocol=5)])
 
         return run
 
@@ -195,6 +249,7 @@ def _write(
         sink_id=vertex.head.operator_id,
         staging_dir=sink_staging_dir(plan.state_dir),
     )
+    names = [column.name for column in declaration.schema]
     writer = None
     records = 0
     committables: tuple[Any, ...] = ()
@@ -204,7 +259,7 @@ def _write(
                 continue
             if writer is None:  # an epoch without records stages nothing
                 writer = declaration.sink.create_writer(context)
-            writer.write_batch(Batch(_to_rows(batch, declaration.schema)))
+            writer.write_batch(Batch(rows_of(batch, names, names)))
             records += batch.num_rows
         if writer is not None:
             committables = tuple(writer.prepare_commit())
@@ -239,20 +294,6 @@ def _place(started: int, started_ms: int) -> dict[str, Any]:
         "pid": os.getpid(),
         "spark_attempt": _attempt(),
     }
-
-
-def _to_rows(batch: pa.RecordBatch, schema: Schema) -> list[Row]:
-    names = [column.name for column in schema]
-    columns = [batch.column(name).to_pylist(maps_as_pydicts="strict") for name in names]
-    rows = []
-    kinds = batch.column(KIND).to_pylist() if KIND in batch.schema.names else None
-    for index, values in enumerate(zip(*columns, strict=True)):
-        row = Row(*values)
-        row.set_field_names(names)
-        if kinds is not None:
-            row.set_row_kind(_KINDS[kinds[index]])
-        rows.append(row)
-    return rows
 
 
 def _to_arrow(batch: Batch, schema: Schema, *, has_kinds: bool) -> pa.RecordBatch:

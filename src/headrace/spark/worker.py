@@ -30,13 +30,21 @@ class LevelFunction:
     """The function of one level's stage. Small: the job's code comes once, as a broadcast."""
 
     def __init__(
-        self, job_key: str, code: Broadcast[bytes], plan: bytes, level: int, *, is_last: bool
+        self,
+        job_key: str,
+        code: Broadcast[bytes],
+        plan: bytes,
+        level: int,
+        *,
+        is_last: bool,
+        has_input: bool,
     ) -> None:
         self._job_key = job_key
         self._code = code
         self._plan = plan
         self._level = level
         self._is_last = is_last
+        self._has_input = has_input
 
     def __call__(self, partition: int, incoming: Iterable[Any]) -> Iterator[bytes]:
         """Yield, for the shuffle, a partition number before every buffer; from the last level bare reports."""
@@ -47,7 +55,7 @@ class LevelFunction:
             plan: EpochPlan = pickle.loads(self._plan)
             context = TaskContext.get()
             attempt = context.attemptNumber() if context is not None else 0
-            buffers: Iterable[bytes] = () if self._level == 0 else incoming
+            buffers: Iterable[bytes] = incoming if self._has_input else ()
             for target, buffer in runner.run(plan, self._level, partition, buffers, attempt):
                 if not self._is_last:
                     yield pack_long(target)

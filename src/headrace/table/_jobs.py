@@ -14,10 +14,12 @@ from headrace.config.options import table as options
 from headrace.connectors.collect import open_collector
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.datastream.closeable_iterator import CloseableIterator
-from headrace.errors import SqlValidationError
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
+from headrace.graph.mixed_job import table_steps
 from headrace.graph.stream_graph import default_max_parallelism
 from headrace.graph.table_job import TableNode, build_table_job
+from headrace.graph.transformations import PhysicalTransformation
 from headrace.planner.batch import translate_batch
 from headrace.planner.changelog import ALL, ChangelogMode
 from headrace.planner.emit import SPARK_SETTINGS
@@ -59,6 +61,10 @@ class TableJobs:
     def plan_inserts(self, sinks: Sequence[Sink]) -> Plan:
         """Plan INSERTs that run as one job."""
         return self._plan([self._request(sink) for sink in sinks])
+
+    def plan_stream(self, request: SinkRequest) -> Plan:
+        """Plan a query whose rows become a data stream."""
+        return self._plan([request])
 
     def _plan(self, requests: Sequence[SinkRequest]) -> Plan:
         if not self.configuration.get(options.DYNAMIC_TABLE_OPTIONS):
@@ -119,34 +125,59 @@ class TableJobs:
     def nodes(self, plan: Plan) -> list[TableNode]:
         """Return the nodes of a plan's job."""
         get = self.configuration.get
+        zone = session_time_zone(self.configuration)
         settings = TranslationSettings(
             ttl_ms=_milliseconds(get(options.STATE_TTL)),
             idle_ms=_milliseconds(get(options.IDLE_TIMEOUT)) or None,
             drops_null=get(options.NOT_NULL_ENFORCER) is options.NotNullEnforcer.DROP,
-            is_utc=session_time_zone(self.configuration) in _UTC,
+            is_utc=zone in _UTC,
+            zone=zone,
         )
         how = translate_batch if self.is_batch else translate
         return how(plan, self._connectors, settings)
 
+    def steps(self, plan: Plan) -> list[PhysicalTransformation]:
+        """Return a plan as steps of the stream program, producers before consumers.
+
+        Raises:
+            UnsupportedFeatureError: In BATCH mode.
+        """
+        if self.is_batch:
+            raise UnsupportedFeatureError.not_yet(
+                "a program of streams and tables in BATCH mode",
+                "use STREAMING mode: a program over bounded input ends by itself",
+            )
+        return self._steps(self.nodes(plan))
+
+    def _steps(self, nodes: Sequence[TableNode]) -> list[PhysicalTransformation]:
+        self._env._session_settings.update(self._session_settings)
+        return table_steps(nodes, next_id=self._env._next_id, parallelism=self._parallelism)
+
+    @property
+    def _parallelism(self) -> int:
+        parallelism = self.configuration.get(options.DEFAULT_PARALLELISM)
+        return parallelism if parallelism > 0 else self._env.get_parallelism()
+
+    @property
+    def _session_settings(self) -> dict[str, str]:
+        return {**SPARK_SETTINGS, "spark.sql.session.timeZone": session_time_zone(self.configuration)}
+
     def job_graph(self, plan: Plan, name: str) -> JobGraph:
         """Return the job of a plan."""
         get = self.configuration.get
-        parallelism = get(options.DEFAULT_PARALLELISM)
-        if parallelism <= 0:
-            parallelism = self._env.get_parallelism()
+        nodes, parallelism = self.nodes(plan), self._parallelism
+        if any(node.stream is not None for node in nodes):
+            return self._env._job_graph_of(self._steps(nodes), get(execution.NAME) or name)
         maximum = get(execution.MAX_PARALLELISM)
         return build_table_job(
-            self.nodes(plan),
+            nodes,
             job_id=str(JobID.generate()),
             name=get(execution.NAME) or name,
             parallelism=parallelism,
             max_parallelism=default_max_parallelism(parallelism) if maximum == -1 else maximum,
             is_batch=self.is_batch,
             global_job_parameters=get(execution.GLOBAL_JOB_PARAMETERS),
-            session_settings={
-                **SPARK_SETTINGS,
-                "spark.sql.session.timeZone": session_time_zone(self.configuration),
-            },
+            session_settings=self._session_settings,
         )
 
 

@@ -1,11 +1,29 @@
-"""Data types of tables as the types of streams: what formats and bridges to streams go by."""
+"""Data types of tables as the types of streams, and back: what formats and bridges to streams go by."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from headrace.common.typeinfo import (
+    BasicArrayTypeInfo,
+    BasicType,
+    BasicTypeInfo,
+    DateTypeInfo,
+    ExternalTypeInfo,
+    ListTypeInfo,
+    LocalTimeTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
 from headrace.errors import UnsupportedFeatureError
+from headrace.types import DataTypes
 from headrace.types.logical import (
     ArrayType,
     BigIntType,
@@ -30,7 +48,7 @@ from headrace.types.logical import (
     VarCharType,
 )
 
-__all__ = ["row_type_information", "type_information"]
+__all__ = ["data_type", "row_type_information", "type_information"]
 
 _PLAIN = {
     BooleanType: Types.BOOLEAN,
@@ -76,3 +94,64 @@ def type_information(data_type: DataType) -> TypeInformation:
 def row_type_information(names: Sequence[str], types: Sequence[DataType]) -> RowTypeInfo:
     """Return the type of rows with these columns."""
     return Types.ROW_NAMED(list(names), [type_information(each) for each in types])
+
+
+_BASIC = {
+    BasicType.STRING: DataTypes.STRING(),
+    BasicType.BYTE: DataTypes.TINYINT(),
+    BasicType.BOOLEAN: DataTypes.BOOLEAN(),
+    BasicType.SHORT: DataTypes.SMALLINT(),
+    BasicType.INT: DataTypes.INT(),
+    BasicType.LONG: DataTypes.BIGINT(),
+    BasicType.FLOAT: DataTypes.FLOAT(),
+    BasicType.DOUBLE: DataTypes.DOUBLE(),
+    BasicType.CHAR: DataTypes.CHAR(1),
+    BasicType.BIG_INT: DataTypes.DECIMAL(38, 0),
+    BasicType.BIG_DEC: DataTypes.DECIMAL(38, 18),
+    BasicType.INSTANT: DataTypes.TIMESTAMP_LTZ(6),
+}
+_LOCAL_TIMES = {
+    LocalTimeTypeInfo.TimeType.LOCAL_DATE: DataTypes.DATE(),
+    LocalTimeTypeInfo.TimeType.LOCAL_TIME: DataTypes.TIME(),
+    LocalTimeTypeInfo.TimeType.LOCAL_DATE_TIME: DataTypes.TIMESTAMP(6),
+}
+
+
+def data_type(type_info: TypeInformation) -> DataType:
+    """Return the type of a table's column for a type of a stream's records or their fields.
+
+    Raises:
+        UnsupportedFeatureError: If tables have none for it.
+
+    >>> data_type(Types.ROW_NAMED(["a"], [Types.LONG()]))
+    RowType(`a` BIGINT)
+    """
+    match type_info:
+        case ExternalTypeInfo():
+            return data_type(type_info._type_info)
+        case BasicTypeInfo():
+            return _BASIC[type_info.basic_type]
+        case DateTypeInfo():
+            return DataTypes.DATE()
+        case TimeTypeInfo():
+            return DataTypes.TIME()
+        case TimestampTypeInfo():
+            return DataTypes.TIMESTAMP(6)
+        case LocalTimeTypeInfo():
+            return _LOCAL_TIMES[type_info._time_type]
+        case PrimitiveArrayTypeInfo() if type_info.element_type == Types.BYTE():
+            return DataTypes.BYTES()
+        case PrimitiveArrayTypeInfo() | BasicArrayTypeInfo() | ObjectArrayTypeInfo() | ListTypeInfo():
+            return DataTypes.ARRAY(data_type(type_info.element_type))
+        case MapTypeInfo():
+            return DataTypes.MAP(data_type(type_info.key_type), data_type(type_info.value_type))
+        case RowTypeInfo():
+            pairs = zip(type_info.get_field_names(), type_info.get_field_types(), strict=True)
+            return DataTypes.ROW([DataTypes.FIELD(name, data_type(each)) for name, each in pairs])
+        case TupleTypeInfo():
+            fields = enumerate(type_info.get_field_types())
+            return DataTypes.ROW([DataTypes.FIELD(f"f{at}", data_type(each)) for at, each in fields])
+    raise UnsupportedFeatureError.not_yet(
+        f"{type_info!r} as a type of a table's column",
+        "declare the type of what is inside: Types.ROW_NAMED(...)",
+    )

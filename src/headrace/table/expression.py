@@ -287,6 +287,15 @@ class Expression(Generic[T]):
             case _:
                 return None
 
+    @property
+    def _time_attribute(self) -> tuple[str, str] | None:
+        """The name, and ``rowtime`` or ``proctime``, if the expression asks for a time attribute."""
+        match self._pieces:
+            case (WindowProperty(name, "rowtime" | "proctime" as kind),):
+                return name, kind
+            case _:
+                return None
+
     # ------------------------------------------------------------------------------ arithmetic and logic
 
     def __abs__(self) -> Expression[Any]:

@@ -35,6 +35,16 @@ class _Metadata:
 
 
 @dataclass(frozen=True)
+class WrittenColumn:
+    """A column that rows are written with."""
+
+    name: str
+    type: str
+    #: Given for metadata: what it is to the connector.
+    key: str | None = None
+
+
+@dataclass(frozen=True)
 class Schema:
     """Columns, watermark and primary key of a table. Made by `Schema.new_builder`.
 
@@ -66,6 +76,33 @@ class Schema:
     def new_builder() -> Schema.Builder:
         """Start to write down a schema."""
         return Schema.Builder()
+
+    def physical_names(self) -> tuple[str, ...]:
+        """Return the names of the columns that are stored."""
+        return tuple(column.name for column in self.columns if isinstance(column, _Physical))
+
+    def written_columns(self, call: str) -> tuple[WrittenColumn, ...]:
+        """Return the columns that rows are written with.
+
+        Raises:
+            SqlValidationError: If there are others.
+        """
+        if self.watermarks:
+            raise SqlValidationError(
+                f"{call}: a schema that is written to has no watermark: time comes with the rows"
+            )
+        written = []
+        for column in self.columns:
+            match column:
+                case _Physical():
+                    written.append(WrittenColumn(column.name, column.type))
+                case _Metadata() if not column.is_virtual:
+                    written.append(WrittenColumn(column.name, column.type, column.key or column.name))
+                case _:
+                    raise SqlValidationError(
+                        f"{call}: column {column.name!r} is not written", hint="compute it in the query"
+                    )
+        return tuple(written)
 
     def __str__(self) -> str:
         lines = [*map(_column_sql, self.columns)]

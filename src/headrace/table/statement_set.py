@@ -51,9 +51,16 @@ class StatementSet:
         """Add a table whose rows go to another one."""
         return self.add(table.insert_into(target_path_or_descriptor, overwrite))
 
-    def attach_as_datastream(self) -> Any:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("attach_as_datastream()", "execute() the statement set")
+    def attach_as_datastream(self) -> None:
+        """Add the INSERTs to the stream program: `StreamExecutionEnvironment.execute` runs all as one job.
+
+        The set is empty afterwards.
+
+        Raises:
+            SqlValidationError: If there are none.
+            UnsupportedFeatureError: In BATCH mode.
+        """
+        self._t_env._attach_inserts(self._taken())
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plan of the job as text."""
@@ -69,12 +76,15 @@ class StatementSet:
         Raises:
             SqlValidationError: If there are none.
         """
+        return self._t_env._execute_inserts(self._taken())
+
+    def _taken(self) -> list[Sink]:
         if not self._sinks:
             raise SqlValidationError(
                 "the statement set is empty", hint="add_insert_sql() or add_insert() first"
             )
         sinks, self._sinks = self._sinks, []
-        return self._t_env._execute_inserts(sinks)
+        return sinks
 
     def compile_plan(self) -> Any:
         """Not in headrace yet."""

@@ -10,14 +10,23 @@ from headrace.catalog import CatalogManager, InlineView, UserFunction
 from headrace.catalog import ObjectIdentifier as Identifier
 from headrace.catalog.objects import CatalogTable, CatalogView, PhysicalColumn
 from headrace.common import Configuration
+from headrace.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from headrace.common.types import Row
 from headrace.config.options import table as options
-from headrace.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from headrace.errors import CatalogError, SqlValidationError, UnsupportedFeatureError
+from headrace.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
+from headrace.errors import (
+    CatalogError,
+    JobDefinitionError,
+    SqlValidationError,
+    UnsupportedFeatureError,
+    shorten,
+)
 from headrace.planner import bind, ddl, parse_statement, placed
+from headrace.planner.changelog import ChangelogMode
 from headrace.planner.explain import explain, explain_logical, plan_json
 from headrace.planner.logical import Field, LogicalNode, Scan, Sink
-from headrace.planner.optimize import Plan
+from headrace.planner.optimize import Plan, SinkRequest
+from headrace.planner.physical import StreamTarget
 from headrace.planner.statements import (
     BoundStatement,
     CatalogStatement,
@@ -37,6 +46,14 @@ from headrace.planner.statements import (
 from headrace.table._elements import rows_and_types
 from headrace.table._functions import as_user_function, load_function
 from headrace.table._jobs import TableJobs
+from headrace.table._streams import (
+    StreamSchema,
+    TargetSchema,
+    check_changelog_stream,
+    check_changelog_target,
+    record_type,
+    with_flag,
+)
 from headrace.table.environment_settings import EnvironmentSettings
 from headrace.table.factories.values import AttachedRows
 from headrace.table.result_kind import ResultKind
@@ -51,8 +68,6 @@ from headrace.types.logical import quote_name
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from headrace.datastream import DataStream
 
 __all__ = ["StreamTableEnvironment", "TableEnvironment"]
 
@@ -221,6 +236,10 @@ class TableEnvironment:
         # How many rows it will be nobody knows: Flink says -1.
         return TableResult(fields, lambda: iter([Row(*(-1 for _ in sinks))]), job_client=client)
 
+    def _attach_inserts(self, sinks: Sequence[Sink]) -> None:
+        for step in self._jobs.steps(self._jobs.plan_inserts(sinks)):
+            self._env._add_operator(step)
+
     def _explain(
         self, statement: Query | Insert | BoundStatementSet, details: Sequence[ExplainDetail]
     ) -> str:
@@ -336,13 +355,23 @@ class TableEnvironment:
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Table | DataStream, *fields_or_schema: Any
     ) -> None:
-        """Give a table a name that lives as long as the environment.
+        """Give a table, or the table of a data stream, a name that lives as long as the environment.
+
+        Args:
+            view_path: The name.
+            table_or_data_stream: The table; or, in a `StreamTableEnvironment`, a stream.
+            fields_or_schema: For a stream: as in `StreamTableEnvironment.from_data_stream`.
 
         Raises:
-            UnsupportedFeatureError: If it is a data stream.
+            CatalogError: If there is a temporary table or view with this name.
         """
         if not isinstance(table_or_data_stream, Table):
-            raise _no_bridge("create_temporary_view() of a data stream")
+            if not isinstance(self, StreamTableEnvironment):
+                raise SqlValidationError(
+                    f"create_temporary_view(): expected a Table, got {shorten(table_or_data_stream)}",
+                    hint="tables of data streams are for a StreamTableEnvironment",
+                )
+            table_or_data_stream = self.from_data_stream(table_or_data_stream, *fields_or_schema)
         identifier = self._manager.qualify(_parts(view_path))
         if self._manager.temporary_table(identifier) is not None:
             raise CatalogError(f"there is a temporary table or view {identifier.dotted()!r} already")
@@ -635,33 +664,164 @@ class StreamTableEnvironment(TableEnvironment):
         settings = environment_settings or EnvironmentSettings.in_streaming_mode()
         return StreamTableEnvironment(env, settings)
 
+    # --- data streams ---------------------------------------------------------------------------------
+
     def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
-        """Not in headrace yet."""
-        raise _no_bridge("from_data_stream()")
+        """Return a table of the records of a stream. Every record is a row that is added.
+
+        Args:
+            data_stream: Records with a type: the fields of a ROW or TUPLE are columns, any other is the column ``f0``.
+            fields_or_schema: A `Schema`: columns by name, computed ones, the metadata column ``rowtime`` with the
+                timestamp of the record, and a watermark, which ``SOURCE_WATERMARK()`` takes from the stream. Or fields
+                as expressions: ``col("a"), col("b").alias("c"), col("ts").rowtime``.
+
+        Raises:
+            JobDefinitionError: If the records have no type, and no schema says their columns.
+            SqlError: If the schema does not fit them.
+
+        Example:
+            >>> from headrace.common import Types
+            >>> env = StreamExecutionEnvironment.get_execution_environment()
+            >>> t_env = StreamTableEnvironment.create(env)
+            >>> named = Types.ROW_NAMED(["id", "drink"], [Types.LONG(), Types.STRING()])
+            >>> t_env.from_data_stream(env.from_collection([(1, "tea")], named)).print_schema()
+            (
+              `id` BIGINT,
+              `drink` STRING
+            )
+        """
+        found = StreamSchema.of("from_data_stream()", data_stream, fields_or_schema)
+        return self._stream_table(found, ChangelogMode.insert_only())
 
     def from_changelog_stream(
-        self, data_stream: DataStream, schema: Any = None, changelog_mode: Any = None
+        self,
+        data_stream: DataStream,
+        schema: SchemaDeclaration | None = None,
+        changelog_mode: ChangelogMode | None = None,
     ) -> Table:
-        """Not in headrace yet."""
-        raise _no_bridge("from_changelog_stream()")
+        """Return a table of the changes that the records of a stream say by their kinds.
+
+        Args:
+            data_stream: Records are `Row`s.
+            schema: As in `from_data_stream`. A changelog of upserts needs its primary key.
+            changelog_mode: The kinds that come; all of them if None.
+
+        Raises:
+            SqlError: If the schema does not fit the records, or there is no key where one is needed.
+        """
+        call = "from_changelog_stream()"
+        mode = changelog_mode or ChangelogMode.all()
+        found = StreamSchema.of(call, data_stream, () if schema is None else (schema,))
+        check_changelog_stream(call, found, mode)
+        return self._stream_table(found, mode)
+
+    def _stream_table(self, found: StreamSchema, mode: ChangelogMode) -> Table:
+        identifier = Identifier(self._manager.current_catalog, _INLINE, f"Stream_{next(self._numbers)}")
+        sql = f"CREATE TEMPORARY TABLE {identifier} {found.schema} WITH ('connector' = 'stream')"
+        statement = self._bind_one(sql)
+        assert isinstance(statement, CreateTable)
+        self._manager.put_temporary_table(identifier, found.attached(statement.table, mode))
+        return self.sql_query(f"SELECT * FROM {identifier}")
 
     def to_data_stream(self, table: Table) -> DataStream:
-        """Not in headrace yet."""
-        raise _no_bridge("to_data_stream()")
+        """Return a stream of the rows of a table whose rows are only ever added.
+
+        Records are `Row`s with the columns as fields. The event time of the table, if it has one, is their timestamp,
+        and its watermarks are those of the stream.
+
+        Raises:
+            SqlValidationError: If rows of the table change; the message says what makes them.
+        """
+        return self._to_stream(table, "to_data_stream()", ChangelogMode.insert_only())
 
     def to_changelog_stream(
-        self, table: Table, target_schema: Any = None, changelog_mode: Any = None
+        self,
+        table: Table,
+        target_schema: SchemaDeclaration | None = None,
+        changelog_mode: ChangelogMode | None = None,
     ) -> DataStream:
-        """Not in headrace yet."""
-        raise _no_bridge("to_changelog_stream()")
+        """Return a stream of the changes of a table: `Row`s whose kind says what they do to it.
 
-    def to_append_stream(self, table: Table, type_info: Any) -> DataStream:
-        """Not in headrace yet."""
-        raise _no_bridge("to_append_stream()")
+        Args:
+            table: The table.
+            target_schema: Types of the fields, by name; a primary key; the metadata column ``rowtime``, which is the
+                timestamp of the record and no field.
+            changelog_mode: The kinds that the stream may have; all of them if None. Upserts need a primary key.
 
-    def to_retract_stream(self, table: Table, type_info: Any) -> DataStream:
-        """Not in headrace yet."""
-        raise _no_bridge("to_retract_stream()")
+        Raises:
+            SqlError: If the changes of the table do not fit.
+        """
+        call = "to_changelog_stream()"
+        mode = changelog_mode or ChangelogMode.all()
+        target = None
+        if target_schema is not None:
+            target = TargetSchema.of(call, target_schema, table._plan.schema)
+            table = self.sql_query(f"SELECT {', '.join(target.items)} FROM {table._as_input()}")
+        check_changelog_target(call, mode, target.keys if target is not None else ())
+        return self._to_stream(table, call, mode, target)
+
+    def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
+        """Return a stream of the rows of a table whose rows are only ever added, as PyFlink 1.12 did.
+
+        Args:
+            table: The table.
+            type_info: The type of the records: a ROW, a TUPLE, or the type of the only column.
+        """
+        stream = self._to_stream(table, "to_append_stream()", ChangelogMode.insert_only())
+        return _typed_stream("to_append_stream()", stream, table, type_info)
+
+    def to_retract_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
+        """Return a stream of pairs: True and a row that is added, or False and one that is taken back.
+
+        Args:
+            table: The table.
+            type_info: The type of the rows: a ROW.
+        """
+        stream = self._to_stream(table, "to_retract_stream()", ChangelogMode.all())
+        if not isinstance(type_info, RowTypeInfo):
+            raise JobDefinitionError(
+                f"to_retract_stream(): expected Types.ROW(...) for the rows, got {type_info!r}"
+            )
+        return stream.map(with_flag, Types.TUPLE([Types.BOOLEAN(), type_info]))
+
+    def _to_stream(
+        self, table: Table, call: str, mode: ChangelogMode, target: TargetSchema | None = None
+    ) -> DataStream:
+        if not isinstance(table, Table):
+            raise JobDefinitionError(f"{call}: expected a Table, got {shorten(table)}")
+        rowtime = target.rowtime if target is not None else None
+        request = SinkRequest(
+            table._plan,
+            call,
+            StreamTarget(call, rowtime),
+            mode,
+            target.keys if target is not None else (),
+        )
+        step = self._jobs.steps(self._jobs.plan_stream(request))[-1]
+        step.output_type = record_type(table._plan.schema, rowtime)
+        return DataStream(self._env, step)
+
+
+def _typed_stream(call: str, stream: DataStream, table: Table, type_info: TypeInformation) -> DataStream:
+    """Give the records of a stream the form that a type says."""
+    width = len(table._plan.schema)
+    if isinstance(type_info, RowTypeInfo | TupleTypeInfo):
+        wanted = len(type_info.get_field_types())
+    else:
+        wanted = 1
+    if wanted != width:
+        raise JobDefinitionError(f"{call}: {type_info!r} has {wanted} fields, and the table {width} columns")
+    if isinstance(type_info, RowTypeInfo):
+        return stream.map(_as_it_is, type_info)
+    return stream.map(tuple if isinstance(type_info, TupleTypeInfo) else _only_field, type_info)
+
+
+def _as_it_is(row: Row) -> Row:
+    return row
+
+
+def _only_field(row: Row) -> Any:
+    return row[0]
 
 
 def _built_in_names(settings: EnvironmentSettings, jobs: TableJobs) -> tuple[str, str]:
@@ -671,12 +831,6 @@ def _built_in_names(settings: EnvironmentSettings, jobs: TableJobs) -> tuple[str
     return (
         get(options.BUILTIN_CATALOG) if catalog == options.BUILTIN_CATALOG.default else catalog,
         get(options.BUILTIN_DATABASE) if database == options.BUILTIN_DATABASE.default else database,
-    )
-
-
-def _no_bridge(call: str) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError.not_yet(
-        call, "write the one to files and read them with the other: a job is a query or a data stream program"
     )
 
 

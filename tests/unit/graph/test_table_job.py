@@ -8,7 +8,7 @@ import pytest
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.datagen import DataGeneratorSource
 from headrace.errors import InvalidTopologyError
-from headrace.graph.table_job import TableInput, TableNode, build_table_job, fragment_of, is_table_job
+from headrace.graph.table_job import TableInput, TableNode, build_table_job, fragment_of, is_table_vertex
 from headrace.operators.table.declarations import (
     AggSpec,
     Column,
@@ -54,7 +54,7 @@ def test_nodes_become_vertices_and_fragments_lie_on_the_edges():
     ]
     assert [edge.partitioner.name for edge in job.edges] == ["HASH", "FORWARD"]
     assert fragment_of(job.edges[0]).steps == (Where("user <> ''"),)
-    assert is_table_job(job)
+    assert all(map(is_table_vertex, job.vertices))
     assert len(job.levels()) == 3
 
 

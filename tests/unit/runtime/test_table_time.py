@@ -20,8 +20,15 @@ from headrace.operators.table.declarations import (
     WindowKind,
     WindowSpec,
 )
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan
-from headrace.runtime.task.table_time import needs_event_time, next_watermarks, time_state, vertex_times
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, TableTime
+from headrace.runtime.task.table_time import (
+    VertexTime,
+    border_time,
+    needs_event_time,
+    next_watermarks,
+    time_state,
+    vertex_times,
+)
 
 T, N = Column("t", "BIGINT", pa.int64()), Column("n", "BIGINT", pa.int64())
 COUNT = (AggSpec("COUNT", (), N),)
@@ -61,7 +68,7 @@ def plan(graph: JobGraph, seen: dict[int, list[int]], **scan: object) -> EpochPl
 
 
 def times(graph: JobGraph, epoch: EpochPlan, *, is_final: bool = False) -> list[tuple[int, int, bool]]:
-    found = vertex_times(graph, epoch, {graph.vertices[SCAN].vertex_id: is_final})
+    found = vertex_times(graph, graph.vertices, epoch, {graph.vertices[SCAN].vertex_id: is_final}, {})
     each = [found[vertex.vertex_id] for vertex in graph.vertices]
     return [(time.before, time.after, time.is_final) for time in each]
 
@@ -102,4 +109,53 @@ def test_event_time_is_looked_at_only_where_something_goes_by_it():
 def test_what_scans_have_reached_is_what_follows_will_get():
     graph = job()
     scan, node, sink = (vertex.vertex_id for vertex in graph.vertices)
-    assert next_watermarks(graph, {scan: 4}) == {scan: 4, node: 4, sink: 4}
+    assert next_watermarks(graph, graph.vertices, {scan: 4}) == {scan: 4, node: 4, sink: 4}
+
+
+# -- at the border to streams ----------------------------------------------------------------------------------
+
+
+def test_a_stream_brings_the_lowest_watermark_of_the_subtasks_that_take_part():
+    assert border_time([TableTime(7), TableTime(9)]).after == 7
+    assert border_time([TableTime(7, is_idle=True), TableTime(9)]).after == 9
+    assert border_time([TableTime(MAX_WATERMARK, is_final=True), TableTime(9)]).after == 9
+
+
+def test_a_stream_of_idle_subtasks_stands_where_the_furthest_is_and_one_that_ended_is_at_the_end():
+    idle = border_time([TableTime(7, is_idle=True), TableTime(9, is_idle=True)])
+    assert (idle.after, idle.is_idle, idle.is_final) == (9, True, False)
+    ended = border_time([TableTime(MAX_WATERMARK, is_final=True)])
+    assert (ended.after, ended.is_final) == (MAX_WATERMARK, True)
+
+
+def joined(left: VertexTime, right: VertexTime) -> VertexTime:
+    """Return the time at a sink that reads two nodes."""
+    schema = Fragment((), (T,))
+    graph = build_table_job(
+        [
+            TableNode(TableScan(RangeTableSource(("t",), 3), schema=(T,)), "left"),
+            TableNode(TableScan(RangeTableSource(("t",), 3), schema=(T,)), "right"),
+            TableNode(
+                TableSink(BlackholeSink(), schema=(T,)),
+                "sink",
+                (TableInput(0, schema), TableInput(1, schema)),
+            ),
+        ],
+        job_id="0" * 32,
+        name="job",
+        parallelism=1,
+    )
+    ids = [vertex.vertex_id for vertex in graph.vertices]
+    known = {ids[0]: left, ids[1]: right}
+    return vertex_times(graph, graph.vertices[2:], plan(graph, {}), {}, known)[ids[2]]
+
+
+def test_an_idle_input_is_left_out_and_one_that_ended_does_not_speak_for_it():
+    running = VertexTime(MIN_WATERMARK, 5, is_final=False)
+    idle = VertexTime(MIN_WATERMARK, 3, is_final=False, is_idle=True)
+    ended = VertexTime(MIN_WATERMARK, MAX_WATERMARK, is_final=True)
+    assert joined(running, idle).after == 5
+    assert joined(ended, running).after == 5
+    found = joined(ended, idle)
+    assert (found.after, found.is_idle, found.is_final) == (3, True, False)
+    assert joined(ended, ended).is_final

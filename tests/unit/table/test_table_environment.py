@@ -20,7 +20,6 @@ from headrace.table import (
     ExplainDetail,
     ResultKind,
     Schema,
-    StreamTableEnvironment,
     TableDescriptor,
     TableEnvironment,
 )
@@ -297,13 +296,6 @@ def test_a_pandas_frame_is_a_table(t_env):
     table = t_env.from_pandas(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
 
     assert [str(each) for each in table.get_schema().get_field_data_types()] == ["BIGINT", "STRING"]
-
-
-def test_data_streams_are_refused_by_name():
-    t_env = StreamTableEnvironment.create()
-
-    with pytest.raises(UnsupportedFeatureError, match=r"from_data_stream\(\) is not in headrace yet"):
-        t_env.from_data_stream(None)
 
 
 def test_batch_mode_writes_one_statement_of_spark_sql():

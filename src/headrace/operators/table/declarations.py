@@ -133,7 +133,7 @@ class WatermarkSpec:
         return self.ms != "{}"
 
 
-class _OnlyInEpochs:
+class OnlyInEpochs:
     """Table nodes are run by the engine as parts of a DataFrame, never record by record."""
 
     def build(self) -> NoReturn:
@@ -143,7 +143,7 @@ class _OnlyInEpochs:
 
 
 @dataclass(frozen=True)
-class TableScan(_OnlyInEpochs, SourceOperator):
+class TableScan(OnlyInEpochs, SourceOperator):
     """Reads a table. ``source`` is a `connectors.base.Source`; one that is a `SparkSource` never enters Python.
 
     Args:
@@ -187,7 +187,7 @@ class SinkMode(Enum):
 
 
 @dataclass(frozen=True)
-class TableSink(_OnlyInEpochs, SinkOperator):
+class TableSink(OnlyInEpochs, SinkOperator):
     """Writes to a table. The sink's writer gets a `Row` per row, with its row kind.
 
     Args:
@@ -232,7 +232,7 @@ class AggSpec:
 
 
 @dataclass(frozen=True)
-class StatefulNode(_OnlyInEpochs):
+class StatefulNode(OnlyInEpochs):
     """What nodes with keyed state have in common.
 
     Args:
@@ -522,7 +522,7 @@ class SinkUpsertMaterialize(StatefulNode):
 
 
 @dataclass(frozen=True)
-class SparkQuery(_OnlyInEpochs):
+class SparkQuery(OnlyInEpochs):
     """A whole query in Spark SQL over its inputs: what BATCH mode is made of. Without state.
 
     Args:
@@ -540,4 +540,22 @@ class SparkQuery(_OnlyInEpochs):
     functions: tuple[PythonCall, ...] = ()
 
 
-TableDeclaration = TableScan | TableSink | StatefulNode | SparkQuery
+@dataclass(frozen=True)
+class TableWatermark(OnlyInEpochs):
+    """Reads event time off rows that come from a stream; what the stream's own watermarks say does not count.
+
+    Args:
+        output: The columns, in and out.
+        watermark: How.
+        is_insert_only: Whether the rows have no `KIND`.
+    """
+
+    inputs: ClassVar[int] = 1
+    is_keyed: ClassVar[bool] = False
+
+    output: Schema
+    watermark: WatermarkSpec
+    is_insert_only: bool = True
+
+
+TableDeclaration = TableScan | TableSink | StatefulNode | SparkQuery | TableWatermark

@@ -50,6 +50,7 @@ from headrace.planner.dialect.syntax import (
     WatermarkSyntax,
 )
 from headrace.planner.dialect.tokens import Span
+from headrace.planner.expressions import SOURCE_WATERMARK, Call
 from headrace.planner.logical import Field
 from headrace.planner.statements import (
     AlterDatabase,
@@ -262,7 +263,8 @@ class DefinitionBinder:
             )
         scope = Scope(self.context, (Relation((), 0, fields),))
         bound = ExpressionBinder(self.context, scope, None, "a watermark").typed(one.expression)
-        if type(bound.type) is not type(kind):
+        is_streams = isinstance(bound, Call) and bound.function == SOURCE_WATERMARK
+        if type(bound.type) is not type(kind) and not is_streams:
             raise self.context.error(
                 f"the watermark of a {kind.summary_without_null()} is one too, not {bound.type.summary()}",
                 one.expression.span,

@@ -55,6 +55,12 @@ for _name, _type, _text, _what in (
         "current_timestamp()",
         "Processing time, as a time attribute.",
     ),
+    (
+        "SOURCE_WATERMARK",
+        LocalZonedTimestampType(3),
+        "raise_error('SOURCE_WATERMARK() stands for the watermarks of a stream, in a WATERMARK declaration alone')",
+        "The watermarks that a data stream brings along; for WATERMARK FOR alone.",
+    ),
 ):
     TEMPORAL.add(f"{_name}()", _type, _text, _what, nulls=_NEVER)
 

@@ -18,6 +18,10 @@ from headrace.elements import Batch, Element, EndOfInput, Event, LatencyMarker, 
 _HEADER = struct.Struct(">HIIIQI")
 #: Edge number of a report on its way to the driver.
 REPORT_EDGE = 0xFFFFFFFF
+#: Edge number of rows that cross the border between streams and tables.
+TABLE_EDGE = 0xFFFFFFFE
+#: Rows for a table begin with the id of the operator they are from.
+_ID_BYTES = 32
 
 
 class Header(NamedTuple):
@@ -76,3 +80,14 @@ def decode(payload: memoryview | bytes) -> Iterator[Element]:
             yield LatencyMarker(*item)
         else:
             yield Watermark(item)
+
+
+def pack_table_rows(header: Header, operator_id: str, rows: bytes | memoryview) -> bytes:
+    """Put rows that cross the border together with where they are from."""
+    return pack(header, operator_id.encode() + bytes(rows))
+
+
+def unpack_table_rows(buffer: bytes) -> tuple[str, memoryview]:
+    """Return the operator that rows are from, and the rows."""
+    payload = payload_of(buffer)
+    return bytes(payload[:_ID_BYTES]).decode(), payload[_ID_BYTES:]

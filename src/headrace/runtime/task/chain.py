@@ -20,6 +20,10 @@ from headrace.operators.base import Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.functions import with_own_function
 from headrace.runtime.exchange.result_partition import ResultPartition
+from headrace.runtime.exchange.table_partition import TablePartition
+
+#: Where records leave the task.
+Partition = ResultPartition | TablePartition
 
 
 class ChainLink:
@@ -74,8 +78,8 @@ class ChainOutput:
         self._object_reuse = object_reuse
         self._chained: list[ChainLink] = []
         self._chained_sides: dict[str, list[ChainLink]] = {}
-        self._partitions: list[ResultPartition] = []
-        self._side_partitions: dict[str, list[ResultPartition]] = {}
+        self._partitions: list[Partition] = []
+        self._side_partitions: dict[str, list[Partition]] = {}
         #: The last watermark that went out.
         self.watermark: int | None = None
         #: Records the operator emitted in this epoch.
@@ -86,7 +90,7 @@ class ChainOutput:
         target = self._chained if side_tag is None else self._chained_sides.setdefault(side_tag, [])
         target.append(link)
 
-    def set_partitions(self, partitions: list[tuple[str | None, ResultPartition]]) -> None:
+    def set_partitions(self, partitions: list[tuple[str | None, Partition]]) -> None:
         """Send to these partitions from now on: every epoch has its own."""
         self._partitions = [partition for tag, partition in partitions if tag is None]
         self._side_partitions = {}
@@ -125,13 +129,11 @@ class ChainOutput:
         """Bytes sent to other tasks in this epoch."""
         return sum(partition.bytes_out for partition in self._all_partitions())
 
-    def _all_partitions(self) -> list[ResultPartition]:
+    def _all_partitions(self) -> list[Partition]:
         sides = [partition for partitions in self._side_partitions.values() for partition in partitions]
         return [*self._partitions, *sides]
 
-    def _hand_on(
-        self, batch: Batch, partitions: Sequence[ResultPartition], links: Sequence[ChainLink]
-    ) -> None:
+    def _hand_on(self, batch: Batch, partitions: Sequence[Partition], links: Sequence[ChainLink]) -> None:
         self.emitted += len(batch)
         is_shared = len(partitions) + len(links) > 1 and not self._object_reuse
         for partition in partitions:

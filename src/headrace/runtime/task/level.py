@@ -38,6 +38,8 @@ class JobCode:
     job: JobGraph
     lineage: str
     settings: TaskSettings
+    #: Which part of a program of streams and tables it is.
+    part: int = 0
 
 
 class LevelRunner:
@@ -156,6 +158,11 @@ def _close(task: StreamTask) -> None:
         task.close()
     except Exception:  # noqa: BLE001 - from a function's close(), which may raise anything
         _log.warning("a task could not be closed", exc_info=True)
+
+
+def is_report(buffer: bytes) -> bool:
+    """Whether what comes out of the last level is a report; else it is rows for a table."""
+    return read_header(buffer).edge_id == REPORT_EDGE
 
 
 def read_report(buffer: bytes) -> SubtaskReport:

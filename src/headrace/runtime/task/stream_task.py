@@ -17,30 +17,33 @@ from typing import Any
 from uuid import uuid4
 
 from headrace.common.accumulators import TaskAccumulators
-from headrace.elements import EndOfInput, LatencyMarker, StreamStatus, Watermark
+from headrace.elements import EndOfInput, LatencyMarker, StreamStatus, TableRows, Watermark
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.base import EpochPlace
 from headrace.operators.context import OperatorContext, TaskPlace
 from headrace.operators.io import SourceTask
-from headrace.runtime.exchange.buffers import Header
+from headrace.runtime.exchange.buffers import Header, unpack_table_rows
 from headrace.runtime.exchange.input_gate import InputBatch, InputGate, InputIdle
 from headrace.runtime.exchange.result_partition import ResultPartition, SendBuffer
+from headrace.runtime.exchange.table_partition import TablePartition
 from headrace.runtime.layout import Layout, consumers_of, producers_of
 from headrace.runtime.messages import (
     EpochPlan,
     SubtaskId,
     SubtaskPlan,
     SubtaskReport,
+    TableTime,
+    rows_producer,
     sink_staging_dir,
     state_files_dir,
 )
-from headrace.runtime.task.chain import ChainLink, build_chain
+from headrace.runtime.task.chain import ChainLink, Partition, build_chain
 from headrace.runtime.task.latency import LatencyMeasure
 from headrace.runtime.task.scratch import copy_directory
 from headrace.runtime.task.settings import TaskSettings
-from headrace.runtime.task.time_parts import GATE, NO_TIME, TIME
+from headrace.runtime.task.time_parts import GATE, NO_TIME, TABLE_IDLE, TIME
 from headrace.state.changes import write_change
 from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
@@ -119,6 +122,8 @@ class StreamTask:
         self._tick()
         if self._vertex.is_source:
             yield from self._process_source()
+        elif self._links[0].operator.takes_table_rows:
+            yield from self._process_table_rows(buffers)
         else:
             yield from self._process_inputs(self._noted(buffers))
 
@@ -146,6 +151,7 @@ class StreamTask:
             progress=dict(head.progress) if isinstance(head, SourceTask) else {},
             has_ended=self._own_plan.has_ended or self._is_ended_now,
             watermark=self._watermark(),
+            table_times=self._table_times(),
             is_idle=isinstance(head, SourceTask) and head.is_idle,
             next_timer_ms=next_timer_ms,
             records_in=head.records if isinstance(head, SourceTask) else self._links[0].records_in,
@@ -211,6 +217,30 @@ class StreamTask:
                 self._end()
             yield
 
+    def _process_table_rows(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[None]:
+        """Take the rows of a table, and then the time that stands behind them."""
+        head = self._links[0]
+        for header, buffer in sorted(buffers, key=lambda item: (item[0].producer, item[0].sequence)):
+            self._tick()
+            producer = rows_producer(self._subtask.vertex_id, header.producer)
+            self._consumed[producer] = f"{header.attempt:0{_ATTEMPT_DIGITS}x}"
+            self._bytes_in += len(buffer)
+            before = head.output.emitted
+            head.operator.process(TableRows(unpack_table_rows(buffer)[1], 0))
+            head.records_in += head.output.emitted - before
+            yield
+        time = self._own_plan.table_time
+        assert time is not None, "the plan says where time stands behind a table's rows"
+        was_idle = self._head_state.get(TABLE_IDLE, False)
+        if time.is_idle != was_idle:
+            self._head_state.put(TABLE_IDLE, time.is_idle)
+            head.process_event(StreamStatus(active=not time.is_idle))
+        if time.watermark > head.watermark:
+            head.process_event(Watermark(time.watermark))
+        if time.is_final:
+            self._end()
+        yield
+
     def _tick(self) -> None:
         """Read the clock, once per buffer, and fire the timers that it has passed."""
         self._now_ms = _wall_clock_ms()
@@ -255,8 +285,21 @@ class StreamTask:
 
     def _make_partitions(
         self, link: ChainLink, epoch: int, send: SendBuffer
-    ) -> list[tuple[str | None, ResultPartition]]:
-        partitions = []
+    ) -> list[tuple[str | None, Partition]]:
+        partitions: list[tuple[str | None, Partition]] = []
+        if link.operator.table_time(link.watermark) is not None:
+            partitions.append(
+                (
+                    None,
+                    TablePartition(
+                        link.node.operator_id,
+                        producer=self._subtask.subtask,
+                        attempt=int(self._attempt_id, 16),
+                        level=self._layout.depth,
+                        send=send,
+                    ),
+                )
+            )
         for edge in self._job.outputs_of(self._subtask.vertex_id):
             if self._vertex.operators[edge.source_operator] is not link.node:
                 continue
@@ -376,8 +419,20 @@ class StreamTask:
         return {operator_id: snapshot for operator_id, snapshot in snapshots.items() if snapshot is not None}
 
     def _watermark(self) -> int | None:
-        watermark = self._links[0].output.watermark if self._vertex.is_source else self._gate.watermark
-        return watermark
+        head = self._links[0]
+        if self._vertex.is_source:
+            return head.output.watermark
+        return head.watermark if head.operator.takes_table_rows else self._gate.watermark
+
+    def _table_times(self) -> dict[str, TableTime]:
+        """Say how far event time has come for the tables that get rows of this subtask."""
+        has_ended = self._own_plan.has_ended or self._is_ended_now
+        found = {}
+        for link in self._links:
+            time = link.operator.table_time(link.watermark)
+            if time is not None:
+                found[link.node.operator_id] = TableTime(time[0], has_ended, time[1])
+        return found
 
     def _next_timer(self) -> int | None:
         if self._own_plan.has_ended or self._is_ended_now:

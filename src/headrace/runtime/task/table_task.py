@@ -13,11 +13,11 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from headrace.graph.job_graph import JobGraph, JobVertex
-from headrace.graph.table_job import fragment_of
+from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
+from headrace.graph.table_job import fragment_of, producer_of
 from headrace.metrics.reports import CounterReport, MetricName
 from headrace.operators.table.base import EpochTime, TableOperator
-from headrace.operators.table.declarations import Schema, StatefulNode, TableDeclaration
+from headrace.operators.table.declarations import Schema, StatefulNode
 from headrace.operators.table.factory import build_operator
 from headrace.operators.window.late import LATE_DROPPED
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
@@ -39,17 +39,14 @@ def operator_of(job: JobGraph, vertex: JobVertex) -> TableOperator:
     retracts: dict[int, bool] = {}
     for edge in job.inputs_of(vertex.vertex_id):
         schemas[edge.target_input] = fragment_of(edge).schema
-        retracts[edge.target_input] = retracts.get(edge.target_input, False) or has_kinds(
-            job, edge.source_vertex
-        )
+        retracts[edge.target_input] = retracts.get(edge.target_input, False) or has_kinds(job, edge)
     order = sorted(schemas)
     return build_operator(declaration, [schemas[side] for side in order], [retracts[side] for side in order])
 
 
-def has_kinds(job: JobGraph, vertex_id: str) -> bool:
-    """Whether what comes out of a vertex is a changelog with kinds."""
-    declaration: TableDeclaration = job.vertex(vertex_id).head.declaration  # type: ignore[assignment]  # a table job
-    return not getattr(declaration, "is_insert_only", True)
+def has_kinds(job: JobGraph, edge: JobEdge) -> bool:
+    """Whether an edge carries a changelog with kinds."""
+    return not getattr(producer_of(job, edge).declaration, "is_insert_only", True)
 
 
 class TableTask:

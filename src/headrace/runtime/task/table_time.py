@@ -8,13 +8,15 @@ Where a scan's end is known when the epoch is planned, its rows are followed by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
-from headrace.operators.table.declarations import StatefulNode
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan
+from headrace.graph.table_job import producer_of
+from headrace.operators.table.bridge import TableToStream
+from headrace.operators.table.declarations import StatefulNode, TableWatermark
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, TableTime
 from headrace.runtime.task.time_parts import NO_TIME, TIME
 from headrace.state.operator_state import own_part, with_own_part
 
@@ -29,35 +31,70 @@ class VertexTime:
     after: int
     #: Whether all that comes before the vertex has ended with the epoch.
     is_final: bool
+    #: Whether what comes before it is left out of the watermark for want of rows.
+    is_idle: bool = False
 
 
-def vertex_times(job: JobGraph, plan: EpochPlan, final_scans: Mapping[str, bool]) -> dict[str, VertexTime]:
-    """Return where time stands at each vertex in an epoch.
+def vertex_times(
+    job: JobGraph,
+    vertices: Sequence[JobVertex],
+    plan: EpochPlan,
+    final_scans: Mapping[str, bool],
+    known: Mapping[str, VertexTime],
+) -> dict[str, VertexTime]:
+    """Return where time stands at each of some vertices in an epoch.
 
     Args:
         job: The job.
+        vertices: Producers before consumers.
         plan: The epoch.
         final_scans: For each scan whether it will have ended, as far as that is known.
+        known: Where it stands at the operators before them, by operator id.
     """
     times: dict[str, VertexTime] = {}
-    for vertex in job.vertices:
+    for vertex in vertices:
         parts = subtask_plans(vertex, plan)
         seen = min((seen_by(part, vertex.head.operator_id) for part in parts), default=MIN_WATERMARK)
+        is_idle = False
         if vertex.is_source:
             is_final = final_scans[vertex.vertex_id] or all(part.has_ended for part in parts)
             after = MAX_WATERMARK if is_final else scan_watermark(vertex, plan)
         else:
-            producers = [times[edge.source_vertex] for edge in job.inputs_of(vertex.vertex_id)]
+            operators = [producer_of(job, edge).operator_id for edge in job.inputs_of(vertex.vertex_id)]
+            producers = [times.get(each) or known[each] for each in operators]
             is_final = all(time.is_final for time in producers)
-            after = max(seen, min(time.after for time in producers))
-        times[vertex.vertex_id] = VertexTime(seen, after, is_final)
+            if isinstance(vertex.head.declaration, TableWatermark):
+                after = MAX_WATERMARK if is_final else seen
+            else:
+                after = max(seen, _merged(producers))
+            is_idle = not is_final and all(time.is_idle or time.is_final for time in producers)
+        times[vertex.vertex_id] = VertexTime(seen, after, is_final, is_idle)
     return times
+
+
+def _merged(producers: Sequence[VertexTime]) -> int:
+    """Return the lowest time of those that take part; where none does, it stands where the furthest is."""
+    running = [time for time in producers if not time.is_final] or producers
+    active = [time.after for time in running if not time.is_idle]
+    return min(active) if active else max(time.after for time in running)
+
+
+def border_time(times: Sequence[TableTime]) -> VertexTime:
+    """Return where time stands behind the rows that the subtasks of a stream handed to a table."""
+    running = [time for time in times if not time.is_final]
+    if not running:
+        return VertexTime(MIN_WATERMARK, MAX_WATERMARK, is_final=True)
+    active = [time.watermark for time in running if not time.is_idle]
+    after = min(active) if active else max(time.watermark for time in running)
+    return VertexTime(MIN_WATERMARK, after, is_final=False, is_idle=not active)
 
 
 def needs_event_time(job: JobGraph, vertex_id: str) -> bool:
     """Whether something behind a vertex goes by its watermark."""
     for edge in job.outputs_of(vertex_id):
         declaration = job.vertex(edge.target_vertex).head.declaration
+        if isinstance(declaration, TableToStream):
+            return True
         if isinstance(declaration, StatefulNode) and declaration.goes_by_watermark:
             return True
         if needs_event_time(job, edge.target_vertex):
@@ -65,12 +102,19 @@ def needs_event_time(job: JobGraph, vertex_id: str) -> bool:
     return False
 
 
-def next_watermarks(job: JobGraph, scans: Mapping[str, int]) -> dict[str, int]:
-    """Return how far each vertex will come in the next epoch, given what scans have reached."""
-    reached: dict[str, int] = {}
-    for vertex in job.vertices:
-        producers = [reached[edge.source_vertex] for edge in job.inputs_of(vertex.vertex_id)]
-        reached[vertex.vertex_id] = scans[vertex.vertex_id] if vertex.is_source else min(producers)
+def next_watermarks(job: JobGraph, vertices: Sequence[JobVertex], known: Mapping[str, int]) -> dict[str, int]:
+    """Return how far each of some vertices will come in the next epoch.
+
+    Args:
+        job: The job.
+        vertices: Producers before consumers.
+        known: What is reached already by those that find out time themselves, and by streams before them, by id.
+    """
+    reached: dict[str, int] = dict(known)
+    for vertex in vertices:
+        if vertex.vertex_id not in known:
+            operators = [producer_of(job, edge).operator_id for edge in job.inputs_of(vertex.vertex_id)]
+            reached[vertex.vertex_id] = min(reached[each] for each in operators)
     return reached
 
 

@@ -17,6 +17,8 @@ from headrace.state.operator_state import own_part, with_own_part
 GATE = "gate"
 #: Operator state under which every operator keeps the watermarks it has seen and sent.
 TIME = "seen-and-sent"
+#: Operator state of a head that gets rows of a table: whether the table was idle.
+TABLE_IDLE = "table-is-idle"
 NO_TIME = (MIN_WATERMARK, None)
 
 

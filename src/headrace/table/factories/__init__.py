@@ -9,7 +9,7 @@ from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable
 from headrace.connectors.base import Boundedness, Source
 from headrace.connectors.collect import CollectSink
-from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.errors import InvariantViolation, SqlValidationError, UnsupportedFeatureError
 from headrace.operators.table.declarations import Schema, SinkMode
 from headrace.planner import physical
 from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
@@ -17,7 +17,7 @@ from headrace.planner.expressions import Expression, Literal
 from headrace.planner.logical import Scan
 from headrace.planner.logical import Schema as PlanSchema
 from headrace.planner.physical import CollectTarget, TableTarget
-from headrace.planner.translate import SinkChoice
+from headrace.planner.translate import SinkChoice, StreamInput
 from headrace.table.factories.base import SinkAbility, TableFactory, TableRequest
 from headrace.table.factories.datagen import DatagenFactory
 from headrace.table.factories.filesystem import FilesystemFactory
@@ -25,6 +25,7 @@ from headrace.table.factories.jdbc import JdbcFactory
 from headrace.table.factories.kafka import KafkaFactory
 from headrace.table.factories.options import TableOptions
 from headrace.table.factories.sinks import BlackholeFactory, PrintFactory
+from headrace.table.factories.streams import AttachedStream
 from headrace.table.factories.values import AttachedRows, values_of
 
 __all__ = ["FACTORIES", "TableConnectors"]
@@ -51,11 +52,18 @@ class TableConnectors:
     def mode_of(self, scan: Scan) -> ChangelogMode:
         """Return which kinds of rows a table gives."""
         attached = scan.table.attachment
-        return attached.mode if isinstance(attached, AttachedRows) else INSERT_ONLY
+        return attached.mode if isinstance(attached, AttachedRows | AttachedStream) else INSERT_ONLY
 
-    def source_of(self, scan: Scan, schema: Schema) -> Source:
+    def source_of(self, scan: Scan, schema: Schema) -> Source | StreamInput:
         """Return what reads a table."""
         attached = scan.table.attachment
+        if isinstance(attached, AttachedStream):
+            if self._is_batch:
+                raise UnsupportedFeatureError.not_yet(
+                    "a table of a data stream in BATCH mode",
+                    "use STREAMING mode: a query over bounded streams ends by itself",
+                )
+            return attached.input()
         if isinstance(attached, AttachedRows):
             return attached.source()
         name = scan.identifier.dotted()
@@ -96,6 +104,7 @@ class TableConnectors:
                 made = factory.sink(request)
                 request.options.check()
                 return SinkChoice(made, factory.ability(target.table).mode)
+        raise InvariantViolation(f"no sink is known for {sink.target}")
 
     def _request(
         self, name: str, table: CatalogTable, schema: Schema, *, is_overwrite: bool = False

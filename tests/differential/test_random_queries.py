@@ -20,7 +20,7 @@ from tests.differential.runs import cases, check_locally, check_on_spark, check_
 from tests.engines import MINI
 
 # A busy machine takes its time.
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 _PLAIN_QUERIES = st.one_of(*(kind() for kind in PLAIN))
 _WINDOW_QUERIES = st.one_of(*(kind() for kind in WINDOWED))

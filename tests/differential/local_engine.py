@@ -75,7 +75,7 @@ class LocalEngine:
         for edge in self._job.inputs_of(vertex.vertex_id):
             side = edge.target_input
             schemas[side] = fragment_of(edge).schema
-            retracts[side] = retracts.get(side, False) or has_kinds(self._job, edge.source_vertex)
+            retracts[side] = retracts.get(side, False) or has_kinds(self._job, edge)
         place = directory / vertex.vertex_id
         place.mkdir()
         return Harness(

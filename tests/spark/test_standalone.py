@@ -22,7 +22,6 @@ from tests.spark.standalone_program import KEYS, NUMBERS
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.alone,
     pytest.mark.timeout(400),
     pytest.mark.skipif(not StandaloneCluster.is_possible(), reason="Java is not here"),
 ]

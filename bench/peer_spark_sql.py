@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import tempfile
 import time
 
@@ -16,7 +17,7 @@ SCHEMA = "id BIGINT, user_id BIGINT, amount BIGINT, ts TIMESTAMP"
 
 
 def main() -> None:
-    """Run the query twice, first over little to warm up."""
+    """Run the query over little to warm up, then as often as there are rounds."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--path")
     parser.add_argument("--warm-path")
@@ -25,6 +26,7 @@ def main() -> None:
     parser.add_argument("--mode")
     parser.add_argument("--files", type=int)
     parser.add_argument("--join", action="store_true")
+    parser.add_argument("--rounds", type=int)
     arguments = parser.parse_args()
     spark = (
         SparkSession.builder.master("local[2]")
@@ -36,7 +38,8 @@ def main() -> None:
     )
     spark.sparkContext.setLogLevel("ERROR")
     run(spark, arguments, arguments.warm_path, 1)
-    seconds = run(spark, arguments, arguments.path, arguments.files)
+    rounds = [run(spark, arguments, arguments.path, arguments.files) for _ in range(arguments.rounds)]
+    seconds = statistics.median(rounds)
     print(json.dumps({"rate": arguments.rows * (2 if arguments.join else 1) / seconds}))
 
 

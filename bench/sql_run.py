@@ -66,9 +66,9 @@ def compare(query: Query, directory: Path, arguments: argparse.Namespace) -> Non
         emit(query.name, rate, "rows/s", goal=query.goal)
         return
     others = {
-        "Flink SQL": flink(query, rows, ()),
-        "Flink SQL, mini-batch": flink(query, rows, ("--mini-batch",)),
-        "Structured Streaming": structured_streaming(query, path, warm, rows),
+        "Flink SQL": flink(query, rows, ("--rounds", str(arguments.rounds))),
+        "Flink SQL, mini-batch": flink(query, rows, ("--rounds", str(arguments.rounds), "--mini-batch")),
+        "Structured Streaming": structured_streaming(query, path, warm, rows, arguments.rounds),
     }
     for name, other in others.items():
         emit(f"{query.name}.{name}", other, "rows/s")
@@ -93,18 +93,19 @@ def ours_run(query: Query, path: Path, rows: int) -> float:
 
 
 def flink(query: Query, rows: int, options: tuple[str, ...]) -> float:
-    """Return how many rows a second Flink does."""
+    """Return how many rows a second Flink does, the median of its rounds."""
     command = [str(PEERS / "bin" / "python"), str(ROOT / "bench" / "peer_flink_sql.py"), *options]
     command += ["--rows", str(rows), "--sql", query.sql, "--sink", query.sink]
     return float(_result([*command, *(["--join"] if query.is_join else [])])["rate"])
 
 
-def structured_streaming(query: Query, path: Path, warm: Path, rows: int) -> float:
-    """Return how many rows a second Spark Structured Streaming does."""
+def structured_streaming(query: Query, path: Path, warm: Path, rows: int, rounds: int) -> float:
+    """Return how many rows a second Spark Structured Streaming does, the median of its rounds."""
     if query.spark is None:
         return 0.0
     command = [sys.executable, "-m", "bench.peer_spark_sql", "--path", str(path), "--warm-path", str(warm)]
     command += ["--rows", str(rows), "--sql", query.spark, "--mode", query.mode, "--files", str(BATCH_FILES)]
+    command += ["--rounds", str(rounds)]
     return float(_result([*command, *(["--join"] if query.is_join else [])])["rate"])
 
 

@@ -31,8 +31,8 @@ from headrace.errors import (
     UnsupportedFeatureError,
 )
 from headrace.graph.job_graph import JobGraph
+from headrace.graph.mixed_job import parts_of
 from headrace.graph.rescaling import uniform_parallelism
-from headrace.graph.table_job import is_table_vertex
 from headrace.runtime.artifacts import find_artifacts
 from headrace.runtime.high_availability import HighAvailabilitySettings
 from headrace.runtime.job_master import JobMaster, JobProgress
@@ -379,11 +379,11 @@ def _make_runner(
 ) -> SparkEpochRunner | TableEpochRunner | MixedEpochRunner:
     code = JobCode(job, lineage, settings)
     try:
-        kinds = {is_table_vertex(vertex) for vertex in job.vertices}
-        if kinds == {True}:
+        parts = parts_of(job)
+        if len(parts) > 1:
+            return MixedEpochRunner(context, code, workers)
+        if parts[0].is_table:
             return TableEpochRunner(context, code, workers)
-        if kinds == {False}:
-            return SparkEpochRunner(context, code, workers)
-        return MixedEpochRunner(context, code, workers)
+        return SparkEpochRunner(context, code, workers)
     except (Py4JError, PySparkException) as error:
         raise recover(str(error)) from None  # in words: Java's are forty lines

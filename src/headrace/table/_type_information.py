@@ -124,7 +124,7 @@ def data_type(type_info: TypeInformation) -> DataType:
         UnsupportedFeatureError: If tables have none for it.
 
     >>> data_type(Types.ROW_NAMED(["a"], [Types.LONG()]))
-    RowType(`a` BIGINT)
+    ROW<`a` BIGINT>
     """
     match type_info:
         case ExternalTypeInfo():

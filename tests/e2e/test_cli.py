@@ -331,7 +331,7 @@ def test_ctrl_c_cancels_an_endless_job_and_leaves_nothing_behind(cli: Cli):
         assert [name for name in cli.processes() if "java" in name]
         assert [name for name in cli.processes() if "worker_daemon" in name]
         process.send_signal(signal.SIGINT)
-        code = process.wait(timeout=20)
+        code = process.wait(timeout=60)
     finally:
         process.kill()
 
@@ -340,7 +340,7 @@ def test_ctrl_c_cancels_an_endless_job_and_leaves_nothing_behind(cli: Cli):
     assert lines[-2] == "interrupted: cancelling; Ctrl-C again ends at once"
     assert lines[-1].startswith("CANCELED job 'endless': ")
     assert "Traceback" not in "".join(lines)
-    wait_until(lambda: not cli.processes(), "Java and the workers are gone", seconds=10)
+    wait_until(lambda: not cli.processes(), "Java and the workers are gone", seconds=60)
     assert cli.runs() == []
     assert not (MEMORY / run).exists()
 

@@ -60,8 +60,10 @@ def test_state_is_found_by_both_executors(outcomes: Any) -> None:
     # An executor has one core, and so one worker at a time.
     workers = outcomes["undisturbed"]["workers by stateful subtask"]
     assert len(workers) == 4
-    assert any(len(pids) == 2 for pids in workers.values())
     assert len({pid for pids in workers.values() for pid in pids}) == 2
+    # Whoever worked for the executor that was killed has found its state in another one.
+    workers = outcomes["executor killed"]["workers by stateful subtask"]
+    assert any(len(pids) > 1 for pids in workers.values())
 
 
 def test_an_epoch_that_lost_an_executor_is_run_again_as_a_whole(outcomes: Any) -> None:

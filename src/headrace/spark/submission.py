@@ -11,6 +11,7 @@ So no option is a word of the command, which others can see. Nothing is run here
 from __future__ import annotations
 
 import json
+import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,11 +88,15 @@ def plan_submission(application: Application, entry: Path, archive: Path, spark_
     if is_cluster:
         content[FILE_NAME] = text.encode()
         archives = [f"{archive}#{FOLDER}", *_interpreter_archives(configuration)]
+    settings = _spark_settings(configuration)
+    if not is_cluster:
+        # Spark would take the first python3 of the path, which may know nothing of headrace.
+        settings.setdefault("spark.pyspark.driver.python", sys.executable)
     command = [
         spark_submit,
         *("--master", master, "--deploy-mode", application.deploy_mode),
         *("--name", configuration.get(execution.NAME) or Path(program).stem),
-        *(word for pair in _spark_settings(configuration).items() for word in ("--conf", "=".join(pair))),
+        *(word for pair in settings.items() for word in ("--conf", "=".join(pair))),
         *(("--archives", ",".join(archives)) if archives else ()),
         *(str(entry), "run", program, *application.arguments),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import zipfile
 from pathlib import Path
 
@@ -95,6 +96,26 @@ def test_a_driver_here_needs_no_archive(program: Path) -> None:
     assert submission.archive == {}
     assert "--archives" not in submission.command
     assert submission.command[-3:] == ("/lib/entry.py", "run", str(program))
+
+
+@pytest.mark.parametrize(
+    ("asked", "driver"),
+    [
+        ({}, sys.executable),
+        ({"python.executable": "/on/the/workers/python"}, sys.executable),
+        ({"spark.pyspark.driver.python": "/opt/python"}, "/opt/python"),
+    ],
+)
+def test_a_driver_here_is_run_by_the_interpreter_that_submits_it(
+    program: Path, asked: dict[str, str], driver: str
+) -> None:
+    submission = planned({"headrace.spark.master": "spark://host:7077", **asked}, str(program), mode="client")
+    assert f"spark.pyspark.driver.python={driver}" in submission.command
+
+
+def test_a_driver_in_the_cluster_is_run_by_an_interpreter_of_the_cluster(program: Path) -> None:
+    submission = planned({"headrace.spark.master": "yarn"}, str(program))
+    assert not any("spark.pyspark.driver.python" in word for word in submission.command)
 
 
 def test_a_standalone_cluster_runs_no_drivers_and_what_to_do_is_said(program: Path) -> None:

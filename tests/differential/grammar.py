@@ -48,6 +48,8 @@ CONDITIONS = one_of(
 )
 #: AVG of whole numbers is a whole number in Flink.
 AVERAGE = either("AVG(v)", "SUM(v) DIV COUNT(v)")
+#: To ARRAY_AGG, NULL is a value.
+DISTINCT_VALUES = "COUNT(DISTINCT v) + IF(COUNT(*) > COUNT(v), 1, 0)"
 AGGREGATES = one_of(
     "COUNT(*)",
     "SUM(v)",
@@ -66,18 +68,17 @@ AGGREGATES = one_of(
     "MAX(v) FILTER (WHERE v < 5)",
     "COUNT(DISTINCT v) FILTER (WHERE k <> 'b')",
     "SUM(v + id)",
+    "COUNT(DISTINCT k, v)",
+    "COUNT(DISTINCT v, k) FILTER (WHERE id > 2)",
+    either("CARDINALITY(ARRAY_AGG(DISTINCT v))", DISTINCT_VALUES),
+    either("CARDINALITY(ARRAY_AGG(v) FILTER (WHERE id > 1))", "NULLIF(COUNT(*) FILTER (WHERE id > 1), 0)"),
+    "ROUND(VAR_POP(CAST(v AS DOUBLE)), 6)",
 )
-#: Aggregates that there are without windows.
-MORE_AGGREGATES = st.one_of(
-    AGGREGATES, one_of("COUNT(DISTINCT k, v)", "ROUND(VAR_POP(CAST(v AS DOUBLE)), 6)")
-)
-#: Aggregates for which sessions have an operator.
-PLAIN_AGGREGATES = one_of("COUNT(*)", "SUM(v)", "MIN(v)", "MAX(k)", AVERAGE, "SUM(v) FILTER (WHERE v > 1)")
 HAVINGS = one_of("", "", " HAVING COUNT(*) > 1", " HAVING SUM(v) > 2", " HAVING MAX(v) IS NOT NULL")
 
 
-def _calls(draw: Draw, aggregates: Texts = AGGREGATES) -> str:
-    calls = draw(st.lists(aggregates, min_size=1, max_size=3))
+def _calls(draw: Draw) -> str:
+    calls = draw(st.lists(AGGREGATES, min_size=1, max_size=3))
     return ", ".join(f"{call} AS r{at}" for at, call in enumerate(calls))
 
 
@@ -168,7 +169,7 @@ def projections(draw: Draw) -> str:
 def groupings(draw: Draw) -> str:
     keys = draw(one_of("k", "v", "k, v", "COALESCE(k, 'z')"))
     names = ", ".join(f"{key} AS g{at}" for at, key in enumerate(re.split(r", (?!')", keys)))
-    return f"SELECT {names}, {_calls(draw, MORE_AGGREGATES)} FROM {draw(relations())} x GROUP BY {keys}{draw(HAVINGS)}"
+    return f"SELECT {names}, {_calls(draw)} FROM {draw(relations())} x GROUP BY {keys}{draw(HAVINGS)}"
 
 
 @st.composite
@@ -181,7 +182,7 @@ def regroupings(draw: Draw) -> str:
 def global_groupings(draw: Draw) -> str:
     # A query that streams says nothing of no rows; in batch it is one row.
     some = either("", " HAVING COUNT(*) > 0")
-    return f"SELECT {_calls(draw, MORE_AGGREGATES)} FROM {draw(relations())} x{some}"
+    return f"SELECT {_calls(draw)} FROM {draw(relations())} x{some}"
 
 
 @st.composite
@@ -383,7 +384,7 @@ def sessions(draw: Draw) -> str:
     rows = _in_sessions(table, keys, gap)
     items = f"{keys}, " if keys else ""
     return (
-        f"SELECT {items}window_start AS ws, window_end AS we, {_calls(draw, PLAIN_AGGREGATES)} FROM {rows} s "
+        f"SELECT {items}window_start AS ws, window_end AS we, {_calls(draw)} FROM {rows} s "
         f"GROUP BY {items}window_start, window_end"
     )
 

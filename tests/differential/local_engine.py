@@ -184,7 +184,9 @@ def _select(
     connection.create_function("sequence", -1, _sequence)
     columns = ", ".join(f"`{name}`" for name in ("__mark", *names))
     connection.execute(f"CREATE TABLE r ({columns})")
-    connection.executemany(f"INSERT INTO r VALUES (?{', ?' * len(names)})", rows)
+    connection.create_function("size", 1, lambda values: len(json.loads(values)))
+    plain = [[json.dumps(each) if isinstance(each, list) else each for each in row] for row in rows]
+    connection.executemany(f"INSERT INTO r VALUES (?{', ?' * len(names)})", plain)
     if items == ["*"]:
         chosen = "*"
     elif items[:1] == ["r.*"]:

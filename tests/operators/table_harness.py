@@ -248,7 +248,7 @@ class _Last(_First):
 
 
 def _named_struct(*parts: Any) -> str:
-    return _ENCODED + json.dumps(dict(zip(parts[::2], parts[1::2], strict=True)))
+    return _ENCODED + json.dumps(dict(zip(parts[::2], map(_decoded, parts[1::2]), strict=True)))
 
 
 def _decoded(value: Any) -> Any:

@@ -157,14 +157,18 @@ def test_a_value_that_is_taken_back_goes_where_it_came_first(tmp_path: Path):
 
 
 def test_distinct_values_are_listed_once(tmp_path: Path):
-    calls = (of_tags("LISTAGG", pa.string(), distinct=True), of_tags("COLLECT", BAG, distinct=True))
+    calls = (
+        of_tags("LISTAGG", pa.string(), distinct=True),
+        of_tags("COLLECT", BAG, distinct=True),
+        of_tags("ARRAY_AGG", pa.list_(pa.string()), distinct=True),
+    )
     job = harness(aggregate(*calls), tmp_path)
     job.run(rows(("+I", "ann", 1, "x"), ("+I", "ann", 1, "x")))
     (_, after) = job.run(rows(("+I", "ann", 1, "y")))
-    assert after == ("+U", "ann", "x,y", [("x", 1), ("y", 1)])
+    assert after == ("+U", "ann", "x,y", [("x", 1), ("y", 1)], ["x", "y"])
     assert job.run(rows(("-D", "ann", 1, "x"))) == []
-    (_, after) = job.run(rows(("-D", "ann", 1, "x")))
-    assert after == ("+U", "ann", "y", [("y", 1)])
+    (_, after) = job.run(rows(("-D", "ann", 1, "x"), ("+I", "ann", 1, None), ("+I", "ann", 1, None)))
+    assert after == ("+U", "ann", "y", [("y", 1)], ["y", None])
 
 
 @settings(max_examples=25, deadline=None)

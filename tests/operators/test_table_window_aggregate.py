@@ -201,6 +201,8 @@ def test_values_of_a_window_are_counted_once_and_listed(tmp_path: Path, window: 
         AggSpec("MIN", ("amount",), LEAST),
         AggSpec("LISTAGG", ("user",), LISTED, separator="-"),
         AggSpec("ARRAY_AGG", ("amount",), ITEMS),
+        AggSpec("COUNT", ("user", "amount"), replace(N, name="pairs"), distinct=True),
+        AggSpec("ARRAY_AGG", ("amount",), replace(ITEMS, name="once"), distinct=True),
     )
     declaration = WindowAggregate(
         (*(call.result for call in calls), START, END),
@@ -212,11 +214,11 @@ def test_values_of_a_window_are_counted_once_and_listed(tmp_path: Path, window: 
     )
     windows = Harness(declaration, [INPUT], [retracts], tmp_path)
     windows.run([("+I", "a", 1, 4), ("+I", "b", 2, 7)], now_ms=1)
-    more = [("+I", "c", 2, 4), ("+I", "d", 2, None)]
+    more = [("+I", "c", 2, 4), ("+I", "d", 2, None), ("+I", "a", 2, 4)]
     more += [("+I", "e", 2, 1), ("-D", "e", 2, 1)] if retracts else []
     windows.run(more, now_ms=3)
     fired = windows.run([], after=99, now_ms=99)
-    assert fired[-1][1:-2] == (2, 11, 4, "a-b-c-d", [4, 7, 4, None])
+    assert fired[-1][1:-2] == (2, 11, 4, "a-b-c-d-a", [4, 7, 4, None, 4], 3, [4, 7, None])
 
 
 def test_the_highest_value_of_a_window_gives_way_when_it_is_taken_back(tmp_path: Path):

@@ -65,6 +65,18 @@ def test_show_create_makes_the_same_table_again(session: Session) -> None:
     assert table(session) == before
 
 
+def test_show_create_keeps_passwords_to_itself(session: Session) -> None:
+    session.run(
+        "CREATE TABLE people (id BIGINT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:postgresql://ann:s3cret@db/people', "
+        "'password' = 's3cret', 'properties.sasl.jaas.config' = 'login s3cret', 'table-name' = 'people')"
+    )
+    ((text,),) = rows(session, "SHOW CREATE TABLE people")
+    assert "s3cret" not in text
+    assert "'password' = '******'" in text
+    assert "'url' = 'jdbc:postgresql://***@db/people'" in text
+    assert "'table-name' = 'people'" in text
+
+
 def test_describe_shows_six_columns(session: Session) -> None:
     assert rows(session, "DESCRIBE orders") == (
         ("id", "BIGINT", False, "PRI(id)", None, None),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 
@@ -38,6 +37,37 @@ CORPUS = [
     "SELECT i, COUNT(*) FROM t GROUP BY GROUPING SETS ((i), (), CUBE (i, s)) HAVING COUNT(*) > 1 "
     "ORDER BY 2 DESC LIMIT 5",
     "WITH a AS (SELECT 1 AS x), b (y) AS (SELECT x FROM a) SELECT * FROM a NATURAL JOIN b UNION ALL VALUES (1, 2)",
+    "SELECT bidder, window_start, COUNT(DISTINCT auction) FILTER (WHERE price > 5), LISTAGG(url, ';') FROM "
+    "SESSION(TABLE bid PARTITION BY bidder, DESCRIPTOR(`dateTime`), INTERVAL '10' SECOND) "
+    "GROUP BY bidder, window_start, window_end",
+    "SELECT auction, HOP_START(`dateTime`, INTERVAL '2' SECOND, INTERVAL '10' SECOND), AVG(price) FROM bid "
+    "GROUP BY auction, HOP(`dateTime`, INTERVAL '2' SECOND, INTERVAL '10' SECOND)",
+    "SELECT auction, window_end, GROUPING(bidder), SUM(price) FROM HOP(TABLE bid, DESCRIPTOR(`dateTime`), INTERVAL '2' "
+    "SECOND, INTERVAL '10' SECOND, INTERVAL '1' SECOND) GROUP BY window_start, window_end, ROLLUP (auction, bidder)",
+    "SELECT * FROM bid QUALIFY ROW_NUMBER() OVER (PARTITION BY auction ORDER BY `dateTime` DESC NULLS LAST) <= 3",
+    "SELECT SUM(price) OVER w, LAG(price, 2) OVER w FROM bid WINDOW w AS (PARTITION BY auction ORDER BY `dateTime` "
+    "RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW)",
+    "SELECT t.i, u.e, u.n FROM t CROSS JOIN UNNEST(ARRAY[1, 2, 3]) WITH ORDINALITY AS u (e, n)",
+    "SELECT /*+ STATE_TTL('l' = '1d', 'r' = '2 h') */ l.i, r.url FROM t l FULL OUTER JOIN bid r ON l.b = r.auction "
+    "AND r.price BETWEEN 1 AND 9",
+    "SELECT i FROM t INTERSECT ALL SELECT i FROM t EXCEPT (SELECT 1 ORDER BY 1 OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY)",
+    "SELECT b.auction FROM bid AS b LEFT JOIN t FOR SYSTEM_TIME AS OF b.`dateTime` AS r ON b.auction = r.b",
+    "SELECT CAST(ROW(1, 'a') AS ROW<x BIGINT, y STRING>).x, MAP['k', 1]['k'], TRY_CAST(s AS DECIMAL(9, 2)) FROM t",
+    "SELECT EXTRACT(DAY FROM `dateTime`), TIMESTAMPADD(HOUR, 1, `dateTime`), TRIM(BOTH 'x' FROM url), "
+    "OVERLAY(url PLACING 'a' FROM 2 FOR 1), JSON_VALUE(extra, '$.a') FROM bid",
+    "INSERT OVERWRITE nexmark_q2 (price) SELECT price FROM bid",
+    "CREATE TABLE c WITH ('connector' = 'print') AS SELECT auction FROM bid",
+    "CREATE CATALOG c WITH ('type' = 'generic_in_memory')",
+    "CREATE DATABASE IF NOT EXISTS d COMMENT 'c' WITH ('a' = 'b')",
+    "ALTER DATABASE default_database SET ('a' = 'b')",
+    "ALTER VIEW w RENAME TO x",
+    "ALTER TABLE t MODIFY (WATERMARK FOR ts AS ts - INTERVAL '1' SECOND, PRIMARY KEY (i) NOT ENFORCED)",
+    "ALTER TABLE t DROP (i, s)",
+    "SHOW CREATE TABLE t",
+    "SHOW COLUMNS FROM t LIKE 'a%'",
+    "SHOW USER FUNCTIONS",
+    "RESET 'parallelism.default'",
+    "USE CATALOG default_catalog",
 ]
 
 #: What is put in place of a token, or between two.
@@ -129,15 +159,16 @@ def fresh() -> Session:
 
 
 def check(text: str, session: Session) -> bool:
-    """Read and bind the text; say whether it was refused. Anything but a SqlError with a place is a failure."""
-    started, error = time.process_time(), None
+    """Read and bind the text; say whether it was refused. Anything but a SqlError with a place is a failure.
+
+    What would hang is stopped by the time limit of tests.
+    """
+    error = None
     try:
         for statement in parse_statements(text):
             bind(statement, session.manager, load)
     except SqlError as refusal:
         error = refusal
-    # Generous for a slow machine: an endless loop is what this finds.
-    assert time.process_time() - started < 5, text
     assert error is None or (error.line is not None and error.column is not None), text
     assert error is None or str(error)
     return error is not None

@@ -9,7 +9,12 @@ __all__ = ["MASK", "looks_secret", "mask_uri"]
 
 MASK: Final = "***"
 
-_SECRET_KEY: Final = re.compile(r"secret|password|passwd|token|access.?key|credential", re.IGNORECASE)
+#: Those that Flink takes for sensitive, and a few more.
+_SECRET_KEY: Final = re.compile(
+    r"secret|password|passwd|token|access.?key|credential"
+    r"|api-?key|service-key|account\.key|auth-params|basic-auth|jaas\.config|http-headers",
+    re.IGNORECASE,
+)
 #: Keys of object stores may have slashes, so all up to the last @ of a word is the user's.
 _USER_INFO: Final = re.compile(r"(?<=://)\S*@")
 _QUERY_VALUE: Final = re.compile(r"([?&;])([^=&;\s]+)=([^&;\s]*)")

@@ -1,12 +1,17 @@
-"""SHOW CREATE: the statement that would make a table or view."""
+"""SHOW CREATE: the statement that would make a table or view; and how a table's columns are declared."""
 
 from __future__ import annotations
 
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable, CatalogView, Column, ComputedColumn, MetadataColumn
+from headrace.config.secrets import looks_secret, mask_uri
+from headrace.planner.logical import Schema
 from headrace.types.logical import quote_name
 
-__all__ = ["create_table_text", "create_view_text"]
+__all__ = ["create_table_text", "create_view_text", "declared_lines"]
+
+#: What Flink writes in place of a password.
+_HIDDEN = "******"
 
 
 def _string(text: str) -> str:
@@ -17,23 +22,49 @@ def _column(column: Column) -> str:
     comment = f" COMMENT {_string(column.comment)}" if column.comment else ""
     match column:
         case ComputedColumn():
-            return f"{quote_name(column.name)} AS {column.expression}{comment}"
+            return f"{quote_name(column.name)}{_origin(column)}{comment}"
+        case _:
+            return f"{quote_name(column.name)} {column.type.summary()}{_origin(column)}{comment}"
+
+
+def _origin(column: Column) -> str:
+    """Say where the values of a column come from, if they are not stored as they are."""
+    match column:
+        case ComputedColumn():
+            return f" AS {column.expression}"
         case MetadataColumn():
             key = f" FROM {_string(column.key)}" if column.key else ""
-            virtual = " VIRTUAL" if column.virtual else ""
-            return f"{quote_name(column.name)} {column.type.summary()} METADATA{key}{virtual}{comment}"
+            return f" METADATA{key}{' VIRTUAL' if column.virtual else ''}"
         case _:
-            return f"{quote_name(column.name)} {column.type.summary()}{comment}"
+            return ""
+
+
+def _key(table: CatalogTable) -> list[str]:
+    if table.primary_key is None:
+        return []
+    columns = ", ".join(map(quote_name, table.primary_key.columns))
+    return [f"CONSTRAINT {quote_name(table.primary_key.name)} PRIMARY KEY ({columns}) NOT ENFORCED"]
+
+
+def declared_lines(schema: Schema, table: CatalogTable | None) -> list[str]:
+    """Return a line per column, and those of watermark and primary key if it is a table of the catalog."""
+    origins = {column.name: _origin(column) for column in table.columns} if table is not None else {}
+    lines = [f"{quote_name(each.name)} {each.summary()}{origins.get(each.name, '')}" for each in schema]
+    if table is None:
+        return lines
+    if table.watermark is not None:
+        name = table.watermark.column
+        (kind,) = (each.type.summary() for each in schema if each.name == name)
+        lines.append(f"WATERMARK FOR {quote_name(name)}: {kind} AS {table.watermark.expression}")
+    return [*lines, *_key(table)]
 
 
 def create_table_text(identifier: ObjectIdentifier, table: CatalogTable, temporary: bool = False) -> str:
-    """CREATE TABLE with everything the table was made with."""
+    """CREATE TABLE with everything the table was made with, but for passwords."""
     lines = [_column(column) for column in table.columns]
     if table.watermark is not None:
         lines.append(f"WATERMARK FOR {quote_name(table.watermark.column)} AS {table.watermark.expression}")
-    if table.primary_key is not None:
-        columns = ", ".join(map(quote_name, table.primary_key.columns))
-        lines.append(f"CONSTRAINT {quote_name(table.primary_key.name)} PRIMARY KEY ({columns}) NOT ENFORCED")
+    lines += _key(table)
     body = ",\n  ".join(lines)
     parts = [f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {identifier} (\n  {body}\n)"]
     if table.comment:
@@ -41,7 +72,10 @@ def create_table_text(identifier: ObjectIdentifier, table: CatalogTable, tempora
     if table.partition_keys:
         parts.append(f"PARTITIONED BY ({', '.join(map(quote_name, table.partition_keys))})")
     if table.options:
-        pairs = ",\n  ".join(f"{_string(key)} = {_string(value)}" for key, value in table.options.items())
+        pairs = ",\n  ".join(
+            f"{_string(key)} = {_string(_HIDDEN if looks_secret(key) else mask_uri(value))}"
+            for key, value in table.options.items()
+        )
         parts.append(f"WITH (\n  {pairs}\n)")
     return "\n".join(parts) + "\n"
 

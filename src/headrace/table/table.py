@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from headrace.catalog.objects import CatalogTable
 from headrace.datastream._missing import missing_names
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.planner.logical import LogicalNode
+from headrace.planner.show_create import declared_lines
 from headrace.table.catalog import ResolvedSchema
 from headrace.table.expression import Columns, Expression, Names
 from headrace.table.expressions import col
@@ -47,6 +49,8 @@ class Table:
         self._plan = plan
         self._t_env = t_env
         self._name: str | None = None
+        #: The table of the catalog that it is, as a whole; None for everything that is computed.
+        self._declared: CatalogTable | None = None
 
     # --- columns and rows ---------------------------------------------------------------------------
 
@@ -222,8 +226,8 @@ class Table:
         return ResolvedSchema.physical(self._columns, [each.type for each in self._plan.schema])
 
     def print_schema(self) -> None:
-        """Print the columns."""
-        lines = [f"{quote_name(each.name)} {each.summary()}" for each in self._plan.schema]
+        """Print the columns; of a table of the catalog how they are declared, too."""
+        lines = declared_lines(self._plan.schema, self._declared)
         print("(\n  " + ",\n  ".join(lines) + "\n)")  # noqa: T201  # what it is for
 
     def explain(self, *extra_details: ExplainDetail) -> str:

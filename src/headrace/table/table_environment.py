@@ -282,7 +282,10 @@ class TableEnvironment:
         Raises:
             SqlError: If there is none.
         """
-        return self.sql_query(f"SELECT * FROM {_path_sql(path)}")
+        table = self.sql_query(f"SELECT * FROM {_path_sql(path)}")
+        named = self._manager.table(self._manager.qualify(_parts(path)))
+        table._declared = named if isinstance(named, CatalogTable) else None
+        return table
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """Return a table that is described, and has no name."""

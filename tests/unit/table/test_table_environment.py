@@ -46,6 +46,29 @@ def double(n):
     return n * 2
 
 
+def test_a_table_prints_how_it_is_declared(t_env, capsys):
+    t_env.execute_sql(
+        "CREATE TABLE orders (id BIGINT, cents INT, euros AS cents / 100, at TIMESTAMP(3) METADATA FROM 'timestamp' "
+        "VIRTUAL, WATERMARK FOR at AS at - INTERVAL '5' SECOND, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('connector' = 'blackhole')"
+    )
+    t_env.from_path("orders").print_schema()
+    t_env.from_path("orders").select(col("at")).print_schema()
+    assert capsys.readouterr().out == (
+        "(\n"
+        "  `id` BIGINT NOT NULL,\n"
+        "  `cents` INT,\n"
+        "  `euros` INT AS cents / 100,\n"
+        "  `at` TIMESTAMP(3) *ROWTIME* METADATA FROM 'timestamp' VIRTUAL,\n"
+        "  WATERMARK FOR `at`: TIMESTAMP(3) AS at - INTERVAL '5' SECOND,\n"
+        "  CONSTRAINT `PK_id` PRIMARY KEY (`id`) NOT ENFORCED\n"
+        ")\n"
+        "(\n"
+        "  `at` TIMESTAMP(3) *ROWTIME*\n"
+        ")\n"
+    )
+
+
 def test_statements_about_the_catalog_answer_at_once(t_env):
     assert (
         t_env.execute_sql("CREATE VIEW v AS SELECT user_id FROM clicks").get_result_kind()

@@ -127,7 +127,9 @@ class PartialSql:
         """Return which rows the call is over."""
         conditions = [quote(self.call.filter)] if self.call.filter else []
         if not counts_nulls:
-            conditions += [f"{quote(argument)} IS NOT NULL" for argument in self.call.arguments[:1]]
+            # Only COUNT(DISTINCT ...) has several that count; LISTAGG's second one is the separator.
+            counted = self.call.arguments[: None if self.call.distinct else 1]
+            conditions += [f"{quote(argument)} IS NOT NULL" for argument in counted]
         return " AND ".join(conditions) or "true"
 
     def count(self) -> str:

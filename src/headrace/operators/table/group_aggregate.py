@@ -38,7 +38,7 @@ _EXTREMES = ("MIN", "MAX")
 #: For which it makes no difference whether a value is there once or more often.
 _ALWAYS_DISTINCT = (*_EXTREMES, "FIRST_VALUE", "LAST_VALUE")
 #: What can be computed from the distinct values of an argument.
-_BY_VALUES = ("COUNT", "SUM", "SUM0", "AVG", "LISTAGG", "COLLECT", *_EXTREMES)
+_BY_VALUES = ("COUNT", "SUM", "SUM0", "AVG", "LISTAGG", "COLLECT", "ARRAY_AGG", *_EXTREMES)
 
 
 class GroupAggregateOperator:
@@ -146,7 +146,8 @@ _ROWS_COLUMN = ColumnType(_ROWS, pa.int64())
 class AggregateCalls:
     """The calls of an aggregation, with the bags that some of them need.
 
-    With ``in_lists`` values that a call goes by are a part of its accumulator, and there are no bags.
+    With ``in_lists`` values that a call goes by are a part of its accumulator, and there are no bags. So it is for
+    ARRAY_AGG(DISTINCT ...) in any case: NULL is a value to it.
     """
 
     def __init__(
@@ -175,16 +176,11 @@ class AggregateCalls:
                     f"{call.function}(DISTINCT ...) in a streaming query", "run the query in BATCH mode"
                 )
             accumulator = make_aggregate(position, call, types, retracts=retracts and not needs_bag)
-            if needs_bag and in_lists:
-                if len(call.arguments) > 1:
-                    raise UnsupportedFeatureError.not_yet(
-                        "DISTINCT over more than one column in a window aggregation",
-                        "put the columns into one: COUNT(DISTINCT ROW(a, b))",
-                    )
-                kind = types[call.arguments[0]]
-                accumulator = DistinctInList(f"a{position}", call, kind, accumulator, retracts=retracts)
+            is_listed = needs_bag and (in_lists or call.function.upper() == "ARRAY_AGG")
+            if is_listed:
+                accumulator = DistinctInList(f"a{position}", call, types, accumulator, retracts=retracts)
             self._accumulators.append(accumulator)
-            if needs_bag and not in_lists:
+            if needs_bag and not is_listed:
                 place = (call.arguments, call.filter)
                 if place not in shared:
                     rows = rows_sql(retracts=retracts)

@@ -51,7 +51,7 @@ class JoinOperator:
     def __init__(self, declaration: Join, schemas: Sequence[Schema], retracts: Sequence[bool]) -> None:
         if declaration.condition is not None and declaration.kind is not JoinKind.INNER:
             raise InvariantViolation(
-                f"a {declaration.kind.value} join with a condition is planned in two halves"
+                f"a join ({declaration.kind.value}) with a condition is planned in two halves"
             )
         self._declaration = declaration
         right_ttl = declaration.ttl_ms if declaration.right_ttl_ms is None else declaration.right_ttl_ms

@@ -43,17 +43,26 @@ def make_aggregate(
 
 
 class ListedValues:
-    """The values of a call."""
+    """The values of a call.
 
-    def __init__(self, name: str, call: AggSpec, kind: pa.DataType, *, retracts: bool) -> None:
+    Args:
+        name: Of the column that state has for it.
+        call: What it is.
+        kind: The type of its values.
+        retracts: Whether they may be taken back.
+        value: Spark SQL of a row's value; the first argument if it is not said.
+    """
+
+    def __init__(
+        self, name: str, call: AggSpec, kind: pa.DataType, *, retracts: bool, value: str | None = None
+    ) -> None:
         self._name = name
         self._call = call
         self._function = call.function.upper()
         condition = PartialSql(call, retracts).condition(counts_nulls=self._function == "ARRAY_AGG")
         weight = weight_sql(retracts=retracts)
-        entry = (
-            f"named_struct('{_VALUE}', {quote(call.arguments[0])}, '{_WEIGHT}', CAST({weight} AS TINYINT))"
-        )
+        value = value or quote(call.arguments[0])
+        entry = f"named_struct('{_VALUE}', {value}, '{_WEIGHT}', CAST({weight} AS TINYINT))"
         self.partials = ((f"collect_list({entry}) FILTER (WHERE {condition})", name),)
         self._type = pa.list_(pa.struct([(_VALUE, kind), (_WEIGHT, pa.int8())]))
         self.columns = (ColumnType(name, self._type),)
@@ -92,14 +101,26 @@ class ListedValues:
 
 
 class DistinctInList:
-    """A call over the values of an argument, each once, or over the highest or lowest of those that are left."""
+    """A call over the values of its arguments, each once, or over the highest or lowest of those that are left."""
 
     def __init__(
-        self, name: str, call: AggSpec, kind: pa.DataType, inner: Accumulator, *, retracts: bool
+        self,
+        name: str,
+        call: AggSpec,
+        types: Mapping[str, pa.DataType],
+        inner: Accumulator,
+        *,
+        retracts: bool,
     ) -> None:
-        self._listed = ListedValues(f"{name}v", call, kind, retracts=retracts)
+        arguments = call.arguments
+        kind, value = types[arguments[0]], None
+        if len(arguments) > 1:  # the value is a row of them
+            names = [f"f{at}" for at in range(len(arguments))]
+            kind = pa.struct([(name, types[each]) for name, each in zip(names, arguments, strict=True)])
+            pairs = ", ".join(f"'{name}', {quote(each)}" for name, each in zip(names, arguments, strict=True))
+            value = f"named_struct({pairs})"
+        self._listed = ListedValues(f"{name}v", call, kind, retracts=retracts, value=value)
         self._call, self._kind, self._inner = call, kind, inner
-        self._retracts = retracts
         self.partials, self.columns = self._listed.partials, self._listed.columns
 
     def merge(self, old: Columns, new: Columns) -> dict[str, pa.Array]:

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.accumulators import Accumulator, ValueChanges, rows_sql
 from headrace.operators.table.base import (
     EpochOutput,
@@ -39,6 +38,8 @@ from headrace.state.row_sets import RowSet
 _TABLE = "slices"
 _ROWS, _COUNT = "rows", "read"
 _START, _END = "slice_start", "slice_end"
+#: Values that calls go by are told apart by arguments and filter.
+_Place = tuple[tuple[str, ...], str | None]
 _KEPT = (ColumnType(_START, pa.int64(), is_key=True), ColumnType(_END, pa.int64(), is_key=True))
 
 
@@ -91,19 +92,15 @@ class WindowAggregateOperator:
 
     def _make_values(
         self, types: Mapping[str, pa.DataType], slices: SliceColumns, *, retracts: bool
-    ) -> dict[tuple[str, str | None], WindowValues]:
-        """Return the values that calls go by, by argument and filter."""
-        made: dict[tuple[str, str | None], WindowValues] = {}
+    ) -> dict[_Place, WindowValues]:
+        """Return the values that calls go by, by arguments and filter."""
+        made: dict[_Place, WindowValues] = {}
         for call, _ in self._calls.by_values:
-            if len(call.arguments) > 1:
-                raise UnsupportedFeatureError.not_yet(
-                    "DISTINCT over more than one column in a window aggregation"
-                )
-            place = (call.arguments[0], call.filter)
+            place = (call.arguments, call.filter)
             if place not in made:
                 rows = rows_sql(retracts=retracts)
-                kind = types[call.arguments[0]]
-                made[place] = WindowValues(len(made) + 1, self._declaration.keys, *place, kind, rows, slices)
+                kinds = [types[each] for each in call.arguments]
+                made[place] = WindowValues(len(made) + 1, self._declaration.keys, *place, kinds, rows, slices)
         return made
 
     def _windows_of_rows(self) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
@@ -133,7 +130,7 @@ class WindowAggregateOperator:
         stored = self._due_slots(table, after, fresh)
         columns, keys, owners = _joined(table, stored, fresh, self._layout)
         ends, starts = _ints(columns[_END]), _ints(columns[_START])
-        values: dict[tuple[str, str | None], SlicedValues] = {}
+        values: dict[_Place, SlicedValues] = {}
         value_rows: dict[str, RowSet] = {}
         for place, each in self._values.items():
             values[place], value_rows[each.layout.name] = each.advance(
@@ -240,7 +237,7 @@ class WindowAggregateOperator:
         ends: Ints,
         before: int,
         after: int,
-        values: Mapping[tuple[str, str | None], SlicedValues],
+        values: Mapping[_Place, SlicedValues],
     ) -> pa.Table:
         declaration = self._declaration
         positions, windows, window_starts = self._due_windows(ends, starts, before, after)
@@ -264,7 +261,7 @@ class WindowAggregateOperator:
             positions, windows, window_starts = positions[firsts], windows[firsts], window_starts[firsts]
         told = window_keys(owners[positions], windows, window_starts) if values else owners[:0]
         for call, accumulator in self._calls.by_values:
-            sliced = values[call.arguments[0], call.filter]
+            sliced = values[call.arguments, call.filter]
             pairs = self._due_windows(sliced.ends, sliced.starts, before, after)
             merged.update(_of_values(call, accumulator, sliced.of_windows(*pairs, told)))
         results = self._calls.results(merged)

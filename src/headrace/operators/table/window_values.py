@@ -6,7 +6,7 @@ values    a b     b c            -> a b c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +53,8 @@ class SlicedValues:
     owners: Ints
     starts: Ints
     ends: Ints
-    values: pa.Array
+    #: A column per argument.
+    values: list[pa.Array]
 
     def of_windows(self, positions: Ints, windows: Ints, starts: Ints, groups: Ints) -> ValueChanges:
         """Return the values of windows, each once.
@@ -66,13 +67,14 @@ class SlicedValues:
         """
         at = positions_in(groups, window_keys(self.owners[positions], windows, starts))
         wanted = np.flatnonzero(at >= 0)
-        at, values = at[wanted], self.values.take(pa.array(positions[wanted]))
-        once = pa.table({"g": at, "v": values}).group_by(["g", "v"], use_threads=False).aggregate([])
+        picks = pa.array(positions[wanted])
+        columns = {f"{_VALUE}{at}": each.take(picks) for at, each in enumerate(self.values)}
+        table = pa.table({"g": at[wanted], **columns})
+        once = table.group_by(table.column_names, use_threads=False).aggregate([])
+        # Of several arguments only how many there are is wanted.
+        first = once.column(f"{_VALUE}0").combine_chunks()
         return ValueChanges(
-            once.column("g").to_numpy(),
-            np.ones(once.num_rows, np.int64),
-            once.column("v").combine_chunks(),
-            len(groups),
+            once.column("g").to_numpy(), np.ones(once.num_rows, np.int64), first, len(groups)
         )
 
 
@@ -82,14 +84,14 @@ def window_keys(owners: Ints, windows: Ints, starts: Ints) -> Ints:
 
 
 class WindowValues:
-    """The values of one argument.
+    """The values of one argument, or of several together.
 
     Args:
         side: The input its differences come in.
         keys: The columns of the key.
-        argument: The column of the argument.
+        arguments: The columns of the argument; usually one.
         filter: The column of its FILTER clause.
-        kind: Its type.
+        kinds: Their types.
         rows: Spark SQL of how many rows there are.
         slices: How Spark tells slices apart.
     """
@@ -98,15 +100,17 @@ class WindowValues:
         self,
         side: int,
         keys: tuple[str, ...],
-        argument: str,
+        arguments: tuple[str, ...],
         filter: str | None,
-        kind: pa.DataType,
+        kinds: Sequence[pa.DataType],
         rows: str,
         slices: SliceColumns,
     ) -> None:
-        conditions = [slices.where, f"{quote(argument)} IS NOT NULL", *([quote(filter)] if filter else [])]
-        by = tuple(dict.fromkeys((*keys, *slices.names, argument)))
-        self._argument = argument
+        conditions = [slices.where, *(f"{quote(each)} IS NOT NULL" for each in arguments)]
+        conditions += [quote(filter)] if filter else []
+        by = tuple(dict.fromkeys((*keys, *slices.names, *arguments)))
+        #: The columns of state that keep them.
+        self._values = {_VALUE if at == 0 else f"{_VALUE}{at}": each for at, each in enumerate(arguments)}
         self.input = InputSpec(
             side=side,
             source=0,
@@ -122,7 +126,7 @@ class WindowValues:
             (
                 ColumnType(_START, pa.int64(), is_key=True),
                 ColumnType(_END, pa.int64(), is_key=True),
-                ColumnType(_VALUE, kind, is_key=True),
+                *(ColumnType(*each, is_key=True) for each in zip(self._values, kinds, strict=True)),
                 ColumnType(_COUNT, pa.int64()),
             ),
             has_owners=True,
@@ -172,7 +176,10 @@ class WindowValues:
         touched[: len(due)] = is_over[: len(due)]
         there = np.flatnonzero(counts > 0)
         values = SlicedValues(
-            owners[there], _ints(columns[_START])[there], ends[there], columns[_VALUE].take(pa.array(there))
+            owners[there],
+            _ints(columns[_START])[there],
+            ends[there],
+            [columns[name].take(pa.array(there)) for name in self._values],
         )
         return values, written.take(touched)
 
@@ -197,7 +204,7 @@ class WindowValues:
         columns = {
             _START: pa.array(starts),
             _END: pa.array(ends),
-            _VALUE: rows.column(self._argument).combine_chunks(),
+            **{name: rows.column(each).combine_chunks() for name, each in self._values.items()},
             _COUNT: pa.array(counts),
         }
         return keys, hashes_of(rows), columns

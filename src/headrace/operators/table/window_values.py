@@ -73,9 +73,7 @@ class SlicedValues:
         once = table.group_by(table.column_names, use_threads=False).aggregate([])
         # Of several arguments only how many there are is wanted.
         first = once.column(f"{_VALUE}0").combine_chunks()
-        return ValueChanges(
-            once.column("g").to_numpy(), np.ones(once.num_rows, np.int64), first, len(groups)
-        )
+        return ValueChanges(once.column("g").to_numpy(), np.ones(once.num_rows, np.int64), first, len(groups))
 
 
 def window_keys(owners: Ints, windows: Ints, starts: Ints) -> Ints:

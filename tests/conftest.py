@@ -13,6 +13,7 @@ from headrace.common import Configuration as ProgramConfiguration
 from headrace.config import Configuration
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.datastream.stream_execution_environment import set_default_configuration
+from tests.class_archive import java_options
 from tests.engines import MINI, MINI_EXECUTOR, SPARK
 from tests.kafka import kafka  # noqa: F401 - a fixture
 from tests.mariadb import mariadb  # noqa: F401 - a fixture
@@ -35,14 +36,34 @@ BASE = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+#: The files that take longest, a minute or so, in the order in which two processes are to begin with them.
+LONGEST = (
+    "tests/e2e/test_control_plane.py",
+    "tests/e2e/test_cli.py",
+    "tests/chaos/test_driver_kills.py",
+    "tests/differential/test_random_queries.py",
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give tests of real processes a second try: they wait for one another on a machine that others use too.
 
     Such a test is named in the summary as run again, and fails if it fails twice. Tests without Spark have one try.
+
+    Where several processes share the work, files that take long come first: the others fill what is left at the end.
     """
     for item in items:
-        if any(item.get_closest_marker(name) for name in ("spark", "alone", "chaos")):
+        if any(item.get_closest_marker(name) for name in ("spark", "chaos")):
             item.add_marker(pytest.mark.flaky(reruns=1))
+    if hasattr(config, "workerinput"):
+        items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    file = item.nodeid.partition("::")[0]
+    if file in LONGEST:
+        return LONGEST.index(file)
+    return len(LONGEST) + (item.get_closest_marker("spark") is None)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -51,8 +72,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         # Logs and archives stay out of the user's own.
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        # Most Sparks of tests live for seconds: the optimizing compiler would take a third of the processor's time.
-        patch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        patch.setenv("SPARK_SUBMIT_OPTS", java_options())
         yield
 
 

@@ -3,7 +3,8 @@
 headrace run driver_program.py DIRECTORY
 
 What happens on the way is told by files in the directory: `epochs` has a line for each epoch. A file `hold` there stops
-the job behind an epoch for as long as it exists. With one of these, the driver kills itself and its Java, once:
+the job behind as many epochs as it says, for as long as it exists. With one of these, the driver kills itself and its
+Java, once:
 
     kill-before-commit      a checkpoint is complete, nothing of it is published
     kill-between-sinks      the files are published, the rows are not
@@ -61,6 +62,14 @@ def kill_if_asked(directory: Path, what: str) -> None:
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
+def is_held(directory: Path, epochs: int) -> bool:
+    """Whether the job is to wait behind this many epochs."""
+    try:
+        return epochs >= int((directory / "hold").read_text())
+    except FileNotFoundError:
+        return False
+
+
 def hook_commits(directory: Path) -> None:
     commit, commit_one = SinkCoordinator.commit, SinkCoordinator._commit
 
@@ -81,11 +90,14 @@ def hook_commits(directory: Path) -> None:
 
 def main(directory: Path) -> None:
     hook_commits(directory)
+    epochs = 0
 
     def tell(_: Any, summary: Any) -> None:
+        nonlocal epochs
+        epochs += 1
         with open(directory / "epochs", "a") as stream:
             stream.write(f"{os.getpid()} {summary.epoch}\n")
-        while (directory / "hold").exists():
+        while is_held(directory, epochs):
             time.sleep(0.01)
 
     add_epoch_listener(tell)

@@ -387,12 +387,13 @@ SAVEPOINTS = """
     import sys
 
     from headrace.common import Types, WatermarkStrategy
+    from headrace.connectors.blackhole import BlackholeSink
     from headrace.connectors.datagen import DataGeneratorSource
     from headrace.datastream import KeyedProcessFunction, StreamExecutionEnvironment
     from headrace.datastream.state import ValueStateDescriptor
 
-    # the uid of the counting operator, and the type of its state
-    uid, kind = sys.argv[1:]
+    # the uid of the second operator that counts, and the type of their state
+    second, kind = sys.argv[1:]
 
 
     class Count(KeyedProcessFunction):
@@ -410,8 +411,10 @@ SAVEPOINTS = """
     env.set_parallelism(2)
     source = DataGeneratorSource(lambda n: n % 4, count=None, rate_per_second=2000)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
-    counts = numbers.key_by(lambda n: n).process(Count()).name("counting").uid(uid)
+    keyed = numbers.key_by(lambda n: n)
+    counts = keyed.process(Count()).name("counting").uid("counting")
     counts.filter(lambda pair: pair[1] % 100 == 0).print()
+    keyed.process(Count()).name("counting again").uid(second).sink_to(BlackholeSink())
     env.execute("savepoints")
 """
 
@@ -436,7 +439,7 @@ def test_a_job_is_stopped_with_a_savepoint_and_comes_back_from_it(cli: Cli):
     configured = (*MASTER, "-D", f"execution.checkpointing.savepoint-dir={target}")
 
     # 1. A signal stops the job with a savepoint.
-    savepoint, printed = stopped_with_savepoint(cli, *configured, path, "counting", "long")
+    savepoint, printed = stopped_with_savepoint(cli, *configured, path, "again", "long")
     assert "FINISHED job 'savepoints'" in cli.stderr.read_text()
 
     # 2. It can be looked into.
@@ -449,38 +452,32 @@ def test_a_job_is_stopped_with_a_savepoint_and_comes_back_from_it(cli: Cli):
     }
 
     # 3. What does not fit is refused, with what to do.
-    for source, uid, kind, message in (
-        (str(target / "nowhere"), "counting", "long", "there is no checkpoint or savepoint at"),
-        (savepoint, "other", "long", "--allow-non-restored-state"),
-        (
-            savepoint,
-            "counting",
-            "string",
-            "was written as value of LONG, and is now declared as value of STRING",
-        ),
+    changed = "was written as value of LONG, and is now declared as value of STRING"
+    for source, second, kind, message, needs_spark in (
+        (str(target / "nowhere"), "again", "long", "there is no checkpoint or savepoint at", False),
+        (savepoint, "other", "long", "--allow-non-restored-state", False),
+        (savepoint, "again", "string", changed, True),
     ):
-        failed = cli.run("run", *MASTER, "-s", source, path, uid, kind)
+        failed = cli.run("run", *MASTER, "-s", source, path, second, kind)
         assert failed.returncode != 0
         assert message in failed.stderr
         assert "Traceback" not in failed.stderr
+        assert ("STARTING Spark" in failed.stderr) == needs_spark
 
-    # 4. The job goes on from it, and says what it found; nothing is lost and nothing counted twice.
+    # 4. The job goes on from it, and says what it found; nothing is lost and nothing counted twice. State may be left
+    #    behind, if that is wanted.
     _, printed = stopped_with_savepoint(
-        cli, *configured, "-s", savepoint, "--claim-mode", "NO_CLAIM", path, "counting", "long"
+        cli, *configured, "-s", savepoint, "--claim-mode", "NO_CLAIM", "-n", path, "other", "long"
     )
     said = cli.stderr.read_text()
     assert f"RESTORED job 'savepoints' from {savepoint}" in said
-    assert re.search(r"  restored: .*counting", said)
+    assert re.search(r"  restored: .*\bcounting(,|$)", said, re.MULTILINE)
+    assert "  left behind: 'counting again' (uid again)" in said
+    assert re.search(r"  start empty: .*counting again", said)
     for key, numbers in printed.items():
         first = counts[key] // 100 * 100 + 100
         assert numbers == list(range(first, first + 100 * len(numbers), 100))
 
-    # 5. State may be left behind, if that is wanted.
-    stopped_with_savepoint(cli, *configured, "-s", savepoint, "-n", path, "other", "long")
-    said = cli.stderr.read_text()
-    assert "  left behind: 'counting' (uid counting)" in said
-    assert re.search(r"  start empty: .*counting", said)
-
-    # 6. And it goes when nobody wants it any more.
+    # 5. And it goes when nobody wants it any more.
     assert cli.run("savepoint", "dispose", savepoint).returncode == 0
     assert not Path(savepoint).exists()

@@ -82,6 +82,7 @@ class FlinkCli:
         return subprocess.run(
             [
                 "java",
+                *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),  # it lives for a second
                 logging,
                 "-cp",
                 f"{self._jars}/*",

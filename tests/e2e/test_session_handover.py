@@ -13,7 +13,7 @@ from headrace.rest.client import RestClient
 from tests.e2e.test_cli import wait_until
 from tests.e2e.test_control_plane import WatchedCli, address_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.alone, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 
 NUMBERS, KEYS = 400, 5
 #: Counts by key into files. From half of the numbers on, a record waits until there is a file `go`.

@@ -40,8 +40,8 @@ OPTIONS = {
     "headrace.state.compaction.max-changes": "4",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # Executors that live for seconds.
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Executors live for seconds, as drivers of tests do.
+    "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
 }
 
 

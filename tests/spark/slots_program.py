@@ -6,6 +6,7 @@ It is a program of its own because a process has one Spark, and this one has ano
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -28,6 +29,7 @@ OPTIONS = {
     "headrace.epoch.max-records": "100",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
 }
 ADAPTIVE = {
     "jobmanager.scheduler": "Adaptive",

@@ -31,6 +31,7 @@ def test_artifacts_named_by_the_program_reach_both_executors(tmp_path: Path) -> 
         "headrace.spark.master": "local-cluster[2,1,1024]",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
         "env.log.dir": str(tmp_path / "log"),
     }
     ended = subprocess.run(

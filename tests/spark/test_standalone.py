@@ -27,14 +27,20 @@ pytestmark = [
 ]
 
 _HERE = Path(__file__).parent
-_DRIVER = (
-    "-D",
-    "spark.driver.host=127.0.0.1",
-    "-D",
-    "spark.driver.bindAddress=127.0.0.1",
-    "-D",
-    "rest.port=0",
-)
+
+
+def _driver() -> tuple[str, ...]:
+    return (
+        *(
+            "-D",
+            "spark.driver.host=127.0.0.1",
+            "-D",
+            "spark.driver.bindAddress=127.0.0.1",
+            "-D",
+            "rest.port=0",
+        ),
+        *("-D", f"spark.executor.extraJavaOptions={os.environ['SPARK_SUBMIT_OPTS']}"),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +140,7 @@ def test_a_keyed_job_runs_on_two_workers(
     cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
 ) -> None:
     (tmp_path / "go").touch()
-    options = ("--master", cluster.url, "-p", "2", *_DRIVER, "-D", "headrace.epoch.max-records=50")
+    options = ("--master", cluster.url, "-p", "2", *_driver(), "-D", "headrace.epoch.max-records=50")
     driver = start(tmp_path, "run", *options, str(_HERE / "standalone_program.py"), str(tmp_path))
     driver.end()
     check_counts(driver.output)
@@ -147,7 +153,7 @@ def test_a_keyed_job_with_checkpoints_survives_the_loss_of_a_worker(
     cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
 ) -> None:
     program = str(_HERE / "standalone_program.py")
-    options = ("--master", cluster.url, "-p", "2", *_DRIVER, *checkpointed(tmp_path))
+    options = ("--master", cluster.url, "-p", "2", *_driver(), *checkpointed(tmp_path))
     driver = start(tmp_path, "run", *options, program, str(tmp_path))
     client = driver.client()
     wait_for(tmp_path / "waiting")
@@ -176,7 +182,7 @@ def test_artifacts_of_the_command_line_reach_executors(
     make_artifacts(files)
     driver = start(
         directory,
-        *("run", "--master", cluster.url, *_DRIVER),
+        *("run", "--master", cluster.url, *_driver()),
         *("-pyfs", f"{files}/shipped_file.py,{files}/library"),
         *("-pyreq", f"{files}/requirements.txt#{files}/packages"),
         *("-pyarch", f"{files}/data.zip#data"),
@@ -191,7 +197,16 @@ def test_spark_submit_runs_an_application_here(
     cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
 ) -> None:
     (tmp_path / "go").touch()
-    words = ("--master", cluster.url, "--deploy-mode", "client", "-p", "2", *_DRIVER, *checkpointed(tmp_path))
+    words = (
+        "--master",
+        cluster.url,
+        "--deploy-mode",
+        "client",
+        "-p",
+        "2",
+        *_driver(),
+        *checkpointed(tmp_path),
+    )
     program = str(_HERE / "standalone_program.py")
     driver = start(tmp_path, "run-application", *words, program, str(tmp_path))
     driver.end()
@@ -214,7 +229,7 @@ def test_parallelism_follows_workers_that_come_and_go(
         .read_text()
         .replace("NUMBERS, KEYS = 400, 5", "NUMBERS, KEYS = 10**12, 5")
     )
-    options = ("--master", cluster.url, "-p", "2", *_DRIVER, *checkpointed(tmp_path), *adaptive)
+    options = ("--master", cluster.url, "-p", "2", *_driver(), *checkpointed(tmp_path), *adaptive)
     (tmp_path / "go").touch()
     driver = start(tmp_path, "run", *options, str(program), str(tmp_path))
     client = driver.client()

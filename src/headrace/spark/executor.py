@@ -6,11 +6,11 @@ import atexit
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, cached_property
 from threading import Timer
 from typing import Any
 from uuid import uuid4
@@ -33,7 +33,7 @@ from headrace.errors import (
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import parts_of
 from headrace.graph.rescaling import uniform_parallelism
-from headrace.runtime.artifacts import find_artifacts
+from headrace.runtime.artifacts import Artifact, find_artifacts
 from headrace.runtime.high_availability import HighAvailabilitySettings
 from headrace.runtime.job_master import JobMaster, JobProgress
 from headrace.runtime.job_run import EpochSummary
@@ -196,12 +196,9 @@ class SparkJob:
             state_latency=StateLatencySettings.from_configuration(configuration),
         )
         try:
-            context = spark_context(configuration)
-            _cancel_at_exit()
-            shipped, workers = ship(context, artifacts, configuration.get(python.EXECUTABLE))
             self._master = JobMaster(
                 job_graph,
-                partial(_make_runner, context, replace(task_settings, artifacts=shipped), workers),
+                _Runners(configuration, artifacts, task_settings),
                 job_master_settings(configuration, configured or str(self._temporary)),
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,
@@ -374,16 +371,36 @@ class _Result(Future[JobExecutionResult]):
         return super().exception(timeout)
 
 
-def _make_runner(
-    context: SparkContext, settings: TaskSettings, workers: WorkerKind, job: JobGraph, lineage: str
-) -> SparkEpochRunner | TableEpochRunner | MixedEpochRunner:
-    code = JobCode(job, lineage, settings)
-    try:
-        parts = parts_of(job)
-        if len(parts) > 1:
-            return MixedEpochRunner(context, code, workers)
-        if parts[0].is_table:
-            return TableEpochRunner(context, code, workers)
-        return SparkEpochRunner(context, code, workers)
-    except (Py4JError, PySparkException) as error:
-        raise recover(str(error)) from None  # in words: Java's are forty lines
+class _Runners:
+    """Makes what runs the epochs of a job, in whatever shape the job is at the time.
+
+    Spark is started for the first one: a job that is refused, say for a savepoint that does not fit, is refused before.
+    """
+
+    def __init__(
+        self, configuration: Configuration, artifacts: Sequence[Artifact], settings: TaskSettings
+    ) -> None:
+        self._configuration = configuration
+        self._artifacts = artifacts
+        self._settings = settings
+
+    def __call__(self, job: JobGraph, lineage: str) -> SparkEpochRunner | TableEpochRunner | MixedEpochRunner:
+        context, settings, workers = self._spark
+        code = JobCode(job, lineage, settings)
+        try:
+            parts = parts_of(job)
+            if len(parts) > 1:
+                return MixedEpochRunner(context, code, workers)
+            if parts[0].is_table:
+                return TableEpochRunner(context, code, workers)
+            return SparkEpochRunner(context, code, workers)
+        except (Py4JError, PySparkException) as error:
+            raise recover(str(error)) from None  # in words: Java's are forty lines
+
+    @cached_property
+    def _spark(self) -> tuple[SparkContext, TaskSettings, WorkerKind]:
+        """Spark, with what the job brings along."""
+        context = spark_context(self._configuration)
+        _cancel_at_exit()
+        shipped, workers = ship(context, self._artifacts, self._configuration.get(python.EXECUTABLE))
+        return context, replace(self._settings, artifacts=shipped), workers

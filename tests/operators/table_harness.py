@@ -62,6 +62,8 @@ class Harness:
         self.late = 0
         self.timers: list[int] = []
         self.changed_rows = 0
+        #: As kept by two workers of a host, who have the subtasks in turn.
+        self._copies: dict[tuple[str, int], TableCopy] = {}
 
     def run(
         self,
@@ -146,7 +148,9 @@ class Harness:
         return _changes(output.rows, self._declaration)
 
     def _copy(self, subtask: int) -> TableCopy:
-        return TableCopy(self._copy_path(subtask), self._operator.layouts)
+        path = self._copy_path(subtask)
+        worker = (path, self._epoch % 2)
+        return self._copies.setdefault(worker, TableCopy(path, self._operator.layouts))
 
     def _copy_path(self, subtask: int) -> str:
         return str(self._directory / f"copy-{self._lineage}-{subtask}")

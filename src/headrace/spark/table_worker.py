@@ -41,7 +41,7 @@ from headrace.runtime.messages import (
     sink_staging_dir,
 )
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.table_task import TableTask
+from headrace.runtime.task.table_task import KeptTasks
 from headrace.runtime.task.table_time import VertexTime
 from headrace.spark.failures import carry
 from headrace.spark.table_frames import split_sides
@@ -58,6 +58,7 @@ _codes: dict[str, JobCode] = {}
 _KEPT_JOBS = 4
 #: Readers of python sources, by job, vertex and subtask. They have connections, which are dear to make anew.
 _readers: dict[tuple[str, SubtaskId], SourceReader] = {}
+_tasks = KeptTasks()
 
 
 class ReportParam(AccumulatorParam[list[bytes]]):
@@ -94,8 +95,8 @@ class TableFunctions:
                 if subtask is None:
                     raise InvariantViolation("a subtask of a table job got no control row")
                 known = _job_code(job_key, code)
-                task = TableTask(known.job, SubtaskId(vertex_id, subtask), known.lineage, known.settings)
-                output, report = task.run(pickle.loads(plan), at, inputs, _attempt())
+                with _tasks.task(job_key, known, SubtaskId(vertex_id, subtask)) as task:
+                    output, report = task.run(pickle.loads(plan), at, inputs, _attempt())
                 reports.add([pickle.dumps(report, protocol=5)])
             yield from output.combine_chunks().to_batches(_OUT_ROWS)
 

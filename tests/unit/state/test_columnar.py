@@ -67,7 +67,7 @@ def copy_at() -> Iterator[Callable[[Path], TableCopy]]:
 
     yield make
     for copy in copies:
-        copy.release()
+        copy.close()
 
 
 def key_of(key: int) -> tuple[int, int]:
@@ -133,12 +133,14 @@ def test_a_copy_holds_what_was_written_last(
             copy.catch_up(chain, range(GROUPS))
             table = copy.tables["table"]
             assert contents(table) == model
+            texts = [text or "" for _, text in model.values()]
+            assert (table.size.live, table.size.held) == (len(model), len("".join(texts)))
             asked = pairs([key_of(key) for key in range(41)])
             assert [slot >= 0 for slot in table.find(asked)] == [key in model for key in range(41)]
             at, slots = table.members(pairs([owner_of(owner) for owner in range(3)]))
             members = [set(table.keys_at(slots[at == owner])[:, 1].tolist()) for owner in range(3)]
             assert members == [{key for key in model if key % 3 == owner} for owner in range(3)]
-            copy.release()
+            copy.close()
 
 
 def test_a_table_grows_with_its_rows(tmp_path: Path):
@@ -162,6 +164,38 @@ def test_another_process_finds_the_rows_where_the_mark_says(
     other = copy_at(tmp_path / "copy")
     other.catch_up(chain, range(GROUPS))
     assert contents(other.tables["table"]) == {1: (1, "one"), 2: (2, None)}
+
+
+def test_a_copy_that_stays_open_sees_what_other_processes_do_to_it(
+    tmp_path: Path, copy_at: Callable[[Path], TableCopy], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("headrace.state.columnar.copy._FEW_SLOTS", 10)
+    first, second = copy_at(tmp_path / "copy"), copy_at(tmp_path / "copy")
+    changes: list[dict[int, Any]] = [
+        {1: (1, "one"), 2: (2, "two")},
+        {1: (10, "ten"), 3: (3, None)},  # in place
+        {key: (key, "x" * 40) for key in range(1_000, 9_000)},  # longer files, and another index
+        {key: None for key in range(1_000, 8_990)},  # mostly dead rows, so that the table is made anew
+        {1: None, 4: (4, "four")},
+    ]
+    chain, model = StateChain("run"), {}
+    for version, change in enumerate(changes, 1):
+        name = str(tmp_path / f"{version}.change")
+        size = write_change(name, table_change({"table": row_set(change)}, GROUPS))
+        chain = chain.append(StateFile(name, version - 1, version, size))
+        model = {key: value for key, value in {**model, **change}.items() if value is not None}
+        for copy in (
+            (first, second) if version % 2 else (second, first)
+        ):  # one writes, the other finds it there
+            copy.catch_up(chain, range(GROUPS))
+            assert contents(copy.tables["table"]) == model
+            assert (copy.tables["table"].find(pairs([key_of(key) for key in model])) >= 0).all()
+            copy.release()
+    (tmp_path / "copy" / "dirty").touch()
+    for copy in (first, second):  # it is built anew, at the same version as before
+        copy.catch_up(chain, range(GROUPS))
+        assert contents(copy.tables["table"]) == model
+        copy.release()
 
 
 def test_only_the_key_groups_of_the_subtask_are_there(tmp_path: Path, copy_at: Callable[[Path], TableCopy]):

@@ -52,8 +52,7 @@ class TimeToLive:
             return None
         count = min(table.slots, max(_SWEEP, table.slots // 64))
         start = now_ms * 2_654_435_761 % table.slots
-        part = (np.arange(start, start + count)) % table.slots
-        live = np.intersect1d(part, table.live, assume_unique=True) if count < table.slots else table.live
+        live = table.live_among(np.arange(start, start + count) % table.slots)
         ended = live[self._ended(table, live, now_ms)]
         if not len(ended):
             return None

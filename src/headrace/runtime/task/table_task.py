@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from uuid import uuid4
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from headrace.operators.table.declarations import Schema, StatefulNode
 from headrace.operators.table.factory import build_operator
 from headrace.operators.window.late import LATE_DROPPED
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
+from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import copy_directory
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.table_time import VertexTime, time_state
@@ -29,6 +31,9 @@ from headrace.state.columnar.copy import TableCopy
 from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
+
+#: Tasks a worker keeps between epochs, each with the files of its tables open. More are opened anew each time.
+_KEPT_TASKS = 64
 
 
 def operator_of(job: JobGraph, vertex: JobVertex) -> TableOperator:
@@ -70,6 +75,15 @@ class TableTask:
         )
         self._copy = TableCopy(directory, self._operator.layouts)
 
+    @property
+    def is_orphan(self) -> bool:
+        """Whether the host's copy of its state was removed, as it is when a run is over."""
+        return not self._copy.exists
+
+    def close(self) -> None:
+        """Let go of the host's copy; whoever has it open keeps its memory taken, even when it is removed."""
+        self._copy.close()
+
     def run(
         self, plan: EpochPlan, at: VertexTime, inputs: Mapping[int, pa.Table], spark_attempt: int = 0
     ) -> tuple[pa.Table, SubtaskReport]:
@@ -87,7 +101,10 @@ class TableTask:
             now = EpochTime(at.before, at.after, started_ms, at.is_final, plan.epoch)
             output = self._operator.process(inputs, self._copy.tables, now)
         finally:
-            self._copy.release()
+            if at.is_final:
+                self._copy.close()
+            else:
+                self._copy.release()
         change = table_change(output.changes, self._vertex.max_parallelism)
         changes = {}
         if change:
@@ -116,6 +133,34 @@ class TableTask:
             user_metrics={operator_id: late} if late else {},
         )
         return output.rows, report
+
+
+class KeptTasks:
+    """The tasks that a worker keeps between epochs: to map a large table anew costs as much as to work on it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, SubtaskId], TableTask] = {}
+
+    @contextmanager
+    def task(self, job_key: str, code: JobCode, subtask: SubtaskId) -> Iterator[TableTask]:
+        """Give out the task of a subtask, and keep it unless it fails."""
+        task = self._kept.pop((job_key, subtask), None)
+        if task is None:
+            self._forget_orphans()
+            task = TableTask(code.job, subtask, code.lineage, code.settings)
+        try:
+            yield task
+        except BaseException:
+            task.close()
+            raise
+        self._kept[job_key, subtask] = task
+        if len(self._kept) > _KEPT_TASKS:
+            self._kept.pop(next(iter(self._kept))).close()
+
+    def _forget_orphans(self) -> None:
+        """Let go of what runs have left that are over; nobody tells a worker when they are."""
+        for place in [place for place, task in self._kept.items() if task.is_orphan]:
+            self._kept.pop(place).close()
 
 
 def _wall_clock_ms() -> int:

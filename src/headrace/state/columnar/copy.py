@@ -14,11 +14,12 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from typing import IO, Any
 
 from headrace.errors import StateError
 from headrace.state.changes import ChangeReader, rows_in
-from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.columnar.slots import SlotTable, TableLayout, TableSize
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.row_sets import RowSet
 
@@ -41,9 +42,13 @@ class TableCopy:
         self._directory = directory
         self._layouts = layouts
         self._lock: IO[bytes] | None = None
+        #: What is read, between ``catch_up`` and ``release``; it stays open behind that, as mapping it anew is dear.
         self.tables: dict[str, SlotTable] = {}
-        #: The mark that the open tables are at; None while none are, or while they are written.
-        self._opened: dict[str, Any] | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether it is there; a run that is over removes its copies."""
+        return os.path.exists(self._directory)
 
     def catch_up(self, chain: StateChain, groups: range) -> None:
         """Bring the copy to the chain's version; what is read until ``release`` is this version."""
@@ -57,16 +62,18 @@ class TableCopy:
                 chain, groups
             )  # another process may have done it meanwhile; then nothing is left to do
             fcntl.flock(self._lock, fcntl.LOCK_SH)
-        mark = self._read_mark()
-        if mark != self._opened:  # else what was written is open still, and the system has its pages at hand
-            self._open(mark)
+        self._open(self._read_mark())
 
     def release(self) -> None:
         """The epoch is over: other processes may have the copy."""
-        self._close()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def close(self) -> None:
+        """Let go of the tables as well; they are opened anew if there is another epoch."""
+        self.release()
+        self._close()
 
     def _is_at(self, chain: StateChain) -> bool:
         mark = self._read_mark()
@@ -100,42 +107,40 @@ class TableCopy:
                     if name in self.tables:
                         self.tables[name].apply(rows)
             self._vacuum()
-            tables = {name: (table.slots, table.heaps) for name, table in self.tables.items()}
+            tables = {name: asdict(table.size) for name, table in self.tables.items()}
             self._write_mark({"lineage": chain.lineage, "version": chain.version, "tables": tables})
-        self._opened = self._read_mark()
 
     def _vacuum(self) -> None:
         """Make tables anew that are mostly dead rows."""
         for layout in self._layouts:
             table = self.tables[layout.name]
-            is_small = table.slots <= _FEW_SLOTS and sum(table.heaps.values()) <= _SMALL_HEAP
-            if is_small:
-                continue
-            if table.live_count * 2 > table.slots and table.garbage() * 2 <= sum(table.heaps.values()):
+            size = table.size
+            is_small = size.slots <= _FEW_SLOTS and size.heap_bytes <= _SMALL_HEAP
+            if is_small or (size.live * 2 > size.slots and size.held * 2 >= size.heap_bytes):
                 continue
             live = table.live
             path = self._path(layout)
             fresh = SlotTable(f"{path}.new", layout)
             for start in range(0, len(live), _CHUNK_ROWS):
                 fresh.apply(table.rows(live[start : start + _CHUNK_ROWS]))
-            slots, heaps = fresh.slots, fresh.heaps
             fresh.close()
             table.close()
             shutil.rmtree(path)
             os.rename(f"{path}.new", path)
-            self.tables[layout.name] = SlotTable(path, layout, slots, heaps)
+            self.tables[layout.name] = SlotTable(path, layout, fresh.size)
 
     def _open(self, mark: dict[str, Any]) -> None:
-        self._close()
         for layout in self._layouts:
-            slots, heaps = mark["tables"].get(layout.name, (0, {}))
-            self.tables[layout.name] = SlotTable(self._path(layout), layout, slots, heaps)
+            size = TableSize(**mark["tables"].get(layout.name, {}))
+            if layout.name in self.tables:
+                self.tables[layout.name].open_at(size)
+            else:
+                self.tables[layout.name] = SlotTable(self._path(layout), layout, size)
 
     def _close(self) -> None:
         for table in self.tables.values():
             table.close()
         self.tables = {}
-        self._opened = None
 
     def _path(self, layout: TableLayout) -> str:
         return os.path.join(self._directory, layout.name)

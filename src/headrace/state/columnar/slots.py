@@ -12,7 +12,8 @@ keys: a probe round looks at one place per key that is still searching, so a loo
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,22 +54,56 @@ class TableLayout:
         return next(column for column in self.columns if column.name == name)
 
 
+@dataclass
+class TableSize:
+    """How much there is in a table; to count it would mean to look at all of it."""
+
+    #: Slots in use, those of dead rows too.
+    slots: int = 0
+    #: Slots that hold a row.
+    live: int = 0
+    #: Bytes in use of each heap.
+    heaps: dict[str, int] = field(default_factory=dict)
+    #: Bytes of all heaps that live rows point to.
+    held: int = 0
+
+    @property
+    def heap_bytes(self) -> int:
+        """Bytes in use of all heaps."""
+        return sum(self.heaps.values())
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """A file that is mapped as a whole, as it was then."""
+
+    array: Array
+    inode: int
+    size: int
+
+
 class SlotTable:
     """One table, at whatever version was applied last; `TableCopy` says which that is."""
 
-    def __init__(
-        self, directory: str, layout: TableLayout, slots: int = 0, heaps: dict[str, int] | None = None
-    ):
-        os.makedirs(directory, exist_ok=True)
+    def __init__(self, directory: str, layout: TableLayout, size: TableSize | None = None) -> None:
         self._directory = directory
         self.layout = layout
-        #: Slots in use, those of dead rows too.
-        self.slots = slots
-        #: Bytes in use of each heap.
-        self.heaps = dict(heaps or {})
+        #: What is mapped, by the name of its file.
+        self._mapped: dict[str, _Mapped] = {}
+        #: The arrays therein, by what they hold.
         self._arrays: dict[str, Array] = {}
         self._capacity = 0
-        self._open(max(_FIRST_CAPACITY, _power_of_two(slots)))
+        self.open_at(size or TableSize())
+
+    def open_at(self, size: TableSize) -> None:
+        """See the table as it is now, maybe written to by another process.
+
+        What is mapped and still there stays mapped: the pages of a large table cost as much to find and to let go of
+        as all other work of an epoch.
+        """
+        self.size = size
+        os.makedirs(self._directory, exist_ok=True)
+        self._open(max(_FIRST_CAPACITY, _power_of_two(size.slots)))
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -78,9 +113,14 @@ class SlotTable:
         return np.flatnonzero(self._arrays["live"][: self.slots])
 
     @property
-    def live_count(self) -> int:
-        """How many slots hold a row."""
-        return int(np.count_nonzero(self._arrays["live"][: self.slots]))
+    def slots(self) -> int:
+        """How many slots are in use, those of dead rows too."""
+        return self.size.slots
+
+    def live_among(self, slots: Ints) -> Ints:
+        """Return those of some slots that hold a row."""
+        live: Ints = slots[self._arrays["live"][slots] != 0]
+        return live
 
     def find(self, keys: Ints) -> Ints:
         """Return the slot of each key, -1 where there is no row."""
@@ -142,8 +182,7 @@ class SlotTable:
     def apply(self, rows: RowSet) -> None:
         """Write rows and take away those that were removed."""
         slots = self._probe("index", self._arrays["keys"], rows.keys)
-        gone = slots[rows.removed & (slots >= 0)]
-        self._arrays["live"][gone] = 0
+        self._bury(slots[slots >= 0])
         written = np.flatnonzero(~rows.removed)
         if not len(written):
             return
@@ -152,42 +191,48 @@ class SlotTable:
         fresh = np.flatnonzero(slots < 0)
         if len(fresh):
             slots[fresh] = self._add(rows.keys[fresh], None if rows.owners is None else rows.owners[fresh])
-        self._arrays["live"][slots] = 1
         for column in self.layout.columns:
             cells = rows.columns[column.name]
             if not column.is_key:
                 self._write(column, slots, cells)
             elif len(fresh):
                 self._write(column, slots[fresh], cells.take(fresh))
-
-    def garbage(self) -> int:
-        """Return how many bytes of the heaps nothing points to, of rows that were written over."""
-        if not self.heaps:
-            return 0
-        live = self.live
-        return sum(
-            used - int(self._arrays[f"{name}.lengths"][live].sum()) for name, used in self.heaps.items()
-        )
+        self._arrays["live"][slots] = 1
+        self.size.live += len(slots)
+        self.size.held += self._held(slots)
 
     def close(self) -> None:
         """Let go of the mappings."""
         self._arrays.clear()
+        self._mapped.clear()
 
     # -- slots -------------------------------------------------------------------------------------------------
 
     def _add(self, keys: Ints, owners: Ints | None) -> Ints:
         """Give new keys a slot each."""
         count = len(keys)
-        if self.slots + count > self._capacity // 2:
-            self._grow(_power_of_two(2 * (self.slots + count)))
-        slots = np.arange(self.slots, self.slots + count)
-        self.slots += count
+        first, end = self.size.slots, self.size.slots + count
+        if end > self._capacity // 2:
+            self._grow(_power_of_two(2 * end))
+        slots = np.arange(first, end)
+        self.size.slots = end
         self._arrays["keys"][slots] = keys
         self._place("index", self._arrays["keys"], slots)
         if owners is not None:
             self._arrays["owners"][slots] = owners
             self._chain(slots)
         return slots
+
+    def _bury(self, slots: Ints) -> None:
+        """Have slots hold no row; some do not already."""
+        slots = self.live_among(slots)
+        self._arrays["live"][slots] = 0
+        self.size.live -= len(slots)
+        self.size.held -= self._held(slots)
+
+    def _held(self, slots: Ints) -> int:
+        """Return how many bytes of the heaps rows point to."""
+        return sum(int(self._arrays[f"{name}.lengths"][slots].sum()) for name in self.size.heaps)
 
     def _probe(self, index: str, hashes: Array, keys: Ints) -> Ints:
         """Return the slots under which keys stand in an index, -1 for those that do not."""
@@ -255,13 +300,13 @@ class SlotTable:
             return
         assert cells.lengths is not None
         assert cells.data is not None
-        used = self.heaps.get(name, 0)
+        used = self.size.heaps.get(name, 0)
         end = used + len(cells.data)
         heap = self._arrays[f"{name}.heap"]
         if end > len(heap):
             heap = self._map(f"{name}.heap", np.dtype(np.uint8), _power_of_two(end))
         heap[used:end] = cells.data
-        self.heaps[name] = end
+        self.size.heaps[name] = end
         self._arrays[f"{name}.starts"][slots] = used + np.cumsum(cells.lengths) - cells.lengths
         self._arrays[f"{name}.lengths"][slots] = cells.lengths
 
@@ -275,7 +320,7 @@ class SlotTable:
             self._map(name, np.dtype(np.int64), self._capacity)
         for column in self.layout.columns:
             if column.raw is None:
-                size = max(_FIRST_HEAP, _power_of_two(self.heaps.get(column.name, 0)))
+                size = max(_FIRST_HEAP, _power_of_two(self.size.heaps.get(column.name, 0)))
                 self._map(f"{column.name}.heap", np.dtype(np.uint8), size)
 
     def _grow(self, capacity: int) -> None:
@@ -326,16 +371,28 @@ class SlotTable:
     def _map(self, name: str, dtype: np.dtype[Any], length: int) -> Array:
         """Map a file of at least this many places; what is new of it is zero."""
         path = self._path(name)
-        size = length * dtype.itemsize
-        with open(path, "ab") as file:
-            if file.tell() < size:
-                file.truncate(size)
-        array = np.memmap(path, dtype, "r+", shape=(length,)).view(np.ndarray)
-        self._arrays[name] = array
-        return array
+        status = _file_of(path, length * dtype.itemsize)
+        mapped = self._mapped.get(name)
+        # While a file is mapped its number is not given to another one.
+        if mapped is None or (mapped.inode, mapped.size) != (status.st_ino, status.st_size):
+            array = np.memmap(path, dtype, "r+").view(np.ndarray)
+            mapped = self._mapped[name] = _Mapped(array, status.st_ino, status.st_size)
+        self._arrays[name] = mapped.array
+        return mapped.array
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
+
+
+def _file_of(path: str, size: int) -> os.stat_result:
+    """Return what the system knows of a file, which is made, or made longer, if it is not of this size."""
+    with suppress(FileNotFoundError):
+        status = os.stat(path)
+        if status.st_size >= size:
+            return status
+    with open(path, "ab") as file:
+        file.truncate(size)
+        return os.fstat(file.fileno())
 
 
 def _home(hashes: Ints, mask: int) -> Ints:

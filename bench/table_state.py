@@ -1,4 +1,8 @@
-"""What a changed key of a GROUP BY costs, without Spark: the operator, its change file, and the host's copy."""
+"""What a changed key of a GROUP BY costs, without Spark: the operator, its change file, and the host's copy.
+
+As it is in a worker, the copy stays open from epoch to epoch. Beside it is measured what the memory of this machine costs
+at the least: the same places read and written in bare arrays.
+"""
 
 from __future__ import annotations
 
@@ -17,37 +21,32 @@ from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.handles import StateChain, StateFile
 
-KEY, N, S = (Column(name, "BIGINT", pa.int64()) for name in ("k", "n", "s"))
+NUMBER, TEXT = Column("k", "BIGINT", pa.int64()), Column("k", "STRING", pa.string())
+VALUE, N, S = (Column(name, "BIGINT", pa.int64()) for name in ("v", "n", "s"))
 GROUPS = 128
 CHANGED = 100_000
+ROUNDS = 9
+#: Keys that are loaded in one epoch.
+_LOAD = 500_000
+#: Bytes of a record of this aggregation: hashes, key, rows, count, sum, number of summands, what is NULL.
+_RECORD = np.dtype(("V", 64))
 
 
 class Run:
-    """Epochs of one aggregation."""
+    """Epochs of one aggregation: COUNT and SUM by a key."""
 
-    def __init__(self, directory: Path) -> None:
-        calls = (AggSpec("COUNT", (), N), AggSpec("SUM", ("k",), S))
-        declaration = GroupAggregate((KEY, N, S), keys=("k",), calls=calls)
-        self._operator = build_operator(declaration, [(KEY,)], [False])
+    def __init__(self, directory: Path, key: Column = NUMBER) -> None:
+        calls = (AggSpec("COUNT", (), N), AggSpec("SUM", ("v",), S))
+        declaration = GroupAggregate((key, N, S), keys=("k",), calls=calls)
+        self._operator = build_operator(declaration, [(key, VALUE)], [False])
+        self._key = key
         self._directory = directory
         self._copy = TableCopy(str(directory / "copy"), self._operator.layouts)
         self._chain = StateChain("run")
 
     def epoch(self, ids: np.ndarray) -> float:
         """Change these keys; returns the seconds of work it took."""
-        hashes = (ids.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        ones = np.ones(len(ids), np.int64)
-        rows = pa.table(
-            {
-                "__h1": (hashes ^ (hashes >> np.uint64(31))).view(np.int64),
-                "__h2": ids,
-                "k": ids,
-                "rows": ones,
-                "a0": ones,
-                "a1s": ids,
-                "a1n": ones,
-            }
-        )
+        rows = self._rows(ids)
         started = time.process_time()
         self._copy.catch_up(self._chain, range(GROUPS))
         output = self._operator.process({0: rows}, self._copy.tables, EpochTime(0, 0))
@@ -60,15 +59,50 @@ class Run:
         self._chain = StateChain("run", (StateFile(path, version - 1, version, size),))
         return seconds
 
+    def close(self) -> None:
+        """Let go of the copy."""
+        self._copy.close()
 
-def cost_per_key(keys: int) -> float:
+    def _rows(self, ids: np.ndarray) -> pa.Table:
+        """Return what Spark has made of an epoch's rows."""
+        hashes = (ids.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        ones = np.ones(len(ids), np.int64)
+        return pa.table(
+            {
+                "__h1": (hashes ^ (hashes >> np.uint64(31))).view(np.int64),
+                "__h2": ids,
+                "k": pa.array(ids).cast(self._key.arrow),
+                "rows": ones,
+                "a0": ones,
+                "a1s": ids,
+                "a1n": ones,
+            }
+        )
+
+
+def cost_per_key(keys: int, key: Column = NUMBER) -> float:
     """Return the seconds that a changed key costs in a state of so many keys."""
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        run = Run(Path(directory))
-        for start in range(0, keys, 500_000):
-            run.epoch(np.arange(start, min(start + 500_000, keys)))
+        run = Run(Path(directory), key)
+        for start in range(0, keys, _LOAD):
+            run.epoch(np.arange(start, min(start + _LOAD, keys)))
         run.epoch(np.arange(1))  # the last of them reach the copy
-        changed = min(CHANGED, keys)
-        times = [run.epoch(random.choice(keys, changed, replace=False)) for _ in range(7)]
-    return statistics.median(times[1:]) / changed
+        times = [run.epoch(random.choice(keys, CHANGED, replace=False)) for _ in range(ROUNDS)]
+        run.close()
+    return statistics.median(times[2:]) / CHANGED
+
+
+def cost_of_memory(keys: int) -> float:
+    """Return the seconds per key for what no table can do without: an index and a record, found twice and written once."""
+    random = np.random.default_rng(0)
+    index, records = random.permutation(keys), np.zeros(keys, _RECORD)
+    times = []
+    for _ in range(ROUNDS):
+        places = random.choice(keys, CHANGED, replace=False)
+        others = random.choice(keys, CHANGED, replace=False)
+        started = time.process_time()
+        found = records[index[places]]
+        records[index[others]] = found
+        times.append(time.process_time() - started)
+    return statistics.median(times[2:]) / CHANGED

@@ -1,7 +1,7 @@
 """What a changed key of a GROUP BY costs, without Spark: the operator, its change file, and the host's copy.
 
-As it is in a worker, the copy stays open from epoch to epoch. Beside it is measured what the memory of this machine costs
-at the least: the same places read and written in bare arrays.
+As it is in a worker, the copy stays open from epoch to epoch. Beside it is measured what the machine's memory costs at
+the least: as many places read and written in bare arrays.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def cost_per_key(keys: int, key: Column = NUMBER) -> float:
 
 
 def cost_of_memory(keys: int) -> float:
-    """Return the seconds per key for what no table can do without: an index and a record, found twice and written once."""
+    """Return the seconds per key for what every table must do: find and read a record, find and write one."""
     random = np.random.default_rng(0)
     index, records = random.permutation(keys), np.zeros(keys, _RECORD)
     times = []

@@ -153,6 +153,8 @@ class Source(ABC):
 
     #: Splits one subtask reads side by side in an epoch; None means all that are assigned to it.
     concurrent_splits: int | None = 1
+    #: Whether event time of a table goes by split, as with Flink's `SupportsWatermarkPushDown`, and not by subtask.
+    has_split_watermarks: bool = False
 
     @property
     @abstractmethod

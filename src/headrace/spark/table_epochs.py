@@ -50,9 +50,11 @@ from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.runtime.task.table_time import (
     VertexTime,
+    lowest_split_time,
     needs_event_time,
     next_watermarks,
     seen_by,
+    split_times,
     subtask_plans,
     time_state,
     vertex_times,
@@ -60,6 +62,7 @@ from headrace.runtime.task.table_time import (
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.carried_time import MOST_CARRIED, CarriedTime
 from headrace.spark.runner import SparkRunner
+from headrace.spark.split_times import SPLIT, SplitTimes
 from headrace.spark.table_frames import (
     apply_fragment,
     buffer_frame,
@@ -147,6 +150,8 @@ class _ScanPart:
     rows: Observation | None = None
     #: How far event time came in them: what has seen it, and under which name.
     time: tuple[Observation, str] | None = None
+    #: The same where a subtask's splits have times of their own.
+    splits: SplitTimes | None = None
 
 
 class TableEpoch:
@@ -370,9 +375,29 @@ class TableEpoch:
         for subtask in running:
             seed = self._session.range(subtask.subtask, subtask.subtask + 1, 1, 1)
             schema = ddl(declaration.schema, has_kinds=declaration.has_kinds)
-            frame = seed.mapInArrow(self._functions.reading(vertex.vertex_id), schema)
-            frames.append(self._observe(frame, declaration, subtask))
+            split = None
+            if self._has_split_times(vertex, declaration):
+                split, schema = SPLIT, f"{schema}, {SPLIT} INT"
+            frame = seed.mapInArrow(self._functions.reading(vertex.vertex_id, split), schema)
+            observed = self._observe_splits if split else self._observe
+            frames.append(observed(frame, declaration, subtask))
         return reduce(DataFrame.union, frames)
+
+    def _has_split_times(self, vertex: JobVertex, declaration: TableScan) -> bool:
+        """Whether the time of a subtask is that of its slowest split, and somebody goes by it."""
+        has_them = declaration.watermark is not None and declaration.source.has_split_watermarks
+        return has_them and needs_event_time(self._job, vertex.vertex_id)
+
+    def _observe_splits(self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId) -> DataFrame:
+        """Apply a scan's fragment, and have Spark see how far time has come in each split."""
+        watermark = declaration.watermark
+        assert watermark is not None
+        if declaration.fragment is not None:
+            kinds = declaration.has_kinds
+            frame = apply_fragment(frame, declaration.fragment, has_kinds=kinds, carried=[SPLIT])
+        times = SplitTimes(watermark, self._plan.subtasks[subtask].slices)
+        self._scan_parts[subtask] = _ScanPart((), splits=times)
+        return times.observe(frame)
 
     def _observe(
         self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, slices: tuple[Slice, ...] = ()
@@ -524,11 +549,17 @@ class TableEpoch:
         if isinstance(declaration.source, SparkSource):
             told = self._spark_scan_report(subtask, part, declaration.source, scan)
         assert told is not None
-        watermark = max(seen_by(part, vertex.head.operator_id), self._time_of(scan))
+        operator_id = vertex.head.operator_id
+        reached, splits = self._time_of(scan), None
+        if scan.splits is not None:
+            ended = {split for split, progress in told.progress.items() if progress.is_finished}
+            splits = split_times(part, operator_id, scan.splits.seen(), ended)
+            reached = lowest_split_time(splits, part.idle_splits)
+        watermark = max(seen_by(part, operator_id), reached)
         return replace(
             told,
             watermark=MAX_WATERMARK if told.has_ended else watermark,
-            operator_state=time_state(part, vertex.head.operator_id, watermark),
+            operator_state=time_state(part, operator_id, watermark, splits),
             is_idle=bool(part.open_splits) and part.open_splits <= part.idle_splits,
         )
 

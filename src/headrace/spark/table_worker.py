@@ -159,8 +159,13 @@ class TableFunctions:
 
         return run
 
-    def reading(self, vertex_id: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-        """Return the function of a python source's stage; its input is a row with the number of the subtask."""
+    def reading(self, vertex_id: str, split: str | None) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function of a python source's stage; its input is a row with the number of the subtask.
+
+        Args:
+            vertex_id: The scan.
+            split: The column in which rows say which of the subtask's slices they are of; None if nobody asks.
+        """
         job_key, code, reports = self._job_key, self._code, self._reports
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
 
@@ -171,7 +176,7 @@ class TableFunctions:
                     for number in batch.column(0).to_pylist():
                         subtask = SubtaskId(vertex_id, number)
                         reader = _ScanReader(job_key, known, subtask, pickle.loads(plan))
-                        yield from reader.run()
+                        yield from reader.run(split)
                         reports.add([pickle.dumps(reader.report(), protocol=5)])
 
         return run
@@ -195,17 +200,22 @@ class _ScanReader:
         self._records = 0
         self._started, self._started_ms = time.perf_counter_ns(), _wall_clock_ms()
 
-    def run(self) -> Iterator[pa.RecordBatch]:
+    def run(self, split: str | None) -> Iterator[pa.RecordBatch]:
         reader = _readers.pop(self._key, None) or self._scan.source.create_reader()
         is_done = False
         try:
-            for piece in self._plan.slices:
+            for number, piece in enumerate(self._plan.slices):
                 left = None if self._plan.max_records is None else self._plan.max_records - self._records
                 if left is not None and left <= 0:
                     break
                 for batch in reader.read(_capped(piece, left)):
                     self._records += len(batch)
-                    yield _to_arrow(batch, self._schema, has_kinds=self._scan.has_kinds)
+                    rows = _to_arrow(batch, self._schema, has_kinds=self._scan.has_kinds)
+                    if split is not None:
+                        rows = rows.append_column(
+                            split, pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
+                        )
+                    yield rows
                 self._progress[piece.split.split_id] = reader.progress()
             is_done = True
         except HeadraceError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from headrace.connectors.blackhole import BlackholeSink
@@ -24,8 +26,10 @@ from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, TableTi
 from headrace.runtime.task.table_time import (
     VertexTime,
     border_time,
+    lowest_split_time,
     needs_event_time,
     next_watermarks,
+    split_times,
     time_state,
     vertex_times,
 )
@@ -159,3 +163,16 @@ def test_an_idle_input_is_left_out_and_one_that_ended_does_not_speak_for_it():
     found = joined(ended, idle)
     assert (found.after, found.is_idle, found.is_final) == (3, True, False)
     assert joined(ended, ended).is_final
+
+
+def test_the_slowest_split_says_what_time_it_is():
+    part = SubtaskPlan(open_splits=frozenset({"slow", "fast", "new"}))
+    times = split_times(part, "scan", {"slow": 3, "fast": 90}, ended=set())
+    assert times == {"slow": 3, "fast": 90, "new": MIN_WATERMARK}
+    assert lowest_split_time(times, idle=set()) == MIN_WATERMARK
+    assert lowest_split_time(times, idle={"new"}) == 3
+
+    kept = replace(part, operator_state=time_state(part, "scan", 3, times))
+    later = split_times(kept, "scan", {"slow": 2, "new": 50}, ended={"fast"})
+    assert later == {"slow": 3, "new": 50}
+    assert time_state(kept, "scan", 3, times) == {}

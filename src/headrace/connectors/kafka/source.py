@@ -59,6 +59,7 @@ class KafkaSource(KafkaSourceSettings, Source):
 
     # Every partition has its part in every epoch, and its own watermark.
     concurrent_splits = None
+    has_split_watermarks = True
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:

@@ -9,6 +9,7 @@ Where a scan's end is known when the epoch is planned, its rows are followed by 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
@@ -17,7 +18,7 @@ from headrace.graph.table_job import producer_of
 from headrace.operators.table.bridge import TableToStream
 from headrace.operators.table.declarations import StatefulNode, TableWatermark
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, TableTime
-from headrace.runtime.task.time_parts import NO_TIME, TIME
+from headrace.runtime.task.time_parts import NO_TIME, SPLIT_TIMES, TIME
 from headrace.state.operator_state import own_part, with_own_part
 
 
@@ -145,9 +146,35 @@ def seen_by(part: SubtaskPlan, operator_id: str) -> int:
     return int(seen)
 
 
-def time_state(part: SubtaskPlan, operator_id: str, watermark: int) -> dict[str, bytes]:
-    """Return the operator state that keeps a watermark; nothing if it is kept already."""
-    before = part.operator_state.get(operator_id)
-    if watermark == seen_by(part, operator_id):
-        return {}
-    return {operator_id: with_own_part(before, TIME, (watermark, None))}
+def split_times(
+    part: SubtaskPlan, operator_id: str, seen: Mapping[str, int], ended: AbstractSet[str]
+) -> dict[str, int]:
+    """Return how far event time has come in each split that a subtask still reads.
+
+    Args:
+        part: What the subtask was to do in the epoch.
+        operator_id: The scan's.
+        seen: How far it came in the rows of the epoch, by split.
+        ended: The splits that have come to their end.
+    """
+    before: Mapping[str, int] = own_part(part.operator_state.get(operator_id), SPLIT_TIMES) or {}
+    still_read = part.open_splits - ended
+    times = {split: before.get(split, MIN_WATERMARK) for split in still_read}
+    return {split: max(ms, seen.get(split, MIN_WATERMARK)) for split, ms in times.items()}
+
+
+def lowest_split_time(times: Mapping[str, int], idle: AbstractSet[str]) -> int:
+    """Return the watermark of a subtask: that of its slowest split, without those that idle."""
+    return min((ms for split, ms in times.items() if split not in idle), default=MIN_WATERMARK)
+
+
+def time_state(
+    part: SubtaskPlan, operator_id: str, watermark: int, splits: Mapping[str, int] | None = None
+) -> dict[str, bytes]:
+    """Return the operator state that keeps a watermark, and those of splits; nothing if all is kept already."""
+    state = before = part.operator_state.get(operator_id)
+    if watermark != seen_by(part, operator_id):
+        state = with_own_part(state, TIME, (watermark, None))
+    if splits is not None and splits != own_part(before, SPLIT_TIMES):
+        state = with_own_part(state, SPLIT_TIMES, dict(splits))
+    return {} if state is None or state == before else {operator_id: state}

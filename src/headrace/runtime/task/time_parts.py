@@ -19,6 +19,8 @@ GATE = "gate"
 TIME = "seen-and-sent"
 #: Operator state of a head that gets rows of a table: whether the table was idle.
 TABLE_IDLE = "table-is-idle"
+#: Operator state of a table's scan: how far event time has come in each split.
+SPLIT_TIMES = "split-times"
 NO_TIME = (MIN_WATERMARK, None)
 
 

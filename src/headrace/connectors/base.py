@@ -224,6 +224,10 @@ class SparkSource(Source):
     def records_in(self, piece: Slice) -> int:
         """Return how many records a slice has, or about how many."""
 
+    def bytes_in(self, piece: Slice) -> int:
+        """Return about how many bytes the records of a slice have in memory; 0 where that is not known."""
+        return 0
+
     @property
     def knows_records(self) -> bool:
         """Whether ``records_in`` is exact, so that nobody needs to count."""

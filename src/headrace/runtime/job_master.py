@@ -39,6 +39,7 @@ from headrace.errors import (
 from headrace.graph.execution_graph import ExecutionState, build_execution_graph
 from headrace.graph.job_graph import JobGraph, OperatorNode
 from headrace.graph.rescaling import with_parallelism
+from headrace.graph.table_job import expected_rate
 from headrace.runtime.adaptive_scheduler import AdaptiveSettings
 from headrace.runtime.back_pressure import TimeShares, time_shares, work_time
 from headrace.runtime.checkpoint.settings import CheckpointSettings
@@ -183,7 +184,7 @@ class JobMaster:
         self._phases = PhaseClock(timer)
         self.execution = build_execution_graph(job, now_ms())
         self._directory = CheckpointDirectory(settings.directory, job.job_id, leader)
-        self._pacer = EpochPacer(settings.pacing)
+        self._pacer = EpochPacer(settings.pacing, expected_rate(job))
         self._restart = settings.restart.build()
         self._random = random.Random(job.job_id)
         self._cancelled = threading.Event()

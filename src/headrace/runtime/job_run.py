@@ -229,6 +229,7 @@ class JobRun:
         return SubtaskPlan(
             slices=source.slices if source else (),
             max_records=self._pacer.max_records,
+            max_bytes=self._pacer.max_bytes,
             open_splits=source.open_splits if source else frozenset(),
             may_get_more_splits=source.may_get_more_splits if source else True,
             idle_splits=source.idle_splits if source else frozenset(),

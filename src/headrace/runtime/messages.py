@@ -38,6 +38,8 @@ class SubtaskPlan:
     #: What a source subtask reads, in this order, until it has read as many records as it may.
     slices: tuple[Slice, ...] = ()
     max_records: int | None = None
+    #: The same in bytes, for sources that know beforehand how many a slice has.
+    max_bytes: int | None = None
     #: Splits of the subtask that have not ended yet; when all of them end and none can follow, the subtask ends.
     open_splits: frozenset[str] = frozenset()
     may_get_more_splits: bool = True

@@ -18,6 +18,8 @@ _MOST_SHRINKAGE = 1 / 256
 _LEAST_WORK = 0.5
 _SHORTEST_S = 1e-3
 _REMEMBERED_EPOCHS = 1_000
+#: Records of a first epoch where nothing is known of the speed.
+_FEW_RECORDS = 5_000
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class PacingSettings:
     """The options behind the pace."""
 
     target_duration: timedelta
-    initial_records: int
+    #: What one source subtask reads before any speed is known; None leaves it to the pacer.
+    initial_records: int | None
     #: A fixed bound on what one source subtask reads per epoch; None leaves it to the pacer.
     max_records: int | None
     #: Bytes that one subtask may send or receive per epoch.
@@ -33,18 +36,34 @@ class PacingSettings:
 
 
 class EpochPacer:
-    """Decides how many records one source subtask reads in the next epoch."""
+    """Decides how many records one source subtask reads in the next epoch.
 
-    def __init__(self, settings: PacingSettings) -> None:
+    Args:
+        settings: The options.
+        expected_rate: About how many records a subtask does in a second; None: nobody knows.
+    """
+
+    def __init__(self, settings: PacingSettings, expected_rate: int | None = None) -> None:
         self._settings = settings
-        self._records = float(settings.initial_records)
+        self._records = float(settings.initial_records or self._expected_records(expected_rate))
         self._publishing = _PublishingCost()
+
+    def _expected_records(self, rate: int | None) -> float:
+        return _FEW_RECORDS if rate is None else rate * self._settings.target_duration.total_seconds()
 
     @property
     def max_records(self) -> int:
         """The bound for the next epoch."""
         bound = max(1, int(self._records))
         return bound if self._settings.max_records is None else min(bound, self._settings.max_records)
+
+    @property
+    def max_bytes(self) -> int:
+        """The bound for what one source subtask reads in the next epoch, where it is known beforehand.
+
+        It is half of what a subtask may send or receive, for rows in memory are seldom smaller than what is read.
+        """
+        return max(1, self._settings.max_bytes // 2)
 
     def read(self, epoch: int, records: int) -> None:
         """An epoch is complete; its busiest source subtask read so many records."""

@@ -442,15 +442,17 @@ class TableEpoch:
         )
 
     def _slices(self, source: SparkSource, part: SubtaskPlan) -> tuple[Slice, ...]:
-        """Return what is read of the slices: as many as make the records that an epoch may have."""
+        """Return what is read of the slices: as many as make the records, or the bytes, that an epoch may have."""
         chosen: list[Slice] = []
-        records = 0
+        records = size = 0
         for piece in part.slices:
-            is_full = part.max_records is not None and records >= part.max_records
-            if chosen and is_full and not self._job.is_batch:
+            has_records = part.max_records is not None and records >= part.max_records
+            has_bytes = part.max_bytes is not None and size >= part.max_bytes
+            if chosen and (has_records or has_bytes) and not self._job.is_batch:
                 break
             chosen.append(piece)
             records += source.records_in(piece)
+            size += source.bytes_in(piece)
         return tuple(chosen)
 
     def _ends(self, vertex: JobVertex) -> bool:

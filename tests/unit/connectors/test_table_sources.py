@@ -98,6 +98,7 @@ def test_files_say_how_many_rows_they_have(tmp_path: Path):
     assert source.records_in(piece) == 3
     assert source.reached(piece).is_finished
     assert source.spark_read([piece]).paths == (str(tmp_path / "one.parquet"),)
+    assert source.bytes_in(piece) >= 3 * 8
 
 
 def test_new_files_are_found_and_old_ones_not_again(tmp_path: Path):

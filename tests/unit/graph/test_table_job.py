@@ -1,14 +1,25 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
+from headrace.connectors.base import Sink, Source
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.datagen import DataGeneratorSource
+from headrace.connectors.print import PrintSink
+from headrace.connectors.table_rows import ValuesSource
 from headrace.errors import InvalidTopologyError
-from headrace.graph.table_job import TableInput, TableNode, build_table_job, fragment_of, is_table_vertex
+from headrace.graph.table_job import (
+    TableInput,
+    TableNode,
+    build_table_job,
+    expected_rate,
+    fragment_of,
+    is_table_vertex,
+)
 from headrace.operators.table.declarations import (
     AggSpec,
     Column,
@@ -83,3 +94,21 @@ def test_a_node_reads_only_what_stands_before_it():
     first, second, _ = nodes()
     with pytest.raises(InvalidTopologyError, match="stands behind it"):
         build([TableNode(second.declaration, "count", (TableInput(1, Fragment((), (USER,))),)), first])
+
+
+def test_a_speed_is_expected_where_spark_reads_and_less_of_it_where_rows_go_through_python():
+    def with_ends(source: Source, sink: Sink) -> list[TableNode]:
+        scan, count, end = nodes()
+        return [
+            replace(scan, declaration=TableScan(source, schema=(USER,))),
+            count,
+            replace(end, declaration=TableSink(sink, schema=(USER, COUNT))),
+        ]
+
+    values = ValuesSource((("a",),))
+    assert expected_rate(build(nodes())) is None
+    discarded = expected_rate(build(with_ends(values, BlackholeSink())))
+    printed = expected_rate(build(with_ends(values, PrintSink())))
+    assert discarded is not None
+    assert printed is not None
+    assert 0 < printed < discarded

@@ -34,6 +34,21 @@ def test_the_first_epoch_has_the_size_that_was_configured() -> None:
     assert make(initial=123).max_records == 123
 
 
+def test_a_first_epoch_of_unknown_speed_is_small_and_one_of_known_speed_takes_the_target_duration() -> None:
+    settings = PacingSettings(timedelta(seconds=2), None, None, 1000)
+    assert EpochPacer(settings).max_records == 5_000
+    assert EpochPacer(settings, expected_rate=70_000).max_records == 140_000
+
+
+def test_what_was_configured_wins_over_what_is_expected() -> None:
+    settings = PacingSettings(timedelta(seconds=2), 123, None, 1000)
+    assert EpochPacer(settings, expected_rate=70_000).max_records == 123
+
+
+def test_a_first_epoch_is_bounded_in_bytes_by_half_of_what_a_subtask_may_receive() -> None:
+    assert make(max_bytes=1000).max_bytes == 500
+
+
 def test_with_a_backlog_epochs_approach_their_target_duration() -> None:
     pacer = make(initial=10)
     for _ in range(20):

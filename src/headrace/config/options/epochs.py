@@ -27,7 +27,7 @@ TARGET_DURATION = (
 )
 INITIAL_RECORDS = (
     option("headrace.epoch.initial-records", int)
-    .default(5_000)
+    .no_default("5,000; of tables that Spark reads, what is expected to take the target duration")
     .describe("How many records one source subtask reads in the first epoch, before any speed is known.")
     .at_least(1)
 )

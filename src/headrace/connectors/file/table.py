@@ -28,14 +28,17 @@ from headrace.errors import ConnectorError
 
 #: Bytes that a row of text is taken to have.
 _ROW_BYTES = 100
+#: Bytes of a number in memory, the least that a value is taken to have.
+_VALUE_BYTES = 8
 
 
 @dataclass(frozen=True)
 class TableFile(SourceSplit):
-    """One file, and how many rows it has, or may have."""
+    """One file, and how many rows it has, or may have; and about how many bytes they are in memory."""
 
     location: Location
     rows: int
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,9 @@ class FileTableSource(SparkSource):
     def records_in(self, piece: Slice) -> int:
         return _file(piece).rows
 
+    def bytes_in(self, piece: Slice) -> int:
+        return _file(piece).size
+
     @property
     def knows_records(self) -> bool:
         return self.format == "parquet"
@@ -110,10 +116,7 @@ class _TableFiles(SplitEnumerator):
             self._next = self._clock() + interval
         fresh = [file for file in files if str(file.location) not in self._seen]
         self._seen.update(str(file.location) for file in fresh)
-        return [
-            TableFile(str(file.location), file.location, self._rows(file.location, file.size))
-            for file in fresh
-        ]
+        return [self._table_file(file.location, file.size) for file in fresh]
 
     @property
     def is_complete(self) -> bool:
@@ -128,14 +131,19 @@ class _TableFiles(SplitEnumerator):
     def next_discovery_delay(self) -> float | None:
         return None if self._is_complete else max(0.0, self._next - self._clock())
 
-    def _rows(self, location: Location, size: int) -> int:
+    def _table_file(self, location: Location, size: int) -> TableFile:
+        name = str(location)
         if self._source.format != "parquet":
-            return max(1, size // _ROW_BYTES)
+            return TableFile(name, location, max(1, size // _ROW_BYTES), size)
         try:
             with location.file_system.open_input_file(location.path) as file:
-                return int(pq.ParquetFile(file).metadata.num_rows)
+                footer = pq.ParquetFile(file).metadata
         except (ArrowInvalid, OSError) as error:
             raise ConnectorError(f"filesystem table: cannot read {location} as parquet: {error}") from error
+        encoded = sum(footer.row_group(index).total_byte_size for index in range(footer.num_row_groups))
+        # Repeated values are stored once and read as often as they are there.
+        in_memory = max(encoded, footer.num_rows * footer.num_columns * _VALUE_BYTES)
+        return TableFile(name, location, footer.num_rows, in_memory)
 
 
 def _file(piece: Slice) -> TableFile:

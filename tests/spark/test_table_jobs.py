@@ -41,6 +41,7 @@ from headrace.operators.table.declarations import (
     WindowKind,
     WindowSpec,
 )
+from headrace.spark.executor import watching
 from tests.spark.table_jobs import bigint, collect, materialized, straight, string, submit, texts, values
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_session")]
@@ -253,6 +254,25 @@ def test_files_are_read_by_spark_an_epoch_at_a_time(tmp_path: Path):
     node = TableNode(TableScan(source, schema=schema), "files", uid="files")
     rows = collect([node], schema, max_records=25)
     assert Counter(map(tuple, rows)) == Counter((*row, str(i // 25)) for i, row in enumerate(ROWS))
+
+
+def test_an_epoch_reads_no_more_bytes_of_files_than_it_may(tmp_path: Path):
+    for number in range(4):
+        pq.write_table(pa.table({"amount": list(range(10))}), tmp_path / f"part-{number}.parquet")
+    source = FileTableSource(InputPath.parse(tmp_path, who="test"), "parquet")
+    nodes = [
+        TableNode(TableScan(source, schema=(AMOUNT,)), "files", uid="files"),
+        TableNode(
+            TableSink(BlackholeSink(), schema=(AMOUNT,)), "sink", (TableInput(0, straight((AMOUNT,))),)
+        ),
+    ]
+    epochs: list[int] = []
+    with watching(on_job=lambda job: None, on_epoch=lambda _, summary: epochs.append(summary.records)):
+        submit(
+            nodes, parallelism=1, options={"headrace.epoch.max-bytes": "300 bytes"}
+        ).result_future().result(120)
+    # A file has 80 bytes, and an epoch half of 300.
+    assert epochs == [20, 20]
 
 
 def test_rows_of_a_python_source_are_a_changelog():

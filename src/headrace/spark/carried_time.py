@@ -45,5 +45,5 @@ class CarriedTime:
 
     def observe(self, frame: DataFrame) -> DataFrame:
         """Take the times off rows that have carried them."""
-        highest = [F.expr(self._watermark.ms.format(f"max({name})")).alias(name) for name in self.columns]
-        return frame.observe(self._observation, *highest).drop(*self.columns)
+        highest = [f"{self._watermark.ms.format(f'max({name})')} AS {name}" for name in self.columns]
+        return frame.observe(self._observation, *map(F.expr, highest)).drop(*self.columns)

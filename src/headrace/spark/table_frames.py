@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce, wraps
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import Column as SparkColumn
@@ -193,13 +194,14 @@ def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> Da
     if spec.derived:
         frame = frame.selectExpr("*", *(f"{sql} AS {quote(name)}" for sql, name in spec.derived))
     if spec.group_by is not None:
-        aggregates = [F.expr(sql).alias(name) for sql, name in spec.items]
-        aggregates += [F.max(name).alias(name) for name in carried]
-        groups = [F.col(quote(name)) for name in spec.group_by]
+        aggregates = [*spec.items, *((f"max({name})", name) for name in carried)]
+        groups = [quote(name) for name in spec.group_by]
         if spec.session is not None:
-            groups.append(F.expr(spec.session).alias(SESSION))
+            groups.append(f"{spec.session} AS {SESSION}")
         # Without a group Spark makes a row of no rows: all of them are one group, which is not there without rows.
-        return frame.groupBy(*(groups or [F.lit(0).alias(_ALL)])).agg(*aggregates).drop(_ALL)
+        grouped = frame.groupBy(*map(F.expr, groups or [f"0 AS {_ALL}"]))
+        summed = grouped.agg(*(F.expr(f"{sql} AS {quote(name)}") for sql, name in aggregates))
+        return summed if groups else summed.drop(_ALL)
     if spec.items:
         return frame.selectExpr("*", *(f"{sql} AS {quote(name)}" for sql, name in spec.items))
     return frame
@@ -217,34 +219,16 @@ def exchange(
     Every input has columns of its own in what comes out (see `side_column`), NULL in rows of the others; each subtask
     gets a `CONTROL` row besides.
     """
-    frames = []
-    for spec, frame in inputs:
-        prepared = _prepare(frame, spec, schemas[spec.source], parallelism, max_parallelism)
-        frames.append((spec, prepared, [field for field in prepared.schema.fields if field.name not in _OWN]))
-    parts = []
-    for spec, frame, _ in frames:
-        columns = [F.lit(spec.side).alias(SIDE), F.col(SUBTASK)]
-        columns += [F.col(name) for name in HASHES]
-        for other, _, fields in frames:
-            for field in fields:
-                value = F.col(quote(field.name)) if other is spec else F.lit(None).cast(field.dataType)
-                columns.append(value.alias(side_column(other.side, field.name)))
-        parts.append(frame.select(*columns))
-    control = session.range(0, parallelism, 1, 1).select(
-        F.lit(CONTROL).alias(SIDE),
-        F.col("id").cast("int").alias(SUBTASK),
-        *(F.lit(0).cast("long").alias(name) for name in HASHES),
-        *(
-            F.lit(None).cast(field.dataType).alias(side_column(spec.side, field.name))
-            for spec, _, fields in frames
-            for field in fields
-        ),
+    control = session.range(0, parallelism, 1, 1).selectExpr(
+        f"{CONTROL} AS {SIDE}", *(f"0L AS {name}" for name in HASHES), f"CAST(id AS INT) AS {SUBTASK}"
     )
-    united = reduce(DataFrame.union, parts, control)
-    return united.repartitionById(parallelism, F.col(SUBTASK))
+    parts = [
+        _located(frame, spec, schemas[spec.source], parallelism, max_parallelism) for spec, frame in inputs
+    ]
+    united = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts, control)
+    return united.repartitionById(parallelism, SUBTASK)
 
 
-_OWN = frozenset({SUBTASK, *HASHES})
 #: The group of an aggregation without groups.
 _ALL = "__all"
 
@@ -261,8 +245,7 @@ def split_sides(table: pa.Table) -> tuple[int | None, dict[int, pa.Table]]:
     if table.num_rows:
         subtask = table.column(SUBTASK)[0].as_py()
     inputs = {}
-    present = sorted(set(sides.tolist()) - {CONTROL})
-    for side in present:
+    for side in np.unique(sides[sides != CONTROL]).tolist():
         rows = table.filter(pa.array(sides == side))
         prefix = side_column(side, "")
         names = [name for name in table.column_names if name.startswith(prefix)]
@@ -273,18 +256,20 @@ def split_sides(table: pa.Table) -> tuple[int | None, dict[int, pa.Table]]:
     return subtask, inputs
 
 
-def _prepare(
+def _located(
     frame: DataFrame, spec: InputSpec, schema: Schema, parallelism: int, max_parallelism: int
 ) -> DataFrame:
+    """Say of rows which input they are of and where they go, and rename their columns, in one step."""
     kinds = {column.name: column for column in schema}
-    first, second = _hashes(spec.keys, kinds)
-    items = [f"{first} AS {HASHES[0]}", f"{second} AS {HASHES[1]}"]
-    if spec.row_keys is not None:
-        rows = _hashes(spec.row_keys, kinds)
-        items += [f"{sql} AS {name}" for sql, name in zip(rows, ROW_HASHES, strict=True)]
-    frame = frame.selectExpr("*", *items)
+    items = [f"{spec.side} AS {SIDE}"]
+    items += [f"{sql} AS {name}" for sql, name in zip(_hashes(spec.keys, kinds), HASHES, strict=True)]
     group = f"pmod({HASHES[0]}, {max_parallelism}L)"
-    return frame.selectExpr("*", f"CAST({group} * {parallelism} DIV {max_parallelism} AS INT) AS {SUBTASK}")
+    items.append(f"CAST({group} * {parallelism} DIV {max_parallelism} AS INT) AS {SUBTASK}")
+    columns = [(quote(name), name) for name in frame.columns]
+    if spec.row_keys is not None:
+        columns += zip(_hashes(spec.row_keys, kinds), ROW_HASHES, strict=True)
+    items += [f"{sql} AS {quote(side_column(spec.side, name))}" for sql, name in columns]
+    return frame.selectExpr(*items)
 
 
 def _hashes(names: Iterable[str], schema: Mapping[str, Column]) -> tuple[str, str]:

@@ -258,7 +258,7 @@ def test_files_are_read_by_spark_an_epoch_at_a_time(tmp_path: Path):
 
 def test_an_epoch_reads_no_more_bytes_of_files_than_it_may(tmp_path: Path):
     for number in range(4):
-        pq.write_table(pa.table({"amount": list(range(10))}), tmp_path / f"part-{number}.parquet")
+        pq.write_table(pa.table({"amount": range(1000)}), tmp_path / f"part-{number}.parquet")
     source = FileTableSource(InputPath.parse(tmp_path, who="test"), "parquet")
     nodes = [
         TableNode(TableScan(source, schema=(AMOUNT,)), "files", uid="files"),
@@ -268,11 +268,11 @@ def test_an_epoch_reads_no_more_bytes_of_files_than_it_may(tmp_path: Path):
     ]
     epochs: list[int] = []
     with watching(on_job=lambda job: None, on_epoch=lambda _, summary: epochs.append(summary.records)):
-        submit(
-            nodes, parallelism=1, options={"headrace.epoch.max-bytes": "300 bytes"}
-        ).result_future().result(120)
-    # A file has 80 bytes, and an epoch half of 300.
-    assert epochs == [20, 20]
+        submit(nodes, parallelism=1, options={"headrace.epoch.max-bytes": "24 kb"}).result_future().result(
+            120
+        )
+    # A file has a little more than 8,000 bytes, and an epoch goes on up to 12 kb.
+    assert epochs == [2000, 2000]
 
 
 def test_rows_of_a_python_source_are_a_changelog():

@@ -45,6 +45,8 @@ CONDITIONS = one_of(
     "k IN ('a', 'c') AND NOT v = 3",
     "CASE WHEN k = 'a' THEN v ELSE 1 END > 0",
     "COALESCE(v, 7) <> 7",
+    either("twice(v) > 2", "v * 2 > 2"),
+    either("loud(k) = 'A!'", "concat(upper(k), '!') = 'A!'"),
 )
 #: AVG of whole numbers is a whole number in Flink.
 AVERAGE = either("AVG(v)", "SUM(v) DIV COUNT(v)")
@@ -100,7 +102,8 @@ def _filtered(draw: Draw, depth: int) -> str:
 
 def _computed(draw: Draw, depth: int) -> str:
     key = draw(one_of("k", "COALESCE(k, 'n')", "CASE WHEN v > 3 THEN 'a' ELSE k END"))
-    return f"SELECT id, {key} AS k, v + 1 AS v FROM {draw(relations(depth))} x"
+    value = draw(one_of("v + 1", either("twice(v)", "v * 2")))
+    return f"SELECT id, {key} AS k, {value} AS v FROM {draw(relations(depth))} x"
 
 
 def _summed(draw: Draw, depth: int) -> str:
@@ -160,6 +163,8 @@ def projections(draw: Draw) -> str:
             "v % 3",
             "CAST(v AS STRING)",
             "UPPER(k)",
+            either("loud(k)", "concat(upper(k), '!')"),
+            either("twice(v + 1) - id", "(v + 1) * 2 - id"),
         )
     )
     return f"SELECT k, {item} AS w FROM {draw(relations())} x WHERE {draw(CONDITIONS)}"
@@ -341,14 +346,14 @@ def _in_sessions(table: str, keys: str, gap: int) -> str:
     spark = (
         f"(SELECT *, min(ts) OVER ({together}) AS window_start, "
         f"max(ts) OVER ({together}) + INTERVAL '{gap}' SECOND AS window_end FROM "
-        f"(SELECT *, sum(IF({begins}, 0, 1)) OVER ({by} ORDER BY ts) AS session FROM {table}))"
+        f"(SELECT *, sum(IF({begins}, 0, 1)) OVER ({by} ORDER BY ts) AS session FROM {table} WHERE ts IS NOT NULL))"
     )
     return either(f"TABLE(SESSION(TABLE {table} {by}, DESCRIPTOR(ts), INTERVAL '{gap}' SECOND))", spark)
 
 
 @st.composite
 def window_groupings(draw: Draw) -> str:
-    rows = _windowed(draw(one_of("e", "o", "g")), draw(WINDOWS))
+    rows = _windowed(draw(one_of("e", "o", "g", "n")), draw(WINDOWS))
     keys = draw(one_of("", "k, ", "v, "))
     where = draw(st.one_of(st.just(""), CONDITIONS.map(lambda each: f" WHERE {each}")))
     bounds = draw(one_of("window_start, window_end", "window_end, window_start"))
@@ -379,7 +384,7 @@ def window_grouping_sets(draw: Draw) -> str:
 
 @st.composite
 def sessions(draw: Draw) -> str:
-    table, gap = draw(one_of("e", "f")), draw(st.sampled_from([3, 4]))
+    table, gap = draw(one_of("e", "f", "n")), draw(st.sampled_from([3, 4]))
     keys = draw(one_of("k", "", "k, v"))
     rows = _in_sessions(table, keys, gap)
     items = f"{keys}, " if keys else ""
@@ -392,7 +397,7 @@ def sessions(draw: Draw) -> str:
 @st.composite
 def group_windows(draw: Draw) -> str:
     """The older way to write windows: in GROUP BY."""
-    rows, call = draw(one_of("e", "o", "g")), _calls(draw)
+    rows, call = draw(one_of("e", "o", "g", "n")), _calls(draw)
     window = draw(st.sampled_from([tumble(10), hop(5, 10)]))
     source = either(rows, in_spark(_windowed(rows, window)))
     start = either(f"{window.function}_START(ts, {window.intervals})", "window_start")
@@ -400,16 +405,23 @@ def group_windows(draw: Draw) -> str:
     return f"SELECT k, {start} AS ws, {call} FROM {source} s GROUP BY k, {keys}"
 
 
+#: Windows, and larger ones over their results.
+CASCADES = st.sampled_from([(tumble(5), tumble(10)), (hop(5, 10), tumble(20)), (tumble(2), CUMULATE)])
+
+
+def _of_windows(table: str, window: Window) -> str:
+    """Return the results of windows, with a time of their own."""
+    return (
+        f"SELECT k, window_time AS rt, COUNT(*) AS n, MAX(v) AS v FROM {_windowed(table, window)} s "
+        "GROUP BY k, window_start, window_end, window_time"
+    )
+
+
 @st.composite
 def cascades(draw: Draw) -> str:
     """Windows over the results of windows."""
-    sizes = [(tumble(5), tumble(10)), (hop(5, 10), tumble(20)), (tumble(2), CUMULATE)]
-    small, large = draw(st.sampled_from(sizes))
-    table = draw(one_of("e", "g"))
-    inner = (
-        f"SELECT k, window_time AS rt, COUNT(*) AS n, MAX(v) AS v FROM {_windowed(table, small)} s "
-        "GROUP BY k, window_start, window_end, window_time"
-    )
+    small, large = draw(CASCADES)
+    inner = _of_windows(draw(one_of("e", "g", "n")), small)
     keys = draw(one_of("", "k, "))
     outer = (
         f"SELECT {keys}window_start AS ws, window_end AS we, SUM(n) AS n, MIN(v) AS v, COUNT(DISTINCT n) AS d"
@@ -418,9 +430,47 @@ def cascades(draw: Draw) -> str:
 
 
 @st.composite
+def cascaded_grouping_sets(draw: Draw) -> str:
+    """Subtotals of windows over the results of windows."""
+    small, large = draw(CASCADES)
+    inner = _of_windows(draw(one_of("e", "g")), small)
+    sets = "(window_start, window_end, k), (window_start, window_end)"
+    grouped = either("window_start, window_end, ROLLUP(k)", f"GROUPING SETS({sets})")
+    items = "k, window_start AS ws, window_end AS we, SUM(n) AS n, MIN(v) AS v"
+    return f"WITH w AS ({inner}) SELECT {items} FROM {_windowed('w', large, 'rt')} s GROUP BY {grouped}"
+
+
+@st.composite
+def cascaded_top_ns(draw: Draw) -> str:
+    """The best of the results that fall into a larger window."""
+    small, large = draw(CASCADES)
+    inner = _of_windows(draw(one_of("e", "g")), small)
+    order, limit = draw(
+        st.sampled_from([("n DESC, k, rt", "r <= 2"), ("rt, k", "r = 1"), ("v, k, rt", "r = 1")])
+    )
+    number = f"ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY {order})"
+    numbered = f"SELECT *, {number} AS r FROM {_windowed('w', large, 'rt')} s"
+    return f"WITH w AS ({inner}) SELECT k, n, v, window_end AS we, r FROM ({numbered}) x WHERE {limit}"
+
+
+@st.composite
+def cascaded_joins(draw: Draw) -> str:
+    """Results of windows, put into larger windows and joined there with rows or other results."""
+    small, large = draw(CASCADES)
+    inner = _of_windows("e", small)
+    other = draw(one_of(_windowed("f", large), _windowed("w", large, "rt")))
+    kind = draw(one_of("JOIN", "LEFT JOIN", "FULL JOIN"))
+    on = "l.window_start = r.window_start AND l.window_end = r.window_end AND l.k = r.k"
+    items = "l.k AS a, r.k AS b, l.n AS n, l.v AS v, r.v AS w, l.window_end AS we, r.window_end AS xe"
+    left, right = f"(SELECT * FROM {_windowed('w', large, 'rt')} s)", f"(SELECT * FROM {other} s)"
+    return f"WITH w AS ({inner}) SELECT {items} FROM {left} l {kind} {right} r ON {on}"
+
+
+@st.composite
 def window_joins(draw: Draw) -> str:
     window = draw(WINDOWS)
-    left, right = (f"(SELECT * FROM {_windowed(table, window)} s)" for table in ("e", "f"))
+    first = draw(one_of("e", "n"))
+    left, right = (f"(SELECT * FROM {_windowed(table, window)} s)" for table in (first, "f"))
     if draw(st.booleans()):
         items = "k, window_start, window_end, COUNT(*) AS v, MAX(id) AS id"
         left = f"(SELECT {items} FROM {_windowed('e', window)} s GROUP BY k, window_start, window_end)"
@@ -439,7 +489,7 @@ def window_joins(draw: Draw) -> str:
 @st.composite
 def window_top_ns(draw: Draw) -> str:
     """The best rows of each window; by time alone, of rows of the same time the first or last one that came."""
-    rows = _windowed(draw(one_of("e", "o")), draw(WINDOWS))
+    rows = _windowed(draw(one_of("e", "o", "n")), draw(WINDOWS))
     part = draw(one_of("", ", k"))
     order, limit = draw(
         st.sampled_from(
@@ -495,6 +545,9 @@ WINDOWED = [
     sessions,
     group_windows,
     cascades,
+    cascaded_grouping_sets,
+    cascaded_top_ns,
+    cascaded_joins,
     window_joins,
     window_top_ns,
     window_result_top_ns,

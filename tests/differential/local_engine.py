@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
@@ -22,6 +23,7 @@ from headrace.operators.table.declarations import (
     Explode,
     Fragment,
     Join,
+    PythonCalls,
     Schema,
     Select,
     StatefulNode,
@@ -167,11 +169,29 @@ def _apply_step(rows: Sequence[Change], names: list[str], step: Step) -> tuple[l
         return _select(rows, names, ["*"], f"WHERE {in_sqlite(step.condition)}"), names
     if isinstance(step, Select):
         return _select(rows, names, [sql for sql, _ in step.items]), [name for _, name in step.items]
+    if isinstance(step, PythonCalls):
+        return _called(rows, names, step), [*names, *(call.result.name for call in step.calls)]
     assert isinstance(step, Explode), f"no local way for {type(step).__name__}"
     generator = re.fullmatch(r"explode\((.*)\)", step.generator, re.DOTALL)
     assert generator is not None, step.generator
     join = f"{'LEFT ' if step.is_outer else ''}JOIN json_each({in_sqlite(generator[1])}) AS j ON true"
     return _select(rows, names, ["r.*", "j.value"], "", join), [*names, *step.names]
+
+
+def _called(rows: Sequence[Change], names: list[str], step: PythonCalls) -> list[Change]:
+    """Give rows the results of python functions, which see the columns of the row alone."""
+    made = []
+    for row in rows:
+        values = dict(zip(names, row[1:], strict=True))
+        results = []
+        for call in step.calls:
+            arguments = [values[name] for name in call.arguments]
+            if call.is_pandas:
+                results.append(call.function(*(pd.Series([each], dtype=object) for each in arguments))[0])
+            else:
+                results.append(call.function(*arguments))
+        made.append((*row, *results))
+    return made
 
 
 def _select(
@@ -198,7 +218,9 @@ def _select(
     return found
 
 
-def _sequence(first: int, last: int, step: int = 1) -> str:
+def _sequence(first: int | None, last: int | None, step: int = 1) -> str | None:
+    if first is None or last is None:
+        return None
     return json.dumps(list(range(first, last + (1 if step > 0 else -1), step)))
 
 

@@ -17,7 +17,8 @@ from headrace.graph.job_graph import JobGraph
 from headrace.planner.changelog import ALL, UPSERT, ChangelogMode
 from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import CollectTarget
-from headrace.table import StreamTableEnvironment
+from headrace.table import DataTypes, StreamTableEnvironment
+from headrace.table.udf import udf
 from tests.differential.grammar import in_flink, in_spark
 from tests.differential.local_engine import LocalEngine
 from tests.differential.oracle import expected_rows, statement_over
@@ -92,7 +93,23 @@ def check_on_spark(t_env: StreamTableEnvironment, session: SparkSession, case: C
         assert found == expected_rows(session, case.tables, in_spark(query)), in_flink(query)
 
 
+def _twice(number: int | None) -> int | None:
+    return None if number is None else number * 2
+
+
+def _loud(texts: Any) -> Any:
+    return texts.str.upper() + "!"
+
+
+_FUNCTIONS = {
+    "twice": udf(_twice, result_type=DataTypes.BIGINT()),
+    "loud": udf(_loud, result_type=DataTypes.STRING(), func_type="pandas"),
+}
+
+
 def _register(t_env: StreamTableEnvironment, case: Case) -> None:
+    for name, function in _FUNCTIONS.items():
+        t_env.create_temporary_function(name, function)
     for name, rows in case.tables.items():
         register(t_env, name, rows)
 

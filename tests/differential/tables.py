@@ -5,6 +5,7 @@
     e, f   events, out of order within the watermark's delay    id, k, v, ts
     g      events that are updated and deleted, the same        id, k, v, ts
     o      events, and some that come when windows are over     id, k, v, ts
+    n      events, some of them without a time                  id, k, v, ts
 
 Ids are given in the order in which rows come.
 """
@@ -40,7 +41,7 @@ _PLAIN = (
 )
 _TIMED = (*_PLAIN, PhysicalColumn("ts", DataTypes.TIMESTAMP(3)))
 _MODES: dict[str, ChangelogMode] = {"t": ALL, "u": ALL, "p": UPSERT, "g": ALL}
-TIMED = ("e", "f", "g", "o")
+TIMED = ("e", "f", "g", "o", "n")
 NAMES = ("t", "u", "p", *TIMED)
 
 
@@ -156,12 +157,14 @@ def _time(ms: int) -> datetime:
 
 
 @st.composite
-def events(draw: st.DrawFn, *, has_late: bool = False) -> Rows:
+def events(draw: st.DrawFn, *, has_late: bool = False, has_timeless: bool = False) -> Rows:
     """Rows that are never changed, out of order; late ones come behind an epoch in which time goes on."""
     clock = _Clock(draw)
     left: list[tuple[Any, ...]] = []
     for number in range(draw(st.integers(0, 10))):
-        left.append((number, draw(_KEYS), draw(_VALUES), _time(clock.next()), None))
+        is_timeless = has_timeless and draw(st.booleans())
+        time = None if is_timeless else _time(clock.next())
+        left.append((number, draw(_KEYS), draw(_VALUES), time, None))
     barrier = len(left)
     if has_late:
         passed = _time(clock.newest - DELAY_MS + 1) if left else None
@@ -207,4 +210,5 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Rows]]] = {
     "f": events,
     "g": changing_events,
     "o": lambda: events(has_late=True),
+    "n": lambda: events(has_timeless=True),
 }

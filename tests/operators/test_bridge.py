@@ -17,11 +17,10 @@ from headrace.operators.table.bridge import (
     StreamToTable,
     TableToStream,
     from_bytes,
-    instant_ms,
     to_bytes,
-    wall_clock_ms,
 )
 from headrace.operators.table.declarations import KIND, Column
+from headrace.operators.table.wall_clock import instant_ms, wall_clock_ms
 from headrace.testing.harness import OperatorHarness
 
 ID, NAME = Column("id", "BIGINT", pa.int64()), Column("name", "STRING", pa.string())

@@ -102,7 +102,7 @@ def changes(draw: st.DrawFn) -> list[tuple[int, Change]]:
 
 
 @pytest.mark.parametrize("kind", list(JoinKind), ids=lambda kind: kind.value)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(changes())
 def test_a_change_at_a_time_makes_the_changes_of_flink(kind: JoinKind, changes: list[tuple[int, Change]]):
     with tempfile.TemporaryDirectory() as directory:

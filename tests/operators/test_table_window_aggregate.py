@@ -115,6 +115,26 @@ def test_windows_of_the_clock_close_when_it_passes_them(tmp_path: Path):
     assert windows.timers == []
 
 
+@pytest.mark.parametrize("kind", [WindowKind.TUMBLE, WindowKind.CUMULATE, WindowKind.SESSION])
+def test_windows_of_the_clock_go_by_the_clock_on_the_wall(kind: WindowKind, tmp_path: Path):
+    hour = 3_600_000
+    window = WindowSpec(
+        kind, None, size_ms=24 * hour, slide_ms=12 * hour, gap_ms=2 * hour, zone="Asia/Tokyo"
+    )  # nine hours ahead of UTC
+    windows = job(window, tmp_path)
+    assert windows.run([("+I", "ann", None, 7)], now_ms=16 * hour) == []
+    assert windows.timers == [
+        {WindowKind.TUMBLE: 39, WindowKind.CUMULATE: 27, WindowKind.SESSION: 18}[kind] * hour
+    ]
+    expected = {
+        WindowKind.TUMBLE: [("ann", 1, 7, 24, 48)],
+        WindowKind.CUMULATE: [("ann", 1, 7, 24, 36), ("ann", 1, 7, 24, 48)],
+        WindowKind.SESSION: [("ann", 1, 7, 25, 27)],
+    }[kind]
+    fired = plain(windows.run([], now_ms=40 * hour))
+    assert fired == [(*row[:3], row[3] * hour, row[4] * hour) for row in expected]
+
+
 def test_rows_that_have_their_windows_are_aggregated_by_them(tmp_path: Path):
     start, end = Column("ws", "BIGINT", pa.int64()), Column("we", "BIGINT", pa.int64())
     declaration = WindowAggregate(

@@ -245,6 +245,18 @@ class _Translation:
         )
         return Stream(stream.node, (), stream.columns)
 
+    def _window(self, window: WindowSpec, is_proctime: bool) -> d.WindowSpec:
+        is_session = window.kind is WindowKind.SESSION
+        return d.WindowSpec(
+            d.WindowKind[window.kind.name],
+            None if is_proctime else "__time",
+            size_ms=0 if is_session else window.size_ms,
+            slide_ms=window.step_ms if window.kind in (WindowKind.HOP, WindowKind.CUMULATE) else 0,
+            gap_ms=window.size_ms if is_session else 0,
+            offset_ms=window.offset_ms,
+            zone=self._settings.zone if is_proctime and not self._settings.is_utc else None,
+        )
+
     def _zone(self, data_type: DataType) -> str | None:
         """Return the zone by which event time of this type is counted; None if it is that of streams."""
         is_local = isinstance(data_type, LocalZonedTimestampType)
@@ -430,7 +442,7 @@ class _Translation:
         )
         declaration = d.WindowAggregate(
             made,
-            None if node.attached is not None else _window(node.window, "__time", node.is_proctime),
+            None if node.attached is not None else self._window(node.window, node.is_proctime),
             keys,
             specs,
             start="__start" if node.attached is not None else None,
@@ -690,18 +702,6 @@ def _pair_condition(condition: Expression | None, left: int, right: int) -> str 
     if condition is None:
         return None
     return emit(condition, [*(f"l{at}" for at in range(left)), *(f"r{at}" for at in range(right))])
-
-
-def _window(window: WindowSpec, time: str, is_proctime: bool) -> d.WindowSpec:
-    is_session = window.kind is WindowKind.SESSION
-    return d.WindowSpec(
-        d.WindowKind[window.kind.name],
-        None if is_proctime else time,
-        size_ms=0 if is_session else window.size_ms,
-        slide_ms=window.step_ms if window.kind in (WindowKind.HOP, WindowKind.CUMULATE) else 0,
-        gap_ms=window.size_ms if is_session else 0,
-        offset_ms=window.offset_ms,
-    )
 
 
 def _zoned(sql: str, kind: DataType) -> str:

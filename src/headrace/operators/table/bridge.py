@@ -12,7 +12,6 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -24,15 +23,14 @@ from headrace.operators.base import EpochPlace, Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.table.declarations import KIND, Schema
 from headrace.operators.table.factory import as_spark_gives
+from headrace.operators.table.wall_clock import instant_ms, wall_clock_ms
 
 __all__ = [
     "StreamToTable",
     "TableToStream",
     "from_bytes",
-    "instant_ms",
     "rows_of",
     "to_bytes",
-    "wall_clock_ms",
 ]
 
 #: Rows that are made into one Arrow batch.
@@ -40,33 +38,6 @@ _BATCH_ROWS = 8192
 _KINDS = tuple(RowKind)
 _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC).replace(tzinfo=None)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
-
-
-# -- time on both sides ----------------------------------------------------------------------------------------
-
-
-def wall_clock_ms(instant: int, zone: str | None) -> int:
-    """Return what the clock on the wall says at a moment, in ms: tables count event time so where it has a zone.
-
-    >>> wall_clock_ms(0, "Europe/Berlin"), wall_clock_ms(0, None)
-    (3600000, 0)
-    """
-    if zone is None or instant in (MIN_WATERMARK, MAX_WATERMARK):
-        return instant
-    moment = (_EPOCH + instant * _MILLISECOND).replace(tzinfo=datetime.UTC)
-    return (moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None) - _EPOCH) // _MILLISECOND
-
-
-def instant_ms(wall_clock: int, zone: str | None) -> int:
-    """Return the moment at which the clock on the wall shows this, in ms.
-
-    >>> instant_ms(3600000, "Europe/Berlin")
-    0
-    """
-    if zone is None or wall_clock in (MIN_WATERMARK, MAX_WATERMARK):
-        return wall_clock
-    local = (_EPOCH + wall_clock * _MILLISECOND).replace(tzinfo=ZoneInfo(zone))
-    return (local.astimezone(datetime.UTC).replace(tzinfo=None) - _EPOCH) // _MILLISECOND
 
 
 # -- from a stream to a table ----------------------------------------------------------------------------------

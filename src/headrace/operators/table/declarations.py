@@ -287,6 +287,7 @@ class WindowSpec:
         slide_ms: Distance of windows for HOP, step for CUMULATE.
         gap_ms: For SESSION.
         offset_ms: By how much windows are shifted.
+        zone: The time zone whose clock windows of processing time go by; None: UTC. Event time comes in it already.
     """
 
     kind: WindowKind
@@ -295,6 +296,7 @@ class WindowSpec:
     slide_ms: int = 0
     gap_ms: int = 0
     offset_ms: int = 0
+    zone: str | None = None
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,9 @@ from headrace.operators.table.base import (
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
 from headrace.operators.table.declarations import Schema, WindowAggregate
+from headrace.operators.table.wall_clock import instant_ms
 from headrace.operators.table.window_aggregate import window_calls
+from headrace.operators.table.windows import on_the_wall
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.row_sets import RowSet
@@ -80,6 +82,7 @@ class SessionAggregateOperator:
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
     ) -> EpochOutput:
         table = state[_TABLE]
+        time = on_the_wall(time, self._declaration.window)
         before, after = (-1, time.now_ms - 1) if self._by_clock else (time.before, time.after)
         fresh, owners, read = self._fresh(inputs.get(0), time.now_ms)
         touched = self._kept_with(table, owners)
@@ -108,7 +111,8 @@ class SessionAggregateOperator:
         if not self._by_clock:
             return None
         waiting = np.concatenate([_stored(table, _END, np.setdiff1d(table.live, gone)), ends])
-        return int(waiting.min()) if len(waiting) else None
+        assert self._declaration.window is not None
+        return instant_ms(int(waiting.min()), self._declaration.window.zone) if len(waiting) else None
 
     def _fresh(self, rows: pa.Table | None, now_ms: int) -> tuple[dict[str, pa.Array], Ints, Ints]:
         """Return the sessions of this epoch, whose they are, and how many rows each has."""

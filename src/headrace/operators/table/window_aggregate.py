@@ -29,8 +29,9 @@ from headrace.operators.table.declarations import AggSpec, Schema, WindowAggrega
 from headrace.operators.table.group_aggregate import AggregateCalls
 from headrace.operators.table.lists import best_values
 from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.wall_clock import instant_ms
 from headrace.operators.table.window_values import SliceColumns, SlicedValues, WindowValues, window_keys
-from headrace.operators.table.windows import Slices
+from headrace.operators.table.windows import Slices, on_the_wall
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.row_sets import RowSet
@@ -125,6 +126,7 @@ class WindowAggregateOperator:
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
     ) -> EpochOutput:
         table = state[_TABLE]
+        time = on_the_wall(time, self._declaration.window)
         before, after = self._clock(time)
         fresh, late = self._added(inputs.get(0), table, before, time.now_ms)
         stored = self._due_slots(table, after, fresh)
@@ -295,7 +297,7 @@ class WindowAggregateOperator:
         ends = np.concatenate([stored, _ints(written.to_arrow()[_END])]) if len(written) else stored
         _, windows = self._slices.windows(ends)
         waiting = windows[windows - 1 > after]
-        return int(waiting.min()) if len(waiting) else None
+        return instant_ms(int(waiting.min()), window.zone) if len(waiting) else None
 
     def _due_windows(self, ends: Ints, starts: Ints, before: int, after: int) -> tuple[Ints, Ints, Ints]:
         """Return the windows around slices that fire: positions of slices, ends and starts of windows."""

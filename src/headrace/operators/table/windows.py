@@ -9,14 +9,21 @@ A row is added to its one slice; a window is put together from its slices when t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
 
-from headrace.operators.table.base import quote
+from headrace.operators.table.base import EpochTime, quote
 from headrace.operators.table.declarations import WindowKind, WindowSpec
+from headrace.operators.table.wall_clock import wall_clock_ms
 from headrace.state.columns import Ints
+
+
+def on_the_wall(time: EpochTime, window: WindowSpec | None) -> EpochTime:
+    """Return the time of an epoch with the clock of the zone that windows of processing time go by."""
+    zone = None if window is None else window.zone
+    return time if zone is None else replace(time, now_ms=wall_clock_ms(time.now_ms, zone))
 
 
 @dataclass(frozen=True)

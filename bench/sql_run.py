@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from headrace.table import EnvironmentSettings, TableEnvironment
 FILES = 16
 #: Files that the others read in one batch.
 BATCH_FILES = 4
+#: Keys in state.
+SIZES = (100_000, 1_000_000, 10_000_000)
 COLUMNS = (
     "id BIGINT, user_id BIGINT, amount BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND"
 )
@@ -110,21 +113,26 @@ def structured_streaming(query: Query, path: Path, warm: Path, rows: int, rounds
 
 
 def measure_keys() -> None:
-    """Measure what a changed key costs in state of several sizes: look up, change, write, bring the copy up to date."""
-    from bench.table_state import cost_per_key
+    """Measure what a changed key costs in state of several sizes, in the state alone and in a whole job."""
+    from bench.table_keys import measure
+    from bench.table_state import NUMBER, TEXT, cost_of_memory, cost_per_key
 
+    cost_per_key(SIZES[0])  # so that the first one finds the process as the others do
+    emit_costs("bare memory, a record read and one written", map(cost_of_memory, SIZES))
+    for key in (NUMBER, TEXT):
+        costs = (cost_per_key(keys, key) for keys in SIZES)
+        emit_costs(f"GROUP BY {key.spark_type}, a changed key", costs, goal="<= 1.5")
+    job = measure(SIZES, {})
+    emit_costs("a whole job, its aggregation", (each.aggregation for each in job), goal="<= 1.5")
+    emit_costs("a whole job, its epoch", (each.epoch for each in job), goal="<= 1.5")
+
+
+def emit_costs(name: str, costs: Iterable[float], goal: str = "") -> None:
+    """Print the seconds that a key costs at each size, against the first."""
     base = None
-    for keys in (100_000, 1_000_000, 10_000_000):
-        cost = cost_per_key(keys)
+    for keys, cost in zip(SIZES, costs, strict=True):
         base = base or cost
-        emit(
-            f"GROUP BY, a changed key of {keys:,}",
-            cost * 1e9,
-            "ns",
-            ratio=cost / base,
-            against="100,000",
-            goal="<= 1.5",
-        )
+        emit(f"{name}, of {keys:,}", cost * 1e9, "ns", ratio=cost / base, against=f"{SIZES[0]:,}", goal=goal)
 
 
 def _result(command: list[str]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class KeyCost:
 
     keys: int
     epoch: float
-    #: Processor time of the aggregation's subtasks, taken together.
+    #: How long the aggregation's subtasks were busy, taken together.
     aggregation: float
 
 

@@ -180,17 +180,17 @@ def numbers(table: pa.Table, name: str) -> Ints:
 def read_columns(table: SlotTable, slots: Ints, names: Sequence[str]) -> dict[str, pa.Array]:
     """Return columns of rows of state; NULL where the slot is -1."""
     found = slots >= 0
-    columns = {}
-    for name in names:
-        column = table.layout.column(name)
-        if found.all():
-            columns[name] = to_arrow(table.cells(name, slots), column)
-        else:
-            array = to_arrow(table.cells(name, slots[found]), column)
-            places = np.full(len(slots), -1, np.int64)
-            places[found] = np.arange(int(found.sum()))
-            columns[name] = array.take(pa.array(places, mask=~found))
-    return columns
+    stored = slots if found.all() else slots[found]
+    columns = {
+        name: to_arrow(cells, table.layout.column(name))
+        for name, cells in table.columns(names, stored).items()
+    }
+    if stored is slots:
+        return columns
+    places = np.full(len(slots), -1, np.int64)
+    places[found] = np.arange(len(stored))
+    taken = pa.array(places, mask=~found)
+    return {name: array.take(taken) for name, array in columns.items()}
 
 
 def written_rows(

@@ -12,6 +12,7 @@ keys: a probe round looks at one place per key that is still searching, so a loo
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,8 @@ from headrace.state.row_sets import RowSet
 
 _FIRST_CAPACITY = 1 << 12
 _FIRST_HEAP = 1 << 16
+#: Keys that are looked up at once: their records, or most of them, fit into a processor's own cache.
+_BLOCK = 1 << 13
 #: Spreads hashes over the index: neighbouring key groups share their low bits.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -160,12 +163,12 @@ class SlotTable:
 
     def cells(self, name: str, slots: Ints) -> Cells:
         """Return the values of a column."""
-        valid = self._arrays[f"{name}.valid"][slots] != 0
-        if self.layout.column(name).raw is not None:
-            return Cells(valid, self._arrays[f"{name}.values"][slots])
-        starts = self._arrays[f"{name}.starts"][slots]
-        lengths = self._arrays[f"{name}.lengths"][slots]
-        return Cells(valid, None, lengths, gather(self._arrays[f"{name}.heap"], starts, lengths))
+        return self._cells(name, self._arrays["rows"], slots)
+
+    def columns(self, names: Sequence[str], slots: Ints) -> dict[str, Cells]:
+        """Return the values of several columns; a row is brought from memory once."""
+        records = self._arrays["rows"].take(slots)
+        return {name: self._cells(name, records, slice(None)) for name in names}
 
     def rows(self, slots: Ints) -> RowSet:
         """Return whole rows."""
@@ -173,9 +176,17 @@ class SlotTable:
             self.keys_at(slots),
             self.owners_at(slots) if self.layout.has_owners else None,
             np.zeros(len(slots), np.bool_),
-            {column.name: self.cells(column.name, slots) for column in self.layout.columns},
+            self.columns([column.name for column in self.layout.columns], slots),
             self.layout.types,
         )
+
+    def _cells(self, name: str, records: Array, places: Ints | slice) -> Cells:
+        """Return the values of a column in records, the table's or copies."""
+        valid = records[f"{name}.valid"][places] != 0
+        if self.layout.column(name).raw is not None:
+            return Cells(valid, records[f"{name}.values"][places])
+        starts, lengths = records[f"{name}.starts"][places], records[f"{name}.lengths"][places]
+        return Cells(valid, None, lengths, gather(self._arrays[f"{name}.heap"], starts, lengths))
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -191,12 +202,15 @@ class SlotTable:
         fresh = np.flatnonzero(slots < 0)
         if len(fresh):
             slots[fresh] = self._add(rows.keys[fresh], None if rows.owners is None else rows.owners[fresh])
+        # Whole records come from memory and go back: each costs a way there once, and not with every column.
+        records = self._arrays["rows"].take(slots)
         for column in self.layout.columns:
             cells = rows.columns[column.name]
             if not column.is_key:
-                self._write(column, slots, cells)
+                self._write(column, records, slice(None), cells)
             elif len(fresh):
-                self._write(column, slots[fresh], cells.take(fresh))
+                self._write(column, records, fresh, cells.take(fresh))
+        self._arrays["rows"].put(slots, records)
         self._arrays["live"][slots] = 1
         self.size.live += len(slots)
         self.size.held += self._held(slots)
@@ -236,21 +250,26 @@ class SlotTable:
 
     def _probe(self, index: str, hashes: Array, keys: Ints) -> Ints:
         """Return the slots under which keys stand in an index, -1 for those that do not."""
-        table = self._arrays[index]
-        mask = len(table) - 1
         found = np.full(len(keys), -1, np.int64)
-        at = np.arange(len(keys))
-        places = _home(keys[:, 0], mask)
+        for start in range(0, len(keys), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            self._probe_block(self._arrays[index], hashes, keys[block], found[block])
+        return found
+
+    def _probe_block(self, table: Ints, hashes: Array, keys: Ints, found: Ints) -> None:
+        """Look keys up, into ``found``: so few that what one step has brought from memory is at hand in the next."""
+        mask = len(table) - 1
         first, second = keys[:, 0], keys[:, 1]
+        stored_first, stored_second = hashes[:, 0], hashes[:, 1]
+        at = np.arange(len(keys))
+        places = _home(first, mask)
         while len(at):
             slots = table[places] - 1
             occupied = slots >= 0
             at, slots, places = at[occupied], slots[occupied], places[occupied]
-            stored = hashes[slots]
-            same = (stored[:, 0] == first[at]) & (stored[:, 1] == second[at])
+            same = (stored_first[slots] == first[at]) & (stored_second[slots] == second[at])
             found[at[same]] = slots[same]
             at, places = at[~same], (places[~same] + 1) & mask
-        return found
 
     def _place(self, index: str, hashes: Array, slots: Ints) -> None:
         """Put slots of keys that are not there into an index."""
@@ -292,11 +311,12 @@ class SlotTable:
             table[places[here]] = new[here] + 1
             old, new, places = old[~here], new[~here], (places[~here] + 1) & mask
 
-    def _write(self, column: ColumnType, slots: Ints, cells: Cells) -> None:
+    def _write(self, column: ColumnType, records: Array, places: Ints | slice, cells: Cells) -> None:
+        """Write values of a column into copies of records; what is of no fixed width goes to the heap."""
         name = column.name
-        self._arrays[f"{name}.valid"][slots] = cells.valid
+        records[f"{name}.valid"][places] = cells.valid
         if cells.values is not None:
-            self._arrays[f"{name}.values"][slots] = cells.values
+            records[f"{name}.values"][places] = cells.values
             return
         assert cells.lengths is not None
         assert cells.data is not None
@@ -307,8 +327,8 @@ class SlotTable:
             heap = self._map(f"{name}.heap", np.dtype(np.uint8), _power_of_two(end))
         heap[used:end] = cells.data
         self.size.heaps[name] = end
-        self._arrays[f"{name}.starts"][slots] = used + np.cumsum(cells.lengths) - cells.lengths
-        self._arrays[f"{name}.lengths"][slots] = cells.lengths
+        records[f"{name}.starts"][places] = used + np.cumsum(cells.lengths) - cells.lengths
+        records[f"{name}.lengths"][places] = cells.lengths
 
     # -- arrays ------------------------------------------------------------------------------------------------
 

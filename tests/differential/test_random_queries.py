@@ -16,7 +16,8 @@ from headrace.errors import UnsupportedFeatureError
 from headrace.table import StreamTableEnvironment
 from tests.differential.grammar import PLAIN, WINDOWED
 from tests.differential.oracle import oracle_session
-from tests.differential.runs import cases, check_locally, check_on_spark, check_upserts
+from tests.differential.runs import Case, cases, check_locally, check_on_spark, check_upserts
+from tests.differential.tables import Rows
 from tests.engines import MINI
 
 # A busy machine takes its time.
@@ -73,6 +74,23 @@ def test_sinks_with_a_key(env, session, case):
 @given(case=cases(_ON_SPARK, max_queries=3), max_records=st.integers(2, 8))
 def test_queries_on_spark(env, session, case, max_records):
     check(check_on_spark, env, session, case, max_records=max_records)
+
+
+def test_decimals_on_spark(env, session):
+    """The local engine has no decimals."""
+    rows = [(number, "abc"[number % 3], number * 7 % 11 - 4) for number in range(12)]
+    changes = [("+I", *row) for row in rows] + [("-D", *rows[4]), ("-U", *rows[7]), ("+U", 7, "a", 5)]
+    left = (*(row for row in rows if row[0] not in (4, 7)), (7, "a", 5))
+    amounts = "SELECT id, k, CAST(v AS DECIMAL(10, 2)) / 4 AS v FROM t"
+    queries = (
+        f"SELECT k, SUM(v) AS s, MIN(v) AS l, SUM(v * v) AS q FROM ({amounts}) x GROUP BY k",
+        f"SELECT v, COUNT(*) AS n, COUNT(DISTINCT k) AS m FROM ({amounts}) x GROUP BY v",
+        f"SELECT k, SUM(DISTINCT v) AS s, MAX(v) AS h FROM ({amounts}) x WHERE v <> 0.5 GROUP BY k",
+        f"SELECT l.id AS a, r.id AS b, l.v - r.v AS d FROM ({amounts}) l LEFT JOIN ({amounts}) r ON l.v = -r.v",
+    )
+    table = Rows(tuple(changes), left, cuts=(), tells_end=True)
+    t_env = StreamTableEnvironment.create(env(parallelism=2, max_records=4))
+    check_on_spark(t_env, session, Case(queries, {"t": table}, parallelism=2))
 
 
 @locally

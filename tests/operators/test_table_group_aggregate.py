@@ -75,6 +75,47 @@ def test_after_its_time_to_live_a_key_is_new(tmp_path: Path):
     assert job.state_rows == 0
 
 
+def test_values_end_with_their_time_to_live_too(tmp_path: Path):
+    distinct = AggSpec("COUNT", ("amount",), result("d"), distinct=True)
+    job = harness(aggregate(distinct, ttl_ms=100), tmp_path)
+    job.run(rows(("+I", "ann", 3), ("+I", "bob", 3)), now_ms=1_000)
+    job.run(rows(("+I", "ann", 4)), now_ms=1_050)
+    # As in Flink each value has a time of its own: one that has ended is new to a key that has not.
+    assert job.run(rows(("+I", "ann", 3)), now_ms=1_100) == [("-U", "ann", 2), ("+U", "ann", 3)]
+    assert job.state_rows == 3  # ann with both values
+    job.run([], now_ms=2_000)
+    assert job.state_rows == 0
+
+
+def test_a_value_that_has_ended_is_not_the_lowest_of_those_that_are_left(tmp_path: Path):
+    least = AggSpec("MIN", ("amount",), result("l"))
+    job = harness(aggregate(least, ttl_ms=100), tmp_path)
+    job.run(rows(("+I", "ann", 2)), now_ms=1_000)
+    job.run(rows(("+I", "ann", 1), ("+I", "ann", 5)), now_ms=1_060)
+    assert job.run(rows(("-D", "ann", 1)), now_ms=1_100) == [("-U", "ann", 1), ("+U", "ann", 5)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(-2, 2), st.integers(0, 120)), max_size=10),
+    st.booleans(),
+)
+def test_a_key_lives_as_long_as_it_is_written(history: list[tuple[str, int, int]], forgets: bool):
+    """A row at a time, against a model: the sum of a key, and when it was last written."""
+    with tempfile.TemporaryDirectory() as directory:
+        job = harness(aggregate(SUM, ttl_ms=100), Path(directory), forgets=forgets, retracts=False)
+        kept: dict[str, tuple[int, int]] = {}
+        now = 1_000
+        for user, amount, later in history:
+            now += later
+            before, written = kept.get(user, (0, -1))
+            is_alive = user in kept and now < written + 100
+            total = before + amount if is_alive else amount
+            kept[user] = (total, now)
+            expected = [("-U", user, before), ("+U", user, total)] if is_alive else [("+I", user, total)]
+            assert job.run(rows(("+I", user, amount)), now_ms=now) == expected
+
+
 def test_without_update_before_only_the_new_row_comes(tmp_path: Path):
     job = harness(aggregate(COUNT, emits_update_before=False), tmp_path)
     job.run(rows(("+I", "ann", 1)))

@@ -82,11 +82,12 @@ class GroupAggregateOperator:
     ) -> EpochOutput:
         table = state[_GROUPS]
         changes: dict[str, RowSet] = {}
-        swept = self._ttl.sweep(table, time.now_ms)
+        for layout in self.layouts:
+            swept = self._ttl.sweep(state[layout.name], time.now_ms)
+            if swept is not None:
+                changes[layout.name] = swept
         groups = inputs.get(0)
         if groups is None or not groups.num_rows:
-            if swept is not None:
-                changes[_GROUPS] = swept
             declaration = self._declaration
             return EpochOutput(
                 empty_changes(declaration.output, is_insert_only=declaration.is_insert_only), changes
@@ -96,7 +97,8 @@ class GroupAggregateOperator:
         slots = self._ttl.alive(table, table.find(keys), time.now_ms)
         old = read_columns(table, slots, [column.name for column in (*self._calls.columns, _ROWS_COLUMN)])
         new, bag_rows = self._calls.merge(old, groups, inputs, keys, state, time.now_ms)
-        changes.update(bag_rows)
+        for name, changed in bag_rows.items():
+            _add_rows(changes, name, changed)
         was = slots >= 0
         rows = pc.add(pc.fill_null(old[_ROWS], 0), groups.column(_ROWS).combine_chunks())
         is_now = rows.to_numpy() > 0
@@ -108,7 +110,7 @@ class GroupAggregateOperator:
         # What was never there need not be taken away.
         kept = was | is_now
         written = written if kept.all() else written.take(kept)
-        changes[_GROUPS] = written if swept is None else _without(swept, written)
+        _add_rows(changes, _GROUPS, written)
         return EpochOutput(self._changelog(key_columns, old, new, was, is_now), changes)
 
     def _changelog(
@@ -245,7 +247,7 @@ class AggregateCalls:
             if change is None:
                 merged.update({name: old[name] for name in names})
             elif self._calls[position].function.upper() in _EXTREMES:
-                extreme = _Extremes(self._calls[position], bag, change, keys, state[bag.layout.name])
+                extreme = _Extremes(self._calls[position], bag, change, keys, state[bag.layout.name], now_ms)
                 merged[names[0]] = extreme.after(old[names[0]])
             else:
                 merged.update(accumulator.merge(old, accumulator.of_values(change.values)))
@@ -292,11 +294,12 @@ class _Extremes:
     """MIN or MAX of values that may be taken back."""
 
     def __init__(
-        self, call: AggSpec, bag: ValueBag, change: BagChanges, keys: Ints, state: SlotTable
+        self, call: AggSpec, bag: ValueBag, change: BagChanges, keys: Ints, state: SlotTable, now_ms: int
     ) -> None:
         self._is_min = call.function.upper() == "MIN"
         self._pick = pc.min_element_wise if self._is_min else pc.max_element_wise
         self._bag, self._change, self._keys, self._state = bag, change, keys, state
+        self._now_ms = now_ms
 
     def after(self, before: pa.Array) -> pa.Array:
         change = self._change.values
@@ -312,16 +315,17 @@ class _Extremes:
         losers = np.unique(change.positions[gone][pc.fill_null(lost, False).to_numpy(zero_copy_only=False)])
         if not len(losers):
             return after
-        at, values = self._bag.all_values(self._change, losers, self._keys, self._state)
+        at, values = self._bag.all_values(self._change, losers, self._keys, self._state, self._now_ms)
         left = best_values(at, values, count, is_min=self._is_min)
         is_loser = np.zeros(count, np.bool_)
         is_loser[losers] = True
         return pc.if_else(pa.array(is_loser), left.cast(before.type), after)
 
 
-def _without(swept: RowSet, written: RowSet) -> RowSet:
-    """Put rows to remove before those that are written, without those that are written anyway."""
-    return RowSet.merged([swept, written], keep_removals=True)
+def _add_rows(changes: dict[str, RowSet], name: str, written: RowSet) -> None:
+    """Put rows that are written behind those of the table to remove, without those that are written anyway."""
+    swept = changes.get(name)
+    changes[name] = written if swept is None else RowSet.merged([swept, written], keep_removals=True)
 
 
 def _as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -109,10 +109,12 @@ class ValueBag:
         return BagChanges(changes, written)
 
     def all_values(
-        self, changes: BagChanges, positions: Ints, keys: Ints, state: SlotTable
+        self, changes: BagChanges, positions: Ints, keys: Ints, state: SlotTable, now_ms: int
     ) -> tuple[Ints, pa.Array]:
         """Return all values that some keys have after the changes: positions of keys, and values."""
         at, slots = state.members(keys[positions])
+        alive = self._ttl.alive(state, slots, now_ms) >= 0
+        at, slots = at[alive], slots[alive]
         gone = positions_in(changes.rows.keys, state.keys_at(slots)) >= 0  # those changed come below
         kept = read_columns(state, slots[~gone], [_VALUE])[_VALUE]
         written = ~changes.rows.removed

@@ -22,6 +22,12 @@ ARCHIVE = ROOT / "build" / "spark-classes.jsa"
 #: much memory for what is new most of them never look for garbage.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms600m -Xmn300m"
 
+_OPTIONS = (
+    *("--master", "local[2]", "-D", "rest.port=0"),
+    # A machine without a name of its own in the network is enough.
+    *("-D", "spark.driver.host=127.0.0.1", "-D", "spark.driver.bindAddress=127.0.0.1"),
+)
+
 #: What is loaded here is in the archive.
 _PROGRAM = """
 from headrace.datastream import StreamExecutionEnvironment
@@ -52,22 +58,24 @@ def make(archive: Path) -> None:
             "XDG_STATE_HOME": folder,
             "SPARK_SUBMIT_OPTS": f"{_SHORT_LIVED} -XX:ArchiveClassesAtExit={made}",
         }
-        # Java ends after the command, and has its output until then: so long does this wait.
-        done = subprocess.run(
-            [sys.executable, "-m", "headrace.cli.main", "run", "--master", "local[2]", str(program)],
-            env=environment,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        command = [sys.executable, "-m", "headrace.cli.main", "run", *_OPTIONS, str(program)]
+        try:
+            # Java ends after the command, and has its output until then: so long does this wait.
+            said = subprocess.run(
+                command,
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=300,
+                check=False,
+            ).stdout
+        except subprocess.TimeoutExpired:
+            said = "it takes too long to make one"
         if not made.is_file():
-            print(
-                f"tests start Spark without an archive of its classes:\n{done.stderr[-2000:]}",
-                file=sys.stderr,
-            )
+            print(f"tests start Spark without an archive of its classes: {said[-2000:]}", file=sys.stderr)
             return
         # Another run of tests must not see half of it.
         partial = archive.with_suffix(f".{os.getpid()}")

@@ -56,7 +56,7 @@ def read(values: list[Any], start: int, end: int) -> list[Any]:
     code = SimpleNamespace(job=SimpleNamespace(vertex=lambda _: scan, name="t"))
     plan = EpochPlan("job", 1, 0, "", {SUBTASK: SubtaskPlan((Slice(split, start, end),))})
     reader = table_worker._ScanReader("job", code, SUBTASK, plan)  # type: ignore[arg-type]
-    return [value for batch in reader.run() for value in batch.column(0).to_pylist()]
+    return [value for batch in reader.run(None) for value in batch.column(0).to_pylist()]
 
 
 def test_a_reader_is_kept_for_the_next_epoch(log: list[str]) -> None:

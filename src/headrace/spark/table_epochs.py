@@ -86,6 +86,9 @@ _SESSION = {
     # Groups of a task that the fast way of aggregating has room for, as a power of two; Spark's own 16 are few for
     # keys by windows, and whatever is beyond takes twice as long.
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
+    # Files of a subtask are read by up to so many tasks. Each has fewer groups to aggregate, for which a cache of the
+    # processor has room: eight million rows by key and window took a tenth less than with one task per core.
+    "spark.sql.files.minPartitionNum": "8",
     # Shuffle files go with the epoch; Spark would wait for a garbage collection of the driver.
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
     # A dictionary or a list that a function returns is what its type says.

@@ -86,14 +86,15 @@ _SESSION = {
     # Groups of a task that the fast way of aggregating has room for, as a power of two; Spark's own 16 are few for
     # keys by windows, and whatever is beyond takes twice as long.
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
-    # Files of a subtask are read by up to so many tasks. Each has fewer groups to aggregate, for which a cache of the
-    # processor has room: eight million rows by key and window took a tenth less than with one task per core.
-    "spark.sql.files.minPartitionNum": "8",
     # Shuffle files go with the epoch; Spark would wait for a garbage collection of the driver.
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
     # A dictionary or a list that a function returns is what its type says.
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
 }
+#: Rows of a subtask's files that one task reads. Where there are fewer groups to aggregate they stay in the processor's
+#: cache: eight million rows by key and window took a tenth less than with one task per core.
+_ROWS_PER_TASK = 500_000
+_READ_TASKS = "spark.sql.files.minPartitionNum"
 
 
 class TableEpochRunner(SparkRunner):
@@ -178,6 +179,8 @@ class TableEpoch:
         self._operators = operators
         self._functions = functions
         self._scan_parts: dict[SubtaskId, _ScanPart] = {}
+        #: The most rows that a subtask reads.
+        self._most_rows = 0
         #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
         self._carried: dict[str, CarriedTime] = {}
         #: What comes out of vertices, and of streams that hand rows to tables, by operator id.
@@ -203,6 +206,7 @@ class TableEpoch:
                     sinks += self._sink(vertex, declaration)
                 else:
                     self._put_frame(vertex.vertex_id, self._frame(vertex))
+        self._session.conf.set(_READ_TASKS, str(max(1, self._most_rows // _ROWS_PER_TASK)))
         for sink in sinks:
             _compute(sink)
 
@@ -368,6 +372,8 @@ class TableEpoch:
             if has_ended or not slices:
                 self._scan_parts[subtask] = _ScanPart(slices)
                 continue
+            rows = sum(declaration.source.records_in(piece) for piece in slices)
+            self._most_rows = max(self._most_rows, rows)
             frame = read_frame(self._session, declaration.source.spark_read(slices), declaration.schema)
             frames.append(self._observe(frame, declaration, subtask, slices))
         return reduce(DataFrame.union, frames) if frames else None

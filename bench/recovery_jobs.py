@@ -14,6 +14,7 @@ from headrace.common import WatermarkStrategy
 from headrace.common.job_client import JobClient
 from headrace.connectors.base import (
     Boundedness,
+    KnownSplits,
     Slice,
     Source,
     SourceReader,
@@ -68,24 +69,13 @@ class _Stride(SourceSplit):
     stride: int
 
 
-class _GatedEnumerator(SplitEnumerator):
+class _GatedEnumerator(KnownSplits):
     def __init__(self, parallelism: int) -> None:
-        self._new = [_Stride(f"{first}", first, parallelism) for first in range(parallelism)]
+        super().__init__(_Stride(f"{first}", first, parallelism) for first in range(parallelism))
 
     def restore(self, splits: Sequence[SourceSplit]) -> None:
         if splits:
             self._new = []
-
-    def discover(self) -> Sequence[SourceSplit]:
-        found, self._new = self._new, []
-        return found
-
-    @property
-    def is_complete(self) -> bool:
-        return not self._new
-
-    def start_position(self, split: SourceSplit) -> int:
-        return 0
 
     def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
         stride = cast("_Stride", split)

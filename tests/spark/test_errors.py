@@ -19,6 +19,7 @@ from headrace.connectors.base import (
     Boundedness,
     Committable,
     Committer,
+    KnownSplits,
     Sink,
     SinkWriter,
     Slice,
@@ -195,23 +196,15 @@ class BrokenEnumeration(Source):
         return _Reader(self._where)
 
 
-class _Enumerator(SplitEnumerator):
+class _Enumerator(KnownSplits):
     def __init__(self, where: str) -> None:
+        super().__init__([SourceSplit("only")])
         self._where = where
-        self._new = [SourceSplit("only")]
 
     def discover(self) -> Sequence[SourceSplit]:
         if self._where == "discover":
             raise ConnectionError("no broker at port 9")
-        found, self._new = self._new, []
-        return found
-
-    @property
-    def is_complete(self) -> bool:
-        return not self._new
-
-    def start_position(self, split: SourceSplit) -> int:
-        return 0
+        return super().discover()
 
     def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
         return Slice(split, position, 3)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
 from headrace.connectors.base import (
     Boundedness,
+    KnownSplits,
     Slice,
     Source,
     SourceReader,
@@ -53,20 +54,9 @@ class SideBySide(Source):
         return _Reader()
 
 
-class _Enumerator(SplitEnumerator):
+class _Enumerator(KnownSplits):
     def __init__(self) -> None:
-        self._new = [SourceSplit(name) for name in TIMES]
-
-    def discover(self) -> Sequence[SourceSplit]:
-        found, self._new = self._new, []
-        return found
-
-    @property
-    def is_complete(self) -> bool:
-        return not self._new
-
-    def start_position(self, split: SourceSplit) -> int:
-        return 0
+        super().__init__(SourceSplit(name) for name in TIMES)
 
     def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice:
         # One record at a time, whatever an epoch may have.

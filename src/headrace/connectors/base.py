@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
@@ -113,6 +113,28 @@ class SplitEnumerator(ABC):
 
     def close(self) -> None:
         """Let go of connections."""
+
+
+class KnownSplits(SplitEnumerator):
+    """Splits that are all known from the start, each read from position 0 on; what is planned of them is left open.
+
+    Args:
+        splits: They.
+    """
+
+    def __init__(self, splits: Iterable[SourceSplit]) -> None:
+        self._new = list(splits)
+
+    def discover(self) -> Sequence[SourceSplit]:
+        found, self._new = self._new, []
+        return found
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._new
+
+    def start_position(self, split: SourceSplit) -> Any:
+        return 0
 
 
 class ReaderContext:

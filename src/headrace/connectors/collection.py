@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.connectors.base import (
     BATCH_RECORDS,
     Boundedness,
+    KnownSplits,
     Slice,
     Source,
     SourceReader,
@@ -102,21 +103,10 @@ def _first_that_fails(chunk: list[Any]) -> int:
     return 0
 
 
-class _CollectionEnumerator(SplitEnumerator):
+class _CollectionEnumerator(KnownSplits):
     def __init__(self, count: int) -> None:
         self._count = count
-        self._new = [_SPLIT] if count else []
-
-    def discover(self) -> Sequence[SourceSplit]:
-        found, self._new = self._new, []
-        return found
-
-    @property
-    def is_complete(self) -> bool:
-        return not self._new
-
-    def start_position(self, split: SourceSplit) -> int:
-        return 0
+        super().__init__([_SPLIT] if count else [])
 
     def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice:
         return Slice(split, position, min(position + max_records, self._count))

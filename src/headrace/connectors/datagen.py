@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from headrace.connectors.base import (
     BATCH_RECORDS,
     Boundedness,
+    KnownSplits,
     Slice,
     Source,
     SourceReader,
@@ -107,7 +108,7 @@ def _length(first: int, count: int | None, stride: int) -> int | None:
     return None if count is None else len(range(first, count, stride))
 
 
-class _GeneratorEnumerator(SplitEnumerator):
+class _GeneratorEnumerator(KnownSplits):
     def __init__(
         self,
         count: int | None,
@@ -119,10 +120,10 @@ class _GeneratorEnumerator(SplitEnumerator):
     ) -> None:
         #: Whether records depend on the time, too.
         self._is_timed = is_timed
-        self._new = [
+        super().__init__(
             _StrideSplit(f"{first}+{parallelism}n", first, parallelism, _length(first, count, parallelism))
             for first in range(parallelism if count is None else min(parallelism, count))
-        ]
+        )
         self._rate = rate
         self._clock = clock
         self._started = clock()
@@ -134,17 +135,6 @@ class _GeneratorEnumerator(SplitEnumerator):
     def restore(self, splits: Sequence[SourceSplit]) -> None:
         if splits:
             self._new = []
-
-    def discover(self) -> Sequence[SourceSplit]:
-        found, self._new = self._new, []
-        return found
-
-    @property
-    def is_complete(self) -> bool:
-        return not self._new
-
-    def start_position(self, split: SourceSplit) -> int:
-        return 0
 
     def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
         part = cast(_StrideSplit, split)

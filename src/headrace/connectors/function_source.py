@@ -14,6 +14,7 @@ from typing import Any
 from headrace.connectors.base import (
     BATCH_RECORDS,
     Boundedness,
+    KnownSplits,
     Sink,
     SinkWriter,
     Slice,
@@ -97,21 +98,10 @@ class PythonSource(Source):
         return _FunctionReader(self.splits)
 
 
-class _FunctionEnumerator(SplitEnumerator):
+class _FunctionEnumerator(KnownSplits):
     def __init__(self, names: Sequence[str], available: Callable[[str], int] | None) -> None:
-        self._new = [SourceSplit(name) for name in names]
+        super().__init__(SourceSplit(name) for name in names)
         self._available = available
-
-    def discover(self) -> Sequence[SourceSplit]:
-        found, self._new = self._new, []
-        return found
-
-    @property
-    def is_complete(self) -> bool:
-        return not self._new
-
-    def start_position(self, split: SourceSplit) -> int:
-        return 0
 
     def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
         if self._available is None:

@@ -13,6 +13,7 @@ from typing import cast
 from headrace.connectors.base import (
     BATCH_RECORDS,
     Boundedness,
+    KnownSplits,
     Slice,
     Source,
     SourceReader,
@@ -87,21 +88,10 @@ def _cut(start: int, end: int, parts: int) -> list[_RangeSplit]:
     return splits
 
 
-class _SequenceEnumerator(SplitEnumerator):
-    def __init__(self, splits: list[_RangeSplit]) -> None:
-        self._new = splits
-
+class _SequenceEnumerator(KnownSplits):
     def restore(self, splits: Sequence[SourceSplit]) -> None:
         if splits:
             self._new = []
-
-    def discover(self) -> Sequence[SourceSplit]:
-        found, self._new = self._new, []
-        return found
-
-    @property
-    def is_complete(self) -> bool:
-        return not self._new
 
     def start_position(self, split: SourceSplit) -> int:
         return cast(_RangeSplit, split).first

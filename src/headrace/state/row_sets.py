@@ -83,9 +83,8 @@ class RowSet:
         """Cut the rows by key group."""
         leading = self.keys if self.owners is None else self.owners
         groups = group_of(leading[:, 0], max_parallelism)
-        order = np.argsort(
-            groups.astype(np.uint16), kind="stable"
-        )  # numbers of 16 bits are sorted by their digits
+        # Numbers of 16 bits are sorted by their digits.
+        order = np.argsort(groups.astype(np.uint16), kind="stable")
         rows, groups = self.take(order), groups[order]
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
         ends = np.append(starts[1:], len(groups))

@@ -16,6 +16,7 @@ from typing import Any, cast
 from headrace.connectors.base import (
     BATCH_RECORDS,
     Boundedness,
+    KnownSplits,
     Slice,
     Source,
     SourceReader,
@@ -131,24 +132,13 @@ class _ScriptSplit(SourceSplit):
     number: int
 
 
-class _ScriptEnumerator(SplitEnumerator):
+class _ScriptEnumerator(KnownSplits):
     def __init__(self, scripts: Sequence[Sequence[Any]], directory: Path | None) -> None:
         self._scripts = scripts
         self._directory = directory
-        self._new = [
+        super().__init__(
             _ScriptSplit(f"script-{number}", number) for number, script in enumerate(scripts) if script
-        ]
-
-    def discover(self) -> Sequence[SourceSplit]:
-        found, self._new = self._new, []
-        return found
-
-    @property
-    def is_complete(self) -> bool:
-        return not self._new
-
-    def start_position(self, split: SourceSplit) -> int:
-        return 0
+        )
 
     def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
         script = self._scripts[cast(_ScriptSplit, split).number]

@@ -23,7 +23,7 @@ from headrace.operators.base import EpochPlace, Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.table.declarations import KIND, Schema
 from headrace.operators.table.factory import as_spark_gives
-from headrace.operators.table.wall_clock import instant_ms, wall_clock_ms
+from headrace.operators.table.wall_clock import instant_ms, moment_of, wall_clock_ms
 
 __all__ = [
     "StreamToTable",
@@ -36,8 +36,6 @@ __all__ = [
 #: Rows that are made into one Arrow batch.
 _BATCH_ROWS = 8192
 _KINDS = tuple(RowKind)
-_EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC).replace(tzinfo=None)
-_MILLISECOND = datetime.timedelta(milliseconds=1)
 
 
 # -- from a stream to a table ----------------------------------------------------------------------------------
@@ -188,7 +186,7 @@ class StreamToTableOperator(Operator):
 
 
 def _moment(timestamp_ms: int) -> datetime.datetime:
-    return (_EPOCH + timestamp_ms * _MILLISECOND).replace(tzinfo=datetime.UTC)
+    return moment_of(timestamp_ms)
 
 
 def _to_arrow_value(kind: pa.DataType) -> Callable[[Any], Any] | None:

@@ -11,6 +11,11 @@ _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC).replace(tzinfo=None)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 
 
+def moment_of(instant: int) -> datetime.datetime:
+    """Return a moment, given in ms, as Python has it."""
+    return (_EPOCH + instant * _MILLISECOND).replace(tzinfo=datetime.UTC)
+
+
 def wall_clock_ms(instant: int, zone: str | None) -> int:
     """Return what the clock on the wall says at a moment, in ms: tables count event time so where it has a zone.
 
@@ -19,8 +24,7 @@ def wall_clock_ms(instant: int, zone: str | None) -> int:
     """
     if zone is None or instant in (MIN_WATERMARK, MAX_WATERMARK):
         return instant
-    moment = (_EPOCH + instant * _MILLISECOND).replace(tzinfo=datetime.UTC)
-    return (moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None) - _EPOCH) // _MILLISECOND
+    return (moment_of(instant).astimezone(ZoneInfo(zone)).replace(tzinfo=None) - _EPOCH) // _MILLISECOND
 
 
 def instant_ms(wall_clock: int, zone: str | None) -> int:

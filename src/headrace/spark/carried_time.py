@@ -7,15 +7,22 @@ few left, and the highest time of each group is one aggregate more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from headrace.elements import MIN_WATERMARK
 from headrace.operators.table.declarations import WatermarkSpec
 
 _SEEN = "__seen"
 #: Subtasks up to which it is worth it: each has a column.
 MOST_CARRIED = 8
+
+
+def seen_ms(observed: Any) -> int:
+    """Return how far event time came in rows, by what Spark has observed: nothing if none of them had a time."""
+    return MIN_WATERMARK if observed is None else int(observed)
 
 
 class CarriedTime:

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from headrace.connectors.base import Slice
-from headrace.elements import MIN_WATERMARK
 from headrace.operators.table.declarations import WatermarkSpec
+from headrace.spark.carried_time import seen_ms
 
 #: Which of its subtask's slices a row is of, INT; dropped where time is observed.
 SPLIT: Final = "__split"
@@ -48,7 +48,4 @@ class SplitTimes:
         if not self._names:
             return {}
         found = self._observation.get
-        return {
-            split: MIN_WATERMARK if found[name] is None else int(found[name])
-            for split, name in self._names.items()
-        }
+        return {split: seen_ms(found[name]) for split, name in self._names.items()}

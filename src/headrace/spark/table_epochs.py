@@ -60,7 +60,7 @@ from headrace.runtime.task.table_time import (
     vertex_times,
 )
 from headrace.spark.artifacts import WorkerKind
-from headrace.spark.carried_time import MOST_CARRIED, CarriedTime
+from headrace.spark.carried_time import MOST_CARRIED, CarriedTime, seen_ms
 from headrace.spark.runner import SparkRunner
 from headrace.spark.split_times import SPLIT, SplitTimes
 from headrace.spark.table_frames import (
@@ -113,6 +113,8 @@ class TableEpochRunner(SparkRunner):
         }
         for key, value in settings.items():
             self._session.conf.set(key, value)
+        #: Whether how many tasks read files is ours to say.
+        self._sets_read_tasks = self._session.conf.get(_READ_TASKS, None) is None
         self._operators = {
             vertex.vertex_id: operator_of(code.job, vertex)
             for vertex in code.job.vertices
@@ -136,7 +138,14 @@ class TableEpochRunner(SparkRunner):
         self._reports.value = []
         functions = TableFunctions(self._job_key, self._broadcast, self._reports, plan)
         return TableEpoch(
-            self._session, self._job, plan, self._operators, functions, self._workers, self._reports
+            self._session,
+            self._job,
+            plan,
+            self._operators,
+            functions,
+            self._workers,
+            self._reports,
+            sets_read_tasks=self._sets_read_tasks,
         )
 
     def close(self) -> None:
@@ -170,6 +179,8 @@ class TableEpoch:
         functions: TableFunctions,
         workers: WorkerKind,
         told: Accumulator[list[bytes]],
+        *,
+        sets_read_tasks: bool,
     ) -> None:
         self._session = session
         self._workers = workers
@@ -179,6 +190,7 @@ class TableEpoch:
         self._operators = operators
         self._functions = functions
         self._scan_parts: dict[SubtaskId, _ScanPart] = {}
+        self._sets_read_tasks = sets_read_tasks
         #: The most rows that a subtask reads.
         self._most_rows = 0
         #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
@@ -206,7 +218,8 @@ class TableEpoch:
                     sinks += self._sink(vertex, declaration)
                 else:
                     self._put_frame(vertex.vertex_id, self._frame(vertex))
-        self._session.conf.set(_READ_TASKS, str(max(1, self._most_rows // _ROWS_PER_TASK)))
+        if self._sets_read_tasks and self._most_rows:
+            self._session.conf.set(_READ_TASKS, str(max(1, self._most_rows // _ROWS_PER_TASK)))
         for sink in sinks:
             _compute(sink)
 
@@ -610,8 +623,7 @@ class TableEpoch:
         if scan.time is None:
             return MIN_WATERMARK
         observation, name = scan.time
-        seen = observation.get[name]
-        return MIN_WATERMARK if seen is None else int(seen)
+        return seen_ms(observation.get[name])
 
     def _silent_report(self, subtask: SubtaskId) -> SubtaskReport:
         at = self._times[subtask.vertex_id]

@@ -76,7 +76,11 @@ AGGREGATES = one_of(
     either("CARDINALITY(ARRAY_AGG(v) FILTER (WHERE id > 1))", "NULLIF(COUNT(*) FILTER (WHERE id > 1), 0)"),
     "ROUND(VAR_POP(CAST(v AS DOUBLE)), 6)",
 )
-HAVINGS = one_of("", "", " HAVING COUNT(*) > 1", " HAVING SUM(v) > 2", " HAVING MAX(v) IS NOT NULL")
+HAVINGS = one_of(
+    "",
+    "",
+    *(f" HAVING {what}" for what in ("COUNT(*) > 1", "COUNT(*) < 3", "SUM(v) > 2", "MAX(v) IS NOT NULL")),
+)
 
 
 def _calls(draw: Draw) -> str:

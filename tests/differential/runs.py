@@ -76,9 +76,9 @@ def check_upserts(t_env: StreamTableEnvironment, session: SparkSession, case: Ca
         expected = expected_rows(session, case.tables, in_spark(query))
         kept: dict[Any, tuple[Any, ...]] = {}
         for mark, *row in changes:
-            if mark == "-D":
+            if mark in ("-D", "-U"):
                 kept.pop(row[0], None)
-            elif mark != "-U":
+            else:
                 kept[row[0]] = tuple(row)
         assert kept.keys() == {row[0] for row in expected}, in_flink(query)
         assert expected.keys() >= set(kept.values()), in_flink(query)

@@ -150,6 +150,23 @@ def test_a_semi_join_keeps_the_kinds_of_its_rows(tmp_path: Path):
     assert joined.run([("-U", 1, 6), ("+U", 1, 9)], []) == [("-U", 1, 6)]
 
 
+def test_a_semi_join_passes_on_the_kind_of_what_fits(tmp_path: Path):
+    joined = ConditionalJoin(JoinKind.SEMI, tmp_path)
+    assert joined.run([("+I", 1, 5)], [("+I", 1, 3)]) == []
+    assert joined.run([], [("-U", 1, 3), ("+U", 1, 9)]) == [("+U", 1, 5)]
+    assert joined.run([], [("-U", 1, 9), ("+U", 1, 4)]) == [("-U", 1, 5)]
+    assert joined.run([], [("+I", 1, 7)]) == [("+I", 1, 5)]
+    assert joined.run([], [("-D", 1, 7)]) == [("-D", 1, 5)]
+
+
+def test_an_anti_join_keeps_the_kinds_of_its_rows_only(tmp_path: Path):
+    joined = ConditionalJoin(JoinKind.ANTI, tmp_path)
+    assert joined.run([("+U", 1, 5)], [("+I", 1, 3)]) == [("+U", 1, 5)]
+    assert joined.run([("-U", 1, 5), ("+U", 1, 6)], []) == [("-U", 1, 5), ("+U", 1, 6)]
+    assert joined.run([], [("-U", 1, 3), ("+U", 1, 9)]) == [("-D", 1, 6)]
+    assert joined.run([], [("-U", 1, 9), ("+U", 1, 4)]) == [("+I", 1, 6)]
+
+
 def test_an_anti_join_lets_rows_through_until_one_fits(tmp_path: Path):
     joined = ConditionalJoin(JoinKind.ANTI, tmp_path)
     assert joined.run([("+I", 1, 5), ("+I", None, 1)], [("+I", 1, 3)]) == [("+I", 1, 5), ("+I", None, 1)]

@@ -1,12 +1,13 @@
 """Joins a change at a time: the very changes that Flink's streaming joins emit, by a model that follows their rules.
 
-a row comes   no match   outer side: +I with NULLs; ANTI: +I of the row
+a row comes   no match   outer side: +I with NULLs; ANTI: the row as it came
               matches    other side outer: -D with NULLs of those that had none; +I of each pair (of an inner join the
                          kind that came); SEMI: the row as it came
-a row goes    no match   outer side: -D with NULLs; ANTI: -D of the row
+a row goes    no match   outer side: -D with NULLs; ANTI: the row as it went
               matches    -D of each pair (of an inner join the kind that went); other side outer: +I with NULLs of
                          those that have none now; SEMI: the row as it went
-Rows that SEMI and ANTI let through or take back for a change of the other side come with +I and -D.
+Rows that SEMI lets through or takes back for a change of the other side have the kind of that change; those of ANTI
+come with +I and go with -D.
 """
 
 from __future__ import annotations
@@ -76,13 +77,10 @@ class StreamingJoin:
     ) -> list[Change]:
         is_semi, comes = self._kind is JoinKind.SEMI, mark in ("+I", "+U")
         if side == 0:
-            kind = mark if is_semi else ("+I" if comes else "-D")
-            return [(kind, *row)] if bool(matches) == is_semi else []
+            return [(mark, *row)] if bool(matches) == is_semi else []
         if fellows:
             return []
-        # Flink's SEMI join passes the kind of the other side's change on, its ANTI join that of the row. But a row that
-        # goes with -U, and does not come back, would stay in a sink that goes by keys: such sinks do not look at -U.
-        return [("+I" if comes == is_semi else "-D", *each) for each in matches]
+        return [(mark if is_semi else ("-D" if comes else "+I"), *each) for each in matches]
 
 
 @st.composite

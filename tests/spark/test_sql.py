@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,25 @@ def test_a_changelog_has_the_row_before_and_after_an_update(env: EnvironmentFact
         Row.of_kind(RowKind.UPDATE_AFTER, "a", 2),
     ]
     assert rows[0].n == 1
+
+
+def test_a_key_that_is_filtered_out_goes_from_a_table_with_keys(env: EnvironmentFactory, tmp_path: Path):
+    database = tmp_path / "counts.db"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE counts (word TEXT PRIMARY KEY, n INTEGER)")
+    t_env = StreamTableEnvironment.create(env(parallelism=1, max_records=2))
+    words = t_env.from_elements([("a",), ("b",), ("a",), ("c",), ("a",)], ["word"])
+    t_env.execute_sql(
+        "CREATE TABLE counts (word STRING, n BIGINT, PRIMARY KEY (word) NOT ENFORCED) WITH "
+        f"('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{database}', 'table-name' = 'counts')"
+    )
+
+    t_env.execute_sql(
+        f"INSERT INTO counts SELECT word, COUNT(*) FROM {words} GROUP BY word HAVING COUNT(*) < 3"
+    ).wait()
+
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT * FROM counts ORDER BY word").fetchall() == [("b", 1), ("c", 1)]
 
 
 def test_inserts_write_files_that_queries_read_in_both_modes(env: EnvironmentFactory, tmp_path: Path):

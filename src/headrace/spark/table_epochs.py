@@ -25,7 +25,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.common.types import RowKind
 from headrace.connectors.base import Slice, SparkSource
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import TaskLostError
@@ -67,6 +66,7 @@ from headrace.spark.table_frames import (
     apply_fragment,
     buffer_frame,
     buffers_of,
+    by_keys,
     ddl,
     empty_buffers,
     exchange,
@@ -256,7 +256,7 @@ class TableEpoch:
         with self._workers.asked_for(self._session.sparkContext):
             rows = self._input(vertex, 0)
             if declaration.is_upsert and KIND in rows.columns:
-                rows = rows.where(f"{KIND} <> {RowKind.UPDATE_BEFORE.value}")
+                rows = by_keys(rows)
             rows = rows.coalesce(vertex.parallelism)
             frame = self._kept(
                 rows.mapInArrow(self._functions.handing_over(vertex.vertex_id), "value BINARY")

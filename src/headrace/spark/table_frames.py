@@ -164,10 +164,16 @@ def filter_pairs(frame: DataFrame, join: Join | WindowJoin) -> DataFrame:
     return renamed.toDF(*names, *kinds)
 
 
+def by_keys(frame: DataFrame) -> DataFrame:
+    """Have a row that an update replaces go with -D: where the new one was filtered out, the key is gone."""
+    before, gone = RowKind.UPDATE_BEFORE.value, RowKind.DELETE.value
+    return frame.withColumn(KIND, F.expr(f"CAST(IF({KIND} = {before}, {gone}, {KIND}) AS TINYINT)"))
+
+
 def for_sink(frame: DataFrame, sink: TableSink, *, has_kinds: bool) -> DataFrame:
-    """Leave to a sink what it takes: of updates only the new row if it goes by keys, and no NULL where none may be."""
+    """Give a sink what it takes: changes by key if it goes by keys, and no NULL where none may be."""
     if has_kinds and sink.mode is SinkMode.UPSERT:
-        frame = frame.where(f"{KIND} <> {RowKind.UPDATE_BEFORE.value}")
+        frame = by_keys(frame)
     for name in sink.not_null:
         if sink.drops_null:
             frame = frame.where(f"{quote(name)} IS NOT NULL")

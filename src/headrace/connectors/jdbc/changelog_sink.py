@@ -1,8 +1,7 @@
 """`JdbcChangelogSink`: a database's table that follows a table of the job, by its primary key.
 
     +I, +U   the row is inserted, or replaces the one that has its key
-    -D       the row with its key is deleted
-    -U       nothing: what comes instead has the same key
+    -U, -D   the row with its key is deleted; behind a -U it mostly comes again, in the same batch
 
 Of each key only the last change of a batch is written. What is written again after a failure ends in the same rows.
 """
@@ -64,12 +63,10 @@ class _ChangelogWriter(SinkWriter):
         self._changes: dict[tuple[Any, ...], tuple[Any, ...] | None] = {}
 
     def write(self, value: Row, timestamp: int | None) -> None:
-        kind = value.get_row_kind()
-        if kind is RowKind.UPDATE_BEFORE:
-            return
+        is_there = value.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
         values = tuple(value)
         key = tuple(values[index] for index in self._key)
-        self._changes[key] = None if kind is RowKind.DELETE else values
+        self._changes[key] = values if is_there else None
         if len(self._changes) >= self._sink.execution.batch_size:
             self._flush()
 

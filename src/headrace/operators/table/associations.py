@@ -5,7 +5,7 @@
     right --^
 
 State is two counters per row: how many of it there are, and in how many pairs (Flink's associations). As in `join`,
-rows that go come out before rows that come.
+rows that go come out before rows that come, and those of SEMI and ANTI joins have the same kinds.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ class JoinAssociationsOperator:
         else:
             was, is_now = counted.pairs_before == 0, counted.pairs_after == 0
         counts = np.where(is_now, counted.rows_after, 0) - np.where(was, counted.rows_before, 0)
-        return Told(counted.columns, counts, counted.is_update & (counted.rows_before != counted.rows_after))
+        is_own = counted.rows_before != counted.rows_after
+        by_partners = counted.only_updates & (self._declaration.kind is JoinKind.SEMI)
+        return Told(counted.columns, counts, np.where(is_own, counted.is_update, by_partners))
 
 
 @dataclass
@@ -95,7 +97,7 @@ class Told:
 
 def associations_output(declaration: JoinAssociations, told: Sequence[Told]) -> pa.Table:
     """Put rows of the result together: what goes first, then what comes."""
-    keeps_kinds = declaration.kind is JoinKind.SEMI
+    keeps_kinds = declaration.kind in (JoinKind.SEMI, JoinKind.ANTI)
     tables = []
     for comes in (False, True):
         for part in told:
@@ -156,6 +158,8 @@ class _Counted:
     pairs_before: Ints
     pairs_after: Ints
     is_update: Bools
+    #: Whether all that happened to a row's pairs were updates.
+    only_updates: Bools
     #: Of which of them each pair is.
     of_pairs: Ints
     columns: pa.Table
@@ -189,6 +193,8 @@ class _CountedSide:
         np.add.at(matched, of_pairs, pairs.weights)
         is_update = np.zeros(len(keys), np.bool_)
         is_update[of_rows[rows.is_update]] = True
+        only_updates = np.ones(len(keys), np.bool_)
+        only_updates[of_pairs[~pairs.is_update]] = False
         slots = self._ttl.alive(table, table.find(keys), time.now_ms)
         stored = read_columns(table, slots, [_ROWS, _PAIRS])
         rows_before, pairs_before = (
@@ -213,6 +219,7 @@ class _CountedSide:
             pairs_before,
             pairs_after,
             is_update,
+            only_updates,
             of_pairs,
             self._columns(rows, pairs, firsts),
             RowSet.merged(parts, keep_removals=True),

@@ -236,7 +236,7 @@ class TableToStream:
         names: The fields of the records: the first columns.
         time: The BIGINT column with the record's timestamp in ms; None: records have none.
         zone: The time zone by which the table counts event time; None: as the stream does.
-        is_upsert: Whether rows as they were before an update are left out.
+        is_upsert: Whether records go by their keys: what is taken back goes with -D.
     """
 
     inputs: ClassVar[int] = 1

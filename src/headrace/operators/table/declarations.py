@@ -180,7 +180,7 @@ class SinkMode(Enum):
 
     #: Takes insert-only streams.
     APPEND = "append"
-    #: Takes the latest row per key and deletions: -U is left out.
+    #: Takes the latest row per key and deletions; -U, where it comes, is one: its key may not come again.
     UPSERT = "upsert"
     #: Takes all changes.
     RETRACT = "retract"

@@ -5,13 +5,15 @@
 
 So nothing is told that was never there, or that is gone again. What an outer join pads with NULLs, and what SEMI and
 ANTI let through, goes by how many rows a key has on the other side, before and after. Rows that go come out before rows
-that come. Kinds are Flink's: those of the input for inner joins, +I and -D for the others.
+that come. Kinds are Flink's: those of the input for inner joins, +I and -D for outer ones. Rows of SEMI and ANTI keep
+theirs; what comes and goes because of the other side has the kind of that side's change in a SEMI join, +I and -D in
+an ANTI join.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +39,7 @@ from headrace.state.columns import Bools, Ints
 _PADS_LEFT = frozenset({JoinKind.LEFT, JoinKind.FULL})
 _PADS_RIGHT = frozenset({JoinKind.RIGHT, JoinKind.FULL})
 _LEFT_ONLY = frozenset({JoinKind.SEMI, JoinKind.ANTI})
+_KEEP_KINDS = _LEFT_ONLY | {JoinKind.INNER}
 
 
 class JoinOperator:
@@ -88,7 +91,9 @@ class JoinOperator:
             parts += [Part(rows, None, counts) for rows, counts in _alone(old_left, d_left, *alone)]
         if kind is JoinKind.SEMI:
             matched = (before_right > 0, after_right > 0)
-            parts += [Part(r, None, c) for r, c in _alone(old_left, d_left, *matched, unmatched=False)]
+            (moved, moves), (own, own_counts) = _alone(old_left, d_left, *matched, unmatched=False)
+            moved = replace(moved, is_update=_only_updates(d_right, len(owners))[moved.keys])
+            parts += [Part(moved, None, moves), Part(own, None, own_counts)]
         if kind in _PADS_RIGHT:
             before_left = _per_key(old_left, len(owners))
             alone = (before_left == 0, before_left + _per_key(d_left, len(owners)) == 0)
@@ -126,7 +131,7 @@ def join_output(
     parts: Sequence[Part],
 ) -> pa.Table:
     """Put changes of the result together: what goes first, then what comes."""
-    keeps_kinds = declaration.kind in (JoinKind.INNER, JoinKind.SEMI)
+    keeps_kinds = declaration.kind in _KEEP_KINDS
     tables = []
     for comes in (False, True):
         for part in parts:
@@ -195,6 +200,13 @@ def _per_key(rows: Rows, count: int) -> Ints:
     totals = np.zeros(count, np.int64)
     np.add.at(totals, rows.keys[matching], rows.counts[matching])
     return totals
+
+
+def _only_updates(change: Rows, count: int) -> Bools:
+    """Return for each key whether all that happened to it were updates."""
+    plain = np.ones(count, np.bool_)
+    plain[change.keys[(change.keys >= 0) & ~change.is_update]] = False
+    return plain
 
 
 def _alone(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,14 @@ def join(kind: JoinKind, **node: Any) -> Join:
     )
 
 
-def job(kind: JoinKind, directory: Path, how: dict[str, Any] | None = None, **node: Any) -> Harness:
-    return Harness(join(kind, **node), [(LK, LV), (RK, RV)], [True, True], directory, **(how or {}))
+def job(
+    kind: JoinKind,
+    directory: Path,
+    how: dict[str, Any] | None = None,
+    retracts: Sequence[bool] = (True, True),
+    **node: Any,
+) -> Harness:
+    return Harness(join(kind, **node), [(LK, LV), (RK, RV)], retracts, directory, **(how or {}))
 
 
 def test_an_inner_join_passes_the_kinds_of_its_input_on(tmp_path: Path):
@@ -47,6 +54,14 @@ def test_an_inner_join_passes_the_kinds_of_its_input_on(tmp_path: Path):
 def test_both_sides_of_an_epoch_meet(tmp_path: Path):
     joined = job(JoinKind.INNER, tmp_path)
     assert joined.run([("+I", 1, "a"), ("+I", 1, "a")], [("+I", 1, "x")]) == [("+I", 1, "a", 1, "x")] * 2
+
+
+def test_equal_rows_that_nobody_takes_back_are_each_joined(tmp_path: Path):
+    joined = job(JoinKind.INNER, tmp_path, retracts=(False, False), is_insert_only=True)
+    assert joined.run([("+I", 1, "a")], []) == []
+    assert joined.run([("+I", 1, "a"), ("+I", None, "a")], [("+I", None, "x")]) == []
+    assert joined.state_rows == 2
+    assert joined.run([], [("+I", 1, "x")]) == [("+I", 1, "a", 1, "x")] * 2
 
 
 def test_a_left_join_pads_until_a_match_comes_and_when_the_last_goes(tmp_path: Path):
@@ -135,33 +150,35 @@ def expected(kind: JoinKind, left: Counter[Any], right: Counter[Any]) -> Counter
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[tuple[list[Change], list[Change]]]:
+def histories(draw: st.DrawFn, retracts: Sequence[bool]) -> list[tuple[list[Change], list[Change]]]:
     there: tuple[list[Any], list[Any]] = ([], [])
     epochs = []
     for _ in range(draw(st.integers(1, 5))):
         epoch: tuple[list[Change], list[Change]] = ([], [])
         for _ in range(draw(st.integers(0, 6))):
             side = draw(st.integers(0, 1))
-            if there[side] and draw(st.booleans()):
+            if retracts[side] and there[side] and draw(st.booleans()):
                 row = there[side].pop(draw(st.integers(0, len(there[side]) - 1)))
                 epoch[side].append((draw(st.sampled_from(["-D", "-U"])), *row))
             else:
                 row = (draw(st.sampled_from([1, 2, None])), draw(st.sampled_from("ab")))
                 there[side].append(row)
-                epoch[side].append((draw(st.sampled_from(["+I", "+U"])), *row))
+                epoch[side].append((draw(st.sampled_from(["+I", "+U"])) if retracts[side] else "+I", *row))
         epochs.append(epoch)
     return epochs
 
 
 @pytest.mark.parametrize("kind", list(JoinKind), ids=lambda kind: kind.value)
-@settings(max_examples=25, deadline=None)
-@given(histories(), st.integers(1, 2), st.booleans())
+@pytest.mark.parametrize("retracts", [(True, True), (False, False), (False, True)], ids=str)
+@settings(max_examples=12, deadline=None)
+@given(st.data(), st.integers(1, 2), st.booleans())
 def test_the_result_is_the_join_of_the_rows_that_are_there(
-    kind: JoinKind, epochs: list[tuple[list[Change], list[Change]]], parallelism: int, forgets: bool
+    kind: JoinKind, retracts: tuple[bool, bool], data: st.DataObject, parallelism: int, forgets: bool
 ):
+    epochs = data.draw(histories(retracts))
     with tempfile.TemporaryDirectory() as directory:
         how = {"parallelism": parallelism, "forgets": forgets}
-        joined = job(kind, Path(directory), how)
+        joined = job(kind, Path(directory), how, retracts)
         sides: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
         changes: list[Change] = []
         for number, epoch in enumerate(epochs):

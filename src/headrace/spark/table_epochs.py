@@ -22,7 +22,7 @@ from py4j.protocol import Py4JError
 from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import _accumulatorRegistry
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from headrace.connectors.base import Slice, SparkSource
@@ -76,25 +76,8 @@ from headrace.spark.table_frames import (
     spark_function,
     sum_up,
 )
+from headrace.spark.table_session import TableSession
 from headrace.spark.table_worker import ReportParam, TableFunctions
-
-#: What epochs rely on.
-_SESSION = {
-    # The number of partitions is the number of subtasks, not what Spark finds convenient.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    # Groups of a task that the fast way of aggregating has room for, as a power of two; Spark's own 16 are few for
-    # keys by windows, and whatever is beyond takes twice as long.
-    "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
-    # Shuffle files go with the epoch; Spark would wait for a garbage collection of the driver.
-    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
-    # A dictionary or a list that a function returns is what its type says.
-    "spark.sql.execution.pythonUDF.arrow.enabled": "true",
-}
-#: Rows of a subtask's files that one task reads. Where there are fewer groups to aggregate they stay in the processor's
-#: cache: eight million rows by key and window took a tenth less than with one task per core.
-_ROWS_PER_TASK = 500_000
-_READ_TASKS = "spark.sql.files.minPartitionNum"
 
 
 class TableEpochRunner(SparkRunner):
@@ -104,22 +87,12 @@ class TableEpochRunner(SparkRunner):
         super().__init__(context, code, workers)
         self._job = code.job
         self._reports = context.accumulator([], ReportParam())
-        self._session = SparkSession(context).newSession()
-        parallelism = max(vertex.parallelism for vertex in code.job.vertices)
-        settings = {
-            **_SESSION,
-            **code.job.session_settings,
-            "spark.sql.shuffle.partitions": str(parallelism),
-        }
-        for key, value in settings.items():
-            self._session.conf.set(key, value)
-        #: Whether how many tasks read files is ours to say.
-        self._sets_read_tasks = self._session.conf.get(_READ_TASKS, None) is None
         self._operators = {
             vertex.vertex_id: operator_of(code.job, vertex)
             for vertex in code.job.vertices
             if isinstance(vertex.head.declaration, StatefulNode)
         }
+        self._session = TableSession(context, code.job, self._operators)
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         """Run one epoch."""
@@ -145,7 +118,6 @@ class TableEpochRunner(SparkRunner):
             functions,
             self._workers,
             self._reports,
-            sets_read_tasks=self._sets_read_tasks,
         )
 
     def close(self) -> None:
@@ -172,17 +144,16 @@ class TableEpoch:
 
     def __init__(
         self,
-        session: SparkSession,
+        session: TableSession,
         job: JobGraph,
         plan: EpochPlan,
         operators: Mapping[str, Any],
         functions: TableFunctions,
         workers: WorkerKind,
         told: Accumulator[list[bytes]],
-        *,
-        sets_read_tasks: bool,
     ) -> None:
-        self._session = session
+        self._settings = session
+        self._session = session.spark
         self._workers = workers
         self._told = told
         self._job = job
@@ -190,7 +161,6 @@ class TableEpoch:
         self._operators = operators
         self._functions = functions
         self._scan_parts: dict[SubtaskId, _ScanPart] = {}
-        self._sets_read_tasks = sets_read_tasks
         #: The most rows that a subtask reads.
         self._most_rows = 0
         #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
@@ -218,8 +188,7 @@ class TableEpoch:
                     sinks += self._sink(vertex, declaration)
                 else:
                     self._put_frame(vertex.vertex_id, self._frame(vertex))
-        if self._sets_read_tasks and self._most_rows:
-            self._session.conf.set(_READ_TASKS, str(max(1, self._most_rows // _ROWS_PER_TASK)))
+        self._settings.expect(self._most_rows)
         for sink in sinks:
             _compute(sink)
 
@@ -325,14 +294,14 @@ class TableEpoch:
         for side, count in Counter(spec.source for spec in operator.inputs).items():
             if count > 1:
                 united[side] = self._kept(united[side])
-        exchanged = exchange(
+        exchanged, sides = exchange(
             self._session,
             [(spec, self._summed_up(vertex, spec, united[spec.source])) for spec in operator.inputs],
             schemas,
             vertex.parallelism,
             vertex.max_parallelism,
         )
-        function = self._functions.stateful(vertex.vertex_id, self._times[vertex.vertex_id])
+        function = self._functions.stateful(vertex.vertex_id, self._times[vertex.vertex_id], sides)
         frame = exchanged.mapInArrow(
             function, ddl(declaration.output, has_kinds=not declaration.is_insert_only)
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce, wraps
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,8 +46,6 @@ from headrace.operators.table.declarations import (
 )
 from headrace.spark.failures import carry
 
-#: The subtask a row goes to, INT.
-SUBTASK = "__subtask"
 #: What `SIDE` is in the one row that every subtask gets in every epoch, so that it runs and knows which one it is.
 CONTROL = -1
 
@@ -213,69 +213,81 @@ def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> Da
     return frame
 
 
+#: For each input of a stateful node the columns of its rows: their names behind the exchange, and their own.
+Sides = Mapping[int, Sequence[tuple[str, str]]]
+
+
 def exchange(
     session: SparkSession,
     inputs: Sequence[tuple[InputSpec, DataFrame]],
     schemas: Mapping[int, Schema],
     parallelism: int,
     max_parallelism: int,
-) -> DataFrame:
+) -> tuple[DataFrame, Sides]:
     """Bring rows to the subtasks of a stateful node, as `sum_up` has made them.
 
-    Every input has columns of its own in what comes out (see `side_column`), NULL in rows of the others; each subtask
-    gets a `CONTROL` row besides.
+    Columns of the same type are the same column behind it, whatever input they are of: every one costs every row its
+    way through Spark's shuffle and to python, even where it is NULL. Each subtask gets a `CONTROL` row besides.
     """
-    control = session.range(0, parallelism, 1, 1).selectExpr(
-        f"{CONTROL} AS {SIDE}", *(f"0L AS {name}" for name in HASHES), f"CAST(id AS INT) AS {SUBTASK}"
-    )
-    parts = [
-        _located(frame, spec, schemas[spec.source], parallelism, max_parallelism) for spec, frame in inputs
-    ]
-    united = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts, control)
-    return united.repartitionById(parallelism, SUBTASK)
+    parts, sides = [_control(session, parallelism, max_parallelism)], {}
+    for spec, frame in inputs:
+        part, sides[spec.side] = _placed(frame, spec, schemas[spec.source])
+        parts.append(part)
+    united = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    group = f"pmod({HASHES[0]}, {max_parallelism}L)"
+    subtask = F.expr(f"CAST({group} * {parallelism} DIV {max_parallelism} AS INT)")
+    return united.repartitionById(parallelism, subtask), sides
 
 
 #: The group of an aggregation without groups.
 _ALL = "__all"
 
 
-def side_column(side: int, name: str) -> str:
-    """Return what a column of an input is called behind the exchange."""
-    return f"s{side}_{name}"
-
-
-def split_sides(table: pa.Table) -> tuple[int | None, dict[int, pa.Table]]:
+def split_sides(batches: Sequence[pa.RecordBatch], sides: Sides) -> tuple[int | None, dict[int, pa.Table]]:
     """Return which subtask got these rows, and the rows of each input that has some; undoes `exchange`."""
-    sides = table.column(SIDE).to_numpy()
     subtask = None
-    if table.num_rows:
-        subtask = table.column(SUBTASK)[0].as_py()
+    found: dict[int, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        numbers = batch.column(SIDE).to_numpy()
+        # A task that writes to the exchange has rows of one input: they stand together, and nothing has to be copied.
+        borders = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        for start, end in pairwise(borders):
+            rows = batch.slice(start, end - start)
+            if end > start:
+                found.setdefault(int(numbers[start]), []).append(rows)
+    if CONTROL in found:
+        subtask = found.pop(CONTROL)[0].column(HASHES[1])[0].as_py()
     inputs = {}
-    for side in np.unique(sides[sides != CONTROL]).tolist():
-        rows = table.filter(pa.array(sides == side))
-        prefix = side_column(side, "")
-        names = [name for name in table.column_names if name.startswith(prefix)]
-        inputs[side] = pa.table(
-            [*(rows.column(name) for name in HASHES), *(rows.column(name) for name in names)],
-            names=[*HASHES, *(name.removeprefix(prefix) for name in names)],
-        )
+    for side, parts in found.items():
+        rows = pa.Table.from_batches(parts).select([*HASHES, *(place for place, _ in sides[side])])
+        inputs[side] = rows.rename_columns([*HASHES, *(name for _, name in sides[side])])
     return subtask, inputs
 
 
-def _located(
-    frame: DataFrame, spec: InputSpec, schema: Schema, parallelism: int, max_parallelism: int
-) -> DataFrame:
-    """Say of rows which input they are of and where they go, and rename their columns, in one step."""
+def _control(session: SparkSession, parallelism: int, max_parallelism: int) -> DataFrame:
+    """Return a row for every subtask: its first hash is the subtask's first key group, its second says which it is."""
+    first = f"(id * {max_parallelism} + {parallelism - 1}) DIV {parallelism}"
+    items = [f"{CONTROL} AS {SIDE}", f"{first} AS {HASHES[0]}", f"id AS {HASHES[1]}"]
+    return session.range(0, parallelism, 1, 1).selectExpr(*items)
+
+
+def _placed(frame: DataFrame, spec: InputSpec, schema: Schema) -> tuple[DataFrame, Sequence[tuple[str, str]]]:
+    """Say of rows which input they are of and where they go; return where each of their columns is behind it."""
     kinds = {column.name: column for column in schema}
     items = [f"{spec.side} AS {SIDE}"]
     items += [f"{sql} AS {name}" for sql, name in zip(_hashes(spec.keys, kinds), HASHES, strict=True)]
-    group = f"pmod({HASHES[0]}, {max_parallelism}L)"
-    items.append(f"CAST({group} * {parallelism} DIV {max_parallelism} AS INT) AS {SUBTASK}")
-    columns = [(quote(name), name) for name in frame.columns]
+    columns = [(quote(field.name), field.name, field.dataType.simpleString()) for field in frame.schema]
     if spec.row_keys is not None:
-        columns += zip(_hashes(spec.row_keys, kinds), ROW_HASHES, strict=True)
-    items += [f"{sql} AS {quote(side_column(spec.side, name))}" for sql, name in columns]
-    return frame.selectExpr(*items)
+        hashes = zip(_hashes(spec.row_keys, kinds), ROW_HASHES, strict=True)
+        columns += [(sql, name, "bigint") for sql, name in hashes]
+    seen: Counter[str] = Counter()
+    places = []
+    for sql, name, kind in columns:
+        place = f"{kind} {seen[kind]}"
+        seen[kind] += 1
+        items.append(f"{sql} AS {quote(place)}")
+        places.append((place, name))
+    return frame.selectExpr(*items), places
 
 
 def _hashes(names: Iterable[str], schema: Mapping[str, Column]) -> tuple[str, str]:

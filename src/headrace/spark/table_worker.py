@@ -44,7 +44,7 @@ from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import KeptTasks
 from headrace.runtime.task.table_time import VertexTime
 from headrace.spark.failures import carry
-from headrace.spark.table_frames import split_sides
+from headrace.spark.table_frames import Sides, split_sides
 from headrace.spark.user_code import unpack_job
 
 if TYPE_CHECKING:
@@ -83,15 +83,16 @@ class TableFunctions:
         self._reports = reports
         self._plan = plan
 
-    def stateful(self, vertex_id: str, at: VertexTime) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-        """Return the function of a stateful node's stage."""
+    def stateful(
+        self, vertex_id: str, at: VertexTime, sides: Sides
+    ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function of a stateful node's stage, behind an `exchange` of its inputs."""
         job_key, code, reports = self._job_key, self._code, self._reports
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             with _carried():
-                rows = list(batches)
-                subtask, inputs = split_sides(pa.Table.from_batches(rows)) if rows else (None, {})
+                subtask, inputs = split_sides(list(batches), sides)
                 if subtask is None:
                     raise InvariantViolation("a subtask of a table job got no control row")
                 known = _job_code(job_key, code)

@@ -59,11 +59,26 @@ class JoinOperator:
         self._declaration = declaration
         right_ttl = declaration.ttl_ms if declaration.right_ttl_ms is None else declaration.right_ttl_ms
         null_safe = declaration.null_safe or (False,) * len(declaration.left_keys)
+        kind = declaration.kind
         self._left = KeptSide(
-            "left", 0, declaration.left_keys, schemas[0], declaration.ttl_ms, null_safe, retracts=retracts[0]
+            "left",
+            0,
+            declaration.left_keys,
+            schemas[0],
+            declaration.ttl_ms,
+            null_safe,
+            retracts=retracts[0],
+            keeps_unmatched=kind in _PADS_LEFT or kind is JoinKind.ANTI,
         )
         self._right = KeptSide(
-            "right", 1, declaration.right_keys, schemas[1], right_ttl, null_safe, retracts=retracts[1]
+            "right",
+            1,
+            declaration.right_keys,
+            schemas[1],
+            right_ttl,
+            null_safe,
+            retracts=retracts[1],
+            keeps_unmatched=kind in _PADS_RIGHT,
         )
         self.layouts = (self._left.layout, self._right.layout)
         self.inputs = (self._left.input, self._right.input)

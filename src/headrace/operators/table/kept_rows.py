@@ -20,6 +20,7 @@ from headrace.operators.table.base import (
     EpochTime,
     InputSpec,
     hashes_of,
+    mixed,
     quote,
     read_columns,
     written_rows,
@@ -82,6 +83,7 @@ class KeptSide:
         retracts: Whether rows may be retracted.
         is_ordered: Whether to remember in which order rows came.
         newest_counts: Whether a row that comes once more is as new as its last copy, not as old as its first.
+        keeps_unmatched: Whether rows that match nothing, because a key is NULL, make a difference.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class KeptSide:
         retracts: bool,
         is_ordered: bool = False,
         newest_counts: bool = False,
+        keeps_unmatched: bool = True,
     ) -> None:
         self.name = name
         self._is_ordered = is_ordered
@@ -109,20 +112,29 @@ class KeptSide:
         self.layout = TableLayout(
             self.name, (*kept, ColumnType(_COUNT, pa.int64()), *self._ttl.columns), has_owners=True
         )
-        nulls = [f"{quote(key)} IS NULL" for key, is_safe in zip(keys, null_safe, strict=True) if not is_safe]
+        # A row is looked for among those that are there if it goes, or has to live longer, and if only the first of
+        # several counts. Others are written as they come: the columns to find them by are most of a join's work.
+        self._finds_rows = retracts or bool(ttl_ms) or is_ordered
+        unsafe = [quote(key) for key, is_safe in zip(keys, null_safe, strict=True) if not is_safe]
+        self._has_unmatched = bool(unsafe) and keeps_unmatched
+        items = [(" OR ".join(f"{key} IS NULL" for key in unsafe), UNMATCHED)] if self._has_unmatched else []
+        matches = " AND ".join(f"{key} IS NOT NULL" for key in unsafe)
         self.input = InputSpec(
             side=number,
             source=number,
             keys=keys,
-            items=((" OR ".join(nulls) or "false", UNMATCHED), *([WITH_SEQUENCE] if is_ordered else [])),
-            row_keys=tuple(self._names),
+            where=matches if unsafe and not keeps_unmatched else None,
+            items=(*items, *([WITH_SEQUENCE] if is_ordered else [])),
+            row_keys=tuple(self._names) if self._finds_rows else None,
         )
 
     def change(self, rows: pa.Table | None, table: SlotTable, time: EpochTime) -> SideChange:
         """Return what an epoch does to the side: each row once, with how many of it came or went."""
         if rows is None or not rows.num_rows:
             return SideChange(self, table, [pa.array([], kind) for kind in self.types], time.now_ms)
-        rows = self._in_order(rows).combine_chunks()
+        rows = self._in_order(rows)
+        if not self._finds_rows:
+            return self._new_rows(rows, table, time)
         row_keys, owners = hashes_of(rows, ROW_HASHES), hashes_of(rows)
         weights, is_update = np.ones(len(row_keys), np.int64), np.zeros(len(row_keys), np.bool_)
         if self._retracts:
@@ -133,9 +145,8 @@ class KeptSide:
         moved = totals != 0
         firsts, totals, is_update = firsts[moved], totals[moved], is_update[moved]
         picks = pa.array(firsts)
-        columns = [rows.column(name).combine_chunks().take(picks) for name in self._names]
-        unmatched = rows.column(UNMATCHED).combine_chunks().take(picks).cast(pa.bool_())
-        is_free = unmatched.to_numpy(zero_copy_only=False).astype(np.bool_)
+        columns = [column.take(picks) for column in self._columns_of(rows)]
+        is_free = self._is_unmatched(rows)[firsts]
         change = SideChange(self, table, columns, time.now_ms)
         change.row_keys, change.owners = row_keys[firsts], owners[firsts]
         change.is_update, change.is_free = is_update, is_free
@@ -147,6 +158,28 @@ class KeptSide:
         change.slots = slots
         change.order = self._order_of(table, slots, totals > 0, time.epoch)
         return change
+
+    def _new_rows(self, rows: pa.Table, table: SlotTable, time: EpochTime) -> SideChange:
+        """Return rows as they come, each under a key of its own."""
+        change = SideChange(self, table, self._columns_of(rows), time.now_ms)
+        change.owners = hashes_of(rows)
+        change.row_keys = mixed(change.owners, (time.epoch << _PLACE_BITS) + np.arange(rows.num_rows))
+        change.is_update = np.zeros(rows.num_rows, np.bool_)
+        change.is_free = self._is_unmatched(rows)
+        change.counts = np.ones(rows.num_rows, np.int64)
+        change.after = np.where(change.is_free, 0, 1)
+        change.slots = np.full(rows.num_rows, -1, np.int64)
+        change.order = np.zeros(rows.num_rows, np.int64)
+        return change
+
+    def _columns_of(self, rows: pa.Table) -> list[pa.Array]:
+        return [rows.column(name).combine_chunks() for name in self._names]
+
+    def _is_unmatched(self, rows: pa.Table) -> Bools:
+        if not self._has_unmatched:
+            return np.zeros(rows.num_rows, np.bool_)
+        unmatched: Bools = rows.column(UNMATCHED).to_numpy().astype(np.bool_)
+        return unmatched
 
     def _in_order(self, rows: pa.Table) -> pa.Table:
         """Return an epoch's rows as they came, so that the first of equal ones is the one that counts."""

@@ -1,0 +1,79 @@
+"""The Spark session of a table job: what its epochs rely on, and what makes them fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from headrace.graph.job_graph import JobGraph
+from headrace.graph.table_job import fragment_of, is_table_vertex
+from headrace.operators.table.base import TableOperator
+from headrace.operators.table.declarations import Column, PythonCalls, SparkQuery
+from headrace.state.columns import ColumnType
+
+_SETTINGS = {
+    # The number of partitions is the number of subtasks, not what Spark finds convenient.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Groups of a task that the fast way of aggregating has room for, as a power of two; Spark's own 16 are few for
+    # keys by windows, and whatever is beyond takes twice as long.
+    "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
+    # Shuffle files go with the epoch; Spark would wait for a garbage collection of the driver.
+    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
+    # A dictionary or a list that a function returns is what its type says.
+    "spark.sql.execution.pythonUDF.arrow.enabled": "true",
+}
+#: Spark asks after every row how many bytes its batch has, which takes as long as all else that it does to bring rows
+#: to python; not if there is no limit. Rows of a fixed width need none: it is how many there are that limits them.
+_NO_LIMIT = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
+#: Rows of a subtask's files that one task reads. Where there are fewer groups to aggregate they stay in the processor's
+#: cache: eight million rows by key and window took a tenth less than with one task per core.
+_ROWS_PER_TASK = 500_000
+_READ_TASKS = "spark.sql.files.minPartitionNum"
+
+
+class TableSession:
+    """A session of its own, on a context that others use too.
+
+    Args:
+        context: The context.
+        job: The job.
+        operators: Its stateful nodes at work.
+    """
+
+    def __init__(self, context: SparkContext, job: JobGraph, operators: Mapping[str, TableOperator]) -> None:
+        self.spark = SparkSession(context).newSession()
+        settings = {
+            **_SETTINGS,
+            **(_NO_LIMIT if has_fixed_width(job, operators.values()) else {}),
+            **job.session_settings,
+            "spark.sql.shuffle.partitions": str(max(vertex.parallelism for vertex in job.vertices)),
+        }
+        for key, value in settings.items():
+            self.spark.conf.set(key, value)
+        #: Whether how many tasks read files is ours to say.
+        self._sets_read_tasks = self.spark.conf.get(_READ_TASKS, None) is None
+
+    def expect(self, rows: int) -> None:
+        """Have so many tasks read files as is good for the rows that a subtask reads, at most, in an epoch."""
+        if self._sets_read_tasks and rows:
+            self.spark.conf.set(_READ_TASKS, str(max(1, rows // _ROWS_PER_TASK)))
+
+
+def has_fixed_width(job: JobGraph, operators: Iterable[TableOperator]) -> bool:
+    """Whether all rows that go to python have a fixed width."""
+    if not all(is_table_vertex(vertex) for vertex in job.vertices):
+        return False  # buffers of records come from streams
+    fragments = [fragment_of(edge) for edge in job.edges]
+    steps = [step for fragment in fragments for step in fragment.steps]
+    queries = [vertex.head.declaration for vertex in job.vertices]
+    if any(isinstance(step, PythonCalls) for step in steps) or any(
+        isinstance(query, SparkQuery) and query.functions for query in queries
+    ):
+        return False  # what functions are given is known to Spark only
+    columns: list[Column | ColumnType] = [column for fragment in fragments for column in fragment.schema]
+    # What is summed up on the way to an operator has the types of what it keeps.
+    columns += [column for operator in operators for layout in operator.layouts for column in layout.columns]
+    return all(ColumnType(column.name, column.arrow).raw is not None for column in columns)

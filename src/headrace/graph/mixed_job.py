@@ -21,20 +21,17 @@ from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import TableInput, TableNode, is_table_vertex, parallelism_of, way_to
 from headrace.graph.transformations import (
     ChainingStrategy,
+    MultipleInputTransformation,
     OneInputTransformation,
     PartitionTransformation,
     PhysicalTransformation,
     SinkTransformation,
     SourceTransformation,
     Transformation,
-    TwoInputTransformation,
     UnionTransformation,
 )
 from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.operators.table.declarations import TableScan, TableSink
-
-_SIDES = 2
-
 
 # -- from table nodes to steps ---------------------------------------------------------------------------------
 
@@ -81,9 +78,9 @@ def _step(
         return SinkTransformation(**known, input=inputs[0])
     if isinstance(declaration, StreamToTable):
         known["parallelism"] = _parallelism_before(inputs[0])
-    if len(inputs) == _SIDES:
-        return TwoInputTransformation(**known, first=inputs[0], second=inputs[1])
-    return OneInputTransformation(**known, input=inputs[0])
+    if len(inputs) == 1:
+        return OneInputTransformation(**known, input=inputs[0])
+    return MultipleInputTransformation(**known, sides=tuple(inputs))
 
 
 def _parallelism_before(step: Transformation) -> int | None:

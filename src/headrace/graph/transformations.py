@@ -89,6 +89,17 @@ class TwoInputTransformation(PhysicalTransformation):
 
 
 @dataclass(eq=False, kw_only=True)
+class MultipleInputTransformation(PhysicalTransformation):
+    """An operator with as many inputs as it likes; nodes of tables are."""
+
+    sides: tuple[Transformation, ...] = field(repr=False)
+
+    @property
+    def inputs(self) -> tuple[Transformation, ...]:
+        return self.sides
+
+
+@dataclass(eq=False, kw_only=True)
 class SinkTransformation(PhysicalTransformation):
     input: Transformation = field(repr=False)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from headrace.catalog.functions import UserFunction
-from headrace.connectors.base import Source
+from headrace.connectors.base import Source, SparkSource
 from headrace.errors import InvariantViolation, UnsupportedFeatureError
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table import declarations as d
+from headrace.operators.table.bridge import TableToStream
 from headrace.planner import logical as n
 from headrace.planner.emit import emit
 from headrace.planner.explain import explain_logical
@@ -27,10 +28,12 @@ from headrace.planner.expressions import (
     rewrite,
     walk,
 )
-from headrace.planner.fragments import column, columns_of, from_millis, millis
+from headrace.planner.fragments import Stream, column, columns_of, from_millis, millis
+from headrace.planner.gathering import Gathering, gather
 from headrace.planner.optimize import Plan, SinkRequest
-from headrace.planner.physical import Sink, Values
+from headrace.planner.physical import Sink, StreamTarget, Values
 from headrace.planner.rules.plain import with_a_column
+from headrace.planner.stream_borders import RECORD_TIME, StreamInput, time_of_records
 from headrace.planner.translate import Connectors, TranslationSettings
 from headrace.planner.user_functions import callable_of, is_pandas
 from headrace.types.logical import (
@@ -53,49 +56,119 @@ def translate_batch(plan: Plan, connectors: Connectors, settings: TranslationSet
     Raises:
         UnsupportedFeatureError: If Spark SQL has no way to say something of a query.
     """
-    nodes: list[TableNode] = []
-    places: dict[n.LogicalNode, int] = {}
-    for request in plan.requests:
-        query = BatchQuery(is_utc=settings.is_utc)
+    return _BatchTranslation(connectors, settings).run(plan.requests)
+
+
+class _BatchTranslation:
+    def __init__(self, connectors: Connectors, settings: TranslationSettings) -> None:
+        self._connectors = connectors
+        self._settings = settings
+        self._nodes: list[TableNode] = []
+        self._places: dict[n.LogicalNode, int] = {}
+
+    def run(self, requests: Iterable[SinkRequest]) -> list[TableNode]:
+        for request in requests:
+            self._add(request)
+        return self._nodes
+
+    def _add(self, request: SinkRequest) -> None:
+        """Add the nodes of a query, and of the tables that it reads and others have not."""
+        query = BatchQuery(is_utc=self._settings.is_utc)
         sql = query.of(request.query)
-        inputs: list[TableInput] = []
-        for scan in query.inputs:
-            columns = columns_of(scan.schema)
-            if scan not in places:
-                places[scan] = len(nodes)
-                name = scan.identifier.name if isinstance(scan, n.Scan) else "Values"
-                declaration = d.TableScan(_source(scan, connectors, columns), schema=columns)
-                nodes.append(TableNode(declaration, f"Source: {name}[{len(nodes) + 1}]"))
-            inputs.append(TableInput(places[scan], d.Fragment((), columns), len(inputs)))
-        output = columns_of(request.schema)
-        casts = ", ".join(
-            f"CAST(c{at} AS {each.spark_type}) AS {quote_name(each.name)}" for at, each in enumerate(output)
-        )
-        position = len(nodes)
-        nodes.append(
+        scans = [Stream(self._place(scan), (), columns_of(scan.schema)) for scan in query.inputs]
+        is_gathered = not all(_is_read_at_once(self._nodes[scan.node]) for scan in scans)
+        if is_gathered:
+            gathering = gather(scans)
+            sql = sql.format(*gathering.tables)
+            scans = [self._gathered(gathering)]
+        stored = columns_of(request.schema)
+        output = [
+            (f"CAST(c{at} AS {each.spark_type}) AS {quote_name(each.name)}", each)
+            for at, each in enumerate(stored)
+        ]
+        target = request.target
+        if isinstance(target, StreamTarget):
+            output = self._record(target, output, request.query.schema)
+        made = tuple(each for _, each in output)
+        items = ", ".join(item for item, _ in output)
+        position = len(self._nodes)
+        self._nodes.append(
             TableNode(
-                d.SparkQuery(f"SELECT {casts} FROM ({sql})", output, query.functions),
+                d.SparkQuery(f"SELECT {items} FROM ({sql})", made, query.functions, is_gathered),
                 f"SparkQuery[{position + 1}]",
-                tuple(inputs),
+                tuple(TableInput(scan.node, scan.fragment, side) for side, scan in enumerate(scans)),
                 description=explain_logical(request.query),
             )
         )
-        nodes.append(_sink(request, connectors, output, position))
-    return nodes
+        if isinstance(target, StreamTarget):
+            self._nodes.append(self._to_stream(target, request, Stream(position, (), made)))
+        else:
+            self._nodes.append(_sink(request, self._connectors, stored, position))
 
+    # --- tables -------------------------------------------------------------------------------------
 
-def _source(scan: n.Scan | n.Values, connectors: Connectors, columns: d.Schema) -> Source:
-    if isinstance(scan, n.Values):
-        return connectors.values_source(scan.rows, scan.schema)
-    if not connectors.mode_of(scan).is_insert_only:
-        raise UnsupportedFeatureError(
-            f"table {scan.identifier.dotted()!r} is a changelog, and the query runs in BATCH mode",
-            feature="a changelog in BATCH mode",
-            hint="use STREAMING mode",
+    def _place(self, scan: n.Scan | n.Values) -> int:
+        """Return the node that reads a table."""
+        if scan not in self._places:
+            self._places[scan] = position = len(self._nodes)
+            columns = columns_of(scan.schema)
+            if isinstance(scan, n.Values):
+                source: Source | StreamInput = self._connectors.values_source(scan.rows, scan.schema)
+            else:
+                source = self._source(scan, columns)
+            if isinstance(source, StreamInput):
+                rows = source.rows(columns, is_insert_only=True)
+                node = TableNode(rows, f"StreamToTable[{position + 1}]", stream=source.step)
+            else:
+                name = scan.identifier.name if isinstance(scan, n.Scan) else "Values"
+                node = TableNode(d.TableScan(source, schema=columns), f"Source: {name}[{position + 1}]")
+            self._nodes.append(node)
+        return self._places[scan]
+
+    def _source(self, scan: n.Scan, columns: d.Schema) -> Source | StreamInput:
+        if not self._connectors.mode_of(scan).is_insert_only:
+            raise UnsupportedFeatureError(
+                f"table {scan.identifier.dotted()!r} is a changelog, and the query runs in BATCH mode",
+                feature="a changelog in BATCH mode",
+                hint="as in Flink: use STREAMING mode",
+            )
+        return self._connectors.source_of(scan, columns)
+
+    def _gathered(self, gathering: Gathering) -> Stream:
+        position = len(self._nodes)
+        inputs = tuple(TableInput(each.node, each.fragment) for each in gathering.inputs)
+        self._nodes.append(TableNode(gathering.declaration, f"Gather[{position + 1}]", inputs))
+        return Stream(position, (), tuple(gathering.declaration.output))
+
+    # --- streams ------------------------------------------------------------------------------------
+
+    def _record(
+        self, target: StreamTarget, items: Sequence[tuple[str, d.Column]], schema: n.Schema
+    ) -> list[tuple[str, d.Column]]:
+        """Return the fields of records, and their time."""
+        time = time_of_records(target, schema)
+        fields = [item for at, item in enumerate(items) if at != target.rowtime]
+        if time is None:
+            return fields
+        ms = millis(f"c{time}", schema[time].type, is_utc=self._settings.is_utc)
+        return [*fields, (f"{ms} AS {RECORD_TIME.name}", RECORD_TIME)]
+
+    def _to_stream(self, target: StreamTarget, request: SinkRequest, rows: Stream) -> TableNode:
+        time = time_of_records(target, request.query.schema)
+        names = tuple(field.name for at, field in enumerate(request.query.schema) if at != target.rowtime)
+        declaration = TableToStream(
+            rows.columns,
+            names,
+            None if time is None else RECORD_TIME.name,
+            None if time is None else self._settings.zone_of(request.query.schema[time].type),
         )
-    source = connectors.source_of(scan, columns)
-    assert isinstance(source, Source), "tables of streams are refused in BATCH mode"
-    return source
+        name = f"TableToStream[{len(self._nodes) + 1}]"
+        return TableNode(declaration, name, (TableInput(rows.node, rows.fragment),))
+
+
+def _is_read_at_once(node: TableNode) -> bool:
+    """Whether an epoch has all rows of a table: Spark reads it by itself."""
+    return isinstance(node.declaration, d.TableScan) and isinstance(node.declaration.source, SparkSource)
 
 
 def _sink(request: SinkRequest, connectors: Connectors, output: d.Schema, position: int) -> TableNode:

@@ -17,7 +17,6 @@ from headrace.connectors.base import Sink as ConnectorSink
 from headrace.connectors.base import Source
 from headrace.errors import InvariantViolation, SqlValidationError, UnsupportedFeatureError
 from headrace.graph.table_job import TableInput, TableNode
-from headrace.graph.transformations import Transformation
 from headrace.operators.table import declarations as d
 from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.planner import fragments as f
@@ -36,11 +35,12 @@ from headrace.planner.expressions import (
     SortKey,
 )
 from headrace.planner.fragments import BIGINT, Stream
-from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind, WindowKind, WindowProperty, WindowSpec
+from headrace.planner.logical import JoinKind, Scan, Schema, WindowKind, WindowProperty, WindowSpec
 from headrace.planner.optimize import Plan
+from headrace.planner.stream_borders import RECORD_TIME, StreamInput, time_of_records
 from headrace.types.logical import DataType, LocalZonedTimestampType, TimestampType, quote_name
 
-__all__ = ["Connectors", "SinkChoice", "StreamInput", "TranslationSettings", "translate"]
+__all__ = ["Connectors", "SinkChoice", "TranslationSettings", "translate"]
 
 #: What stands for the window in the output of a window aggregation.
 _PROPERTIES = {
@@ -49,21 +49,6 @@ _PROPERTIES = {
     WindowProperty.ROWTIME: "window_time",
     WindowProperty.PROCTIME: "window_time",
 }
-
-
-@dataclass(frozen=True)
-class StreamInput:
-    """A data stream in place of a source.
-
-    Args:
-        step: The step of the program whose records are read.
-        fields: Where each column of the records is found: its name and its position; none for the timestamp.
-        is_atomic: Whether a record is a value, and not fields.
-    """
-
-    step: Transformation
-    fields: tuple[tuple[str, int], ...]
-    is_atomic: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +89,11 @@ class TranslationSettings:
     is_utc: bool = False
     #: The time zone of Spark's session.
     zone: str = "UTC"
+
+    def zone_of(self, data_type: DataType) -> str | None:
+        """Return the zone by which event time of this type is counted; None if it is that of streams."""
+        is_local = isinstance(data_type, LocalZonedTimestampType)
+        return self.zone if is_local and not self.is_utc else None
 
 
 def translate(plan: Plan, connectors: Connectors, settings: TranslationSettings) -> list[TableNode]:
@@ -197,13 +187,7 @@ class _Translation:
 
     def _stream(self, node: p.TableScan, source: StreamInput, columns: d.Schema) -> Stream:
         """Have a stream's records become rows."""
-        declaration = StreamToTable(
-            columns,
-            source.fields,
-            is_atomic=source.is_atomic,
-            has_rowtime=len(columns) > len(source.fields),
-            is_insert_only=node.mode.is_insert_only,
-        )
+        declaration = source.rows(columns, is_insert_only=node.mode.is_insert_only)
         position = len(self._nodes)
         name = f"StreamToTable[{position + 1}]"
         self._nodes.append(TableNode(declaration, name, description=describe(node), stream=source.step))
@@ -258,35 +242,25 @@ class _Translation:
         )
 
     def _zone(self, data_type: DataType) -> str | None:
-        """Return the zone by which event time of this type is counted; None if it is that of streams."""
-        is_local = isinstance(data_type, LocalZonedTimestampType)
-        return self._settings.zone if is_local and not self._settings.is_utc else None
+        return self._settings.zone_of(data_type)
 
     def _to_stream(self, node: p.Sink, target: p.StreamTarget, streams: Sequence[Stream]) -> None:
         """Make records of rows: the fields, and the timestamp if there is a time attribute."""
-        times = [at for at, field in enumerate(node.input.schema) if field.time is TimeKind.ROWTIME]
-        if target.rowtime is not None:
-            times = [target.rowtime]
-        if len(times) > 1:
-            several = ", ".join(node.input.schema[at].name for at in times)
-            raise SqlValidationError(
-                f"{target.call}: a record has one timestamp, and the table has several event times: {several}",
-                hint="CAST all but one to TIMESTAMP(3) or TIMESTAMP_LTZ(3), which makes plain columns of them",
-            )
+        time = time_of_records(target, node.input.schema)
         fields = [at for at in range(len(node.schema)) if at != target.rowtime]
         chosen, zone = [], None
         for stream in streams:
             items = stream.chosen(fields)
-            for at in times:
-                column = InputRef(at, node.schema[at].type)
-                items.append((self._millis(stream, column), f.column("__time", BIGINT)))
+            if time is not None:
+                column = InputRef(time, node.schema[time].type)
+                items.append((self._millis(stream, column), RECORD_TIME))
                 zone = self._zone(column.type)
             chosen.append(stream.select(items))
         names = tuple(node.schema[at].name for at in fields)
         declaration = TableToStream(
             chosen[0].columns,
             names,
-            "__time" if times else None,
+            None if time is None else RECORD_TIME.name,
             zone,
             is_upsert=node.accepts.has_updates and not node.accepts.has_update_before,
         )

@@ -30,7 +30,7 @@ from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import TaskLostError
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.graph.table_job import fragment_of, is_table_vertex, producer_of
-from headrace.operators.table.base import InputSpec
+from headrace.operators.table.base import InputSpec, quote
 from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.operators.table.declarations import (
     KIND,
@@ -64,6 +64,7 @@ from headrace.spark.runner import SparkRunner
 from headrace.spark.split_times import SPLIT, SplitTimes
 from headrace.spark.table_frames import (
     apply_fragment,
+    as_relation,
     buffer_frame,
     buffers_of,
     by_keys,
@@ -259,16 +260,26 @@ class TableEpoch:
         if isinstance(declaration, TableScan):
             return self._scan(vertex, declaration)
         if isinstance(declaration, SparkQuery):
-            inputs: dict[str, Any] = {
-                f"input{side}": self._input(vertex, side) for side in self._sides(vertex)
-            }
-            for call in declaration.functions:
-                self._session.udf.register(call.result.name, spark_function(call))
-            return self._session.sql(declaration.sql.format(*(f"{{{name}}}" for name in inputs)), **inputs)
+            return self._query(vertex, declaration)
         if isinstance(declaration, TableWatermark):
             return self._watermarked(vertex, declaration)
         assert isinstance(declaration, StatefulNode)
         return self._stateful(vertex, declaration)
+
+    def _query(self, vertex: JobVertex, query: SparkQuery) -> DataFrame:
+        if query.is_gathered and not self._times[vertex.vertex_id].is_final:
+            # No rows come, and yet what gathers them has to run.
+            nothing = [
+                f"CAST(NULL AS {column.spark_type}) AS {quote(column.name)}" for column in query.output
+            ]
+            return self._input(vertex, 0).selectExpr(*nothing)
+        inputs: dict[str, Any] = {f"input{side}": self._input(vertex, side) for side in self._sides(vertex)}
+        if query.is_gathered:
+            # All tables of the query are in there, and Spark looks at rows before it sorts them: they come once.
+            inputs = {name: as_relation(self._kept(frame)) for name, frame in inputs.items()}
+        for call in query.functions:
+            self._session.udf.register(call.result.name, spark_function(call))
+        return self._session.sql(query.sql.format(*(f"{{{name}}}" for name in inputs)), **inputs)
 
     def _watermarked(self, vertex: JobVertex, declaration: TableWatermark) -> DataFrame:
         """Read event time off rows on their way."""

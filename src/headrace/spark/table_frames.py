@@ -299,6 +299,16 @@ def _hashes(names: Iterable[str], schema: Mapping[str, Column]) -> tuple[str, st
 # -- the border to streams -------------------------------------------------------------------------------------
 
 
+def as_relation(kept: DataFrame) -> DataFrame:
+    """Return rows that Spark keeps as a table that a statement can read in several places.
+
+    Spark gives each place columns of its own, and then does not know a python stage for the one that it keeps.
+    """
+    session, frame = kept.sparkSession, kept._jdf
+    rows = frame.queryExecution().toRdd()
+    return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, frame.schema(), False), session)
+
+
 def buffer_frame(session: SparkSession, buffers: Any) -> DataFrame:
     """Return the buffers of a Java RDD as rows of one column, without a python stage."""
     encoder = _bytes_encoder(session)

@@ -14,7 +14,7 @@ from headrace.config.options import table as options
 from headrace.connectors.collect import open_collector
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.datastream.closeable_iterator import CloseableIterator
-from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.errors import SqlValidationError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import table_steps
 from headrace.graph.stream_graph import default_max_parallelism
@@ -137,16 +137,7 @@ class TableJobs:
         return how(plan, self._connectors, settings)
 
     def steps(self, plan: Plan) -> list[PhysicalTransformation]:
-        """Return a plan as steps of the stream program, producers before consumers.
-
-        Raises:
-            UnsupportedFeatureError: In BATCH mode.
-        """
-        if self.is_batch:
-            raise UnsupportedFeatureError.not_yet(
-                "a program of streams and tables in BATCH mode",
-                "use STREAMING mode: a program over bounded input ends by itself",
-            )
+        """Return a plan as steps of the stream program, producers before consumers."""
         return self._steps(self.nodes(plan))
 
     def _steps(self, nodes: Sequence[TableNode]) -> list[PhysicalTransformation]:

@@ -58,7 +58,6 @@ class StatementSet:
 
         Raises:
             SqlValidationError: If there are none.
-            UnsupportedFeatureError: In BATCH mode.
         """
         self._t_env._attach_inserts(self._taken())
 

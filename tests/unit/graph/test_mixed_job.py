@@ -11,7 +11,7 @@ from headrace.datastream import StreamExecutionEnvironment
 from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import part_job, parts_of
-from headrace.table import StreamTableEnvironment
+from headrace.table import EnvironmentSettings, StreamTableEnvironment
 
 ROW = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
 
@@ -82,3 +82,29 @@ def test_ids_stay_the_same_when_the_program_is_built_again():
         return [node.operator_id for vertex in job_of(env).vertices for node in vertex.operators]
 
     assert build() == build()
+
+
+def test_a_node_of_three_inputs_reads_them_all(env):
+    t_env = StreamTableEnvironment.create(env)
+    one, other = (t_env.from_data_stream(env.from_collection([("a", 1)], ROW)) for _ in range(2))
+    joined = t_env.sql_query(
+        f"SELECT l.k, l.v, r.v FROM {one} l FULL JOIN {other} r ON l.k = r.k AND l.v < r.v"
+    )
+    t_env.to_changelog_stream(joined).print()
+    job = job_of(env)
+
+    (second,) = [vertex for vertex in job.vertices if vertex.name.startswith("JoinAssociations")]
+    assert sorted(edge.target_input for edge in job.inputs_of(second.vertex_id)) == [0, 1, 2]
+
+
+def test_in_batch_mode_rows_are_gathered_before_the_query(env):
+    t_env = StreamTableEnvironment.create(env, EnvironmentSettings.in_batch_mode())
+    table = t_env.from_data_stream(env.from_collection([("a", 1)], ROW))
+    counts = t_env.sql_query(f"SELECT k, COUNT(*) AS n FROM {table} GROUP BY k")
+    t_env.to_data_stream(counts).print()
+
+    assert parts(job_of(env)) == [
+        (False, ["Source: Collection Source -> StreamToTable[1]"]),
+        (True, ["Gather[2]", "SparkQuery[3]"]),
+        (False, ["TableToStream[4] -> Sink: Print to Std. Out"]),
+    ]

@@ -121,13 +121,12 @@ def test_only_a_stream_table_environment_has_tables_of_streams(stream):
         plain.create_temporary_view("people", stream)
 
 
-def test_batch_mode_is_refused(env, stream):
+def test_a_changelog_is_refused_in_batch_mode(env):
     t_env = StreamTableEnvironment.create(env, EnvironmentSettings.in_batch_mode())
-    table = t_env.from_data_stream(stream)
-    with pytest.raises(UnsupportedFeatureError, match="BATCH mode"):
-        t_env.to_data_stream(table)
-    with pytest.raises(UnsupportedFeatureError, match="BATCH mode"):
-        table.execute()
+    changes = env.from_collection([Row(1)], Types.ROW_NAMED(["v"], [Types.LONG()]))
+    table = t_env.from_changelog_stream(changes)
+    with pytest.raises(UnsupportedFeatureError, match="is a changelog, and the query runs in BATCH mode"):
+        t_env.to_changelog_stream(table)
 
 
 def test_what_is_no_stream_and_no_table_is_refused(t_env):

@@ -531,6 +531,8 @@ class SparkQuery(OnlyInEpochs):
         sql: The query; ``{0}``, ``{1}``, ... stand for its inputs.
         output: What comes out.
         functions: The python functions it calls, each by the name of its result.
+        is_gathered: Whether its input takes several epochs, and hands on its rows with the last: the query has nothing
+            to say before.
     """
 
     inputs: ClassVar[int] = 1
@@ -540,6 +542,7 @@ class SparkQuery(OnlyInEpochs):
     sql: str
     output: Schema
     functions: tuple[PythonCall, ...] = ()
+    is_gathered: bool = False
 
 
 @dataclass(frozen=True)

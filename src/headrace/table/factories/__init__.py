@@ -17,7 +17,8 @@ from headrace.planner.expressions import Expression, Literal
 from headrace.planner.logical import Scan
 from headrace.planner.logical import Schema as PlanSchema
 from headrace.planner.physical import CollectTarget, TableTarget
-from headrace.planner.translate import SinkChoice, StreamInput
+from headrace.planner.stream_borders import StreamInput
+from headrace.planner.translate import SinkChoice
 from headrace.table.factories.base import SinkAbility, TableFactory, TableRequest
 from headrace.table.factories.datagen import DatagenFactory
 from headrace.table.factories.filesystem import FilesystemFactory
@@ -58,11 +59,6 @@ class TableConnectors:
         """Return what reads a table."""
         attached = scan.table.attachment
         if isinstance(attached, AttachedStream):
-            if self._is_batch:
-                raise UnsupportedFeatureError.not_yet(
-                    "a table of a data stream in BATCH mode",
-                    "use STREAMING mode: a query over bounded streams ends by itself",
-                )
             return attached.input()
         if isinstance(attached, AttachedRows):
             return attached.source()

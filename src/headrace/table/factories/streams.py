@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headrace.graph.transformations import Transformation
 from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
-from headrace.planner.translate import StreamInput
+from headrace.planner.stream_borders import StreamInput
 
 __all__ = ["AttachedStream"]
 

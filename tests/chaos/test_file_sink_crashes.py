@@ -84,9 +84,51 @@ def kill_at_every_step(root: Path) -> int:
     return crash_everywhere(prepare, commit, recover, check, hook_system_calls)
 
 
-def test_a_process_killed_before_any_system_call_of_a_commit_does_no_harm(tmp_path):
+def kill_an_overwrite_at_every_step(root: Path) -> int:
+    """Files are replaced by new ones; the process is killed in between, and nothing is lost at any moment."""
+    old, new = {"old 1", "old 2"}, {"new 1", "new 2", "new 3"}
+
+    def prepare(steps: int) -> dict[str, Any]:
+        base = root / str(steps)
+        base.mkdir()
+        for number, line in enumerate(sorted(old)):
+            (base / f"part-old-{number}").write_text(f"{line}\n")
+        builder = FileSink.for_row_format(str(base), Encoder.simple_string_encoder())
+        sink = (
+            builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+            .with_overwrite("")
+            .build()
+        )
+        committer = new_committer(sink)
+        committer.commit(write_epoch(sink, 1, [["new 1"]]))
+        state = committer.snapshot()
+        second = write_epoch(sink, 2, [["new 2"], ["new 3"]])
+        return {"base": base, "sink": sink, "state": state, "second": second, "committer": committer}
+
+    def commit(prepared: dict[str, Any]) -> None:
+        prepared["committer"].commit(prepared["second"])
+        prepared["committer"].finish()
+
+    def recover(prepared: dict[str, Any]) -> None:
+        there = set(lines(prepared["base"]))
+        assert there >= old or there >= new, there
+        committer = new_committer(prepared["sink"])
+        committer.restore(prepared["state"])
+        committer.commit(prepared["second"])
+        committer.finish()
+
+    def check(prepared: dict[str, Any]) -> None:
+        assert Counter(lines(prepared["base"])) == Counter(new)
+
+    return crash_everywhere(prepare, commit, recover, check, hook_system_calls)
+
+
+@pytest.mark.parametrize(
+    ("how", "least"), [("kill_at_every_step", 20), ("kill_an_overwrite_at_every_step", 5)]
+)
+def test_a_process_killed_before_any_system_call_of_a_commit_does_no_harm(tmp_path, how, least):
     # In a process of its own, without threads, which forks those that are killed.
-    program = f"from {__name__} import *; print('steps', kill_at_every_step(Path({str(tmp_path)!r})))"
+    program = f"from {__name__} import *; print('steps', {how}(Path({str(tmp_path)!r})))"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=Path(__file__).parents[2],
@@ -97,7 +139,7 @@ def test_a_process_killed_before_any_system_call_of_a_commit_does_no_harm(tmp_pa
     )
 
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout.split()[-1]) > 20
+    assert int(done.stdout.split()[-1]) > least
 
 
 # --- random faults --------------------------------------------------------------------------------

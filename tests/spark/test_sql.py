@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.common.types import Row, RowKind
+from headrace.errors import JobExecutionError
 from headrace.table import DataTypes, EnvironmentSettings, StreamTableEnvironment
 from headrace.table.expressions import col
 from headrace.table.udf import udf
@@ -109,6 +110,30 @@ def test_a_key_that_is_filtered_out_goes_from_a_table_with_keys(env: Environment
 
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("SELECT * FROM counts ORDER BY word").fetchall() == [("b", 1), ("c", 1)]
+
+
+def test_partitions_are_overwritten_in_batch_mode(env: EnvironmentFactory, tmp_path: Path):
+    t_env = StreamTableEnvironment.create(env(), EnvironmentSettings.in_batch_mode())
+    t_env.execute_sql(
+        "CREATE TABLE days (id BIGINT, `day` STRING) PARTITIONED BY (`day`) WITH "
+        f"('connector' = 'filesystem', 'path' = '{tmp_path}/days', 'format' = 'csv')"
+    )
+
+    def rows() -> list[tuple[object, ...]]:
+        with t_env.execute_sql("SELECT id, `day` FROM days").collect() as found:
+            return sorted(tuple(row) for row in found)
+
+    t_env.execute_sql("INSERT INTO days VALUES (1, 'mon'), (2, 'tue'), (3, 'wed')").wait()
+    # What is read is what is replaced: files go when all have been read.
+    t_env.execute_sql("INSERT OVERWRITE days SELECT id + 10, `day` FROM days WHERE `day` < 'wed'").wait()
+    assert rows() == [(3, "wed"), (11, "mon"), (12, "tue")]
+    t_env.execute_sql(
+        "INSERT OVERWRITE days PARTITION (`day` = 'tue') SELECT id FROM days WHERE id > 99"
+    ).wait()
+    assert rows() == [(3, "wed"), (11, "mon")]
+    with pytest.raises(JobExecutionError):
+        t_env.execute_sql("INSERT OVERWRITE days SELECT CAST(`day` AS BIGINT), `day` FROM days").wait()
+    assert rows() == [(3, "wed"), (11, "mon")]
 
 
 def test_inserts_write_files_that_queries_read_in_both_modes(env: EnvironmentFactory, tmp_path: Path):

@@ -9,8 +9,8 @@ several others, and then runs once (`share` finds sub-trees that are written twi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -59,6 +59,8 @@ class TableTarget:
     identifier: ObjectIdentifier
     table: CatalogTable
     is_overwrite: bool = False
+    #: What PARTITION (column = value) says.
+    static_partitions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

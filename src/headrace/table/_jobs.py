@@ -92,7 +92,7 @@ class TableJobs:
         return SinkRequest(
             sink.input,
             name,
-            TableTarget(sink.identifier, sink.table, sink.overwrite),
+            TableTarget(sink.identifier, sink.table, sink.overwrite, sink.static_partitions),
             ability.accepts,
             tuple(names.index(each) for each in primary if each in names),
             names=tuple(names),

@@ -210,6 +210,15 @@ def test_a_stream_does_not_overwrite(t_env, tmp_path: Path):
         t_env._jobs.job_graph(t_env._jobs.plan_inserts([insert.sink]), "t")
 
 
+@pytest.mark.parametrize("connector", ["print", "blackhole"])
+def test_only_files_are_overwritten(connector: str):
+    t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    t_env.execute_sql(f"CREATE TABLE t (id BIGINT) WITH ('connector' = '{connector}')")
+    insert = t_env._bind_one("INSERT OVERWRITE t VALUES (1)")
+    with pytest.raises(UnsupportedFeatureError, match="cannot replace what it has"):
+        t_env._jobs.job_graph(t_env._jobs.plan_inserts([insert.sink]), "t")
+
+
 def test_partitions_are_committed_by_event_time_if_the_table_says_so(t_env, tmp_path: Path):
     made = sink(
         t_env,

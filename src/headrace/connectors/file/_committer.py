@@ -31,6 +31,7 @@ from headrace.connectors.file._parts import (
     mergeable,
     merged,
     roll,
+    target_name,
 )
 from headrace.connectors.file._paths import Location
 from headrace.connectors.file._policies import OutputFileConfig, PartitionCommit, RollingPolicy
@@ -211,9 +212,7 @@ class FileCommitter(Committer):
         return waiting
 
     def _target(self, part: Part) -> Location:
-        first, config = part.first, self._config
-        name = f"{config.part_prefix}-{first.subtask}-{first.epoch}-{first.token}{config.part_suffix}"
-        return self._base.child(*filter(None, (first.bucket, name)))
+        return self._base.child(*filter(None, (part.first.bucket, target_name(part.first, self._config))))
 
     def _is_finished(self, part: Part) -> bool:
         """Whether a part that should be open has been published by `finish`, or by a later checkpoint."""

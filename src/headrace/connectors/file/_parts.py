@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from headrace.connectors.file._policies import RollingPolicy
+from headrace.connectors.file._policies import OutputFileConfig, RollingPolicy
 from headrace.errors import StateError
 
 #: So many small segments of a part are put together before the part is full.
@@ -129,7 +129,7 @@ class OpenParts:
                 f"FileSink: the snapshot has format {document['version']}; this version reads {_FORMAT_VERSION}",
                 hint="run the version of headrace that wrote it, or a newer one",
             )
-        parts = [Part(tuple(_segment(each) for each in segments)) for segments in document["parts"]]
+        parts = [Part(tuple(segment_of(each) for each in segments)) for segments in document["parts"]]
         return cls(
             {part.key: part for part in parts},
             document["as_of_ms"],
@@ -143,8 +143,14 @@ class OpenParts:
         return {path for segment in segments for path in (segment.path, *segment.sources)}
 
 
-def _segment(values: dict[str, Any]) -> Segment:
+def segment_of(values: dict[str, Any]) -> Segment:
+    """Return a segment as a snapshot has it."""
     return Segment(**{**values, "sources": tuple(values["sources"])})
+
+
+def target_name(first: Segment, config: OutputFileConfig) -> str:
+    """Return what a finished file is called, by its first segment."""
+    return f"{config.part_prefix}-{first.subtask}-{first.epoch}-{first.token}{config.part_suffix}"
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,28 @@ def names_in(directory: Location) -> list[str]:
         return [info.base_name for info in found]
 
 
+def visible_files(directory: Location) -> list[Location]:
+    """Return the files below a directory that readers see: no name on the way begins with a dot or an underscore."""
+    with blaming(directory, "list"):
+        selector = FileSelector(directory.path, allow_not_found=True, recursive=True)
+        found = directory.file_system.get_file_info(selector)
+    files = [info.path for info in found if info.type == FileType.File]
+    above = len(directory.path.rstrip("/")) + 1
+    is_hidden = [any(part[:1] in ("_", ".") for part in path[above:].split("/")) for path in files]
+    return [
+        Location(directory.root, path) for path, hidden in zip(files, is_hidden, strict=True) if not hidden
+    ]
+
+
+def remove_empty_below(directory: Location) -> None:
+    """Delete local directories below one that hold nothing any more. Object stores have none."""
+    if not directory.root:
+        for path, _, _ in os.walk(directory.path, topdown=False):
+            if path != directory.path:
+                with suppress(OSError):
+                    os.rmdir(path)
+
+
 def remove_if_empty(directory: Location) -> None:
     """Delete a local directory that nobody uses any more. Object stores have none."""
     if not directory.root:

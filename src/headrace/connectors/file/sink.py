@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NoReturn, Self
 
@@ -24,6 +24,7 @@ from headrace.connectors.base import Committer, CommitterContext, Sink, SinkWrit
 from headrace.connectors.file._buckets import BucketAssigner
 from headrace.connectors.file._committer import FileCommitter
 from headrace.connectors.file._formats import BulkRows, RowFormat
+from headrace.connectors.file._overwrite import Overwrite, OverwritingCommitter
 from headrace.connectors.file._paths import Location, locate
 from headrace.connectors.file._policies import (
     MissingBuilder,
@@ -61,6 +62,8 @@ class FileSink(Sink):
     bucket_check_interval: int = _CHECK_INTERVAL_MS
     #: When buckets are marked as complete; None if they are not.
     partition_commit: PartitionCommit | None = None
+    #: What is replaced; None: files come beside those that are there.
+    overwrite: Overwrite | None = None
 
     @staticmethod
     def for_row_format(base_path: str | os.PathLike[str], encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -115,11 +118,14 @@ class FileSink(Sink):
         self, context: CommitterContext | None = None, *, clock: Callable[[], float] = time.time
     ) -> Committer:
         """Make the driver's half. The clock, in epoch seconds, is what files grow old by."""
+        context = context or CommitterContext()
+        if self.overwrite is not None:
+            return OverwritingCommitter(self.base, self.config, self.overwrite, context=context)
         return FileCommitter(
             self.base,
             self.config,
             self.rolling_policy,
-            context=context or CommitterContext(),
+            context=context,
             check_interval_ms=self.bucket_check_interval,
             can_append=self.format.can_append,
             partition_commit=self.partition_commit,
@@ -137,6 +143,7 @@ class FileSink(Sink):
             self._policy: RollingPolicy = RollingPolicy.on_checkpoint_rolling_policy()
             self._check_interval = _CHECK_INTERVAL_MS
             self._partition_commit: PartitionCommit | None = None
+            self._overwrite: Overwrite | None = None
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
             """Choose the directories; without it, one an hour of processing time."""
@@ -200,6 +207,17 @@ class FileSink(Sink):
             )
             return self
 
+        def with_overwrite(self, *buckets: str) -> Self:
+            """Replace what is there, in every directory that is written to. PyFlink has it for tables only.
+
+            Files appear when the job has come to its end, and only then those that were there go.
+
+            Args:
+                buckets: Directories, relative to the base path, that are emptied even if nothing is written to them.
+            """
+            self._overwrite = Overwrite(buckets)
+            return self
+
         def enable_compact(self, strategy: object, compactor: object) -> NoReturn:
             """Refuse: small files are not put together yet."""
             raise UnsupportedFeatureError.not_yet(
@@ -241,7 +259,13 @@ class FileSink(Sink):
                 self._config,
                 self._check_interval,
                 self._partition_commit,
+                self._replacing(),
             )
+
+        def _replacing(self) -> Overwrite | None:
+            if self._overwrite is None or self._partition_commit is None:
+                return self._overwrite
+            return replace(self._overwrite, success_file_name=self._partition_commit.success_file_name)
 
     class RowFormatBuilder(BaseBuilder):
         """Collects the settings of a sink of rows. Without a policy, files are full with 128 MB or after a minute."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from headrace.catalog.manager import nearest
@@ -96,17 +97,25 @@ class TableConnectors:
             case TableTarget() as target:
                 name = target.identifier.dotted()
                 factory = _factory(name, target.table)
-                request = self._request(name, target.table, schema, is_overwrite=target.is_overwrite)
+                if target.is_overwrite and not isinstance(factory, FilesystemFactory):
+                    raise UnsupportedFeatureError(
+                        f"INSERT OVERWRITE into {name!r}: a table with 'connector' = '{factory.identifier}' takes new "
+                        "rows, and cannot replace what it has",
+                        feature=f"INSERT OVERWRITE into {factory.identifier!r}",
+                        hint="use INSERT INTO; tables with 'connector' = 'filesystem' can be overwritten",
+                    )
+                request = replace(
+                    self._request(name, target.table, schema),
+                    is_overwrite=target.is_overwrite,
+                    static_partitions=target.static_partitions,
+                )
                 made = factory.sink(request)
                 request.options.check()
                 return SinkChoice(made, factory.ability(target.table).mode)
         raise InvariantViolation(f"no sink is known for {sink.target}")
 
-    def _request(
-        self, name: str, table: CatalogTable, schema: Schema, *, is_overwrite: bool = False
-    ) -> TableRequest:
-        options = TableOptions(name, table.options)
-        return TableRequest(name, table, schema, options, self._is_batch, is_overwrite)
+    def _request(self, name: str, table: CatalogTable, schema: Schema) -> TableRequest:
+        return TableRequest(name, table, schema, TableOptions(name, table.options), self._is_batch)
 
 
 def _factory(name: str, table: CatalogTable) -> TableFactory:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from headrace.catalog.objects import CatalogTable
@@ -26,6 +27,8 @@ class TableRequest:
     options: TableOptions
     is_batch: bool = False
     is_overwrite: bool = False
+    #: What PARTITION (column = value) says.
+    static_partitions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class FilesystemFactory:
         path, kind = options.required("path"), _format(options)
         options.text("source.monitor-interval")
         read_sink_options(options)
-        if request.is_overwrite:
+        if request.is_overwrite and not request.is_batch:
             raise _overwriting(request)
         columns = request.table.sink_columns
         names = [each.name for each in columns]
@@ -95,18 +95,26 @@ class FilesystemFactory:
         config = OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(f".{kind}").build()
         set_rolling_policy(builder, options, kind)
         set_partition_commit(builder, options, request.table.partition_keys)
+        if request.is_overwrite:
+            builder.with_overwrite(*_emptied(request))
         return builder.with_output_file_config(config).build()
 
 
 def _overwriting(request: TableRequest) -> UnsupportedFeatureError:
-    if request.is_batch:
-        return UnsupportedFeatureError.not_yet("INSERT OVERWRITE", "write to a new path")
     return UnsupportedFeatureError(
         f"INSERT OVERWRITE into {request.name!r} in streaming mode: a stream has no end at which files could take "
         "the place of others",
         feature="INSERT OVERWRITE in streaming mode",
-        hint="as in Flink: use INSERT INTO",
+        hint="as in Flink: use INSERT INTO, or BATCH mode",
     )
+
+
+def _emptied(request: TableRequest) -> list[str]:
+    """Return the directories that are emptied even if no rows come: the table's, or that of PARTITION (...)."""
+    keys = request.table.partition_keys
+    if any(key not in request.static_partitions for key in keys):
+        return []
+    return ["/".join(f"{key}={_directory(request.static_partitions[key])}" for key in keys)]
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,16 @@
     scan (slices of the plan) -> fragment -> exchange -> stateful node -> fragment -> ... -> sink
 
 What is stateless stays in the JVM. A stateful node is one python stage behind one exchange; it reports beside its rows,
-through an accumulator. Scans that Spark reads by itself have no task of ours: their reports are made here, from what
-the plan says and from what Spark has observed.
+through an accumulator.
 """
 
 from __future__ import annotations
 
 import pickle
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -22,10 +20,8 @@ from py4j.protocol import Py4JError
 from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import _accumulatorRegistry
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
-from headrace.connectors.base import Slice, SparkSource
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import TaskLostError
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
@@ -35,33 +31,24 @@ from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.operators.table.declarations import (
     KIND,
     Join,
-    Select,
     SparkQuery,
     StatefulNode,
     TableScan,
     TableSink,
     TableWatermark,
-    WatermarkSpec,
     WindowJoin,
 )
-from headrace.runtime.messages import Crossing, EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, TableTime
+from headrace.runtime.messages import Crossing, EpochPlan, SubtaskId, SubtaskReport, TableTime
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.runtime.task.table_time import (
     VertexTime,
-    lowest_split_time,
-    needs_event_time,
     next_watermarks,
-    seen_by,
-    split_times,
     subtask_plans,
-    time_state,
     vertex_times,
 )
 from headrace.spark.artifacts import WorkerKind
-from headrace.spark.carried_time import MOST_CARRIED, CarriedTime, seen_ms
 from headrace.spark.runner import SparkRunner
-from headrace.spark.split_times import SPLIT, SplitTimes
 from headrace.spark.table_frames import (
     apply_fragment,
     as_relation,
@@ -73,10 +60,10 @@ from headrace.spark.table_frames import (
     exchange,
     filter_pairs,
     for_sink,
-    read_frame,
     spark_function,
     sum_up,
 )
+from headrace.spark.table_scans import TableScans, subtasks_of, wall_clock_ms
 from headrace.spark.table_session import TableSession
 from headrace.spark.table_worker import ReportParam, TableFunctions
 
@@ -127,19 +114,6 @@ class TableEpochRunner(SparkRunner):
         _accumulatorRegistry.pop(self._reports.aid, None)  # PySpark keeps every accumulator there is
 
 
-@dataclass(frozen=True)
-class _ScanPart:
-    """What one subtask of a scan that Spark reads does in an epoch."""
-
-    slices: tuple[Slice, ...]
-    #: How many rows there were, where nobody knows it beforehand.
-    rows: Observation | None = None
-    #: How far event time came in them: what has seen it, and under which name.
-    time: tuple[Observation, str] | None = None
-    #: The same where a subtask's splits have times of their own.
-    splits: SplitTimes | None = None
-
-
 class TableEpoch:
     """One epoch of the tables of a job, put together and run: at one go, or part by part with streams between them."""
 
@@ -161,25 +135,20 @@ class TableEpoch:
         self._plan = plan
         self._operators = operators
         self._functions = functions
-        self._scan_parts: dict[SubtaskId, _ScanPart] = {}
-        #: The most rows that a subtask reads.
-        self._most_rows = 0
-        #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
-        self._carried: dict[str, CarriedTime] = {}
+        self._scans = TableScans(session.spark, job, plan, operators, functions)
         #: What comes out of vertices, and of streams that hand rows to tables, by operator id.
         self._frames: dict[str, DataFrame | None] = {}
         self._times: dict[str, VertexTime] = {}
         self._shared: list[DataFrame] = []
         #: Vertices of streams for which tables know of more time than they were told; known with the reports.
         self._lagging: set[str] = set()
-        self._started = time.perf_counter_ns()
-        self._started_ms = _wall_clock_ms()
+        self._started_ms = wall_clock_ms()
 
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, vertices: Sequence[JobVertex]) -> None:
         """Run vertices, one action per sink; what several of them read is computed once."""
-        final_scans = {vertex.vertex_id: self._ends(vertex) for vertex in vertices if vertex.is_source}
+        final_scans = {vertex.vertex_id: self._scans.ends(vertex) for vertex in vertices if vertex.is_source}
         self._times |= vertex_times(self._job, vertices, self._plan, final_scans, self._times)
         sinks: list[DataFrame] = []
         with self._workers.asked_for(self._session.sparkContext):
@@ -189,7 +158,7 @@ class TableEpoch:
                     sinks += self._sink(vertex, declaration)
                 else:
                     self._put_frame(vertex.vertex_id, self._frame(vertex))
-        self._settings.expect(self._most_rows)
+        self._settings.expect(self._scans.most_rows)
         for sink in sinks:
             _compute(sink)
 
@@ -258,11 +227,11 @@ class TableEpoch:
             return None
         declaration = vertex.head.declaration
         if isinstance(declaration, TableScan):
-            return self._scan(vertex, declaration)
+            return self._scans.frame(vertex, declaration)
         if isinstance(declaration, SparkQuery):
             return self._query(vertex, declaration)
         if isinstance(declaration, TableWatermark):
-            return self._watermarked(vertex, declaration)
+            return self._scans.watermarked(vertex, declaration, self._input(vertex, 0))
         assert isinstance(declaration, StatefulNode)
         return self._stateful(vertex, declaration)
 
@@ -280,22 +249,6 @@ class TableEpoch:
         for call in query.functions:
             self._session.udf.register(call.result.name, spark_function(call))
         return self._session.sql(query.sql.format(*(f"{{{name}}}" for name in inputs)), **inputs)
-
-    def _watermarked(self, vertex: JobVertex, declaration: TableWatermark) -> DataFrame:
-        """Read event time off rows on their way."""
-        frame, seen = self._with_time(self._input(vertex, 0), declaration.watermark, vertex.vertex_id)
-        self._scan_parts[SubtaskId(vertex.vertex_id, 0)] = _ScanPart((), time=seen)
-        return frame
-
-    def _with_time(
-        self, frame: DataFrame, watermark: WatermarkSpec, vertex_id: str
-    ) -> tuple[DataFrame, tuple[Observation, str] | None]:
-        # An observation costs every row a little: only where somebody goes by event time.
-        if not needs_event_time(self._job, vertex_id):
-            return frame, None
-        seen = Observation()
-        highest = watermark.ms.format(f"max({watermark.time})")
-        return frame.observe(seen, F.expr(highest).alias("ms")), (seen, "ms")
 
     def _stateful(self, vertex: JobVertex, declaration: StatefulNode) -> DataFrame:
         operator = self._operators[vertex.vertex_id]
@@ -321,7 +274,7 @@ class TableEpoch:
     def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:
         """Make of rows what an input asks for, and see how far event time came where rows carry it."""
         for edge in self._job.inputs_of(vertex.vertex_id):
-            carried = self._carried.get(edge.source_vertex)
+            carried = self._scans.carried.get(edge.source_vertex)
             if carried is not None:
                 return carried.observe(sum_up(frame, spec, carried.columns))
         return sum_up(frame, spec)
@@ -338,7 +291,7 @@ class TableEpoch:
             frame = self._frames[producer_of(self._job, edge).operator_id]
             if frame is not None:
                 kinds = has_kinds(self._job, edge)
-                carried = self._carried.get(edge.source_vertex)
+                carried = self._scans.carried.get(edge.source_vertex)
                 columns = carried.columns if carried is not None else ()
                 frame = apply_fragment(frame, fragment_of(edge), has_kinds=kinds, carried=columns)
                 frames.append(frame if kinds or not is_changelog else frame.selectExpr("*", "0Y AS __kind"))
@@ -346,132 +299,6 @@ class TableEpoch:
             schema = ddl(fragment_of(edges[0]).schema, has_kinds=is_changelog)
             return self._session.createDataFrame([], schema)
         return reduce(DataFrame.unionByName, frames)
-
-    # -- scans -------------------------------------------------------------------------------------------------
-
-    def _scan(self, vertex: JobVertex, declaration: TableScan) -> DataFrame | None:
-        if not isinstance(declaration.source, SparkSource):
-            return self._python_scan(vertex, declaration)
-        parts = [
-            (subtask, part.has_ended, self._slices(declaration.source, part))
-            for subtask, part in self._subtasks(vertex)
-        ]
-        running = [subtask.subtask for subtask, has_ended, slices in parts if slices and not has_ended]
-        if self._carries_time(vertex, declaration, len(running)):
-            assert declaration.watermark is not None
-            self._carried[vertex.vertex_id] = CarriedTime(declaration.watermark, running)
-        frames = []
-        for subtask, has_ended, slices in parts:
-            if has_ended or not slices:
-                self._scan_parts[subtask] = _ScanPart(slices)
-                continue
-            rows = sum(declaration.source.records_in(piece) for piece in slices)
-            self._most_rows = max(self._most_rows, rows)
-            frame = read_frame(self._session, declaration.source.spark_read(slices), declaration.schema)
-            frames.append(self._observe(frame, declaration, subtask, slices))
-        return reduce(DataFrame.union, frames) if frames else None
-
-    def _python_scan(self, vertex: JobVertex, declaration: TableScan) -> DataFrame:
-        running = [subtask for subtask, part in self._subtasks(vertex) if not part.has_ended]
-        frames = []
-        for subtask in running:
-            seed = self._session.range(subtask.subtask, subtask.subtask + 1, 1, 1)
-            schema = ddl(declaration.schema, has_kinds=declaration.has_kinds)
-            split = None
-            if self._has_split_times(vertex, declaration):
-                split, schema = SPLIT, f"{schema}, {SPLIT} INT"
-            frame = seed.mapInArrow(self._functions.reading(vertex.vertex_id, split), schema)
-            observed = self._observe_splits if split else self._observe
-            frames.append(observed(frame, declaration, subtask))
-        return reduce(DataFrame.union, frames)
-
-    def _has_split_times(self, vertex: JobVertex, declaration: TableScan) -> bool:
-        """Whether the time of a subtask is that of its slowest split, and somebody goes by it."""
-        has_them = declaration.watermark is not None and declaration.source.has_split_watermarks
-        return has_them and needs_event_time(self._job, vertex.vertex_id)
-
-    def _observe_splits(self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId) -> DataFrame:
-        """Apply a scan's fragment, and have Spark see how far time has come in each split."""
-        watermark = declaration.watermark
-        assert watermark is not None
-        if declaration.fragment is not None:
-            kinds = declaration.has_kinds
-            frame = apply_fragment(frame, declaration.fragment, has_kinds=kinds, carried=[SPLIT])
-        times = SplitTimes(watermark, self._plan.subtasks[subtask].slices)
-        self._scan_parts[subtask] = _ScanPart((), splits=times)
-        return times.observe(frame)
-
-    def _observe(
-        self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, slices: tuple[Slice, ...] = ()
-    ) -> DataFrame:
-        """Apply a scan's fragment, and have Spark count what is read and see how far time has come."""
-        rows = None
-        time_seen: tuple[Observation, str] | None = None
-        source = declaration.source
-        if isinstance(source, SparkSource) and not source.knows_records:
-            rows = Observation()
-            frame = frame.observe(rows, F.count(F.lit(1)).alias("rows"))
-        if declaration.fragment is not None:
-            frame = apply_fragment(frame, declaration.fragment, has_kinds=declaration.has_kinds)
-        if declaration.watermark is not None:
-            carried = self._carried.get(subtask.vertex_id)
-            if carried is not None:
-                frame, time_seen = carried.add_to(frame, subtask.subtask)
-            else:
-                frame, time_seen = self._with_time(frame, declaration.watermark, subtask.vertex_id)
-        self._scan_parts[subtask] = _ScanPart(slices, rows, time_seen)
-        return frame
-
-    def _carries_time(self, vertex: JobVertex, declaration: TableScan, running: int) -> bool:
-        """Whether the rows of a scan carry their time up to where they are aggregated.
-
-        To observe all of them costs as much as to read them; of what is left behind the aggregation, next to nothing.
-        All rows must get there: what a query filters out counts for event time, too.
-        """
-        watermark, edges = declaration.watermark, self._job.outputs_of(vertex.vertex_id)
-        if watermark is None or not watermark.is_of_column or len(edges) != 1:
-            return False
-        (edge,) = edges
-        operator = self._operators.get(edge.target_vertex)
-        if operator is None or not 0 < running <= MOST_CARRIED:
-            return False
-        return (
-            needs_event_time(self._job, vertex.vertex_id)
-            and len(self._job.inputs_of(edge.target_vertex)) == 1
-            and all(spec.group_by is not None and spec.session is None for spec in operator.inputs)
-            and len(operator.inputs) == 1
-            and all(isinstance(step, Select) for step in fragment_of(edge).steps)
-        )
-
-    def _slices(self, source: SparkSource, part: SubtaskPlan) -> tuple[Slice, ...]:
-        """Return what is read of the slices: as many as make the records, or the bytes, that an epoch may have."""
-        chosen: list[Slice] = []
-        records = size = 0
-        for piece in part.slices:
-            has_records = part.max_records is not None and records >= part.max_records
-            has_bytes = part.max_bytes is not None and size >= part.max_bytes
-            if chosen and (has_records or has_bytes) and not self._job.is_batch:
-                break
-            chosen.append(piece)
-            records += source.records_in(piece)
-            size += source.bytes_in(piece)
-        return tuple(chosen)
-
-    def _ends(self, vertex: JobVertex) -> bool:
-        """Whether a scan is known to end with this epoch."""
-        declaration = vertex.head.declaration
-        assert isinstance(declaration, TableScan)
-        source = declaration.source
-        if not isinstance(source, SparkSource):
-            return False
-        for part in subtask_plans(vertex, self._plan):
-            if part.has_ended:
-                continue
-            slices = self._slices(source, part)
-            finished = {piece.split.split_id for piece in slices if source.reached(piece).is_finished}
-            if part.may_get_more_splits or not part.open_splits <= finished:
-                return False
-        return True
 
     # -- sinks -------------------------------------------------------------------------------------------------
 
@@ -507,14 +334,15 @@ class TableEpoch:
         ours = {vertex.vertex_id for vertex in (*vertices, *readers)}
         reached = {node: at.after for node, at in self._times.items() if node not in ours}
         for vertex in vertices:
-            for subtask, part in self._subtasks(vertex):
+            for subtask, part in subtasks_of(vertex, self._plan):
                 report = by_subtask.get(subtask)
                 if part.has_ended:
                     report = SubtaskReport(subtask, has_ended=True)
                 elif vertex.is_source:
-                    report = self._scan_report(vertex, subtask, part, report)
+                    report = self._scans.report(vertex, subtask, part, report)
                 elif isinstance(vertex.head.declaration, TableWatermark):
-                    report = self._watermark_report(vertex, subtask, part)
+                    is_final = self._times[vertex.vertex_id].is_final
+                    report = self._scans.watermark_report(vertex, subtask, part, is_final=is_final)
                 elif report is None:
                     report = self._silent_report(subtask)
                 reports.append(report)
@@ -544,67 +372,6 @@ class TableEpoch:
         if twice:
             raise TaskLostError(f"a part of the epoch was computed twice: subtask {twice[0].subtask}")
 
-    def _scan_report(
-        self, vertex: JobVertex, subtask: SubtaskId, part: SubtaskPlan, told: SubtaskReport | None
-    ) -> SubtaskReport:
-        declaration = vertex.head.declaration
-        assert isinstance(declaration, TableScan)
-        scan = self._scan_parts.get(subtask) or _ScanPart(())
-        if isinstance(declaration.source, SparkSource):
-            told = self._spark_scan_report(subtask, part, declaration.source, scan)
-        assert told is not None
-        operator_id = vertex.head.operator_id
-        reached, splits = self._time_of(scan), None
-        if scan.splits is not None:
-            ended = {split for split, progress in told.progress.items() if progress.is_finished}
-            splits = split_times(part, operator_id, scan.splits.seen(), ended)
-            reached = lowest_split_time(splits, part.idle_splits)
-        watermark = max(seen_by(part, operator_id), reached)
-        return replace(
-            told,
-            watermark=MAX_WATERMARK if told.has_ended else watermark,
-            operator_state=time_state(part, operator_id, watermark, splits),
-            is_idle=bool(part.open_splits) and part.open_splits <= part.idle_splits,
-        )
-
-    def _spark_scan_report(
-        self, subtask: SubtaskId, part: SubtaskPlan, source: SparkSource, scan: _ScanPart
-    ) -> SubtaskReport:
-        progress = {piece.split.split_id: source.reached(piece) for piece in scan.slices}
-        finished = {name for name, each in progress.items() if each.is_finished}
-        if scan.rows is not None:
-            records = int(scan.rows.get["rows"])
-        else:
-            records = sum(source.records_in(piece) for piece in scan.slices)
-        return SubtaskReport(
-            subtask=subtask,
-            progress=progress,
-            has_ended=not part.may_get_more_splits and part.open_splits <= finished,
-            records_in=records,
-            records_out=records,
-            # Spark's own work is not told apart by stage: it counts as the scan's.
-            busy_ns=time.perf_counter_ns() - self._started if records else 0,
-            started_ms=self._started_ms,
-            ended_ms=_wall_clock_ms(),
-        )
-
-    def _watermark_report(self, vertex: JobVertex, subtask: SubtaskId, part: SubtaskPlan) -> SubtaskReport:
-        operator_id, is_final = vertex.head.operator_id, self._times[vertex.vertex_id].is_final
-        scan = self._scan_parts.get(subtask) or _ScanPart(())
-        watermark = max(seen_by(part, operator_id), self._time_of(scan))
-        return SubtaskReport(
-            subtask,
-            operator_state=time_state(part, operator_id, watermark),
-            has_ended=is_final,
-            watermark=MAX_WATERMARK if is_final else watermark,
-        )
-
-    def _time_of(self, scan: _ScanPart) -> int:
-        if scan.time is None:
-            return MIN_WATERMARK
-        observation, name = scan.time
-        return seen_ms(observation.get[name])
-
     def _silent_report(self, subtask: SubtaskId) -> SubtaskReport:
         at = self._times[subtask.vertex_id]
         return SubtaskReport(subtask, has_ended=at.is_final, watermark=at.after)
@@ -622,12 +389,6 @@ class TableEpoch:
             timed.append(replace(report, next_timer_ms=self._started_ms) if wants_more else report)
         return timed
 
-    def _subtasks(self, vertex: JobVertex) -> list[tuple[SubtaskId, SubtaskPlan]]:
-        return [
-            (subtask, self._plan.subtasks[subtask])
-            for subtask in (SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism))
-        ]
-
 
 def _compute(frame: DataFrame) -> None:
     """Have Spark compute rows that nobody outside it reads."""
@@ -640,7 +401,3 @@ def _lowest(reports: Sequence[SubtaskReport]) -> int:
     if not active:
         return MAX_WATERMARK if all(report.has_ended for report in reports) else MIN_WATERMARK
     return min(MIN_WATERMARK if report.watermark is None else report.watermark for report in active)
-
-
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000

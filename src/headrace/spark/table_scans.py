@@ -1,0 +1,294 @@
+"""The scans of a table job in an epoch: what is read, how Spark sees it, and what is reported of it.
+
+Scans that Spark reads by itself have no task of ours: their reports are made here, from what the plan says and what
+Spark has observed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from headrace.connectors.base import Slice, SparkSource
+from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
+from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.graph.table_job import fragment_of
+from headrace.operators.table.base import TableOperator
+from headrace.operators.table.declarations import Select, TableScan, TableWatermark, WatermarkSpec
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+from headrace.runtime.task.table_time import (
+    lowest_split_time,
+    needs_event_time,
+    seen_by,
+    split_times,
+    subtask_plans,
+    time_state,
+)
+from headrace.spark.carried_time import MOST_CARRIED, CarriedTime, seen_ms
+from headrace.spark.split_times import SPLIT, SplitTimes
+from headrace.spark.table_frames import apply_fragment, ddl, read_frame
+from headrace.spark.table_worker import TableFunctions
+
+
+@dataclass(frozen=True)
+class _ScanPart:
+    """What one subtask of a scan that Spark reads does in an epoch."""
+
+    slices: tuple[Slice, ...]
+    #: How many rows there were, where nobody knows it beforehand.
+    rows: Observation | None = None
+    #: How far event time came in them: what has seen it, and under which name.
+    time: tuple[Observation, str] | None = None
+    #: The same where a subtask's splits have times of their own.
+    splits: SplitTimes | None = None
+
+
+class TableScans:
+    """The scans of one epoch."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        job: JobGraph,
+        plan: EpochPlan,
+        operators: Mapping[str, TableOperator],
+        functions: TableFunctions,
+    ) -> None:
+        self._session = session
+        self._job = job
+        self._plan = plan
+        self._operators = operators
+        self._functions = functions
+        self._parts: dict[SubtaskId, _ScanPart] = {}
+        #: The most rows that a subtask reads.
+        self.most_rows = 0
+        #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
+        self.carried: dict[str, CarriedTime] = {}
+        self._started = time.perf_counter_ns()
+        self._started_ms = wall_clock_ms()
+
+    # -- what is read ------------------------------------------------------------------------------------------
+
+    def frame(self, vertex: JobVertex, declaration: TableScan) -> DataFrame | None:
+        """Return what a scan reads in the epoch; None if that is nothing."""
+        if not isinstance(declaration.source, SparkSource):
+            return self._python_scan(vertex, declaration)
+        parts = [
+            (subtask, part.has_ended, self._slices(declaration.source, part))
+            for subtask, part in subtasks_of(vertex, self._plan)
+        ]
+        running = [subtask.subtask for subtask, has_ended, slices in parts if slices and not has_ended]
+        if self._carries_time(vertex, declaration, len(running)):
+            assert declaration.watermark is not None
+            self.carried[vertex.vertex_id] = CarriedTime(declaration.watermark, running)
+        frames = []
+        for subtask, has_ended, slices in parts:
+            if has_ended or not slices:
+                self._parts[subtask] = _ScanPart(slices)
+                continue
+            rows = sum(declaration.source.records_in(piece) for piece in slices)
+            self.most_rows = max(self.most_rows, rows)
+            frame = read_frame(self._session, declaration.source.spark_read(slices), declaration.schema)
+            frames.append(self._observe(frame, declaration, subtask, slices))
+        return reduce(DataFrame.union, frames) if frames else None
+
+    def _python_scan(self, vertex: JobVertex, declaration: TableScan) -> DataFrame:
+        running = [subtask for subtask, part in subtasks_of(vertex, self._plan) if not part.has_ended]
+        frames = []
+        for subtask in running:
+            seed = self._session.range(subtask.subtask, subtask.subtask + 1, 1, 1)
+            schema = ddl(declaration.schema, has_kinds=declaration.has_kinds)
+            split = None
+            if self._has_split_times(vertex, declaration):
+                split, schema = SPLIT, f"{schema}, {SPLIT} INT"
+            frame = seed.mapInArrow(self._functions.reading(vertex.vertex_id, split), schema)
+            observed = self._observe_splits if split else self._observe
+            frames.append(observed(frame, declaration, subtask))
+        return reduce(DataFrame.union, frames)
+
+    def _has_split_times(self, vertex: JobVertex, declaration: TableScan) -> bool:
+        """Whether the time of a subtask is that of its slowest split, and somebody goes by it."""
+        has_them = declaration.watermark is not None and declaration.source.has_split_watermarks
+        return has_them and needs_event_time(self._job, vertex.vertex_id)
+
+    def _observe_splits(self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId) -> DataFrame:
+        """Apply a scan's fragment, and have Spark see how far time has come in each split."""
+        watermark = declaration.watermark
+        assert watermark is not None
+        if declaration.fragment is not None:
+            kinds = declaration.has_kinds
+            frame = apply_fragment(frame, declaration.fragment, has_kinds=kinds, carried=[SPLIT])
+        times = SplitTimes(watermark, self._plan.subtasks[subtask].slices)
+        self._parts[subtask] = _ScanPart((), splits=times)
+        return times.observe(frame)
+
+    def _observe(
+        self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, slices: tuple[Slice, ...] = ()
+    ) -> DataFrame:
+        """Apply a scan's fragment, and have Spark count what is read and see how far time has come."""
+        rows = None
+        time_seen: tuple[Observation, str] | None = None
+        source = declaration.source
+        if isinstance(source, SparkSource) and not source.knows_records:
+            rows = Observation()
+            frame = frame.observe(rows, F.count(F.lit(1)).alias("rows"))
+        if declaration.fragment is not None:
+            frame = apply_fragment(frame, declaration.fragment, has_kinds=declaration.has_kinds)
+        if declaration.watermark is not None:
+            carried = self.carried.get(subtask.vertex_id)
+            if carried is not None:
+                frame, time_seen = carried.add_to(frame, subtask.subtask)
+            else:
+                frame, time_seen = self._with_time(frame, declaration.watermark, subtask.vertex_id)
+        self._parts[subtask] = _ScanPart(slices, rows, time_seen)
+        return frame
+
+    def _carries_time(self, vertex: JobVertex, declaration: TableScan, running: int) -> bool:
+        """Whether the rows of a scan carry their time up to where they are aggregated.
+
+        To observe all of them costs as much as to read them; of what is left behind the aggregation, next to nothing.
+        All rows must get there: what a query filters out counts for event time, too.
+        """
+        watermark, edges = declaration.watermark, self._job.outputs_of(vertex.vertex_id)
+        if watermark is None or not watermark.is_of_column or len(edges) != 1:
+            return False
+        (edge,) = edges
+        operator = self._operators.get(edge.target_vertex)
+        if operator is None or not 0 < running <= MOST_CARRIED:
+            return False
+        return (
+            needs_event_time(self._job, vertex.vertex_id)
+            and len(self._job.inputs_of(edge.target_vertex)) == 1
+            and all(spec.group_by is not None and spec.session is None for spec in operator.inputs)
+            and len(operator.inputs) == 1
+            and all(isinstance(step, Select) for step in fragment_of(edge).steps)
+        )
+
+    def _slices(self, source: SparkSource, part: SubtaskPlan) -> tuple[Slice, ...]:
+        """Return what is read of the slices: as many as make the records, or the bytes, that an epoch may have."""
+        chosen: list[Slice] = []
+        records = size = 0
+        for piece in part.slices:
+            has_records = part.max_records is not None and records >= part.max_records
+            has_bytes = part.max_bytes is not None and size >= part.max_bytes
+            if chosen and (has_records or has_bytes) and not self._job.is_batch:
+                break
+            chosen.append(piece)
+            records += source.records_in(piece)
+            size += source.bytes_in(piece)
+        return tuple(chosen)
+
+    def ends(self, vertex: JobVertex) -> bool:
+        """Whether a scan is known to end with this epoch."""
+        declaration = vertex.head.declaration
+        assert isinstance(declaration, TableScan)
+        source = declaration.source
+        if not isinstance(source, SparkSource):
+            return False
+        for part in subtask_plans(vertex, self._plan):
+            if part.has_ended:
+                continue
+            slices = self._slices(source, part)
+            finished = {piece.split.split_id for piece in slices if source.reached(piece).is_finished}
+            if part.may_get_more_splits or not part.open_splits <= finished:
+                return False
+        return True
+
+    def watermarked(self, vertex: JobVertex, declaration: TableWatermark, frame: DataFrame) -> DataFrame:
+        """Read event time off rows on their way."""
+        frame, seen = self._with_time(frame, declaration.watermark, vertex.vertex_id)
+        self._parts[SubtaskId(vertex.vertex_id, 0)] = _ScanPart((), time=seen)
+        return frame
+
+    def _with_time(
+        self, frame: DataFrame, watermark: WatermarkSpec, vertex_id: str
+    ) -> tuple[DataFrame, tuple[Observation, str] | None]:
+        # An observation costs every row a little: only where somebody goes by event time.
+        if not needs_event_time(self._job, vertex_id):
+            return frame, None
+        seen = Observation()
+        highest = watermark.ms.format(f"max({watermark.time})")
+        return frame.observe(seen, F.expr(highest).alias("ms")), (seen, "ms")
+
+    # -- what is reported --------------------------------------------------------------------------------------
+
+    def report(
+        self, vertex: JobVertex, subtask: SubtaskId, part: SubtaskPlan, told: SubtaskReport | None
+    ) -> SubtaskReport:
+        """Return the report of a subtask, or complete the one that was told."""
+        declaration = vertex.head.declaration
+        assert isinstance(declaration, TableScan)
+        scan = self._parts.get(subtask) or _ScanPart(())
+        if isinstance(declaration.source, SparkSource):
+            told = self._spark_scan_report(subtask, part, declaration.source, scan)
+        assert told is not None
+        operator_id = vertex.head.operator_id
+        reached, splits = self._time_of(scan), None
+        if scan.splits is not None:
+            ended = {split for split, progress in told.progress.items() if progress.is_finished}
+            splits = split_times(part, operator_id, scan.splits.seen(), ended)
+            reached = lowest_split_time(splits, part.idle_splits)
+        watermark = max(seen_by(part, operator_id), reached)
+        return replace(
+            told,
+            watermark=MAX_WATERMARK if told.has_ended else watermark,
+            operator_state=time_state(part, operator_id, watermark, splits),
+            is_idle=bool(part.open_splits) and part.open_splits <= part.idle_splits,
+        )
+
+    def _spark_scan_report(
+        self, subtask: SubtaskId, part: SubtaskPlan, source: SparkSource, scan: _ScanPart
+    ) -> SubtaskReport:
+        progress = {piece.split.split_id: source.reached(piece) for piece in scan.slices}
+        finished = {name for name, each in progress.items() if each.is_finished}
+        if scan.rows is not None:
+            records = int(scan.rows.get["rows"])
+        else:
+            records = sum(source.records_in(piece) for piece in scan.slices)
+        return SubtaskReport(
+            subtask=subtask,
+            progress=progress,
+            has_ended=not part.may_get_more_splits and part.open_splits <= finished,
+            records_in=records,
+            records_out=records,
+            # Spark's own work is not told apart by stage: it counts as the scan's.
+            busy_ns=time.perf_counter_ns() - self._started if records else 0,
+            started_ms=self._started_ms,
+            ended_ms=wall_clock_ms(),
+        )
+
+    def watermark_report(
+        self, vertex: JobVertex, subtask: SubtaskId, part: SubtaskPlan, *, is_final: bool
+    ) -> SubtaskReport:
+        """Return the report of what has read event time off rows on their way."""
+        operator_id = vertex.head.operator_id
+        scan = self._parts.get(subtask) or _ScanPart(())
+        watermark = max(seen_by(part, operator_id), self._time_of(scan))
+        return SubtaskReport(
+            subtask,
+            operator_state=time_state(part, operator_id, watermark),
+            has_ended=is_final,
+            watermark=MAX_WATERMARK if is_final else watermark,
+        )
+
+    def _time_of(self, scan: _ScanPart) -> int:
+        if scan.time is None:
+            return MIN_WATERMARK
+        observation, name = scan.time
+        return seen_ms(observation.get[name])
+
+
+def subtasks_of(vertex: JobVertex, plan: EpochPlan) -> list[tuple[SubtaskId, SubtaskPlan]]:
+    """Return the subtasks of a vertex, and what they do in an epoch."""
+    ids = (SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism))
+    return [(subtask, plan.subtasks[subtask]) for subtask in ids]
+
+
+def wall_clock_ms() -> int:
+    """Return what time it is, in ms since 1970."""
+    return time.time_ns() // 1_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from headrace.cli.connection import print_json
 from headrace.cli.options import json_option, load_configuration, property_option
+from headrace.cli.text import print_json
 
 __all__ = ["config"]
 

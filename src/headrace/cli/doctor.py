@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.connection import print_json, print_table
 from headrace.cli.errors import ExitCode
 from headrace.cli.options import json_option, load_configuration, property_option
+from headrace.cli.text import print_json, print_table
 from headrace.cli.version import java_version
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from headrace.cli.connection import cluster_options, connect, print_json, print_table, size_text, time_text
+from headrace.cli.connection import cluster_options, connect
+from headrace.cli.text import print_json, print_table, size_text, time_text
 
 __all__ = ["logs"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -13,6 +13,7 @@ import click
 
 from headrace.cli.options import json_option
 from headrace.cli.steering import checkpoints, savepoint
+from headrace.cli.text import print_json, print_table, size_text
 from headrace.errors import HeadraceError, StateError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def list_checkpoints(directory: str, as_json: bool) -> None:
 
     found = [_Listed.at(path) for path in find_snapshots(directory)]
     if as_json:
-        click.echo(json.dumps([{**vars(each), "valid": each.state == _VALID} for each in found], indent=2))
+        print_json([{**vars(each), "valid": each.state == _VALID} for each in found])
         return
     if not found:
         raise StateError(
@@ -88,13 +89,13 @@ def list_checkpoints(directory: str, as_json: bool) -> None:
     rows = [
         [
             *map(_text, (each.id, each.kind, each.job, each.epoch, each.time)),
-            _size_text(each.size),
+            "-" if each.size is None else size_text(each.size),
             each.state,
             each.path,
         ]
         for each in found
     ]
-    _print_table(("ID", "KIND", "JOB", "EPOCH", "TIME", "SIZE", "STATE", "PATH"), rows)
+    print_table(("ID", "KIND", "JOB", "EPOCH", "TIME", "SIZE", "STATE", "PATH"), rows)
 
 
 # -- checkpoints show --------------------------------------------------------------------------------------------------
@@ -116,17 +117,17 @@ def show(path: str, as_json: bool) -> None:
     metadata = found.metadata
     click.echo(
         f"{metadata.kind} {metadata.checkpoint_id} of job '{metadata.job_name}', epoch {metadata.epoch}, "
-        f"{_time_text(metadata.timestamp_ms)}, {_size_text(found.size)}"
+        f"{_time_text(metadata.timestamp_ms)}, {size_text(found.size)}"
     )
     for operator in described["operators"]:
         uid = f"uid {operator['uid']}" if operator["uid"] else "no uid"
         click.echo(
             f"\n{operator['name']}  ({uid}, {operator['id']}), parallelism {operator['parallelism']}, "
-            f"{_size_text(operator['size'])}"
+            f"{size_text(operator['size'])}"
         )
         for state in operator["states"]:
             click.echo(
-                f"  {state['name']}: {state['type']}, {state['entries']:,} entries, {_size_text(state['size'])}"
+                f"  {state['name']}: {state['type']}, {state['entries']:,} entries, {size_text(state['size'])}"
             )
         for split in operator["splits"]:
             click.echo(f"  split {split['split']}: {split['position']}")
@@ -263,25 +264,8 @@ def dispose(path: str) -> None:
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
-def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-    for row in (header, *rows):
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
 def _text(value: object) -> str:
     return "-" if value is None else str(value)
-
-
-def _size_text(size: int | None) -> str:
-    if size is None:
-        return "-"
-    number, unit = float(size), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if number < 1024:
-            break
-        number, unit = number / 1024, larger
-    return f"{size} B" if unit == "B" else f"{number:.1f} {unit}"
 
 
 def _time_text(timestamp_ms: int) -> str:

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.connection import (
-    cluster_options,
-    connect,
-    duration_text,
-    print_json,
-    print_table,
-    size_text,
-    time_text,
-)
+from headrace.cli.connection import cluster_options, connect
 from headrace.cli.groups import DefaultGroup
+from headrace.cli.text import duration_text, print_json, print_table, size_text, time_text
 from headrace.errors import ClusterError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from headrace import __version__
-from headrace.cli.connection import print_json
 from headrace.cli.options import json_option
+from headrace.cli.text import print_json
 
 __all__ = ["java_version", "show_version", "version"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from headrace.cli.connection import print_table
+from headrace.cli.text import print_table
 from headrace.common.job_status import JobStatus
 from headrace.rest.server import RestServer
 from headrace.rest.settings import RestSettings

@@ -16,6 +16,7 @@ from headrace.operators.table.declarations import (
     ChangelogNormalize,
     Column,
     Deduplicate,
+    EpochSort,
     Order,
     Rank,
     SinkUpsertMaterialize,
@@ -59,6 +60,22 @@ def test_a_row_that_is_taken_back_makes_room_for_the_next(tmp_path: Path):
     assert ranked.run([("+I", "a", 1), ("+I", "a", 2)]) == [("+I", "a", 2)]
     assert ranked.run([("-D", "a", 2)]) == [("-D", "a", 2), ("+I", "a", 1)]
     assert ranked.run([("-D", "a", 1)]) == [("-D", "a", 1)]
+
+
+def test_rows_of_an_epoch_are_sorted_and_nothing_is_kept(tmp_path: Path):
+    order = (Order("k", ascending=False, nulls_first=False), Order("v"))
+    ordered = job(EpochSort(ROW, order, is_insert_only=True), tmp_path, retracts=False)
+    given = [("+I", "a", 2), ("+I", None, 1), ("+I", "b", 5), ("+I", "a", None), ("+I", "a", 2)]
+    assert ordered.run(given) == [
+        ("+I", "b", 5),
+        ("+I", "a", None),
+        ("+I", "a", 2),
+        ("+I", "a", 2),
+        ("+I", None, 1),
+    ]
+    assert ordered.run([("+I", "c", 1)]) == [("+I", "c", 1)]
+    assert ordered.run([]) == []
+    assert ordered.state_rows == 0
 
 
 def test_equal_rows_come_in_the_order_they_came(tmp_path: Path):

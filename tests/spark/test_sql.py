@@ -93,6 +93,14 @@ def test_a_changelog_has_the_row_before_and_after_an_update(env: EnvironmentFact
     assert rows[0].n == 1
 
 
+def test_rows_of_an_epoch_are_sorted_behind_their_processing_time(env: EnvironmentFactory):
+    t_env = StreamTableEnvironment.create(env(parallelism=2))
+    words = t_env.from_elements([(word,) for word in "fcadbe"], ["word"])
+    query = f"SELECT word FROM (SELECT word, PROCTIME() AS pt FROM {words}) ORDER BY pt, word DESC"
+    with t_env.execute_sql(query).collect() as found:
+        assert [row[0] for row in found] == list("fedcba")
+
+
 def test_a_key_that_is_filtered_out_goes_from_a_table_with_keys(env: EnvironmentFactory, tmp_path: Path):
     database = tmp_path / "counts.db"
     with closing(sqlite3.connect(database)) as connection, connection:

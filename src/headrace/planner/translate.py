@@ -157,7 +157,8 @@ class _Translation:
             case p.Rank():
                 return [self._rank(node)]
             case p.TemporalSort() if node.is_proctime:
-                return self._streams[node.input]
+                # All rows of an epoch have one time, and come in its order.
+                return [self._epoch_sort(node)] if len(node.order) > 1 else self._streams[node.input]
             case p.TemporalSort():
                 return [self._temporal_sort(node)]
             case p.WindowRank():
@@ -570,6 +571,11 @@ class _Translation:
         )
         stream = self._add(declaration, node, inputs, declaration.output)
         return stream.select(stream.chosen(range(len(columns))))
+
+    def _epoch_sort(self, node: p.TemporalSort) -> Stream:
+        columns = f.columns_of(node.schema)
+        declaration = d.EpochSort(columns, _order(node.order[1:], columns), **self._traits(node, 0))
+        return self._add(declaration, node, self._renamed_inputs(node, columns), columns)
 
     def _window_rank(self, node: p.WindowRank) -> Stream:
         columns = f.columns_of(node.input.schema)

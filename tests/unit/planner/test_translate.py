@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.errors import SqlValidationError
 from headrace.graph.table_job import TableNode, build_table_job
 from headrace.operators.table import declarations as d
 from headrace.planner.fragments import millis
@@ -260,8 +260,16 @@ def test_rows_come_in_the_order_of_processing_time_anyway(t_env):
     made = nodes(t_env, "SELECT id, PROCTIME() AS pt FROM people ORDER BY pt")
 
     assert kinds(made) == ["TableScan", "TableSink"]
-    with pytest.raises(UnsupportedFeatureError, match="ORDER BY processing time and more"):
-        nodes(t_env, "SELECT id, PROCTIME() AS pt FROM people ORDER BY pt, id")
+
+
+def test_further_keys_sort_the_rows_of_an_epoch(t_env):
+    made = nodes(t_env, "SELECT id, PROCTIME() AS pt FROM people ORDER BY pt, id DESC")
+
+    assert kinds(made) == ["TableScan", "EpochSort", "TableSink"]
+    sort = made[1].declaration
+    assert isinstance(sort, d.EpochSort)
+    assert [(order.column, order.ascending) for order in sort.order] == [("id", False)]
+    assert sort.is_insert_only
 
 
 @pytest.mark.parametrize(

@@ -488,6 +488,19 @@ class Rank(StatefulNode):
 
 
 @dataclass(frozen=True)
+class EpochSort(StatefulNode):
+    """The rows of each epoch in order: what is left of ORDER BY processing time, which is the same for all of them.
+
+    Args:
+        order: What they are sorted by; rows that are equal in it stay as they came.
+    """
+
+    keys: ClassVar[tuple[str, ...]] = ()
+
+    order: tuple[Order, ...]
+
+
+@dataclass(frozen=True)
 class Deduplicate(StatefulNode):
     """One row per key: the first or the last by time.
 

@@ -15,6 +15,7 @@ from headrace.operators.table.declarations import (
     ChangelogNormalize,
     Column,
     Deduplicate,
+    EpochSort,
     GroupAggregate,
     Join,
     JoinAssociations,
@@ -27,6 +28,7 @@ from headrace.operators.table.declarations import (
     WindowJoin,
     WindowKind,
 )
+from headrace.operators.table.epoch_sort import EpochSortOperator
 from headrace.operators.table.group_aggregate import GroupAggregateOperator
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.latest import LatestRowOperator
@@ -115,6 +117,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
     WindowJoin: lambda node, inputs, retracts: WindowJoinOperator(node, *inputs, retracts=any(retracts)),
     Rank: _rank,
     Deduplicate: _deduplicate,
+    EpochSort: lambda node, inputs, retracts: EpochSortOperator(node, inputs[0], retracts=retracts[0]),
     SinkUpsertMaterialize: lambda node, inputs, retracts: RankOperator.of_sink(
         node, inputs[0], retracts=retracts[0]
     ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.errors import SqlValidationError
 from headrace.planner.expressions import InputRef, SortKey
-from headrace.planner.logical import Limit, LogicalNode, Project, Sort, TimeKind
+from headrace.planner.logical import Limit, LogicalNode, Project, Sort
 from headrace.planner.physical import PhysicalNode, Rank, TemporalSort
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
 from headrace.planner.rules.tree import over_inputs
@@ -59,17 +59,13 @@ def _with_order(node: PhysicalNode, keys: tuple[SortKey, ...]) -> tuple[Physical
 
 
 def _temporal_sort(node: Sort, convert: Convert) -> PhysicalNode:
-    """Sort by time first: rows wait until the watermark has passed them; by processing time they come in order."""
+    """Sort by time first: rows wait for the watermark to pass them; by processing time those of an epoch are sorted."""
     first = node.keys[0]
     time = node.input.schema[first.expression.index].time if isinstance(first.expression, InputRef) else None
     if time is None or not first.ascending:
         raise SqlValidationError(
             "ORDER BY without LIMIT has no end in streaming mode: a later row could always come first",
             hint="add a LIMIT, sort by a time attribute first, ascending, or run the query in BATCH mode",
-        )
-    if time is TimeKind.PROCTIME and len(node.keys) > 1:
-        raise UnsupportedFeatureError.not_yet(
-            "ORDER BY processing time and more in streaming mode", "sort by event time, or add a LIMIT"
         )
     made, order = _with_order(convert(node.input), node.keys)
     ordered = TemporalSort(schema=made.schema, input=exchanged(made, ()), order=order)

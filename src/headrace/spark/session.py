@@ -27,6 +27,7 @@ from headrace.errors import ConfigurationError, JobExecutionError
 from headrace.spark.artifacts import clear_staging
 from headrace.spark.jvm_output import JvmOutput
 from headrace.spark.masters import ClusterManager, check_master
+from headrace.spark.numpy_arguments import ask_numpy_itself
 from headrace.util.application_log import SPARK_LOG, WORKERS_LOG, ApplicationLog, application_log
 
 _lock = threading.Lock()
@@ -93,6 +94,7 @@ def spark_context(configuration: Configuration) -> SparkContext:
             listener(master)
         log = application_log(configuration)
         conf = _spark_conf(configuration, log)
+        ask_numpy_itself()
         interrupt = signal.getsignal(signal.SIGINT)
         try:
             context = SparkContext(conf=conf, gateway=_launch_gateway(conf, log))

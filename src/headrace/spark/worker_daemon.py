@@ -8,22 +8,38 @@ never used again. Workers forked from here have the modules from the beginning, 
 from __future__ import annotations
 
 import gc
-
-import pandas  # noqa: F401 - what Arrow imports on first use
-import pyarrow  # noqa: F401
-import pyspark.worker  # noqa: F401
-from pyspark.daemon import manager
-
-import headrace.spark.table_worker
-import headrace.spark.worker  # noqa: F401
+import sys
+from pathlib import Path
 
 
 def main() -> None:
     """Fork workers for as long as Spark lives."""
+    leave_out_archives(sys.path)
+
+    import pandas  # noqa: F401 - what Arrow imports on first use
+    import pyarrow  # noqa: F401
+    import pyspark.worker  # noqa: F401
+    from pyspark.daemon import manager
+
+    import headrace.spark.table_worker
+    import headrace.spark.worker  # noqa: F401
+
     gc.collect()
     # Workers look for garbage after every task: not among what is never garbage, which would also copy its pages.
     gc.freeze()
     manager()
+
+
+def leave_out_archives(path: list[str]) -> None:
+    """Have PySpark imported from where it is installed, if it is.
+
+    Spark names its archives of the same modules first. What comes from an archive is compiled again by every process.
+    """
+    installed = {Path(entry).resolve() for entry in path}
+    for entry in list(path):
+        archive = Path(entry).resolve()
+        if archive.match("pyspark/python/lib/*.zip") and archive.parents[3] in installed:
+            path.remove(entry)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ READY       := $(VENV)/.ready
 READY_BENCH := $(VENV)/.ready-bench
 CLASSES     := build/spark-classes.jsa
 
+# Compiled modules are kept, whatever the environment says: tests and jobs start Python by the hundred.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
@@ -48,9 +51,10 @@ demo: $(READY) ## run the click-stream example, and say where its web page is (A
 
 # --- test -----------------------------------------------------------------------------------------
 
-# Made once: with it the Sparks of tests start in three quarters of the time.
+# Made once: with it the Sparks of tests start in three quarters of the time. It takes one core; on the other, test
+# modules are compiled, which both processes of `make test` would do otherwise.
 $(CLASSES): $(READY) tests/class_archive.py
-	@$(BIN)/python -m tests.class_archive $@
+	@$(PYTEST) --collect-only -qq > /dev/null 2>&1 & $(BIN)/python -m tests.class_archive $@; made=$$?; wait; exit $$made
 
 .PHONY: test
 test: $(CLASSES) ## run all tests but the slow ones
@@ -61,8 +65,9 @@ test-unit: $(READY) ## run the tests that need no Spark
 	@$(PYTEST) -m "not spark and not slow" $(ARGS)
 
 .PHONY: test-slow
-test-slow: $(READY) ## run the slow tests: long runs, kills, many seeds
-	@$(PYTEST) -m slow --timeout=900 --durations=10 $(ARGS) || [ $$? -eq 5 ] # 5: none is marked slow
+test-slow: $(READY) ## run the slow tests: long runs, kills, many seeds, new examples
+	@$(PYTEST) -m "slow or hypothesis" --timeout=900 --durations=10 --hypothesis-profile="new examples" $(ARGS) \
+		|| [ $$? -eq 5 ] # 5: none is marked slow
 
 .PHONY: chaos
 chaos: $(READY) ## run jobs until N faults were injected (N=2000), then the kills of real processes

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +27,15 @@ if TYPE_CHECKING:
 
 EnvironmentFactory = Callable[..., StreamExecutionEnvironment]
 
-# By default Hypothesis fails an example that takes 200 ms, which it may on a machine that is busy.
-settings.register_profile("any machine", deadline=None)
-settings.load_profile("any machine")
+# By default Hypothesis fails an example that takes 200 ms, which it may on a machine that is busy. The examples are the
+# same every time, but for `make test-slow`, which looks for new ones.
+settings.register_profile("new examples", deadline=None)
+settings.register_profile("same examples", deadline=None, derandomize=True, database=None)
+settings.load_profile("same examples")
+
+#: Where Linux keeps files in memory, and how much must be free there for those of tests.
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 << 30
 
 #: What jobs of tests start from, instead of the user's own configuration.
 BASE = {
@@ -44,6 +52,24 @@ LONGEST = (
     "tests/chaos/test_driver_kills.py",
     "tests/differential/test_random_queries.py",
 )
+
+
+def pytest_configure() -> None:
+    """Keep temporary files in memory, unless somebody has named another place: tests make some hundred thousand."""
+    if "TMPDIR" not in os.environ and _can_have_files(MEMORY):
+        directory = MEMORY / f"tests-{os.getuid()}"
+        directory.mkdir(exist_ok=True)
+        directory.chmod(0o1777)  # for databases, which run as users of their own
+        os.environ["TMPDIR"] = str(directory)
+        tempfile.tempdir = None  # which has been looked up before
+
+
+def _can_have_files(place: Path) -> bool:
+    """Whether there is room, and programs can be run from there."""
+    if not os.access(place, os.W_OK):
+        return False
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize > MEMORY_BYTES and not found.f_flag & os.ST_NOEXEC
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

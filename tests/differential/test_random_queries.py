@@ -49,21 +49,21 @@ def check(how: Any, env: Any, session: Any, case: Any, **options: Any) -> None:
 
 
 @locally
-@settings(_FIXED, max_examples=60)
+@settings(_FIXED, max_examples=40)
 @given(case=cases(_PLAIN_QUERIES))
 def test_queries_over_changelogs(env, session, case):
     check(check_locally, env, session, case)
 
 
 @locally
-@settings(_FIXED, max_examples=60)
+@settings(_FIXED, max_examples=40)
 @given(case=cases(_WINDOW_QUERIES))
 def test_queries_over_windows_of_events(env, session, case):
     check(check_locally, env, session, case)
 
 
 @locally
-@settings(_FIXED, max_examples=25)
+@settings(_FIXED, max_examples=20)
 @given(case=cases(_PLAIN_QUERIES, max_queries=1))
 def test_sinks_with_a_key(env, session, case):
     check(check_upserts, env, session, case)
@@ -89,7 +89,7 @@ def test_decimals_on_spark(env, session):
         f"SELECT l.id AS a, r.id AS b, l.v - r.v AS d FROM ({amounts}) l LEFT JOIN ({amounts}) r ON l.v = -r.v",
     )
     table = Rows(tuple(changes), left, cuts=(), tells_end=True)
-    t_env = StreamTableEnvironment.create(env(parallelism=2, max_records=4))
+    t_env = StreamTableEnvironment.create(env(parallelism=2, max_records=8))
     check_on_spark(t_env, session, Case(queries, {"t": table}, parallelism=2))
 
 

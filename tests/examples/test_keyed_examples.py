@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from functools import cache
 from typing import Any
 
 from examples import (
@@ -25,10 +26,11 @@ with_every_cut = with_cuts(*CUTS)
 # --- clickstream_sessions -------------------------------------------------------------------------
 
 
-def sessions_of(clicks: list[clickstream_sessions.Click]) -> tuple[list[Any], list[Any]]:
-    """Find closed sessions and alerts by looking at all clicks of a visitor at once."""
+@cache
+def sessions_of(count: int) -> tuple[list[Any], list[Any]]:
+    """Find closed sessions and alerts of so many clicks by looking at all clicks of a visitor at once."""
     by_visitor = defaultdict(list)
-    for click in clicks:
+    for click in map(clickstream_sessions.make_click, range(count)):
         by_visitor[click.visitor].append(click)
     sessions, alerts = [], []
     for visitor, own in by_visitor.items():
@@ -51,7 +53,7 @@ def sessions_of(clicks: list[clickstream_sessions.Click]) -> tuple[list[Any], li
 @with_every_cut
 def test_click_stream_sessions(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     count = 60_000
-    sessions, alerts = sessions_of([clickstream_sessions.make_click(index) for index in range(count)])
+    sessions, alerts = sessions_of(count)
     max_records = per_epoch(count // clickstream_sessions.PARTITIONS, epochs)
 
     environment = env(parallelism, max_records, {"headrace.epoch.initial-records": max_records})

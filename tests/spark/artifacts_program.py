@@ -1,6 +1,6 @@
 """A program for tests of artifacts: its functions import, read and run what travelled with the job, and say where.
 
-Run with `--through-api` it names the artifacts itself; otherwise the command line has done so.
+As a program it has its artifacts from the command line; other programs have it name them itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from headrace.common import Configuration
 from headrace.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 
 
@@ -40,21 +39,24 @@ class Use(MapFunction):
         }
 
 
-def main(folder: str, options: dict[str, str], *, through_api: bool) -> None:
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+def use_artifacts(env: StreamExecutionEnvironment, folder: str) -> list[dict[str, Any]]:
+    """Run a job of two subtasks that use everything."""
     env.set_parallelism(2)
-    if through_api:
-        env.add_python_file(f"{folder}/shipped_file.py")
-        env.add_python_file(f"{folder}/library")
-        env.set_python_requirements(f"{folder}/requirements.txt", f"{folder}/packages")
-        env.add_python_archive(f"{folder}/data.zip", "data")
-        env.add_python_archive(f"{folder}/interpreter.tar.gz", "interpreter")
-        env.set_python_executable("interpreter/bin/python")
     env.register_cached_file(f"{folder}/tool.sh", "tool", executable=True)
     numbers = env.from_collection(list(range(40))).rebalance()
     with numbers.map(Use()).execute_and_collect("artifacts") as rows:
-        print(json.dumps(list(rows)))
+        return list(rows)
+
+
+def name_artifacts(env: StreamExecutionEnvironment, folder: str) -> None:
+    """Name all artifacts, and an interpreter from among them."""
+    env.add_python_file(f"{folder}/shipped_file.py")
+    env.add_python_file(f"{folder}/library")
+    env.set_python_requirements(f"{folder}/requirements.txt", f"{folder}/packages")
+    env.add_python_archive(f"{folder}/data.zip", "data")
+    env.add_python_archive(f"{folder}/interpreter.tar.gz", "interpreter")
+    env.set_python_executable("interpreter/bin/python")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], json.loads(sys.argv[2]), through_api="--through-api" in sys.argv)
+    print(json.dumps(use_artifacts(StreamExecutionEnvironment.get_execution_environment(), sys.argv[1])))

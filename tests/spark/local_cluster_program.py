@@ -24,6 +24,7 @@ from headrace.runtime.messages import SubtaskReport
 from headrace.spark import epoch_runner
 from headrace.spark.executor import watching
 from headrace.spark.placement import Placement
+from tests.spark.artifacts_program import name_artifacts, use_artifacts
 
 KEYS = 7
 NUMBERS = 72
@@ -173,8 +174,17 @@ class WatchedPlacement(Placement):
         return ",".join(found.apply(index).host() for index in range(found.size()))
 
 
+def run_with_artifacts(folder: str) -> list[dict[str, Any]]:
+    """Run a job that needs both executors for its two subtasks."""
+    options = {**OPTIONS, "taskmanager.numberOfTaskSlots": "1"}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    name_artifacts(env, folder)
+    return use_artifacts(env, folder)
+
+
 def main(directory: Path) -> None:
-    outcomes = {
+    outcomes: dict[str, Any] = {
+        "artifacts": run_with_artifacts(f"{directory}/files"),
         "undisturbed": run("undisturbed", directory / "undisturbed", with_kill=False),
         "executor killed": run("executor killed", directory / "executor-killed", with_kill=True),
     }

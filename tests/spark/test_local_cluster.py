@@ -1,4 +1,4 @@
-"""Two real executor processes: state is found by both, and one may be killed in the middle of an epoch."""
+"""Two real executor processes: both find state and artifacts, and one may be killed in the middle of an epoch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import Any
 import pyspark
 import pytest
 
+from tests.spark.artifact_files import check_rows, make_artifacts
 from tests.spark.local_cluster_program import KEYS, NUMBERS
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 _PROGRAM = Path(__file__).with_name("local_cluster_program.py")
+_ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -29,18 +31,22 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Any:
     for entry in Path(pyspark.__file__).parent.iterdir():
         if entry.name != "work":
             (home / entry.name).symlink_to(entry)
-    environment = {**os.environ, "SPARK_HOME": str(home), "PYTHONWARNINGS": "ignore"}
+    path = f"{_ROOT / 'src'}{os.pathsep}{_ROOT}"
+    environment = {**os.environ, "SPARK_HOME": str(home), "PYTHONWARNINGS": "ignore", "PYTHONPATH": path}
+    for folder in ("files", "driver"):
+        (directory / folder).mkdir()
+    make_artifacts(directory / "files")
     ended = subprocess.run(
         [sys.executable, str(_PROGRAM), str(directory)],
         capture_output=True,
         text=True,
         timeout=380,
         env=environment,
-        cwd=directory,
+        cwd=directory / "driver",
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
-    return json.loads(ended.stdout.splitlines()[-1])
+    return {"driver": directory / "driver", **json.loads(ended.stdout.splitlines()[-1])}
 
 
 @pytest.mark.parametrize("job", ["undisturbed", "executor killed", "placed"])
@@ -73,7 +79,8 @@ def test_an_epoch_that_lost_an_executor_is_run_again_as_a_whole(outcomes: Any) -
 
 
 def test_nothing_is_left_on_the_host(outcomes: Any) -> None:
-    assert [outcome["leftovers"] for outcome in outcomes.values()] == [[]] * 3
+    jobs = ("undisturbed", "executor killed", "placed")
+    assert [outcomes[job]["leftovers"] for job in jobs] == [[]] * 3
 
 
 def test_on_several_hosts_spark_is_asked_for_the_host_that_has_the_copy(outcomes: Any) -> None:
@@ -83,3 +90,8 @@ def test_on_several_hosts_spark_is_asked_for_the_host_that_has_the_copy(outcomes
     for hosts in preferred:
         assert len(hosts) == 4
         assert all(host and "," not in host for host in hosts)
+
+
+def test_artifacts_named_by_the_program_reach_both_executors(outcomes: Any) -> None:
+    check_rows(outcomes["artifacts"], outcomes["driver"])
+    assert {row["interpreter"] for row in outcomes["artifacts"]} == {"yes"}

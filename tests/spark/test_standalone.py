@@ -186,7 +186,7 @@ def test_artifacts_of_the_command_line_reach_executors(
         *("-pyfs", f"{files}/shipped_file.py,{files}/library"),
         *("-pyreq", f"{files}/requirements.txt#{files}/packages"),
         *("-pyarch", f"{files}/data.zip#data"),
-        *(str(_HERE / "artifacts_program.py"), str(files), "{}"),
+        *(str(_HERE / "artifacts_program.py"), str(files)),
     )
     driver.end()
     check_rows(json.loads(driver.output), directory)

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -28,12 +29,15 @@ from headrace.rest.operations import Operations
 from headrace.rest.settings import RestSettings
 from headrace.runtime.dispatcher import Dispatcher, LiveJob
 from headrace.runtime.job_history import JobHistory
+from headrace.runtime.job_run import EpochSummary
 from headrace.testing.mini_cluster import MiniJob
 from headrace.util.application_log import ApplicationLog, LogFile
 from tests.unit.runtime.jobs import BASE, job_graph, make_env
 
 OPTIONS = {key: value for key, value in BASE.items() if key != "execution.target"}
 ENDLESS = 10**12
+#: After every epoch: jobs that are only looked at leave the processor to those who look.
+PAUSE_S = 0.02
 
 
 class Count(KeyedProcessFunction):
@@ -121,11 +125,13 @@ class RestCluster:
         return dict(archive(job, self.context))
 
     def _start(self, graph: JobGraph, configuration: Configuration) -> MiniJob:
-        job = MiniJob(
-            graph, configuration, on_epoch=lambda summary: self.dispatcher.observe(graph, summary), workers=1
-        )
+        job = MiniJob(graph, configuration, on_epoch=partial(self._observe, graph), workers=1)
         self.jobs.append(job)
         return job
+
+    def _observe(self, graph: JobGraph, summary: EpochSummary) -> None:
+        self.dispatcher.observe(graph, summary)
+        time.sleep(PAUSE_S)
 
     def submit(self, graph: JobGraph, options: dict[str, str] | None = None) -> LiveJob:
         small = {"headrace.epoch.max-records": "50"}

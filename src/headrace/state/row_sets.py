@@ -43,9 +43,14 @@ class RowSet:
 
     def take(self, positions: npt.NDArray[np.int64] | Bools) -> RowSet:
         """Return the rows at these positions, or where a mask is True."""
+        if positions.dtype == np.bool_:
+            if positions.all():
+                return self
+            positions = np.flatnonzero(positions)
+        # As whole rows, which is several times as fast as value by value.
         return RowSet(
-            self.keys[positions],
-            None if self.owners is None else self.owners[positions],
+            self.keys.take(positions, axis=0),
+            None if self.owners is None else self.owners.take(positions, axis=0),
             self.removed[positions],
             {name: cells.take(positions) for name, cells in self.columns.items()},
             self.types,

@@ -96,23 +96,9 @@ class JoinOperator:
         is_inner = kind is JoinKind.INNER
         old_left = self._left.kept(left_table, owners, right_ids if is_inner else everything, time.now_ms)
         old_right = self._right.kept(right_table, owners, left_ids if is_inner else everything, time.now_ms)
-        parts: list[Part] = []
-        if kind not in _LEFT_ONLY:
-            parts += _changed_pairs(old_left, d_left, old_right, d_right)
-        before_right = _per_key(old_right, len(owners))
-        after_right = before_right + _per_key(d_right, len(owners))
-        if kind in _PADS_LEFT or kind is JoinKind.ANTI:
-            alone = (before_right == 0, after_right == 0)
-            parts += [Part(rows, None, counts) for rows, counts in _alone(old_left, d_left, *alone)]
-        if kind is JoinKind.SEMI:
-            matched = (before_right > 0, after_right > 0)
-            (moved, moves), (own, own_counts) = _alone(old_left, d_left, *matched, unmatched=False)
-            moved = replace(moved, is_update=_only_updates(d_right, len(owners))[moved.keys])
-            parts += [Part(moved, None, moves), Part(own, None, own_counts)]
-        if kind in _PADS_RIGHT:
-            before_left = _per_key(old_left, len(owners))
-            alone = (before_left == 0, before_left + _per_key(d_left, len(owners)) == 0)
-            parts += [Part(None, rows, counts) for rows, counts in _alone(old_right, d_right, *alone)]
+        parts = [] if kind in _LEFT_ONLY else _changed_pairs(old_left, d_left, old_right, d_right)
+        if not is_inner:
+            parts += self._unpaired(old_left, d_left, old_right, d_right, len(owners))
         renews_left, renews_right = self._declaration.renews
         renews_left |= kind in _PADS_LEFT or kind in _LEFT_ONLY
         renews_right |= kind in _PADS_RIGHT
@@ -122,6 +108,28 @@ class JoinOperator:
         }
         output = join_output(self._declaration, self._left.types, self._right.types, parts)
         return EpochOutput(output, {name: rows for name, rows in changes.items() if len(rows)})
+
+    def _unpaired(
+        self, old_left: Rows, d_left: Rows, old_right: Rows, d_right: Rows, keys: int
+    ) -> list[Part]:
+        """Return what comes and goes of rows by whether their keys have any on the other side."""
+        kind = self._declaration.kind
+        before_right = _per_key(old_right, keys)
+        after_right = before_right + _per_key(d_right, keys)
+        parts: list[Part] = []
+        if kind in _PADS_LEFT or kind is JoinKind.ANTI:
+            alone = (before_right == 0, after_right == 0)
+            parts += [Part(rows, None, counts) for rows, counts in _alone(old_left, d_left, *alone)]
+        if kind is JoinKind.SEMI:
+            matched = (before_right > 0, after_right > 0)
+            (moved, moves), (own, own_counts) = _alone(old_left, d_left, *matched, unmatched=False)
+            moved = replace(moved, is_update=_only_updates(d_right, keys)[moved.keys])
+            parts += [Part(moved, None, moves), Part(own, None, own_counts)]
+        if kind in _PADS_RIGHT:
+            before_left = _per_key(old_left, keys)
+            alone = (before_left == 0, before_left + _per_key(d_left, keys) == 0)
+            parts += [Part(None, rows, counts) for rows, counts in _alone(old_right, d_right, *alone)]
+        return parts
 
 
 @dataclass

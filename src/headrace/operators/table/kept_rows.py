@@ -58,6 +58,8 @@ class Rows:
 
     def take(self, positions: Ints | Bools) -> Rows:
         if positions.dtype == np.bool_:
+            if positions.all():
+                return self
             positions = np.flatnonzero(positions)
         picks = pa.array(positions)
         return Rows(
@@ -274,12 +276,9 @@ class SideChange:
 
     def written(self, seen: Rows | None = None) -> RowSet:
         """Return the rows of state to write; the time to live of rows that were seen begins anew."""
-        kept = np.flatnonzero(~self.is_free & (self.counts != 0))
-        picks = pa.array(kept)
-        columns = [column.take(picks) for column in self._columns]
         rows = self._side.rows_to_write(
-            self.row_keys[kept], self.owners[kept], columns, self.after[kept], self.order[kept], self._now_ms
-        )
+            self.row_keys, self.owners, self._columns, self.after, self.order, self._now_ms
+        ).take(~self.is_free & (self.counts != 0))
         parts = [rows]
         if seen is not None and self._side.has_ttl:
             parts.insert(0, self.again(seen, seen.counts))

@@ -1,4 +1,7 @@
-"""Random queries. Where Flink and Spark write a thing differently, the text has both: ``[[Flink's||Spark's]]``."""
+"""Random queries. Where Flink and Spark write a thing differently, the text has both: ``[[Flink's||Spark's]]``.
+
+What is ``v`` may be of any type of numbers, and in one query of several.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,9 @@ def one_of(*texts: str) -> Texts:
     return st.sampled_from(texts)
 
 
+#: What the python function does.
+_HALF = "CAST(CAST(v AS DECIMAL(20, 8)) / 2 AS DECIMAL(20, 9))"
+
 CONDITIONS = one_of(
     "v > 2",
     "k <> 'b'",
@@ -45,11 +51,30 @@ CONDITIONS = one_of(
     "k IN ('a', 'c') AND NOT v = 3",
     "CASE WHEN k = 'a' THEN v ELSE 1 END > 0",
     "COALESCE(v, 7) <> 7",
-    either("twice(v) > 2", "v * 2 > 2"),
+    either("twice(CAST(v AS BIGINT)) > 2", "CAST(v AS BIGINT) * 2 > 2"),
+    either("half(CAST(v AS DECIMAL(20, 8))) > 1", "CAST(v AS DECIMAL(20, 8)) > 2"),
     either("loud(k) = 'A!'", "concat(upper(k), '!') = 'A!'"),
 )
-#: AVG of whole numbers is a whole number in Flink.
-AVERAGE = either("AVG(v)", "SUM(v) DIV COUNT(v)")
+_IS_WHOLE = "typeof({}) IN ('int', 'bigint')"
+
+
+def quotient(value: str, number: str) -> str:
+    """Write, for Spark, a quotient that is a whole number if the value is, as in Flink."""
+    return f"IF({_IS_WHOLE.format(value)}, CAST({value} / {number} AS BIGINT), {value} / {number})"
+
+
+def average(distinct: str = "") -> str:
+    """Write an AVG: in Flink it has as many digits as the sum, at least six. Spark's CASE has one type for all."""
+    total, count = f"SUM({distinct}v)", f"COUNT({distinct}v)"
+    types = {"'double'": "DOUBLE", "'decimal%,8)'": "DECIMAL(38, 8)", "'decimal%,9)'": "DECIMAL(38, 9)"}
+    types |= {"'decimal%'": "DECIMAL(38, 6)", "'%int'": "BIGINT"}
+    cases = "".join(
+        f" WHEN typeof({total}) LIKE {like} THEN CAST(CAST({total} / {count} AS {kind}) AS DOUBLE)"
+        for like, kind in types.items()
+    )
+    return either(f"CAST(AVG({distinct}v) AS DOUBLE)", f"CASE{cases} END")
+
+
 #: To ARRAY_AGG, NULL is a value.
 DISTINCT_VALUES = "COUNT(DISTINCT v) + IF(COUNT(*) > COUNT(v), 1, 0)"
 AGGREGATES = one_of(
@@ -59,14 +84,15 @@ AGGREGATES = one_of(
     "MIN(v)",
     "MAX(v)",
     "MAX(k)",
-    AVERAGE,
+    average(),
     "COUNT(DISTINCT v)",
     "COUNT(DISTINCT k)",
     "SUM(DISTINCT v)",
     "MIN(DISTINCT v)",
-    either("AVG(DISTINCT v)", "SUM(DISTINCT v) DIV COUNT(DISTINCT v)"),
+    average("DISTINCT "),
     "COUNT(*) FILTER (WHERE v > 1)",
     "SUM(v) FILTER (WHERE k = 'a')",
+    either("SUM(v) FILTER (WHERE loud(k) <> 'B!')", "SUM(v) FILTER (WHERE k <> 'b')"),
     "MAX(v) FILTER (WHERE v < 5)",
     "COUNT(DISTINCT v) FILTER (WHERE k <> 'b')",
     "SUM(v + id)",
@@ -74,7 +100,12 @@ AGGREGATES = one_of(
     "COUNT(DISTINCT v, k) FILTER (WHERE id > 2)",
     either("CARDINALITY(ARRAY_AGG(DISTINCT v))", DISTINCT_VALUES),
     either("CARDINALITY(ARRAY_AGG(v) FILTER (WHERE id > 1))", "NULLIF(COUNT(*) FILTER (WHERE id > 1), 0)"),
-    "ROUND(VAR_POP(CAST(v AS DOUBLE)), 6)",
+    # So that it is never right between two results.
+    "ROUND(VAR_POP(CAST(v AS DOUBLE)) + 0.0000003, 6)",
+    "SUM(v * v)",
+    # All texts have one letter.
+    either("CHAR_LENGTH(LISTAGG(k, '-'))", "IF(COUNT(k) = 0, NULL, 2 * COUNT(k) - 1)"),
+    either("SUM(twice(CAST(v AS BIGINT)))", "SUM(CAST(v AS BIGINT) * 2)"),
 )
 HAVINGS = one_of(
     "",
@@ -106,7 +137,15 @@ def _filtered(draw: Draw, depth: int) -> str:
 
 def _computed(draw: Draw, depth: int) -> str:
     key = draw(one_of("k", "COALESCE(k, 'n')", "CASE WHEN v > 3 THEN 'a' ELSE k END"))
-    value = draw(one_of("v + 1", either("twice(v)", "v * 2")))
+    value = draw(
+        one_of(
+            "v + 1",
+            "-v",
+            either("twice(CAST(v AS BIGINT))", "CAST(v AS BIGINT) * 2"),
+            either("half(CAST(v AS DECIMAL(20, 8)))", _HALF),
+            "CAST(v AS DECIMAL(12, 4))",
+        )
+    )
     return f"SELECT id, {key} AS k, {value} AS v FROM {draw(relations(depth))} x"
 
 
@@ -163,12 +202,17 @@ def projections(draw: Draw) -> str:
             "v * 2 - id",
             "NULLIF(v, 3)",
             "k IS NULL OR v > 1",
-            either("v / 2", "v DIV 2"),
-            "v % 3",
-            "CAST(v AS STRING)",
+            either("v / 2", quotient("v", "2")),
+            "CAST(v AS BIGINT) % 3",
+            "CAST(CAST(v AS BIGINT) AS STRING)",
+            "CAST(v AS DOUBLE)",
             "UPPER(k)",
             either("loud(k)", "concat(upper(k), '!')"),
-            either("twice(v + 1) - id", "(v + 1) * 2 - id"),
+            either("twice(CAST(v AS BIGINT) + 1) - id", "(CAST(v AS BIGINT) + 1) * 2 - id"),
+            either("half(CAST(v AS DECIMAL(20, 8))) + 1", f"{_HALF} + 1"),
+            either(
+                "marked(loud(k), twice(CAST(id AS BIGINT)))", "concat(upper(k), '!', CAST(id AS BIGINT) * 2)"
+            ),
         )
     )
     return f"SELECT k, {item} AS w FROM {draw(relations())} x WHERE {draw(CONDITIONS)}"
@@ -215,10 +259,15 @@ def set_operations(draw: Draw) -> str:
 @st.composite
 def joins(draw: Draw) -> str:
     kind = draw(one_of("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+    both_sides = either("twice(CAST(l.v + r.v AS BIGINT)) > 4", "CAST(l.v + r.v AS BIGINT) * 2 > 4")
     condition = draw(
         one_of(
             "l.k = r.k",
             "l.k = r.k AND l.v = r.v",
+            either("loud(l.k) = loud(r.k)", "l.k = r.k"),
+            f"l.k = r.k AND {both_sides}" if kind == "JOIN" else "l.k = r.k AND l.v <> r.v",
+            "l.k = r.k AND "
+            + either("half(CAST(l.v AS DECIMAL(20, 8))) < r.v", f"{_HALF.replace('(v', '(l.v')} < r.v"),
             "l.k IS NOT DISTINCT FROM r.k",
             "l.v + 1 = r.v",
             "l.id = r.id",
@@ -236,6 +285,30 @@ def joins(draw: Draw) -> str:
 
 
 @st.composite
+def interval_joins(draw: Draw) -> str:
+    """Events of about the same time."""
+    kind = draw(one_of("JOIN", "LEFT JOIN", "FULL JOIN"))
+    left, right = draw(one_of("e", "g", "n")), draw(one_of("f", "g"))
+    near = "l.ts BETWEEN r.ts - INTERVAL '3' SECOND AND r.ts + INTERVAL '1' SECOND"
+    return f"SELECT l.id AS a, r.id AS b, r.v AS c FROM {left} l {kind} {right} r ON l.k = r.k AND {near}"
+
+
+@st.composite
+def products(draw: Draw) -> str:
+    """Every row with every other one, or with the one row of a query."""
+    one, other = draw(relations()), draw(relations())
+    # Where nothing is counted, nothing is said in a stream.
+    count = f"{either('', 'NULLIF(')}(SELECT COUNT(*) FROM {other} y WHERE v > 1){either('', ', 0)')}"
+    value = draw(one_of(f"(SELECT MAX(v) FROM {other} y)", count))
+    return draw(
+        one_of(
+            f"SELECT l.id AS a, r.k AS b FROM {one} l CROSS JOIN {other} r",
+            f"SELECT id, {value} AS m FROM {one} x",
+        )
+    )
+
+
+@st.composite
 def half_joins(draw: Draw) -> str:
     outer, inner = draw(relations()), draw(relations())
     condition = draw(
@@ -249,8 +322,11 @@ def half_joins(draw: Draw) -> str:
             f"s.k NOT IN (SELECT k FROM {inner} r)",
             f"(s.k, s.v) IN (SELECT k, v FROM {inner} r)",
             f"EXISTS (SELECT 1 FROM {inner} r WHERE r.v > 2)",
+            f"EXISTS (SELECT 1 FROM {inner} r WHERE r.k = s.k AND "
+            + either("twice(CAST(r.v AS BIGINT)) > s.v)", "CAST(r.v AS BIGINT) * 2 > s.v)"),
             f"s.v < (SELECT MAX(v) FROM {inner} r)",
             f"s.v >= (SELECT SUM(v) FROM {inner} r WHERE v > 0)",
+            f"(s.v > 1 OR (SELECT MIN(v) FROM {inner} r) IS NULL)",
         )
     )
     also = draw(st.one_of(st.just(""), CONDITIONS.map(lambda each: f" AND ({each})")))
@@ -365,6 +441,22 @@ def window_groupings(draw: Draw) -> str:
         f"SELECT {keys}window_start AS ws, window_end AS we, {_calls(draw)} FROM {rows} s{where} "
         f"GROUP BY {keys}{bounds}{draw(HAVINGS)}"
     )
+
+
+@st.composite
+def window_rows(draw: Draw) -> str:
+    """Rows with their windows, and what has no end: groups by a part of the window."""
+    rows = _windowed(draw(one_of("e", "g", "n")), draw(WINDOWS))
+    if draw(st.booleans()):
+        return f"SELECT id, k, v, window_start AS ws, window_end AS we FROM {rows} s WHERE {draw(CONDITIONS)}"
+    key = draw(one_of("window_start", "k, window_end"))
+    return f"SELECT {key}, {_calls(draw)} FROM {rows} s GROUP BY {key}"
+
+
+@st.composite
+def in_order_of_time(draw: Draw) -> str:
+    order = draw(one_of("ts", "ts, v DESC", "ts, k, id"))
+    return f"SELECT id, k, v, ts FROM {draw(one_of('e', 'f'))} ORDER BY {order}"
 
 
 @st.composite
@@ -538,6 +630,8 @@ PLAIN = [
     distincts,
     set_operations,
     joins,
+    interval_joins,
+    products,
     half_joins,
     top_ns,
     limits,
@@ -545,6 +639,8 @@ PLAIN = [
 ]
 WINDOWED = [
     window_groupings,
+    window_rows,
+    in_order_of_time,
     window_grouping_sets,
     sessions,
     group_windows,

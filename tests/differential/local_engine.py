@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
@@ -34,7 +33,7 @@ from headrace.operators.table.declarations import (
     WindowJoin,
 )
 from headrace.runtime.task.table_task import has_kinds
-from tests.operators.table_harness import Change, Harness, as_numbers, connect, in_sqlite
+from tests.operators.table_harness import Change, Harness, as_binary, as_type, connect, in_sqlite
 
 
 @dataclass
@@ -121,13 +120,23 @@ class LocalEngine:
             out[name] = _pairs(made, declaration) if isinstance(declaration, Join | WindowJoin) else made
         self._seen = seen
 
+    @property
+    def results(self) -> list[list[Change]]:
+        """The changelog of each query."""
+        return list(self.written.values())
+
+    @property
+    def late(self) -> int:
+        """How many rows were dropped because they came late."""
+        return sum(node.late for node in self._nodes.values())
+
     def rescale(self, parallelism: int) -> None:
         """Go on with another parallelism, as from a savepoint."""
         for node in self._nodes.values():
             node.rescale(parallelism)
 
     def _scanned(self, scan: TableScan, rows: Sequence[Change], seen: int) -> tuple[list[Change], int]:
-        given = [(mark, *as_numbers(values)) for mark, *values in rows]
+        given = [(mark, *as_binary(values)) for mark, *values in rows]
         if scan.fragment is not None:
             given = apply_fragment(given, scan.schema, scan.fragment)
         if scan.watermark is not None:
@@ -150,18 +159,13 @@ class LocalEngine:
 
 def apply_fragment(rows: Sequence[Change], schema: Schema, fragment: Fragment) -> list[Change]:
     """Do stateless work on rows; the mark of each stays with it."""
-    given = [(mark, *as_numbers(values)) for mark, *values in rows]
+    given = [(mark, *as_binary(values)) for mark, *values in rows]
     names = [column.name for column in schema]
     for step in fragment.steps:
         given, names = _apply_step(given, names, step)
     assert names == [column.name for column in fragment.schema]
-    booleans = [at for at, column in enumerate(fragment.schema, 1) if pa.types.is_boolean(column.arrow)]
-    for place, row in enumerate(given):
-        if booleans:
-            given[place] = tuple(
-                bool(value) if at in booleans and value is not None else value for at, value in enumerate(row)
-            )
-    return given
+    kinds = [column.arrow for column in fragment.schema]
+    return [(mark, *map(as_type, values, kinds)) for mark, *values in given]
 
 
 def _apply_step(rows: Sequence[Change], names: list[str], step: Step) -> tuple[list[Change], list[str]]:
@@ -190,7 +194,8 @@ def _called(rows: Sequence[Change], names: list[str], step: PythonCalls) -> list
                 results.append(call.function(*(pd.Series([each], dtype=object) for each in arguments))[0])
             else:
                 results.append(call.function(*arguments))
-        made.append((*row, *results))
+        kinds = [call.result.arrow for call in step.calls]
+        made.append((*row, *as_binary(list(map(as_type, results, kinds)))))
     return made
 
 
@@ -205,7 +210,10 @@ def _select(
     columns = ", ".join(f"`{name}`" for name in ("__mark", *names))
     connection.execute(f"CREATE TABLE r ({columns})")
     connection.create_function("size", 1, lambda values: len(json.loads(values)))
-    plain = [[json.dumps(each) if isinstance(each, list) else each for each in row] for row in rows]
+    plain = [
+        [json.dumps(each, default=float) if isinstance(each, list) else each for each in as_binary(row)]
+        for row in rows
+    ]
     connection.executemany(f"INSERT INTO r VALUES (?{', ?' * len(names)})", plain)
     if items == ["*"]:
         chosen = "*"
@@ -230,5 +238,5 @@ def _pairs(rows: Sequence[Change], join: Join | WindowJoin) -> list[Change]:
         return list(rows)
     left, right = len(join.left), len(join.output) - len(join.left)
     names = [*(f"l{at}" for at in range(left)), *(f"r{at}" for at in range(right))]
-    given = [(mark, *as_numbers(values)) for mark, *values in rows]
+    given = [(mark, *as_binary(values)) for mark, *values in rows]
     return _select(given, names, ["*"], f"WHERE {in_sqlite(join.condition)}")

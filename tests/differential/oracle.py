@@ -13,7 +13,7 @@ from tests.operators.table_harness import as_numbers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TYPES = {"id": "BIGINT", "k": "STRING", "v": "BIGINT", "ts": "TIMESTAMP_NTZ", "passed": "TIMESTAMP_NTZ"}
+_TYPES = {"id": "BIGINT", "k": "STRING", "v": None, "ts": "TIMESTAMP_NTZ", "passed": "TIMESTAMP_NTZ"}
 
 
 def oracle_session() -> SparkSession:
@@ -34,25 +34,26 @@ def oracle_session() -> SparkSession:
     return session
 
 
-def expected_rows(session: SparkSession, tables: Mapping[str, Rows], query: str) -> Counter[tuple[Any, ...]]:
-    """Return the result of a query; times are microseconds."""
-    statement = statement_over(tables, query)
+def expected_rows(session: SparkSession, statement: str) -> Counter[tuple[Any, ...]]:
+    """Return the result of a statement; times are microseconds."""
     return Counter(tuple(as_numbers(row)) for row in session.sql(statement).collect())
 
 
-def statement_over(tables: Mapping[str, Rows], query: str) -> str:
-    """Write a query with the tables in it, as one statement that anybody can try."""
+def statement_over(tables: Mapping[str, Rows], query: str, views: Mapping[str, str] | None = None) -> str:
+    """Write a query with the tables and views in it, as one statement that anybody can try."""
     parts = [f"{name} AS ({_table(name, rows)})" for name, rows in tables.items()]
+    parts += [f"{name} AS ({view})" for name, view in (views or {}).items()]
     return f"WITH {', '.join(parts)} SELECT * FROM ({query})"
 
 
 def _table(name: str, rows: Rows) -> str:
     columns = list(_TYPES)[: 5 if name in TIMED else 3]
-    nothing = ", ".join(f"CAST(NULL AS {_TYPES[each]}) AS {each}" for each in columns)
+    types = {each: kind or rows.number.name for each, kind in _TYPES.items()}
+    nothing = ", ".join(f"CAST(NULL AS {types[each]}) AS {each}" for each in columns)
     if not rows.left:
         return f"SELECT {nothing} WHERE false"
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows.left)
-    casts = ", ".join(f"CAST({each} AS {_TYPES[each]}) AS {each}" for each in columns)
+    casts = ", ".join(f"CAST({each} AS {types[each]}) AS {each}" for each in columns)
     return f"SELECT {casts} FROM VALUES {values} AS x({', '.join(columns)})"
 
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import event
 from hypothesis import strategies as st
 
+from headrace.common.types import Row
 from headrace.graph.job_graph import JobGraph
 from headrace.planner.changelog import ALL, UPSERT, ChangelogMode
 from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import CollectTarget
+from headrace.spark.executor import SparkJob, watching
 from headrace.table import DataTypes, StreamTableEnvironment
 from headrace.table.udf import udf
-from tests.differential.grammar import in_flink, in_spark
+from tests.differential.grammar import in_flink, in_spark, relations
 from tests.differential.local_engine import LocalEngine
 from tests.differential.oracle import expected_rows, statement_over
 from tests.differential.tables import NAMES, STRATEGIES, Rows, register
@@ -41,12 +47,28 @@ class Case:
     forgets: bool = False
     #: Whether the job goes on with another parallelism after half of its epochs.
     rescales: bool = False
+    #: What several of the queries read, and is computed once: the view `shared`.
+    shared: str | None = None
+
+    @property
+    def views(self) -> dict[str, str]:
+        """Views that queries read."""
+        return {} if self.shared is None else {"shared": self.shared}
+
+    def in_spark(self, query: str) -> str:
+        """Return a query as Spark writes it, with all it reads."""
+        views = {name: in_spark(view) for name, view in self.views.items()}
+        return statement_over(self.tables, in_spark(query), views)
 
     def __repr__(self) -> str:
         lines = [f"parallelism={self.parallelism}, forgets={self.forgets}, rescales={self.rescales}"]
-        lines += [f"{name}: {rows.epochs}, tells_end={rows.tells_end}" for name, rows in self.tables.items()]
+        lines += [
+            f"{name}: {rows.number.name} {rows.epochs}, tells_end={rows.tells_end}"
+            for name, rows in self.tables.items()
+        ]
+        lines += [f"CREATE VIEW {name} AS {in_flink(view)}" for name, view in self.views.items()]
         for query in self.queries:
-            lines += [in_flink(query), f"-- in Spark: {statement_over(self.tables, in_spark(query))}"]
+            lines += [in_flink(query), f"-- in Spark: {self.in_spark(query)}"]
         return "\n".join(["", *lines])
 
 
@@ -54,26 +76,35 @@ class Case:
 def cases(draw: st.DrawFn, queries: st.SearchStrategy[str], max_queries: int = 2) -> Case:
     """Queries, and rows for the tables that they name."""
     chosen = draw(st.lists(queries, min_size=1, max_size=max_queries))
-    names = [
-        name for name in NAMES if any(re.search(rf"\b{name}\b(?!\.)", in_flink(each)) for each in chosen)
-    ]
+    shared = None
+    if len(chosen) > 1 and draw(st.booleans()):
+        shared = f"SELECT id, k, v FROM {draw(relations(2))} x"
+        chosen = [_PLAIN_TABLE.sub(r"\1 shared", each) for each in chosen]
+    texts = [*chosen, *([] if shared is None else [shared])]
+    names = [name for name in NAMES if any(re.search(rf"\b{name}\b(?!\.)", in_flink(each)) for each in texts)]
     tables = {name: draw(STRATEGIES[name]()) for name in names}
-    return Case(tuple(chosen), tables, draw(st.integers(1, 2)), draw(st.booleans()), draw(st.booleans()))
+    return Case(
+        tuple(chosen), tables, draw(st.integers(1, 2)), draw(st.booleans()), draw(st.booleans()), shared
+    )
+
+
+#: Where a query reads a table that has no time.
+_PLAIN_TABLE = re.compile(r"\b(FROM|JOIN) [tup]\b")
 
 
 def check_locally(t_env: StreamTableEnvironment, session: SparkSession, case: Case) -> None:
     """See that streaming on the local engine comes to what Spark SQL says in batch."""
-    results = run_locally(_job_of(t_env, case), case)
+    results = run_locally(job_of(t_env, case), case).results
     for query, changes in zip(case.queries, results, strict=True):
-        expected = expected_rows(session, case.tables, in_spark(query))
+        expected = expected_rows(session, case.in_spark(query))
         assert materialized(changes) == expected, in_flink(query)
 
 
 def check_upserts(t_env: StreamTableEnvironment, session: SparkSession, case: Case) -> None:
     """See that a sink that goes by a query's first column has one of the rows that Spark SQL has for each value."""
-    results = run_locally(_job_of(t_env, case, UPSERT, keys=(0,)), case)
+    results = run_locally(job_of(t_env, case, UPSERT, keys=(0,)), case).results
     for query, changes in zip(case.queries, results, strict=True):
-        expected = expected_rows(session, case.tables, in_spark(query))
+        expected = expected_rows(session, case.in_spark(query))
         kept: dict[Any, tuple[Any, ...]] = {}
         for mark, *row in changes:
             if mark in ("-D", "-U"):
@@ -87,10 +118,66 @@ def check_upserts(t_env: StreamTableEnvironment, session: SparkSession, case: Ca
 def check_on_spark(t_env: StreamTableEnvironment, session: SparkSession, case: Case) -> None:
     """See that a streaming job on Spark comes to what Spark SQL says in batch."""
     _register(t_env, case)
-    results = run_together(t_env, [in_flink(query) for query in case.queries])
+    with _rescaling(case):
+        results = run_together(t_env, [in_flink(query) for query in case.queries])
+    _compare(case, results, session)
+
+
+def check_over_a_savepoint(
+    environment: Callable[..., StreamTableEnvironment], session: SparkSession, case: Case, last_epoch: int
+) -> None:
+    """See the same of a job that is stopped with a savepoint and goes on from it with another parallelism.
+
+    Args:
+        environment: Makes an environment of a parallelism and the savepoint to start from.
+        session: For Spark SQL in batch.
+        case: Queries and tables.
+        last_epoch: After how many epochs it is stopped. A job that has ended by then is not.
+    """
+    queries = [in_flink(query) for query in case.queries]
+    jobs: list[SparkJob] = []
+    savepoints: list[Future[str]] = []
+    epochs = itertools.count(1)
+
+    def stop(_: Any, __: Any) -> None:
+        if next(epochs) == last_epoch:
+            taken = jobs[0].stop_with_savepoint(advance_to_end_of_event_time=False, savepoint_directory=None)
+            savepoints.append(taken)
+
+    before, after = environment(case.parallelism, None), None
+    _register(before, case)
+    with watching(on_job=jobs.append, on_epoch=stop):
+        results = run_together(before, queries)
+    if savepoints and savepoints[0].exception() is None:
+        after = environment(3 - case.parallelism, savepoints[0].result())
+        _register(after, case)
+        results = [[*one, *other] for one, other in zip(results, run_together(after, queries), strict=True)]
+    event("stopped" if after else "ended before")
+    _compare(case, results, session)
+
+
+def _compare(case: Case, results: Sequence[Sequence[Row]], session: SparkSession) -> None:
     for query, changelog in zip(case.queries, results, strict=True):
         found = Counter({tuple(as_numbers(row)): count for row, count in result_of(changelog).items()})
-        assert found == expected_rows(session, case.tables, in_spark(query)), in_flink(query)
+        assert found == expected_rows(session, case.in_spark(query)), in_flink(query)
+
+
+@contextmanager
+def _rescaling(case: Case) -> Iterator[None]:
+    """Give a job another parallelism between its epochs."""
+    jobs: list[SparkJob] = []
+    wanted = iter([3, 1])
+    epochs = itertools.count(1)
+
+    def rescale(_: Any, __: Any) -> None:
+        if next(epochs) % 2 == 0 and (parallelism := next(wanted, None)):
+            jobs[0].rescale(parallelism)
+
+    if not case.rescales:
+        yield
+        return
+    with watching(on_job=jobs.append, on_epoch=rescale):
+        yield
 
 
 def _twice(number: int | None) -> int | None:
@@ -101,8 +188,18 @@ def _loud(texts: Any) -> Any:
     return texts.str.upper() + "!"
 
 
+def _half(number: Any) -> Any:
+    return None if number is None else number / 2
+
+
+def _marked(text: str | None, number: int | None) -> str | None:
+    return None if text is None or number is None else f"{text}{number}"
+
+
 _FUNCTIONS = {
     "twice": udf(_twice, result_type=DataTypes.BIGINT()),
+    "half": udf(_half, result_type=DataTypes.DECIMAL(20, 9)),
+    "marked": udf(_marked, result_type=DataTypes.STRING()),
     "loud": udf(_loud, result_type=DataTypes.STRING(), func_type="pandas"),
 }
 
@@ -112,9 +209,11 @@ def _register(t_env: StreamTableEnvironment, case: Case) -> None:
         t_env.create_temporary_function(name, function)
     for name, rows in case.tables.items():
         register(t_env, name, rows)
+    for name, view in case.views.items():
+        t_env.create_temporary_view(name, t_env.sql_query(in_flink(view)))
 
 
-def _job_of(
+def job_of(
     t_env: StreamTableEnvironment, case: Case, accepts: ChangelogMode = ALL, keys: tuple[int, ...] = ()
 ) -> JobGraph:
     """Plan the queries of a case as one job, for sinks with these keys."""
@@ -133,8 +232,8 @@ def _job_of(
     return jobs.job_graph(jobs._plan(requests), "queries")
 
 
-def run_locally(job: JobGraph, case: Case) -> list[list[Change]]:
-    """Run a job epoch after epoch, until time has come to its end; return the changelog of each query."""
+def run_locally(job: JobGraph, case: Case) -> LocalEngine:
+    """Run a job epoch after epoch, until time has come to its end; return what it ran on."""
     scans = {vertex.vertex_id: _table_name(vertex.name) for vertex in job.vertices if vertex.is_source}
     epochs = {name: rows.epochs for name, rows in case.tables.items()}
     last = max((len(each) for each in epochs.values()), default=1)
@@ -150,7 +249,7 @@ def run_locally(job: JobGraph, case: Case) -> list[list[Change]]:
             engine.run(rows, ends)
             if case.rescales and number == last // 2:
                 engine.rescale(3 - case.parallelism)
-        return list(engine.written.values())
+        return engine
 
 
 def _table_name(vertex: str) -> str:

@@ -7,7 +7,7 @@
     o      events, and some that come when windows are over     id, k, v, ts
     n      events, some of them without a time                  id, k, v, ts
 
-Ids are given in the order in which rows come.
+Ids are given in the order in which rows come. Of each table v is of some type of numbers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +26,7 @@ from headrace.common.types import Row, RowKind
 from headrace.planner.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
 from headrace.table import StreamTableEnvironment
 from headrace.table.factories.values import AttachedRows
-from headrace.types import DataTypes
+from headrace.types import DataType, DataTypes
 from tests.operators.table_harness import Change
 
 #: When events begin; windows of all sizes that queries use begin here, too.
@@ -34,12 +35,28 @@ BEGIN = datetime.fromisoformat("2024-01-01")
 DELAY_MS = 5000
 
 _KINDS = {kind.short_string(): kind for kind in RowKind}
-_PLAIN = (
-    PhysicalColumn("id", DataTypes.BIGINT().not_null()),
-    PhysicalColumn("k", DataTypes.STRING()),
-    PhysicalColumn("v", DataTypes.BIGINT()),
+
+
+@dataclass(frozen=True)
+class NumberType:
+    """A type of v."""
+
+    #: As Spark SQL spells it.
+    name: str
+    data_type: DataType
+    #: Makes a value of a whole number. Fractions are such that binary numbers have them exactly.
+    value: Callable[[int], Any]
+
+
+WHOLE = NumberType("BIGINT", DataTypes.BIGINT(), int)
+NUMBER_TYPES = (
+    WHOLE,
+    NumberType("INT", DataTypes.INT(), int),
+    NumberType("DECIMAL(10,2)", DataTypes.DECIMAL(10, 2), lambda number: Decimal(number) * 5 / 4),
+    # More digits behind the point than Spark keeps of a product.
+    NumberType("DECIMAL(20,8)", DataTypes.DECIMAL(20, 8), lambda number: number + Decimal(number) / 256),
+    NumberType("DOUBLE", DataTypes.DOUBLE(), lambda number: number * 0.75),
 )
-_TIMED = (*_PLAIN, PhysicalColumn("ts", DataTypes.TIMESTAMP(3)))
 _MODES: dict[str, ChangelogMode] = {"t": ALL, "u": ALL, "p": UPSERT, "g": ALL}
 TIMED = ("e", "f", "g", "o", "n")
 NAMES = ("t", "u", "p", *TIMED)
@@ -56,6 +73,8 @@ class Rows:
     cuts: tuple[int, ...]
     #: Whether the end is known with the last rows, and not only after them.
     tells_end: bool
+    #: The type of v.
+    number: NumberType = WHOLE
 
     @property
     def epochs(self) -> list[tuple[Change, ...]]:
@@ -66,13 +85,20 @@ class Rows:
 
 def register(t_env: StreamTableEnvironment, name: str, rows: Rows) -> None:
     """Make a table of rows."""
+    columns = [
+        PhysicalColumn("id", DataTypes.BIGINT().not_null()),
+        PhysicalColumn("k", DataTypes.STRING()),
+        PhysicalColumn("v", rows.number.data_type),
+    ]
     is_timed = name in TIMED
+    if is_timed:
+        columns.append(PhysicalColumn("ts", DataTypes.TIMESTAMP(3)))
     mode = _MODES.get(name, INSERT_ONLY)
     attached: tuple[Any, ...] = tuple(values for _, *values in rows.changes)
     if mode is not INSERT_ONLY:
         attached = tuple(Row.of_kind(_KINDS[mark], *values) for mark, *values in rows.changes)
     table = CatalogTable(
-        _TIMED if is_timed else _PLAIN,
+        tuple(columns),
         watermark=WatermarkSpec("ts", "ts - INTERVAL '5' SECOND") if is_timed else None,
         primary_key=PrimaryKey("pk", ("id",)) if mode is UPSERT else None,
         attachment=AttachedRows(attached, mode),
@@ -95,7 +121,15 @@ def _rows(
     cuts = draw(st.lists(st.integers(0, len(changes)), max_size=4))
     if barrier >= 0:
         cuts += [barrier, barrier]
-    return Rows(tuple(changes), tuple(left), tuple(sorted(cuts)), draw(st.booleans()))
+    number = draw(st.sampled_from(NUMBER_TYPES))
+    typed = [_with_number(change, 3, number) for change in changes]
+    typed_left = [_with_number(row, 2, number) for row in left]
+    return Rows(tuple(typed), tuple(typed_left), tuple(sorted(cuts)), draw(st.booleans()), number)
+
+
+def _with_number(row: tuple[Any, ...], place: int, number: NumberType) -> tuple[Any, ...]:
+    value = row[place]
+    return (*row[:place], None if value is None else number.value(value), *row[place + 1 :])
 
 
 @st.composite

@@ -14,6 +14,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,7 @@ def _evaluate(
     listed = ", ".join(f"`{name}`" for name in columns) or "`nothing`"
     connection.execute(f"CREATE TABLE t ({listed})")
     marks = ", ".join("?" * len(columns)) or "NULL"
-    connection.executemany(f"INSERT INTO t VALUES ({marks})", map(as_numbers, rows))
+    connection.executemany(f"INSERT INTO t VALUES ({marks})", map(as_binary, rows))
     derived = "".join(f", {in_sqlite(sql)} AS `{name}`" for sql, name in spec.derived)
     source = f"(SELECT *{derived} FROM t WHERE {in_sqlite(spec.where or 'true')})"
     items = [f"{in_sqlite(sql)} AS `{name}`" for sql, name in spec.items]
@@ -305,6 +306,10 @@ def _least(*values: Any) -> Any:
     return min((value for value in values if value is not None), default=None)
 
 
+def _rounded(value: Any, scale: int) -> float:
+    return float(Decimal(value).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP))
+
+
 #: Functions of Spark that sqlite has not.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pmod": _of_values(lambda value, divisor: value % divisor),
@@ -312,6 +317,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "unix_timestamp": _of_values(lambda micros: micros // 1_000_000),
     "add_millis": _of_values(lambda ms, micros: micros + ms * 1000),
     "least": _least,
+    "as_decimal": _of_values(_rounded),
+    "char_length": _of_values(len),
     "raise_error": _raise,
     "xxhash64": lambda *values: _hashes(values)[0],
 }
@@ -321,7 +328,27 @@ def in_sqlite(sql: str) -> str:
     """Return Spark SQL as sqlite takes it; times are microseconds there."""
     for pattern, replacement in _IN_SQLITE:
         sql = re.sub(pattern, replacement, sql)
+    while cast := _AS_DECIMAL.search(sql):
+        start = _opening(sql, cast.start())
+        value = sql[start + 1 : cast.start()]
+        sql = f"{sql[: start - len('CAST')]}as_decimal({value}, {cast[1]}){sql[cast.end() :]}"
     return sql
+
+
+_AS_DECIMAL = re.compile(r"(?i) AS DECIMAL\(\d+, ?(\d+)\)\)")
+
+
+def _opening(sql: str, end: int) -> int:
+    """Return where the parenthesis opens that a place is in."""
+    depth = 0
+    for place in range(end - 1, -1, -1):
+        if sql[place] == ")":
+            depth += 1
+        elif sql[place] == "(":
+            if not depth:
+                return place
+            depth -= 1
+    raise ValueError(sql)
 
 
 def _interval(match: re.Match[str]) -> str:
@@ -332,7 +359,6 @@ def _interval(match: re.Match[str]) -> str:
 
 _IN_SQLITE: tuple[tuple[str, Any], ...] = (
     (r"\b(\d+)L\b", r"\1"),
-    (r"AS DECIMAL\(\d+,\d+\)", "AS REAL"),
     (r"(?i)\bAS STRING\)", "AS TEXT)"),
     (r"\bTIMESTAMP_NTZ ?'1970-01-01 00:00:00'", "0"),
     (r"\btimestampadd\(MILLISECOND,", "add_millis("),
@@ -345,17 +371,37 @@ _IN_SQLITE: tuple[tuple[str, Any], ...] = (
 
 
 def as_numbers(row: Sequence[Any]) -> list[Any]:
-    """Return a row as sqlite takes it: times are microseconds."""
+    """Return a row whose times are microseconds."""
     return [
         pa.scalar(value, pa.timestamp("us")).value if isinstance(value, datetime) else value for value in row
     ]
 
 
+def as_binary(row: Sequence[Any]) -> list[Any]:
+    """Return a row as sqlite takes it: decimals are binary numbers, too."""
+    return [float(value) if isinstance(value, Decimal) else value for value in as_numbers(row)]
+
+
+def as_type(value: Any, kind: pa.DataType) -> Any:
+    """Return a value of sqlite as one of a type, which sqlite may not have."""
+    if value is None:
+        return None
+    if pa.types.is_boolean(kind):
+        return bool(value)
+    if pa.types.is_floating(kind):
+        return float(value)
+    if pa.types.is_decimal(kind):
+        return Decimal(value).quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP)
+    if pa.types.is_list(kind):
+        return [as_type(each, kind.value_type) for each in value]
+    if pa.types.is_struct(kind):
+        return {field.name: as_type(value[field.name], field.type) for field in kind}
+    return value
+
+
 def _array(values: list[Any], kind: pa.DataType | None) -> pa.Array:
-    if kind is not None and pa.types.is_boolean(kind):
-        values = [None if value is None else bool(value) for value in values]
     if kind is not None:
-        return pa.array(values, kind)
+        return pa.array([as_type(value, kind) for value in values], kind)
     return pa.array(values) if any(value is not None for value in values) else pa.array(values, pa.int64())
 
 

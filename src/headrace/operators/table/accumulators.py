@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +23,12 @@ from headrace.state.columns import ColumnType, Ints
 
 Columns = Mapping[str, pa.Array]
 
-_WEIGHT = f"CASE WHEN {quote(KIND)} IN (0, 2) THEN 1L ELSE -1L END"
+#: For decimals of 38 digits, and as many behind the point; python's own has 28 in all.
+_WIDE = Context(prec=76)
+
+#: Whether a row comes rather than goes.
+_ADDS = f"{quote(KIND)} IN (0, 2)"
+_WEIGHT = f"CASE WHEN {_ADDS} THEN 1L ELSE -1L END"
 
 
 @dataclass(frozen=True)
@@ -140,8 +145,8 @@ class PartialSql:
 
     def sum(self, value: str, spark_type: str) -> str:
         weighted = f"CAST({value} AS {spark_type})"
-        if self.retracts:
-            weighted = f"({weighted} * ({_WEIGHT}))"
+        if self.retracts:  # a product of decimals would have room for fewer digits behind the point
+            weighted = f"(CASE WHEN {_ADDS} THEN {weighted} ELSE -{weighted} END)"
         return f"CAST(sum(CASE WHEN {self.condition()} THEN {weighted} END) AS {spark_type})"
 
     def extreme(self, function: str) -> str:
@@ -318,12 +323,14 @@ def pick(function: Any, left: pa.Array, right: pa.Array) -> pa.Array:
 def average(total: pa.Array, count: pa.Array, kind: pa.DataType) -> pa.Array:
     """Divide as Flink does: whole numbers are cut off, decimals rounded."""
     if pa.types.is_decimal(total.type):
-        step = Decimal(1).scaleb(-kind.scale) if pa.types.is_decimal(kind) else None
-        values = [
-            _quotient(value, number, step)
-            for value, number in zip(total.to_pylist(), count.to_pylist(), strict=True)
+        pairs = zip(total.to_pylist(), count.to_pylist(), strict=True)
+        quotients = [
+            _WIDE.divide(value, number) if value is not None and number else None for value, number in pairs
         ]
-        return pa.array(values, kind if step is not None else pa.float64()).cast(kind)
+        if pa.types.is_decimal(kind):
+            return pa.array([_fitted(each, kind) for each in quotients], kind)
+        floats = [None if each is None else float(each) for each in quotients]
+        return pa.array(floats, pa.float64()).cast(kind)
     numbers = np.maximum(count.to_numpy(zero_copy_only=False), 1)
     sums = pc.fill_null(total, 0).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(total.type):
@@ -333,8 +340,9 @@ def average(total: pa.Array, count: pa.Array, kind: pa.DataType) -> pa.Array:
     return pa.array(np.sign(sums) * (np.abs(sums) // numbers)).cast(kind, safe=False)
 
 
-def _quotient(value: Decimal | None, number: int, step: Decimal | None) -> Decimal | float | None:
-    if value is None or not number:
+def _fitted(value: Decimal | None, kind: pa.Decimal128Type) -> Decimal | None:
+    """Round to the digits that a type has behind the point; NULL, as in Flink, where it has too few before it."""
+    if value is None:
         return None
-    quotient = value / number
-    return float(quotient) if step is None else quotient.quantize(step, ROUND_HALF_UP)
+    rounded = value.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _WIDE)
+    return rounded if rounded.adjusted() < kind.precision - kind.scale else None

@@ -48,6 +48,7 @@ __all__ = [
     "watermark_millis",
     "window_millis",
     "windows",
+    "with_python",
 ]
 
 BIGINT: Final = BigIntType(False)
@@ -172,14 +173,14 @@ def from_millis(sql: str) -> str:
 def calc(stream: Stream, node: p.Calc) -> Stream:
     """Filter rows, then compute columns."""
     if node.condition is not None:
-        stream, (condition,) = _with_python([node.condition], stream)
+        stream, (condition,) = with_python([node.condition], stream)
         stream = stream.then(Where(stream.sql(condition)))
-    stream, expressions = _with_python(node.expressions, stream)
+    stream, expressions = with_python(node.expressions, stream)
     items = zip(map(stream.sql, expressions), columns_of(node.schema), strict=True)
     return stream.select(list(items))
 
 
-def _with_python(expressions: Iterable[Expression], stream: Stream) -> tuple[Stream, list[Expression]]:
+def with_python(expressions: Iterable[Expression], stream: Stream) -> tuple[Stream, list[Expression]]:
     """Call Python functions first, innermost first; their results are columns that the expressions then read."""
     expressions = list(expressions)
     while True:
@@ -247,7 +248,7 @@ def expand(stream: Stream, node: p.Expand) -> Stream:
 
 def unnest(stream: Stream, node: p.Unnest) -> Stream:
     """Give each row once per element of a collection."""
-    stream, (collection,) = _with_python([node.collection], stream)
+    stream, (collection,) = with_python([node.collection], stream)
     width = len(node.input.schema)
     columns = columns_of(node.schema)
     made = [column("__position", BIGINT)] if node.with_ordinality else []

@@ -378,12 +378,16 @@ class _Translation:
             condition = None if call.filter is None else named(call.filter)
             specs.append(d.AggSpec(call.function, arguments, result, call.distinct, condition, separator))
         streams = []
-        for stream in self._streams[node.input]:
+        for rows in self._streams[node.input]:
+            stream, computed = f.with_python([each for each, _ in wanted], rows)
             items = [
                 (quote_name(stream.columns[key].name), replace(stream.columns[key], name=name))
                 for key, name in zip(keys, key_names, strict=True)
             ]
-            items += [(stream.sql(each), f.column(name, each.type)) for each, name in wanted]
+            items += [
+                (stream.sql(value), f.column(name, each.type))
+                for value, (each, name) in zip(computed, wanted, strict=True)
+            ]
             items += [(self._millis(stream, each, window), f.column(name, BIGINT)) for each, name in extra]
             streams.append(stream.select(items))
         return streams, tuple(specs)

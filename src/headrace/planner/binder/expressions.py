@@ -115,12 +115,15 @@ class ScalarQueries:
         plan = self.bind(query)
         place = len(self.input.schema) + len(self.plans)
         self.plans.append(plan)
-        return InputRef(place, plan.schema[0].type)
+        return InputRef(place, plan.schema[0].type.nullable())
 
     def joined(self, node: LogicalNode) -> LogicalNode:
-        """The input with the columns of all queries behind it."""
+        """The input with the columns of all queries behind it.
+
+        An aggregate that streams says nothing as long as it has no rows: until then the value is NULL.
+        """
         for plan in self.plans:
-            node = Join(node, plan, JoinKind.INNER, TRUE)
+            node = Join(node, plan, JoinKind.LEFT, TRUE)
         return node
 
 

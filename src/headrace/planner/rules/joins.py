@@ -6,6 +6,7 @@ over, and keeps nothing beyond.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.errors import UnsupportedFeatureError
@@ -13,11 +14,13 @@ from headrace.planner.expressions import (
     Call,
     Expression,
     InputRef,
+    UserCall,
     conjunction,
     conjuncts,
     references,
+    rewrite,
     shift,
-    substitute,
+    walk,
 )
 from headrace.planner.logical import (
     Join,
@@ -53,16 +56,25 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     bounds = _same_window(node, pairs)
     if bounds is not None:
         pairs = [pair for pair in pairs if not _is_bound(pair, bounds)]
-    left, left_keys = with_columns(convert(node.left), [pair.left for pair in pairs])
-    right, right_keys = with_columns(convert(node.right), [pair.right for pair in pairs])
-    # Key columns that were computed stand behind the left side's own, and move what the rest reads on the right.
-    moved = {
-        index: InputRef(index - width + len(left.schema), node.right.schema[index - width].type)
-        for each in rest
-        for index in references(each)
-        if index >= width
-    }
-    condition = conjunction([substitute(each, moved) for each in rest]) if rest else None
+    # Spark looks at pairs of rows without Python: what functions of one side say is computed there.
+    calls = _calls_of_sides(rest, width)
+    left, left_places = with_columns(convert(node.left), [*(pair.left for pair in pairs), *calls[0]])
+    right, right_places = with_columns(
+        convert(node.right), [*(pair.right for pair in pairs), *(shift(call, -width) for call in calls[1])]
+    )
+    left_keys, right_keys = left_places[: len(pairs)], right_places[: len(pairs)]
+    # Columns that were computed stand behind the left side's own, and move what the rest reads on the right.
+    places = [*left_places[len(pairs) :], *(len(left.schema) + at for at in right_places[len(pairs) :])]
+    results = {call: InputRef(at, call.type) for call, at in zip([*calls[0], *calls[1]], places, strict=True)}
+
+    def placed(part: Expression) -> Expression | None:
+        if isinstance(part, InputRef) and part.index >= width:
+            at = part.index - width
+            return InputRef(at + len(left.schema), node.right.schema[at].type)
+        return results.get(part) if isinstance(part, UserCall) else None
+
+    checked, behind = _without_python(node, [rewrite(each, placed) for each in rest])
+    condition = conjunction(checked) if checked else None
     is_half = node.kind in (JoinKind.SEMI, JoinKind.ANTI)
     both = node.schema if is_half else _both(node, left, right)
     made: PhysicalNode
@@ -95,7 +107,43 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     columns = list(range(width))
     if not is_half:
         columns += range(len(left.schema), len(left.schema) + len(node.right.schema))
-    return calc(made, columns_of(made, columns), [field.name for field in node.schema])
+    names = [field.name for field in node.schema]
+    return calc(made, columns_of(made, columns), names, conjunction(behind) if behind else None)
+
+
+def _calls_of_sides(
+    conditions: Sequence[Expression], width: int
+) -> tuple[dict[UserCall, None], dict[UserCall, None]]:
+    """Find the calls of Python functions with columns of the left side alone, and those of the right side."""
+    sides: tuple[dict[UserCall, None], dict[UserCall, None]] = ({}, {})
+
+    def note(part: Expression) -> Expression | None:
+        if not isinstance(part, UserCall):
+            return None
+        are_right = {index >= width for index in references(part)}
+        if len(are_right) > 1:
+            return None
+        sides[True in are_right][part] = None
+        return part
+
+    for each in conditions:
+        rewrite(each, note)
+    return sides
+
+
+def _without_python(
+    node: Join, conditions: Sequence[Expression]
+) -> tuple[list[Expression], list[Expression]]:
+    """Part conditions into those that the join looks at, and those that Python looks at behind it."""
+    behind = [each for each in conditions if any(isinstance(part, UserCall) for part in walk(each))]
+    if behind and node.kind is not JoinKind.INNER:
+        raise UnsupportedFeatureError(
+            f"a Python function of columns of both sides in the condition of a {node.kind.value} join: in Flink, too, "
+            "inner joins alone have that",
+            feature=f"a Python function of both sides in the condition of a {node.kind.value} join",
+            hint="call functions with columns of one side, or make it an inner join",
+        )
+    return [each for each in conditions if each not in behind], behind
 
 
 def _both(node: Join, left: PhysicalNode, right: PhysicalNode) -> Schema:

@@ -1,0 +1,87 @@
+"""What the planner refuses, shape by shape. What is not here is in the grammar of random queries, and must run."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.datastream import StreamExecutionEnvironment
+from headrace.errors import HeadraceError, SqlError, UnsupportedFeatureError
+from headrace.table import StreamTableEnvironment
+from tests.differential.local_engine import LocalEngine
+from tests.differential.runs import Case, job_of
+from tests.differential.tables import NAMES, Rows
+
+
+def tumble(table: str, seconds: int = 4) -> str:
+    return f"TABLE(TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '{seconds}' SECOND))"
+
+
+def session(table: str) -> str:
+    return f"TABLE(SESSION(TABLE {table} PARTITION BY k, DESCRIPTOR(ts), INTERVAL '4' SECOND))"
+
+
+def window_join(left: str, right: str, kind: str = "JOIN", also: str = "") -> str:
+    on = "l.window_start = r.window_start AND l.window_end = r.window_end AND l.k = r.k"
+    return f"SELECT l.id FROM (SELECT * FROM {left}) l {kind} (SELECT * FROM {right}) r ON {on}{also}"
+
+
+def top_n(rows: str, condition: str = "n < 3", function: str = "ROW_NUMBER()", part: str = "k") -> str:
+    numbered = f"SELECT *, {function} OVER (PARTITION BY {part} ORDER BY v) AS n FROM {rows}"
+    return f"SELECT id FROM ({numbered}) WHERE {condition}"
+
+
+_IN_WINDOW = "window_start, window_end, k"
+_BOTH_SIDES = "twice(l.v + r.v) > 2"
+
+#: What Flink refuses in streams, too.
+_AS_IN_FLINK = {
+    top_n("t", function="RANK()"): "RANK() in streaming mode",
+    top_n("t", function="DENSE_RANK()"): "DENSE_RANK() in streaming mode",
+    top_n("t", "n > 2"): "needs a condition that says where to stop",
+    top_n("t", "n < v"): "needs a condition that says where to stop",
+    "SELECT id FROM t ORDER BY v": "ORDER BY without LIMIT",
+    "SELECT id FROM g ORDER BY ts": "TemporalSort cannot take update and delete changes",
+    window_join(tumble("g"), tumble("f")): "WindowJoin cannot take update and delete changes",
+    top_n(tumble("g"), part=_IN_WINDOW): "WindowRank cannot take update and delete changes",
+    window_join(tumble("e"), tumble("f", 5)): "both sides need the same windows",
+    f"SELECT l.id FROM t l LEFT JOIN u r ON l.k = r.k AND {_BOTH_SIDES}": "a Python function of columns of both",
+    window_join(
+        tumble("e"), tumble("f"), "FULL JOIN", f" AND {_BOTH_SIDES}"
+    ): "a Python function of columns of",
+}
+#: What Flink has, and we have not yet.
+_NOT_YET = {
+    "SELECT id, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS n FROM e": "SUM() OVER without a top-N condition",
+    "SELECT id, LAG(v) OVER (PARTITION BY k ORDER BY ts) AS n FROM e": "LAG() OVER without a top-N condition",
+    top_n(session("e"), part=_IN_WINDOW): "a top-N over SESSION windows",
+    f"SELECT id, window_start FROM {session('e')}": "SESSION windows without an aggregation over them",
+    f"SELECT v, COUNT(*) FROM {session('e')} GROUP BY v, window_start, window_end": "a SESSION whose PARTITION BY",
+    f"SELECT k, COUNT(*) FROM {session('e')} WHERE v > 1 GROUP BY k, window_start, window_end": "a condition on the",
+    window_join(session("e"), session("f")): "a window join of SESSION windows",
+    "SELECT k, LISTAGG(k, CAST(id AS STRING)) FROM t GROUP BY k": "LISTAGG with a separator that is no constant",
+    "SELECT k, ARRAY_AGG(v ORDER BY v) FROM t GROUP BY k": "ORDER BY in ARRAY_AGG",
+    "SELECT k, STDDEV_POP(DISTINCT v) FROM t GROUP BY k": "STDDEV_POP(DISTINCT ...)",
+    "SELECT k, JSON_ARRAYAGG(v) FROM t GROUP BY k": "JSON_ARRAYAGG",
+    "SELECT l.id FROM e l JOIN p FOR SYSTEM_TIME AS OF l.ts AS r ON l.id = r.id": "FOR SYSTEM_TIME AS OF",
+    "SELECT id FROM t WHERE v = (SELECT v FROM u)": "may give more or less than one row",
+    "SELECT id FROM t WHERE v > ALL (SELECT v FROM u)": "comparison with ALL",
+    "SELECT id FROM t WHERE k IN (SELECT k FROM u) OR v > 2": "IN with a query outside of the conditions",
+    "SELECT id, x FROM t, LATERAL (SELECT v AS x FROM u WHERE u.k = t.k LIMIT 2)": "LATERAL with a query",
+    "SELECT * FROM e MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS v > 1)": "MATCH_RECOGNIZE",
+}
+
+
+@pytest.mark.parametrize(("query", "what"), [*_AS_IN_FLINK.items(), *_NOT_YET.items()])
+def test_a_refused_query_is_refused_by_name(query, what, tmp_path):
+    nothing = Rows((), (), (), tells_end=True)
+    t_env = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment())
+    with pytest.raises(HeadraceError) as refusal:
+        LocalEngine(
+            job_of(t_env, Case((query,), dict.fromkeys(NAMES, nothing), 1)),
+            tmp_path,
+            parallelism=1,
+            forgets=False,
+        )
+    assert isinstance(refusal.value, SqlError | UnsupportedFeatureError)
+    assert what in str(refusal.value)
+    assert ("not in headrace yet" in str(refusal.value)) == (query in _NOT_YET)

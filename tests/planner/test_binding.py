@@ -327,6 +327,28 @@ def test_over_calls_are_columns_behind_their_input(session: Session) -> None:
     assert not over.calls[0].order_by[0].nulls_first
 
 
+def test_qualify_takes_the_names_of_select_where_they_are_no_columns(session: Session) -> None:
+    call = "ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC)"
+    named = plan(session, f"SELECT price, {call} AS n FROM bids QUALIFY n <= 3 AND price > 1")
+    written = plan(session, f"SELECT price, {call} AS n FROM bids QUALIFY {call} <= 3 AND price > 1")
+    assert named == written
+    # There is a column price: that is what is meant.
+    both = plan(session, f"SELECT price + 1 AS price, {call} AS n FROM bids QUALIFY n = 1 AND price > 1")
+    assert (
+        both.inputs[0]
+        == plan(session, f"SELECT 1, {call} AS n FROM bids QUALIFY n = 1 AND price > 1").inputs[0]
+    )
+    assert "'m'" in refused(session, f"SELECT {call} AS n FROM bids QUALIFY m = 1").message
+
+
+@pytest.mark.parametrize("unit", ["YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"])
+def test_units_of_intervals_have_a_plural(session: Session, unit: str) -> None:
+    one, many = (
+        plan(session, f"SELECT ts + INTERVAL '3' {word} AS x FROM bids") for word in (unit, f"{unit}S")
+    )
+    assert one == many
+
+
 def test_frames_and_named_windows(session: Session) -> None:
     node = plan(
         session,

@@ -20,6 +20,7 @@ from headrace.planner.binder.trees import (
     names_outer,
     stripped,
     unique,
+    with_aliases,
 )
 from headrace.planner.coercion import common_type, comparison_type
 from headrace.planner.dialect.syntax import (
@@ -194,7 +195,10 @@ class QueryBinder:
         ttl.check(self.context, hints, scope)
         expressions, names = self._items(select, binder, scope)
         having = None if select.having is None else binder.condition(select.having, "HAVING")
-        qualify = None if select.qualify is None else binder.condition(select.qualify, "QUALIFY")
+        qualify = None
+        if select.qualify is not None:
+            aliases = {item.alias.name: item.expression for item in select.items if item.alias is not None}
+            qualify = binder.condition(with_aliases(select.qualify, aliases, scope), "QUALIFY")
         if qualify is not None and not over.calls:
             raise self.context.error("QUALIFY is about OVER calls, and there is none", select.span)
         return _Block(node, expressions, names, binder, select.distinct, having, qualify)

@@ -68,6 +68,10 @@ class Scope:
                 return _outer(outside)
         self._refuse(name)
 
+    def has(self, name: Name) -> bool:
+        """Whether there is a column that a name means."""
+        return self._find(name) is not None
+
     def _find(self, name: Name) -> Expression | None:
         # The longest name of a relation first; `r.f` is field f of column r only if there is no relation r.
         for qualifier in (*range(min(len(name.parts) - 1, 3), 0, -1), 0):

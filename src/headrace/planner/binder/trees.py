@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 from headrace.planner.binder.expressions import cast_to
+from headrace.planner.binder.scope import Scope
 from headrace.planner.dialect.syntax import FieldAccess, FunctionCall, Name, Node, Operator, Query, SelectItem
 from headrace.planner.expressions import (
     AggregateCall,
@@ -30,6 +32,7 @@ __all__ = [
     "names_outer",
     "stripped",
     "unique",
+    "with_aliases",
 ]
 
 
@@ -57,6 +60,25 @@ def calls_aggregate(parts: object) -> bool:
     if is_dataclass(parts):
         return any(calls_aggregate(getattr(parts, one.name)) for one in fields(parts))
     return False
+
+
+def with_aliases(part: Any, aliases: Mapping[str, Node], scope: Scope) -> Any:
+    """A tree with the expressions of SELECT in place of their names, where those are no columns."""
+    if isinstance(part, Query):
+        return part
+    if isinstance(part, Name):
+        is_alias = len(part.parts) == 1 and part.path[0] in aliases and not scope.has(part)
+        return aliases[part.path[0]] if is_alias else part
+    if isinstance(part, tuple):
+        return tuple(with_aliases(one, aliases, scope) for one in part)
+    if is_dataclass(part) and not isinstance(part, type):
+        changes = {
+            one.name: with_aliases(getattr(part, one.name), aliases, scope)
+            for one in fields(part)
+            if one.init
+        }
+        return replace(part, **changes)
+    return part
 
 
 def names_outer(part: object) -> bool:

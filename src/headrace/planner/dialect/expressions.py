@@ -54,6 +54,7 @@ _PRODUCTS: Final = {"*": "TIMES", "/": "DIVIDE", "%": "MOD"}
 #: Functions that are called without parentheses.
 _BARE: Final = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
 _INTERVAL_UNITS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "QUARTER")
+_INTERVAL_PLURALS: Final = frozenset(f"{unit}S" for unit in _INTERVAL_UNITS)
 _CONSTANTS: Final = {
     "TRUE": ("boolean", True),
     "FALSE": ("boolean", False),
@@ -318,7 +319,7 @@ class Expressions(SpecialForms):
         if self.token.kind is TokenKind.NUMBER:
             self.fail("an interval's amount is written in quotes", hint=f"INTERVAL '{self.token.text}' ...")
         text = self.string("the interval's amount in single quotes")
-        unit = self.choose(*_INTERVAL_UNITS)
+        unit = self._interval_unit()
         precision = fraction = None
         if self.accept("("):
             precision = self.integer()
@@ -327,11 +328,17 @@ class Expressions(SpecialForms):
             self.expect(")")
         to_unit = None
         if self.accept("TO"):
-            to_unit = self.choose(*_INTERVAL_UNITS)
+            to_unit = self._interval_unit()
             if self.accept("("):
                 fraction = self.integer()
                 self.expect(")")
         return Interval(text, negative, unit, to_unit, precision, fraction, self.span_from(start))
+
+    def _interval_unit(self) -> str:
+        """A unit of time, in the singular or the plural."""
+        if self.token.kind is TokenKind.WORD and self.token.upper in _INTERVAL_PLURALS:
+            return self.advance().upper.removesuffix("S")
+        return self.choose(*_INTERVAL_UNITS)
 
     def _case(self) -> Node:
         start = self.advance()

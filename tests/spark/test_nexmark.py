@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
 from headrace.table import EnvironmentSettings, StreamTableEnvironment
@@ -31,6 +34,40 @@ def check(env: EnvironmentFactory, names: list[str], count: int, max_records: in
 @pytest.mark.timeout(300)
 def test_a_join_under_two_aggregations_and_a_window_join(env: EnvironmentFactory):
     check(env, ["q4", "q8"], 400, 250)
+
+
+@pytest.mark.timeout(300)
+def test_bids_are_logged_by_minute_with_the_published_options(env: EnvironmentFactory, tmp_path: Path):
+    made = nexmark.events(1500)
+    t_env = StreamTableEnvironment.create(env(max_records=800))
+    nexmark.register(t_env, made)
+    t_env.execute_sql(f"""
+        CREATE TABLE nexmark_q10 (
+          auction BIGINT, bidder BIGINT, price BIGINT, `dateTime` TIMESTAMP(3), extra VARCHAR, dt STRING, hm STRING
+        ) PARTITIONED BY (dt, hm) WITH (
+          'connector' = 'filesystem',
+          'path' = 'file://{tmp_path}/bid/',
+          'format' = 'csv',
+          'sink.partition-commit.trigger' = 'partition-time',
+          'sink.partition-commit.delay' = '1 min',
+          'sink.partition-commit.policy.kind' = 'success-file',
+          'partition.time-extractor.timestamp-pattern' = '$dt $hm:00',
+          'sink.rolling-policy.rollover-interval' = '1min',
+          'sink.rolling-policy.check-interval' = '1min'
+        )""")
+    t_env.execute_sql("""
+        INSERT INTO nexmark_q10
+        SELECT auction, bidder, price, `dateTime`, extra, DATE_FORMAT(`dateTime`, 'yyyy-MM-dd'),
+               DATE_FORMAT(`dateTime`, 'HH:mm')
+        FROM bid""").wait()
+
+    bids = Counter(f"{bid[-1]:dt=%Y-%m-%d/hm=%H:%M}" for bid in made["bid"])
+    lines: Counter[str] = Counter()
+    for file in tmp_path.glob("bid/dt=*/hm=*/part-*"):
+        lines[str(file.parent.relative_to(tmp_path / "bid"))] += len(file.read_text().splitlines())
+    assert lines == bids
+    assert len(bids) == 3
+    assert all((tmp_path / "bid" / bucket / "_SUCCESS").exists() for bucket in bids)
 
 
 @pytest.mark.slow

@@ -120,6 +120,26 @@ def test_a_key_that_is_filtered_out_goes_from_a_table_with_keys(env: Environment
         assert connection.execute("SELECT * FROM counts ORDER BY word").fetchall() == [("b", 1), ("c", 1)]
 
 
+def test_files_are_read_as_they_were_written(env: EnvironmentFactory, tmp_path: Path):
+    t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_batch_mode())
+    words = ['say "hi"', "back\\", "a,b", " first", "#no comment", '"', 'a\\"b', None]
+    rows = t_env.from_elements([(word, at % 2) for at, word in enumerate(words)], ["word", "half"])
+    t_env.create_temporary_view("given", rows)
+    for name in ("csv", "parquet"):
+        t_env.execute_sql(
+            f"CREATE TABLE {name}s (word STRING, half BIGINT) PARTITIONED BY (half) WITH "
+            f"('connector' = 'filesystem', 'path' = '{tmp_path}/{name}', 'format' = '{name}')"
+        )
+    inserts = t_env.create_statement_set()
+    for name in ("csvs", "parquets"):
+        inserts.add_insert_sql(f"INSERT INTO {name} SELECT word, half FROM given")
+    inserts.execute().wait()
+
+    query = "SELECT word, half, COUNT(*) FROM (SELECT * FROM csvs UNION ALL SELECT * FROM parquets) GROUP BY word, half"
+    with t_env.execute_sql(query).collect() as found:
+        assert {tuple(row) for row in found} == {(word, at % 2, 2) for at, word in enumerate(words)}
+
+
 def test_partitions_are_overwritten_in_batch_mode(env: EnvironmentFactory, tmp_path: Path):
     t_env = StreamTableEnvironment.create(env(), EnvironmentSettings.in_batch_mode())
     t_env.execute_sql(

@@ -12,7 +12,13 @@ from headrace.connectors.base import Boundedness, Committable, WriterContext
 from headrace.connectors.file._policies import PartitionCommit, PartitionTime
 from headrace.connectors.file.table import FileTableSource
 from headrace.connectors.table_rows import RangeTableSource
-from headrace.errors import HeadraceError, SqlValidationError, UnsupportedFeatureError
+from headrace.errors import (
+    ConnectorError,
+    HeadraceError,
+    JobDefinitionError,
+    SqlValidationError,
+    UnsupportedFeatureError,
+)
 from headrace.table import EnvironmentSettings, TableEnvironment
 
 
@@ -145,9 +151,28 @@ def test_csv_and_parquet_are_written(t_env, tmp_path):
     assert pq.read_table(file).to_pylist() == [{"id": 1, "s": "a"}]
 
 
-def test_what_cannot_be_written_yet_is_refused(t_env, tmp_path):
-    with pytest.raises(UnsupportedFeatureError, match="PARTITIONED BY"):
-        sink(t_env, "id BIGINT, d STRING", "(1, 'x')", tmp_path, "PARTITIONED BY (d)", format="parquet")
+def test_partitions_of_parquet_have_files_without_the_columns_of_the_directory(t_env, tmp_path):
+    import pyarrow.parquet as pq
+
+    made = sink(t_env, "d STRING, id BIGINT", "('x', 1)", tmp_path, "PARTITIONED BY (d)", format="parquet")
+    write(made, [Row("x", 1), Row("y", 2), Row("x", 3)])
+    found = {file.parent.name: pq.ParquetFile(file).read().to_pylist() for file in tmp_path.glob("d=*/part*")}
+    assert found == {"d=x": [{"id": 1}, {"id": 3}], "d=y": [{"id": 2}]}
+
+
+def test_csv_is_written_as_its_options_say(t_env, tmp_path):
+    options = {"csv__quote_character": "%", "csv__null_literal": "n/a", "csv__array_element_delimiter": "|"}
+    made = sink(
+        t_env,
+        "s STRING, a ARRAY<INT>",
+        "('x', ARRAY[1])",
+        tmp_path,
+        format="csv",
+        csv__field_delimiter=";",
+        **options,
+    )
+    write(made, [Row("5 % a; b", [1, 2]), Row(None, None)])
+    assert [file.read_text() for file in tmp_path.glob("part*")] == ["%5 %% a; b%;1|2\nn/a;n/a\n"]
 
 
 def test_files_are_rolled_and_partitions_committed_as_the_table_says(t_env, tmp_path: Path):
@@ -179,6 +204,7 @@ def test_files_are_rolled_and_partitions_committed_as_the_table_says(t_env, tmp_
         ("sink.partition-commit.trigger", "now", "process-time or partition-time"),
         ("partition.time-extractor.timestamp-pattern", "$day", "for tables with"),
         ("partition.time-extractor.kind", "custom", "by 'partition.time-extractor.timestamp-pattern'"),
+        ("partition.time-extractor.timestamp-formatter", "yyyyMMdd", "for tables with"),
         ("sink.partition-commit.policy.kind", "success-file", "for tables that are PARTITIONED BY"),
         ("auto-compaction", "true", "small files are not put together"),
         ("sink.partition-commit.policy.kind", "metastore", "is 'success-file'"),
@@ -234,3 +260,29 @@ def test_partitions_are_committed_by_event_time_if_the_table_says_so(t_env, tmp_
     )
 
     assert made.partition_commit == PartitionCommit(3_600_000, "_SUCCESS", PartitionTime("$day $hour:00:00"))
+
+
+def test_the_time_of_partitions_may_be_written_in_other_ways(t_env, tmp_path: Path):
+    made = sink(
+        t_env,
+        "id BIGINT, `day` STRING, `hour` STRING",
+        "(1, '20240229', '8h')",
+        tmp_path,
+        "PARTITIONED BY (`day`, `hour`)",
+        format="csv",
+        sink__partition_commit__policy__kind="success-file",
+        sink__partition_commit__trigger="partition-time",
+        partition__time_extractor__kind="default",
+        partition__time_extractor__timestamp_pattern="$day $hour",
+        partition__time_extractor__timestamp_formatter="yyyyMMdd H''h''",
+    )
+    time = made.partition_commit.partition_time
+    assert time.of("day=20240229/hour=8h") == PartitionTime("$day").of("day=2024-02-29") + 8 * 3_600_000
+    with pytest.raises(ConnectorError, match="expected such as yyyyMMdd"):
+        time.of("day=2024-02-29/hour=8h")
+
+
+@pytest.mark.parametrize(("letters", "problem"), [("yyyy-DDD", "'DDD'"), ("yyyy yyyy", "twice")])
+def test_formats_of_partition_times_that_make_no_sense_are_refused(letters: str, problem: str):
+    with pytest.raises(JobDefinitionError, match=problem):
+        PartitionTime("$day", letters)

@@ -9,6 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from string import Template
 from typing import NoReturn
 from urllib.parse import unquote
@@ -99,13 +100,23 @@ class PartitionTime:
 
     Args:
         pattern: A timestamp or date in which `$name` stands for the value of a directory `name=value`.
+        format: How it is written, in the letters of Java (`yyyyMMdd HH`); None: as SQL writes timestamps and dates.
+
+    Raises:
+        JobDefinitionError: The format has other letters than those of a date and a time of day.
 
     Example:
         >>> PartitionTime("$day $hour:00:00").of("day=2024-02-29/hour=8") // 3_600_000
         474776
+        >>> PartitionTime("$day", "yyyyMMdd").of("day=20240229") // 3_600_000
+        474768
     """
 
     pattern: str
+    format: str | None = None
+
+    def __post_init__(self) -> None:
+        self._parts()
 
     def of(self, bucket: str) -> int:
         """Return the time that a bucket begins with, in ms since 1970.
@@ -117,11 +128,12 @@ class PartitionTime:
             name: unquote(value) for name, _, value in (part.partition("=") for part in bucket.split("/"))
         }
         text = Template(self.pattern).safe_substitute(values)
-        found = _TIME.fullmatch(text.strip())
+        found = self._parts().fullmatch(text.strip())
         try:
             if found is None:
-                raise ValueError("expected such as 2024-02-29 08:00:00, or a date")
-            at = datetime(*(int(part or 0) for part in found.groups()))  # type: ignore[arg-type]  # noqa: DTZ001 - no zone
+                raise ValueError(f"expected such as {self.format or '2024-02-29 08:00:00, or a date'}")
+            parts = {**_FIRST, **{name: int(value) for name, value in found.groupdict().items() if value}}
+            at = datetime(**parts)  # type: ignore[arg-type]  # noqa: DTZ001 - no zone
         except ValueError as error:
             raise ConnectorError(
                 f"FileSink: bucket {bucket!r}: its time, by the pattern {self.pattern!r}, is {text!r}: {error}",
@@ -130,9 +142,42 @@ class PartitionTime:
             ) from None
         return (at - _EPOCH) // timedelta(milliseconds=1)
 
+    def _parts(self) -> re.Pattern[str]:
+        """Return what finds the parts of a time in a text."""
+        return _TIME if self.format is None else _of_letters(self.format)
 
+
+@cache
+def _of_letters(letters: str) -> re.Pattern[str]:
+    made = ""
+    for run in re.finditer(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']+", letters):
+        name = _LETTERS.get(run[2] or "")
+        if name is not None:
+            count = len(run[0])
+            made += rf"(?P<{name}>\d{{{count}}})" if count > 1 else rf"(?P<{name}>\d+)"
+        elif run[2]:
+            raise JobDefinitionError(
+                f"FileSink.with_partition_commit: {run[0]!r} in the format {letters!r} is no part of a date or a time",
+                hint="there are y, M, d, H, m and s; other text stands in single quotes",
+            )
+        else:
+            made += re.escape(run[0] if run[1] is None else run[1])
+    try:
+        return re.compile(made)
+    except re.error:
+        raise JobDefinitionError(
+            f"FileSink.with_partition_commit: the format {letters!r} names a part of the time twice"
+        ) from None
+
+
+_LETTERS = {"y": "year", "u": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second"}
+#: What is not said is the first there is.
+_FIRST = {"year": 1970, "month": 1, "day": 1}
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - watermarks of timestamps have no zone either
-_TIME = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2}))?)?")
+_TIME = re.compile(
+    r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
+    r"(?:[ T](?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2}))?)?"
+)
 
 
 class RollingPolicy(ABC):

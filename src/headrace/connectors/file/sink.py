@@ -183,6 +183,7 @@ class FileSink(Sink):
             success_file_name: str = "_SUCCESS",
             *,
             partition_time: str | None = None,
+            partition_time_format: str | None = None,
         ) -> Self:
             """Mark buckets as complete with an empty file, for those who read them. PyFlink has it for tables only.
 
@@ -196,14 +197,15 @@ class FileSink(Sink):
                 delay: How long after its first record a bucket is complete, by the clock; nothing if None.
                 success_file_name: The name of the file.
                 partition_time: The time of a bucket, such as `"$day $hour:00:00"` for `day=2024-02-29/hour=8`.
+                partition_time_format: How that is written, such as `"yyyyMMdd HH"`; as SQL writes timestamps, if None.
 
             Raises:
-                JobDefinitionError: The delay is negative, or the name is none.
+                JobDefinitionError: The delay is negative, the name is none, or the format is not that of a time.
             """
             self._partition_commit = PartitionCommit(
                 0 if delay is None else as_millis(delay),
                 success_file_name,
-                None if partition_time is None else PartitionTime(partition_time),
+                None if partition_time is None else PartitionTime(partition_time, partition_time_format),
             )
             return self
 

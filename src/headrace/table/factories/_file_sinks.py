@@ -19,15 +19,14 @@ _INACTIVITY, _CHECK = f"{_ROLLING}inactivity-interval", f"{_ROLLING}check-interv
 _KIND, _TRIGGER, _DELAY = f"{_COMMIT}policy.kind", f"{_COMMIT}trigger", f"{_COMMIT}delay"
 _SUCCESS_FILE = f"{_COMMIT}success-file.name"
 _PATTERN: Final = "partition.time-extractor.timestamp-pattern"
+_FORMATTER: Final = "partition.time-extractor.timestamp-formatter"
+_EXTRACTOR: Final = "partition.time-extractor.kind"
 
-_ONE_EXTRACTOR: Final = f"the time of a partition is found by {_PATTERN!r}, as a timestamp or a date"
 _NO_COMPACTION: Final = "small files are not put together: let them grow with sink.rolling-policy.*"
 #: Flink's options that cannot be honoured, and why.
 _REFUSED: Final = {
     f"{_COMMIT}watermark-time-zone": "times of partitions are compared with the watermark as they are, without a zone",
-    "partition.time-extractor.kind": _ONE_EXTRACTOR,
-    "partition.time-extractor.class": _ONE_EXTRACTOR,
-    "partition.time-extractor.timestamp-formatter": _ONE_EXTRACTOR,
+    "partition.time-extractor.class": "headrace loads no Java code",
     f"{_COMMIT}policy.class": "headrace loads no Java code",
     f"{_COMMIT}policy.class.parameters": "headrace loads no Java code",
     "auto-compaction": _NO_COMPACTION,
@@ -46,6 +45,8 @@ _HONOURED: Final = (
     _DELAY,
     _SUCCESS_FILE,
     _PATTERN,
+    _FORMATTER,
+    _EXTRACTOR,
 )
 
 
@@ -90,10 +91,12 @@ def set_partition_commit(
 ) -> None:
     """Say when a partition is complete, and how that is told."""
     kind, trigger = options.text(_KIND), options.text(_TRIGGER, "process-time")
+    if options.text(_EXTRACTOR, "default") != "default":
+        raise options.wrong(_EXTRACTOR, f"'default': the time of a partition is found by {_PATTERN!r}")
     if trigger not in ("process-time", "partition-time"):
         raise options.wrong(_TRIGGER, "process-time or partition-time")
     if kind is None:
-        commits = (_DELAY, _SUCCESS_FILE, _TRIGGER, _PATTERN)
+        commits = (_DELAY, _SUCCESS_FILE, _TRIGGER, _PATTERN, _FORMATTER)
         given = next((key for key in commits if options.text(key) is not None), None)
         if given is not None:
             raise options.wrong(given, f"for tables with {_KIND!r}")
@@ -103,12 +106,14 @@ def set_partition_commit(
     if not partition_keys:
         raise options.wrong(_KIND, "for tables that are PARTITIONED BY columns")
     pattern = options.text(_PATTERN)
-    if trigger == "process-time" and pattern is not None:
-        raise options.wrong(_PATTERN, f"for tables with {_TRIGGER!r} = 'partition-time'")
+    for key in (_PATTERN, _FORMATTER):
+        if trigger == "process-time" and options.text(key) is not None:
+            raise options.wrong(key, f"for tables with {_TRIGGER!r} = 'partition-time'")
     builder.with_partition_commit(
         options.duration(_DELAY) or timedelta(0),
         options.text(_SUCCESS_FILE, "_SUCCESS") or "_SUCCESS",
         partition_time=None if trigger == "process-time" else pattern or f"${partition_keys[0]}",
+        partition_time_format=options.text(_FORMATTER),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Final
 from urllib.parse import quote
 
 from headrace.catalog.objects import CatalogTable, MetadataColumn
-from headrace.common.serialization import Encoder
+from headrace.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from headrace.common.types import Row
 from headrace.connectors.base import Sink, Source
 from headrace.connectors.file import BucketAssigner, FileSink, OutputFileConfig
@@ -15,15 +15,13 @@ from headrace.connectors.file._paths import InputPath
 from headrace.connectors.file.parquet import ParquetBulkWriters
 from headrace.connectors.file.table import FileTableSource
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
-from headrace.formats.csv import CsvDialect, CsvRowSerializationSchema
-from headrace.formats.json import JsonRowSerializationSchema
-from headrace.table._type_information import row_type_information
 from headrace.table.factories._file_sinks import (
     read_sink_options,
     set_partition_commit,
     set_rolling_policy,
 )
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
+from headrace.table.factories.formats import MessageFormat
 from headrace.table.factories.options import TableOptions
 from headrace.types.logical import RowField, RowType
 
@@ -81,12 +79,11 @@ class FilesystemFactory:
         stored = [at for at, name in enumerate(names) if name not in request.table.partition_keys]
         builder: FileSink.RowFormatBuilder | FileSink.BulkFormatBuilder
         if kind == "parquet":
+            row = RowType([RowField(columns[at].name, columns[at].type) for at in stored])
+            writers: BulkWriterFactory = ParquetBulkWriters.for_row_type(row)
             if len(stored) < len(names):
-                raise UnsupportedFeatureError.not_yet(
-                    "'format' = 'parquet' of a table that is written PARTITIONED BY", "use json or csv"
-                )
-            row = RowType([RowField(each.name, each.type) for each in columns])
-            builder = FileSink.for_bulk_format(path, ParquetBulkWriters.for_row_type(row))
+                writers = _StoredRows(writers, tuple(stored))
+            builder = FileSink.for_bulk_format(path, writers)
         else:
             encoder = Encoder(_LineWriter(_serializer(request, kind, stored), stored))
             builder = FileSink.for_row_format(path, encoder)
@@ -143,17 +140,35 @@ class _LineWriter:
         stream.write(line if line.endswith(b"\n") else line + b"\n")
 
 
+@dataclass(frozen=True)
+class _StoredRows(BulkWriterFactory):
+    """Writes files of rows without what the directory says already."""
+
+    factory: BulkWriterFactory
+    stored: tuple[int, ...]
+
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        return _StoredRowsWriter(self.factory.create(stream), self.stored)
+
+
+class _StoredRowsWriter(BulkWriter):
+    def __init__(self, writer: BulkWriter, stored: tuple[int, ...]) -> None:
+        self._writer, self._stored = writer, stored
+
+    def add_element(self, element: Any) -> None:
+        self._writer.add_element(Row(*(element[at] for at in self._stored)))
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def finish(self) -> None:
+        self._writer.finish()
+
+
 def _serializer(request: TableRequest, kind: str, stored: list[int]) -> Any:
     columns = [request.table.sink_columns[at] for at in stored]
-    row = row_type_information([each.name for each in columns], [each.type for each in columns])
-    options = request.options
-    if kind == "json":
-        return JsonRowSerializationSchema(row, timestamp_format=_timestamp_format(options))
-    dialect = CsvDialect(
-        field_delimiter=options.text("csv.field-delimiter", ",") or ",",
-        null_literal=options.text("csv.null-literal", "") or "",
-    )
-    return CsvRowSerializationSchema(row, dialect)
+    made = MessageFormat(request.options, kind)
+    return made.writer([each.name for each in columns], [each.type for each in columns])
 
 
 def _timestamp_format(options: TableOptions) -> str:
@@ -183,9 +198,13 @@ def _reader_options(options: TableOptions, kind: str) -> dict[str, str]:
     null = options.text("csv.null-literal")
     if null is not None:
         made["nullValue"] = null
-    quote = options.text("csv.quote-character")
-    if quote is not None:
-        made["quote"] = quote
+    quote = options.text("csv.quote-character", '"') or '"'
+    if options.boolean("csv.disable-quote-character", default=False):
+        quote = ""
+    made["quote"] = quote
+    # A quote within quotes stands there twice, unless there is a character to put before it. None at all: NUL.
+    made["escape"] = options.text("csv.escape-character") or quote or "\0"
+    options.text("csv.array-element-delimiter")
     if options.boolean("csv.allow-comments", default=False):
         made["comment"] = "#"
     return made

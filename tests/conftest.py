@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 EnvironmentFactory = Callable[..., StreamExecutionEnvironment]
 
 # By default Hypothesis fails an example that takes 200 ms, which it may on a machine that is busy. The examples are the
-# same every time, but for `make test-slow`, which looks for new ones.
-settings.register_profile("new examples", deadline=None)
+# same every time, but for `make test-slow`, which looks for new ones, ten times as many.
+settings.register_profile("new examples", deadline=None, max_examples=1000)
 settings.register_profile("same examples", deadline=None, derandomize=True, database=None)
 settings.load_profile("same examples")
 

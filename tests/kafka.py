@@ -218,7 +218,7 @@ class KafkaBroker:
             deadline = time.monotonic() + 30
             while len(at_end) < len(partitions):
                 assert time.monotonic() < deadline, f"the end of {topic} was not reached"
-                for message in consumer.consume(1000, 0.2):
+                for message in consumer.consume(1000, 0.02):
                     if message.error() is None:
                         found.append(message)
                     elif message.error().code() == KafkaError._PARTITION_EOF:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from headrace.datastream.functions import (
@@ -33,6 +34,14 @@ from tests.windows import model
 Record = tuple[str, tuple[int, ...], int]
 ALL = "all"
 LATE = "late"
+
+
+def some_examples(count: int) -> settings:
+    """Run so many programs; ten times as many in `make test-slow`, and others every time."""
+    return settings(
+        max_examples=count * settings.default.max_examples // 100,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
 
 
 def shown(window: Any) -> model.Window:

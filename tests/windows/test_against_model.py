@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.windows import model
@@ -20,15 +20,11 @@ from tests.windows.scripts import (
     scripts,
     sessions,
     slidings,
+    some_examples,
     tumblings,
 )
 
-moderate = settings(
-    max_examples=100,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+moderate = some_examples(60)
 
 
 def programs(

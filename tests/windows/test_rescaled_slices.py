@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.elements import MIN_WATERMARK
@@ -23,7 +23,7 @@ from headrace.state.key_groups import key_group_of
 from headrace.state.keys import hash_key
 from headrace.testing.harness import OperatorHarness, Snapshot, rescale
 from tests.windows import model
-from tests.windows.scripts import COMMUTATIVE, LATE, Computation, Program, slidings, tumblings
+from tests.windows.scripts import COMMUTATIVE, LATE, Computation, Program, slidings, some_examples, tumblings
 from tests.windows.test_slices import SOMETHING_OF_THE_FIRST
 
 KEYS = "abcdefgh"
@@ -158,12 +158,7 @@ def check(assigner: Any, computation: Computation, parallelism: int, script: lis
     run.check()
 
 
-moderate = settings(
-    max_examples=250,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+moderate = some_examples(120)
 overlapping = slidings().filter(lambda assigner: assigner.slide <= assigner.size)
 
 

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.operators.window.operator import WindowProcessor
@@ -24,15 +24,11 @@ from tests.windows.scripts import (
     run_model,
     scripts,
     slidings,
+    some_examples,
     tumblings,
 )
 
-moderate = settings(
-    max_examples=100,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+moderate = some_examples(60)
 INCREMENTAL = [each for each in COMPUTATIONS if each.kind != "buffer"]
 
 

@@ -7,6 +7,7 @@ context of its own, that one is used as it is.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 
 from headrace.config.configuration import Configuration
 from headrace.config.options import spark as spark_options
@@ -59,6 +61,8 @@ _DEFAULTS = {
     "spark.executor.logs.rolling.maxSize": str(10 << 20),
     "spark.executor.logs.rolling.maxRetainedFiles": "2",
 }
+#: They write what Spark refuses to the terminal, with its plan and Java's stack; it is raised as an error anyway.
+_LOUD_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 #: Settings without which an epoch would not mean what it says.
 _FIXED = {
@@ -95,6 +99,8 @@ def spark_context(configuration: Configuration) -> SparkContext:
         log = application_log(configuration)
         conf = _spark_conf(configuration, log)
         ask_numpy_itself()
+        for name in _LOUD_LOGGERS:
+            PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
         interrupt = signal.getsignal(signal.SIGINT)
         try:
             context = SparkContext(conf=conf, gateway=_launch_gateway(conf, log))

@@ -38,6 +38,7 @@ from headrace.operators.table.declarations import (
     TableWatermark,
     WindowJoin,
 )
+from headrace.operators.table.factory import as_spark_gives
 from headrace.runtime.messages import Crossing, EpochPlan, SubtaskId, SubtaskReport, TableTime
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import has_kinds, operator_of
@@ -253,7 +254,13 @@ class TableEpoch:
     def _stateful(self, vertex: JobVertex, declaration: StatefulNode) -> DataFrame:
         operator = self._operators[vertex.vertex_id]
         edges = self._job.inputs_of(vertex.vertex_id)
-        schemas = {edge.target_input: fragment_of(edge).schema for edge in edges}
+        # What is summed up on the way has the types of what the operator keeps.
+        kept = {column.name: column.arrow for layout in operator.layouts for column in layout.columns}
+        types = {
+            edge.target_input: kept
+            | {column.name: column.arrow for column in as_spark_gives(fragment_of(edge).schema)}
+            for edge in edges
+        }
         united = {side: self._input(vertex, side) for side in self._sides(vertex)}
         for side, count in Counter(spec.source for spec in operator.inputs).items():
             if count > 1:
@@ -261,7 +268,7 @@ class TableEpoch:
         exchanged, sides = exchange(
             self._session,
             [(spec, self._summed_up(vertex, spec, united[spec.source])) for spec in operator.inputs],
-            schemas,
+            types,
             vertex.parallelism,
             vertex.max_parallelism,
         )

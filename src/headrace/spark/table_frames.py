@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce, wraps
 from itertools import pairwise
 from typing import Any
@@ -30,7 +31,6 @@ from headrace.operators.table.base import (
 )
 from headrace.operators.table.declarations import (
     KIND,
-    Column,
     Explode,
     Fragment,
     Join,
@@ -213,14 +213,29 @@ def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> Da
     return frame
 
 
-#: For each input of a stateful node the columns of its rows: their names behind the exchange, and their own.
-Sides = Mapping[int, Sequence[tuple[str, str]]]
+@dataclass(frozen=True)
+class Place:
+    """Where a column of an input is behind the exchange.
+
+    Args:
+        name: The column's name there.
+        column: Its own name.
+        kind: The type that operators know it by, where Spark's may differ in the names of its parts; None: Spark's.
+    """
+
+    name: str
+    column: str
+    kind: pa.DataType | None = None
+
+
+#: For each input of a stateful node where the columns of its rows are.
+Sides = Mapping[int, Sequence[Place]]
 
 
 def exchange(
     session: SparkSession,
     inputs: Sequence[tuple[InputSpec, DataFrame]],
-    schemas: Mapping[int, Schema],
+    types: Mapping[int, Mapping[str, pa.DataType]],
     parallelism: int,
     max_parallelism: int,
 ) -> tuple[DataFrame, Sides]:
@@ -228,10 +243,17 @@ def exchange(
 
     Columns of the same type are the same column behind it, whatever input they are of: every one costs every row its
     way through Spark's shuffle and to python, even where it is NULL. Each subtask gets a `CONTROL` row besides.
+
+    Args:
+        session: Where the rows are.
+        inputs: The rows of each input.
+        types: The types that the node knows columns by, by input.
+        parallelism: How many subtasks it has.
+        max_parallelism: How many key groups.
     """
     parts, sides = [_control(session, parallelism, max_parallelism)], {}
     for spec, frame in inputs:
-        part, sides[spec.side] = _placed(frame, spec, schemas[spec.source])
+        part, sides[spec.side] = _placed(frame, spec, types[spec.source])
         parts.append(part)
     united = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
     group = f"pmod({HASHES[0]}, {max_parallelism}L)"
@@ -259,9 +281,19 @@ def split_sides(batches: Sequence[pa.RecordBatch], sides: Sides) -> tuple[int | 
         subtask = found.pop(CONTROL)[0].column(HASHES[1])[0].as_py()
     inputs = {}
     for side, parts in found.items():
-        rows = pa.Table.from_batches(parts).select([*HASHES, *(place for place, _ in sides[side])])
-        inputs[side] = rows.rename_columns([*HASHES, *(name for _, name in sides[side])])
+        rows = pa.Table.from_batches(parts)
+        inputs[side] = pa.table(
+            {
+                **{name: rows.column(name) for name in HASHES},
+                **{place.column: _column(rows, place) for place in sides[side]},
+            }
+        )
     return subtask, inputs
+
+
+def _column(rows: pa.Table, place: Place) -> pa.ChunkedArray:
+    column = rows.column(place.name)
+    return column if place.kind is None else column.cast(place.kind)
 
 
 def _control(session: SparkSession, parallelism: int, max_parallelism: int) -> DataFrame:
@@ -271,14 +303,15 @@ def _control(session: SparkSession, parallelism: int, max_parallelism: int) -> D
     return session.range(0, parallelism, 1, 1).selectExpr(*items)
 
 
-def _placed(frame: DataFrame, spec: InputSpec, schema: Schema) -> tuple[DataFrame, Sequence[tuple[str, str]]]:
+def _placed(
+    frame: DataFrame, spec: InputSpec, types: Mapping[str, pa.DataType]
+) -> tuple[DataFrame, Sequence[Place]]:
     """Say of rows which input they are of and where they go; return where each of their columns is behind it."""
-    kinds = {column.name: column for column in schema}
     items = [f"{spec.side} AS {SIDE}"]
-    items += [f"{sql} AS {name}" for sql, name in zip(_hashes(spec.keys, kinds), HASHES, strict=True)]
+    items += [f"{sql} AS {name}" for sql, name in zip(_hashes(spec.keys, types), HASHES, strict=True)]
     columns = [(quote(field.name), field.name, field.dataType.simpleString()) for field in frame.schema]
     if spec.row_keys is not None:
-        hashes = zip(_hashes(spec.row_keys, kinds), ROW_HASHES, strict=True)
+        hashes = zip(_hashes(spec.row_keys, types), ROW_HASHES, strict=True)
         columns += [(sql, name, "bigint") for sql, name in hashes]
     seen: Counter[str] = Counter()
     places = []
@@ -286,14 +319,13 @@ def _placed(frame: DataFrame, spec: InputSpec, schema: Schema) -> tuple[DataFram
         place = f"{kind} {seen[kind]}"
         seen[kind] += 1
         items.append(f"{sql} AS {quote(place)}")
-        places.append((place, name))
+        known = types.get(name)
+        places.append(Place(place, name, known if known is not None and pa.types.is_nested(known) else None))
     return frame.selectExpr(*items), places
 
 
-def _hashes(names: Iterable[str], schema: Mapping[str, Column]) -> tuple[str, str]:
-    return key_hash_sql(
-        [(name, name not in schema or not pa.types.is_nested(schema[name].arrow)) for name in names]
-    )
+def _hashes(names: Iterable[str], types: Mapping[str, pa.DataType]) -> tuple[str, str]:
+    return key_hash_sql([(name, name not in types or not pa.types.is_nested(types[name])) for name in names])
 
 
 # -- the border to streams -------------------------------------------------------------------------------------

@@ -315,8 +315,12 @@ def _narrow(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def pick(function: Any, left: pa.Array, right: pa.Array) -> pa.Array:
     """Return the lesser or greater of values; of a value and NULL the value."""
-    if pa.types.is_boolean(left.type):
-        return function(left.cast(pa.int8()), right.cast(pa.int8())).cast(pa.bool_())
+    kind = left.type
+    if pa.types.is_boolean(kind):
+        return function(left.cast(pa.int8()), right.cast(pa.int8())).cast(kind)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:  # Arrow compares those without a time zone only
+        plain = pa.timestamp(kind.unit)
+        return function(left.cast(plain), right.cast(plain)).cast(kind)
     return function(left, right, skip_nulls=True)
 
 

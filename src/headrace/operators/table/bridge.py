@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from headrace.common.time import Instant
-from headrace.common.types import Row, RowKind
+from headrace.common.types import Row, RowKind, make_row
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK, Batch, TableRows
 from headrace.errors import UserFunctionError, shorten
 from headrace.operators.base import EpochPlace, Operator
@@ -274,7 +274,7 @@ class TableToStreamOperator(Operator):
 
 def rows_of(batch: pa.RecordBatch, columns: Sequence[str], names: Sequence[str]) -> list[Row]:
     """Return columns of a batch as rows with these field names, each with its kind if the batch has kinds."""
-    values = [batch.column(name).to_pylist(maps_as_pydicts="strict") for name in columns]
+    values = [_python_values(batch.column(name)) for name in columns]
     kinds = batch.column(KIND).to_pylist() if KIND in batch.schema.names else None
     rows = []
     for index, each in enumerate(zip(*values, strict=True)):
@@ -284,6 +284,36 @@ def rows_of(batch: pa.RecordBatch, columns: Sequence[str], names: Sequence[str])
             row.set_row_kind(_KINDS[kinds[index]])
         rows.append(row)
     return rows
+
+
+def _python_values(column: pa.Array) -> list[Any]:
+    values = column.to_pylist(maps_as_pydicts="strict")
+    convert = _from_arrow_value(column.type)
+    return values if convert is None else [convert(value) for value in values]
+
+
+def _from_arrow_value(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """Return what makes rows of the dictionaries that Arrow has for them, however deep; None where there are none."""
+    if pa.types.is_struct(kind):
+        names = tuple(field.name for field in kind)
+        inner = [_from_arrow_value(field.type) for field in kind]
+
+        def row(value: Any) -> Any:
+            if value is None:
+                return None
+            parts = zip(names, inner, strict=True)
+            return make_row(names, [each(value[name]) if each else value[name] for name, each in parts], 0)
+
+        return row
+    if pa.types.is_list(kind):
+        element = _from_arrow_value(kind.value_type)
+        return element and (lambda value: None if value is None else list(map(element, value)))
+    if pa.types.is_map(kind):
+        item = _from_arrow_value(kind.item_type)
+        return item and (
+            lambda value: None if value is None else {key: item(each) for key, each in value.items()}
+        )
+    return None
 
 
 # -- on the wire -----------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
 
 
 def as_spark_gives(schema: Sequence[Column]) -> Schema:
-    """Return a schema with the Arrow types that come out of Spark: times have microseconds."""
+    """Return a schema with the Arrow types that come out of Spark: timestamps have microseconds, for example."""
     return tuple(replace(column, arrow=spark_arrow_type(column.arrow)) for column in schema)
 
 
@@ -140,6 +140,8 @@ def spark_arrow_type(kind: pa.DataType) -> pa.DataType:
     """
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
+    if pa.types.is_time(kind):
+        return pa.time64("ns")
     if pa.types.is_large_string(kind):
         return pa.string()
     if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -149,5 +151,6 @@ def spark_arrow_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(spark_arrow_type(kind.key_type), spark_arrow_type(kind.item_type))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(spark_arrow_type(field.type)) for field in kind])
+        # Where the whole is NULL its fields are, too, whatever may be in them otherwise.
+        return pa.struct([pa.field(field.name, spark_arrow_type(field.type)) for field in kind])
     return kind

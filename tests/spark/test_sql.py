@@ -120,6 +120,48 @@ def test_a_key_that_is_filtered_out_goes_from_a_table_with_keys(env: Environment
         assert connection.execute("SELECT * FROM counts ORDER BY word").fetchall() == [("b", 1), ("c", 1)]
 
 
+@pytest.mark.parametrize(
+    "settings", [EnvironmentSettings.in_streaming_mode(), EnvironmentSettings.in_batch_mode()]
+)
+def test_collections_of_all_kinds_are_unnested(env: EnvironmentFactory, settings: EnvironmentSettings):
+    t_env = StreamTableEnvironment.create(env(parallelism=1), settings)
+    query = """
+        SELECT CAST(b AS STRING), n FROM (SELECT COLLECT(w) AS bag FROM (VALUES ('a'), ('b'), ('a')) v(w)) c
+        CROSS JOIN UNNEST(c.bag) WITH ORDINALITY AS u(b, n)
+        UNION ALL
+        SELECT r.w, p FROM (VALUES (1)) v(x)
+        CROSS JOIN UNNEST(ARRAY[ROW('x', 5), ROW('y', 6)]) WITH ORDINALITY AS r(w, n, p)
+        UNION ALL
+        SELECT k, v + p FROM (VALUES (1)) v(x) CROSS JOIN UNNEST(MAP['m', 10]) WITH ORDINALITY AS m(k, v, p)
+    """
+    with t_env.execute_sql(query).collect() as found:
+        rows = sorted((word, number) for word, number in result_of(found))
+    words = [word for word, _ in rows]
+    assert words == ["a", "a", "b", "m", "x", "y"]
+    assert [number for word, number in rows if word in "mxy"] == [11, 1, 2]
+    assert sorted(number for word, number in rows if word in "ab") == [1, 2, 3]
+
+
+def test_values_of_all_types_are_made_up(env: EnvironmentFactory):
+    t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_batch_mode())
+    t_env.execute_sql("""
+        CREATE TABLE made (
+          a ARRAY<INT>, m MAP<STRING, INT>, s MULTISET<BOOLEAN>, r ROW<x INT, y STRING>,
+          b BINARY(4), v VARBINARY, t TIME
+        ) WITH ('connector' = 'datagen', 'number-of-rows' = '2', 'fields.m.key.length' = '2', 'fields.v.length' = '3')
+    """)
+    with t_env.execute_sql("SELECT * FROM made").collect() as found:
+        rows = list(found)
+    assert len(rows) == 2
+    for row in rows:
+        assert len(row.a) == 3
+        assert 0 < len(row.m) <= 3
+        assert all(len(key) == 2 for key in row.m)
+        assert sum(row.s.values()) == 3
+        assert (len(row.b), len(row.v)) == (4, 3)
+        assert row.t is not None
+
+
 def test_files_are_read_as_they_were_written(env: EnvironmentFactory, tmp_path: Path):
     t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_batch_mode())
     words = ['say "hi"', "back\\", "a,b", " first", "#no comment", '"', 'a\\"b', None]

@@ -28,7 +28,7 @@ from headrace.planner.expressions import (
     rewrite,
     walk,
 )
-from headrace.planner.fragments import Stream, column, columns_of, from_millis, millis
+from headrace.planner.fragments import Stream, as_collection, column, columns_of, from_millis, millis
 from headrace.planner.gathering import Gathering, gather
 from headrace.planner.optimize import Plan, SinkRequest
 from headrace.planner.physical import Sink, StreamTarget, Values
@@ -41,6 +41,7 @@ from headrace.types.logical import (
     DataType,
     IntegralType,
     LocalZonedTimestampType,
+    MapType,
     RowType,
     quote_name,
 )
@@ -360,24 +361,20 @@ class BatchQuery:
 
     def _unnest(self, node: n.Unnest) -> str:
         width = len(node.input.schema)
-        kind = node.collection.type
-        is_row = isinstance(kind, ArrayType) and isinstance(kind.element_type, RowType)
-        function = "inline" if is_row else "explode"
-        if node.with_ordinality:
-            if is_row:
-                raise UnsupportedFeatureError.not_yet("UNNEST of rows WITH ORDINALITY in BATCH mode")
-            function = "posexplode"
-        count = len(node.names)
-        made = [f"u{at}" for at in range(count)]
+        collection, kind = as_collection(self._sql(node.collection, node.input), node.collection.type)
+        is_map = isinstance(kind, MapType)
+        items = ["u1", "u2"] if is_map else ["u1"]
+        made = list(items)
+        if isinstance(kind, ArrayType) and isinstance(kind.element_type, RowType):
+            items = [f"u1.{quote_name(name)}" for name in kind.element_type.field_names()]
+        function = "explode"
         if node.with_ordinality:
             # Spark's number comes first and counts from 0.
-            items = [*made[1:], "CAST(u0 + 1 AS INT)"]
-        else:
-            items = made
+            function, made = "posexplode", ["u0", *made]
+            items.append("CAST(u0 + 1 AS INT)")
         outer = "OUTER " if node.kind is n.JoinKind.LEFT else ""
         added = ", ".join(f"{sql} AS c{width + at}" for at, sql in enumerate(items))
         columns = ", ".join(f"c{at}" for at in range(width))
-        collection = self._sql(node.collection, node.input)
         return (
             f"SELECT {columns}, {added} FROM ({self.of(node.input)}) "
             f"LATERAL VIEW {outer}{function}({collection}) u AS {', '.join(made)}"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headrace.errors import UnsupportedFeatureError
+from headrace.errors import InvariantViolation, UnsupportedFeatureError
 from headrace.operators.table.declarations import (
     Column,
     Explode,
@@ -33,6 +33,7 @@ from headrace.types.logical import (
     DataType,
     LocalZonedTimestampType,
     MapType,
+    MultisetType,
     RowType,
     quote_name,
 )
@@ -253,7 +254,8 @@ def unnest(stream: Stream, node: p.Unnest) -> Stream:
     columns = columns_of(node.schema)
     made = [column("__position", BIGINT)] if node.with_ordinality else []
     values: list[str]
-    match node.collection.type:
+    elements, kind = as_collection(stream.sql(collection), node.collection.type)
+    match kind:
         case MapType(key_type=key, value_type=value):
             made += [column("__key", key), column("__value", value)]
             values = ["`__key`", "`__value`"]
@@ -264,18 +266,24 @@ def unnest(stream: Stream, node: p.Unnest) -> Stream:
             made.append(column("__element", element))
             values = ["`__element`"]
         case other:
-            raise UnsupportedFeatureError.not_yet(
-                f"UNNEST of a {other.summary_without_null()}", "use an ARRAY or a MAP"
-            )
+            raise InvariantViolation(f"UNNEST of a {other.summary_without_null()}")
     if node.with_ordinality:
         values.append("CAST(`__position` + 1 AS INT)")
     generator = "posexplode" if node.with_ordinality else "explode"
     stream = stream.then(
-        Explode(f"{generator}({stream.sql(collection)})", tuple(each.name for each in made), node.is_outer),
+        Explode(f"{generator}({elements})", tuple(each.name for each in made), node.is_outer),
         (*stream.columns, *made),
     )
     kept = [(quote_name(old.name), new) for old, new in zip(stream.columns[:width], columns, strict=False)]
     return stream.select([*kept, *zip(values, columns[width:], strict=True)])
+
+
+def as_collection(sql: str, data_type: DataType) -> tuple[str, DataType]:
+    """Write a collection so that Spark can explode it: a MULTISET, a map to counts, as the ARRAY of its elements."""
+    if not isinstance(data_type, MultisetType):
+        return sql, data_type
+    each = "e -> array_repeat(e.key, e.value)"
+    return f"flatten(transform(map_entries({sql}), {each}))", ArrayType(data_type.element_type)
 
 
 def windows(stream: Stream, node: p.WindowTableFunction, *, is_utc: bool) -> Stream:

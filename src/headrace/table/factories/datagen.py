@@ -16,6 +16,7 @@ from headrace.table.factories.options import TableOptions
 from headrace.types.logical import (
     ArrayType,
     BigIntType,
+    BinaryType,
     BooleanType,
     CharType,
     DataType,
@@ -25,10 +26,14 @@ from headrace.types.logical import (
     FloatType,
     IntType,
     LocalZonedTimestampType,
+    MapType,
+    MultisetType,
     RowType,
     SmallIntType,
     TimestampType,
+    TimeType,
     TinyIntType,
+    VarBinaryType,
     VarCharType,
     quote_name,
 )
@@ -90,6 +95,14 @@ def _unit(seed: str) -> str:
     return f"(pmod({_hash(seed)}, 9007199254740992L) / 9007199254740992D)"
 
 
+def _several(options: TableOptions, prefix: str, seed: str, name: str, kind: DataType) -> str:
+    """Write an array of values that look random."""
+    length = options.integer(f"{prefix}.length")
+    element = _random(options, f"{prefix}.{name}", seed, kind)
+    inner = element.replace("xxhash64(id,", "xxhash64(id, x,")
+    return f"transform(sequence(1, {3 if length is None else length}), x -> {inner})"
+
+
 def _random(options: TableOptions, prefix: str, seed: str, kind: DataType) -> str:
     match kind:
         case TinyIntType() | SmallIntType() | IntType() | BigIntType():
@@ -125,11 +138,28 @@ def _random(options: TableOptions, prefix: str, seed: str, kind: DataType) -> st
             ms = f" - make_dt_interval(0, 0, 0, pmod({_hash(seed)}, {back}L) / 1000)" if back else ""
             now = "localtimestamp()" if isinstance(kind, TimestampType) else "current_timestamp()"
             return now + ms
-        case ArrayType():
+        case BinaryType() | VarBinaryType():
             length = options.integer(f"{prefix}.length")
-            element = _random(options, f"{prefix}.element", f"{seed}/element", kind.element_type)
-            inner = element.replace("xxhash64(id,", "xxhash64(id, x,")
-            return f"transform(sequence(1, {3 if length is None else length}), x -> {inner})"
+            length = min(kind.length, _DEFAULT_LENGTH) if length is None else length
+            parts = ", ".join(f"hex({_hash(f'{seed}/{at}')})" for at in range(-(-length // 8)))
+            digits_sql = f"left(lpad(concat({parts}), {max(2 * length, 1)}, '0'), {2 * length})"
+            return f"unhex({digits_sql})" if length else "X''"
+        case TimeType():
+            second = f"timestamp_seconds(pmod({_hash(seed)}, 86400L))"
+            return f"CAST(date_format({second}, 'HH:mm:ss') AS {kind.spark_name()})"
+        case ArrayType():
+            return _several(options, prefix, f"{seed}/element", "element", kind.element_type)
+        case MapType():
+            keys = _several(options, prefix, f"{seed}/key", "key", kind.key_type)
+            values = _several(options, prefix, f"{seed}/value", "value", kind.value_type)
+            # Keys that come twice are left out.
+            first = "(a, e) -> IF(exists(a, x -> x.k <=> e.k), a, array_append(a, e))"
+            entries = f"zip_with({keys}, {values}, (k, v) -> named_struct('k', k, 'v', v))"
+            return f"map_from_entries(aggregate({entries}, slice({entries}, 1, 0), {first}))"
+        case MultisetType():
+            bag = _several(options, prefix, f"{seed}/element", "element", kind.element_type)
+            counts = f"v -> named_struct('k', v, 'n', size(filter({bag}, e -> e <=> v)))"
+            return f"map_from_entries(transform(array_distinct({bag}), {counts}))"
         case RowType():
             fields = [
                 f"{_random(options, f'{prefix}.{field.name}', f'{seed}/{field.name}', field.data_type)} "

@@ -95,6 +95,24 @@ def test_windows_that_come_and_go_within_an_epoch_leave_state_alone(tmp_path: Pa
     assert windows.state_rows == 2
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        tumble(10),
+        WindowSpec(WindowKind.HOP, "ts", size_ms=20, slide_ms=5),
+        WindowSpec(WindowKind.CUMULATE, "ts", size_ms=20, slide_ms=5),
+        WindowSpec(WindowKind.SESSION, "ts", gap_ms=3),
+    ],
+    ids=lambda window: window.kind.value,
+)
+def test_windows_that_are_over_come_in_the_order_of_their_ends(window: WindowSpec, tmp_path: Path):
+    windows = job(window, tmp_path)
+    windows.run([("+I", user, at, 1) for at in (31, 2, 17, 8) for user in ("ann", "bob", "eve")])
+    ends = [row[-1] for row in windows.run([("+I", "tom", 24, 1)], after=MAX_WATERMARK)]
+    assert len(set(ends)) > 3
+    assert ends == sorted(ends)
+
+
 def test_windows_are_shifted_by_their_offset(tmp_path: Path):
     windows = job(tumble(10, offset=-3), tmp_path)
     windows.run([("+I", "ann", 6, 1), ("+I", "ann", 7, 1)])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from datetime import datetime, timedelta
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,29 @@ def test_a_changelog_has_the_row_before_and_after_an_update(env: EnvironmentFact
         Row.of_kind(RowKind.UPDATE_AFTER, "a", 2),
     ]
     assert rows[0].n == 1
+
+
+def test_windows_of_processing_time_grow_step_by_step(env: EnvironmentFactory):
+    t_env = StreamTableEnvironment.create(env(parallelism=1))
+    t_env.execute_sql(
+        "CREATE TABLE ticks (id BIGINT, pt AS PROCTIME()) WITH ('connector' = 'datagen', 'rows-per-second' = '100')"
+    )
+    query = (
+        "SELECT window_start, window_end, COUNT(*) AS n FROM "
+        "CUMULATE(TABLE ticks, DESCRIPTOR(pt), INTERVAL '0.5' SECONDS, INTERVAL '1.5' SECONDS) "
+        "GROUP BY window_start, window_end"
+    )
+    with t_env.execute_sql(query).collect() as found:
+        rows = list(islice(found, 4))
+
+    step, size = timedelta(milliseconds=500), timedelta(milliseconds=1500)
+    for row in rows:
+        assert row.window_end - row.window_start in (step, 2 * step, size)
+        assert (row.window_start - datetime.fromisoformat("1970-01-01")) % size == timedelta(0)
+        assert row.n > 0
+    for one, other in pairwise(rows):
+        assert one.window_end < other.window_end
+        assert one.window_start != other.window_start or one.n <= other.n
 
 
 def test_rows_of_an_epoch_are_sorted_behind_their_processing_time(env: EnvironmentFactory):

@@ -192,9 +192,12 @@ class SessionAggregateOperator:
 
     def _output(self, fired: Mapping[str, pa.Array]) -> pa.Table:
         declaration = self._declaration
-        there = _ints(fired[_ROWS]) > 0
-        if not there.all():  # all rows of a session were taken back
-            fired = {name: column.filter(pa.array(there)) for name, column in fired.items()}
+        rows, ends = _ints(fired[_ROWS]), _ints(fired[_END])
+        if not (rows > 0).all() or (ends[1:] < ends[:-1]).any():
+            # As in Flink, sessions that are over come in the order of their ends.
+            order = np.argsort(ends, kind="stable")
+            picks = pa.array(order[rows[order] > 0])
+            fired = {name: column.take(picks) for name, column in fired.items()}
         if not len(fired[_ROWS]):
             return empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
         results = self._calls.results(fired)

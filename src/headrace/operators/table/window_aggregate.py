@@ -279,9 +279,11 @@ class WindowAggregateOperator:
         of_windows = [pa.array(times[name] * 1000, pa.timestamp("us")) for name in declaration.properties]
         for name, array in zip(names, [*key_columns, *of_calls, *of_windows], strict=True):
             output[name] = array
-        there = rows > 0
         fired = changes_table(declaration.output, output, None)
-        fired = fired if there.all() else fired.filter(pa.array(there))
+        if not (rows > 0).all() or (windows[1:] < windows[:-1]).any():
+            # As in Flink, windows that are over come in the order of their ends.
+            order = np.argsort(windows, kind="stable")
+            fired = fired.take(pa.array(order[rows[order] > 0]))
         if declaration.is_insert_only:
             return fired
         return fired.append_column("__kind", pa.array(np.zeros(fired.num_rows, np.int8)))

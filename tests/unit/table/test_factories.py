@@ -117,6 +117,15 @@ def test_files_are_read_by_spark_with_the_options_of_their_format(t_env, tmp_pat
     assert made.discovery_interval_s == 2.0
 
 
+def test_json_files_may_lack_fields(t_env, tmp_path):
+    options = {"connector": "filesystem", "path": str(tmp_path), "format": "json"}
+    made = source(t_env, "id BIGINT", **options, json__fail_on_missing_field="false")
+    assert isinstance(made, FileTableSource)
+    t_env.execute_sql("DROP TABLE t")
+    with pytest.raises(UnsupportedFeatureError, match="takes a field that is missing for NULL"):
+        source(t_env, "id BIGINT", **options, json__fail_on_missing_field="true")
+
+
 def test_an_unknown_format_or_metadata_is_refused(t_env, tmp_path):
     with pytest.raises(SqlValidationError, match="option 'format' is one of json, csv, parquet"):
         source(t_env, "id BIGINT", connector="filesystem", path=str(tmp_path), format="orc")

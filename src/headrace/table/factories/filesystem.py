@@ -189,7 +189,13 @@ def _reader_options(options: TableOptions, kind: str) -> dict[str, str]:
     lenient = options.boolean(f"{kind}.ignore-parse-errors", default=False)
     made = {"mode": "PERMISSIVE" if lenient else "FAILFAST"}
     if kind == "json":
-        options.boolean("json.fail-on-missing-field", default=False)
+        if options.boolean("json.fail-on-missing-field", default=False):
+            raise UnsupportedFeatureError(
+                f"table {options.table!r}: option 'json.fail-on-missing-field' cannot be honoured: files are read by "
+                "Spark, which takes a field that is missing for NULL",
+                feature="json.fail-on-missing-field",
+                hint="declare the column NOT NULL in the sink, or filter it: WHERE c IS NOT NULL",
+            )
         if _timestamp_format(options) == "SQL":
             made["timestampNTZFormat"] = "yyyy-MM-dd HH:mm:ss[.SSSSSS][.SSSSS][.SSSS][.SSS][.SS][.S]"
         return made

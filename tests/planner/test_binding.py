@@ -341,6 +341,20 @@ def test_qualify_takes_the_names_of_select_where_they_are_no_columns(session: Se
     assert "'m'" in refused(session, f"SELECT {call} AS n FROM bids QUALIFY m = 1").message
 
 
+@pytest.mark.parametrize(
+    ("quantified", "plain"), [("= ANY", "IN"), ("= SOME", "IN"), ("<> ALL", "NOT IN")], ids=lambda text: text
+)
+def test_comparisons_with_any_and_all_rows_are_in_and_not_in(
+    session: Session, quantified: str, plain: str
+) -> None:
+    for choices in ("(SELECT auction FROM bids WHERE auction IS NOT NULL)", "(1, 2)"):
+        one, other = (
+            plan(session, f"SELECT price FROM bids WHERE price {word} {choices}")
+            for word in (quantified, plain)
+        )
+        assert one == other
+
+
 @pytest.mark.parametrize("unit", ["YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"])
 def test_units_of_intervals_have_a_plural(session: Session, unit: str) -> None:
     one, many = (

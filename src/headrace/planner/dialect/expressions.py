@@ -127,7 +127,8 @@ class Expressions(SpecialForms):
             if token.upper in _COMPARISONS:
                 self.advance()
                 if self.sees_any("ANY", "SOME", "ALL") and self.ahead().upper == "(":
-                    self.unsupported(f"comparison with {self.token.upper}")
+                    left = self._quantified(left, token.upper, start)
+                    continue
                 right = self._sum()
                 left = Operator(_COMPARISONS[token.upper], (left, right), self.span_from(start))
             elif token.upper == "!=":
@@ -140,6 +141,14 @@ class Expressions(SpecialForms):
                 left = self._range(left, start)
             else:
                 return left
+
+    def _quantified(self, left: Node, comparison: str, start: Span) -> Node:
+        """= ANY is IN, and <> ALL is NOT IN."""
+        quantifier = self.token.upper
+        if (comparison, quantifier) not in {("=", "ANY"), ("=", "SOME"), ("<>", "ALL")}:
+            self.unsupported(f"comparison with {quantifier}")
+        self.advance()
+        return self._in(left, start, quantifier == "ALL")
 
     def _is(self, left: Node, start: Span) -> Node:
         negated = "NOT_" if self.accept("NOT") else ""

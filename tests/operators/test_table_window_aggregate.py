@@ -113,6 +113,37 @@ def test_windows_that_are_over_come_in_the_order_of_their_ends(window: WindowSpe
     assert ends == sorted(ends)
 
 
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (
+            WindowKind.CUMULATE,
+            {11: [("ann", 1, 1, 0, 10)], 21: [("ann", 2, 3, 0, 20)], 31: [("ann", 2, 3, 0, 30)]},
+        ),
+        (
+            WindowKind.HOP,
+            {
+                11: [("ann", 1, 1, -20, 10)],
+                21: [("ann", 2, 3, -10, 20)],
+                31: [("ann", 2, 3, 0, 30)],
+                60: [("ann", 1, 2, 10, 40)],
+            },
+        ),
+    ],
+    ids=lambda each: each.value if isinstance(each, WindowKind) else "",
+)
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_window_of_the_clock_fires_once_though_its_slices_stay(
+    kind: WindowKind, expected: dict[int, list[Any]], forgets: bool, tmp_path: Path
+):
+    windows = job(WindowSpec(kind, None, size_ms=30, slide_ms=10), tmp_path, forgets=forgets)
+    added = {5: 1, 13: 2}
+    for now in (5, 11, 12, 13, 21, 22, 31, 32, 60, 61):
+        rows = [("+I", "ann", None, added[now])] if now in added else []
+        assert plain(windows.run(rows, now_ms=now)) == expected.get(now, []), now
+    assert windows.state_rows == 0
+
+
 def test_windows_are_shifted_by_their_offset(tmp_path: Path):
     windows = job(tumble(10, offset=-3), tmp_path)
     windows.run([("+I", "ann", 6, 1), ("+I", "ann", 7, 1)])

@@ -38,6 +38,8 @@ from headrace.state.row_sets import RowSet
 
 _TABLE = "slices"
 _ROWS, _COUNT = "rows", "read"
+#: Up to which time of the clock the windows of a slice were told.
+_TOLD = "told"
 _START, _END = "slice_start", "slice_end"
 #: Values that calls go by are told apart by arguments and filter.
 _Place = tuple[tuple[str, ...], str | None]
@@ -64,6 +66,7 @@ class WindowAggregateOperator:
             (
                 *(ColumnType(name, types[key], is_key=True) for key, name in self._key_names.items()),
                 *_KEPT,
+                *([ColumnType(_TOLD, pa.int64())] if self._remembers else []),
                 ColumnType(_ROWS, pa.int64()),
                 *self._calls.plain_columns,
             ),
@@ -138,8 +141,16 @@ class WindowAggregateOperator:
             values[place], value_rows[each.layout.name] = each.advance(
                 inputs.get(each.input.side), state, self._last, self._start, before, after
             )
-        output = self._fire(columns, owners, starts, ends, before, after, values)
-        changes = self._changes(columns, keys, owners, len(stored), fresh, self._last(ends) - 1 <= after)
+        told: int | Ints = before
+        touched = np.zeros(len(ends), np.bool_)
+        if self._remembers:
+            told = _ints(columns[_TOLD])
+            touched[self._due_windows(ends, starts, told, after)[0]] = True
+            columns[_TOLD] = pa.array(np.where(touched, after, told))
+        output = self._fire(columns, owners, starts, ends, told, after, values)
+        changes = self._changes(
+            columns, keys, owners, len(stored), fresh, self._last(ends) - 1 <= after, touched
+        )
         written = {_TABLE: changes, **value_rows}
         return EpochOutput(
             output,
@@ -156,13 +167,14 @@ class WindowAggregateOperator:
         stored: int,
         fresh: Mapping[str, pa.Array | Ints],
         is_over: Bools,
+        touched: Bools,
     ) -> RowSet:
         """Return what state must hear of slices, the stored ones first.
 
-        A stored slice that stays needs not be written again, and one that came and went within the epoch was never
-        there.
+        A stored slice that stays as it was needs not be written again, and one that came and went within the epoch was
+        never there.
         """
-        touched = is_over.copy()
+        touched = touched | is_over
         if fresh:
             touched[stored:] = ~is_over[stored:] | (fresh["slots"] >= 0)
         at = np.flatnonzero(touched)
@@ -204,13 +216,14 @@ class WindowAggregateOperator:
         row_keys = mixed(mixed(keys, ends), starts)
         slots = table.find(row_keys)
         names = [column.name for column in self._calls.plain_columns]
-        old = read_columns(table, slots, [*names, _ROWS])
+        old = read_columns(table, slots, [*names, _ROWS, *([_TOLD] if self._remembers else [])])
         new = {name: rows.column(name).combine_chunks() for name in names}
         added: dict[str, pa.Array | Ints] = {
             **{name: rows.column(key).combine_chunks() for key, name in self._key_names.items()},
             _START: pa.array(starts),
             _END: pa.array(ends),
             _ROWS: pc.add(pc.fill_null(old[_ROWS], 0), rows.column(_ROWS).combine_chunks()),
+            **({_TOLD: pc.fill_null(old.pop(_TOLD), -1)} if self._remembers else {}),
             **self._calls.combine(old, new),
             "keys": row_keys,
             "owners": keys,
@@ -237,7 +250,7 @@ class WindowAggregateOperator:
         owners: Ints,
         starts: Ints,
         ends: Ints,
-        before: int,
+        before: int | Ints,
         after: int,
         values: Mapping[_Place, SlicedValues],
     ) -> pa.Table:
@@ -264,7 +277,9 @@ class WindowAggregateOperator:
         told = window_keys(owners[positions], windows, window_starts) if values else owners[:0]
         for call, accumulator in self._calls.by_values:
             sliced = values[call.arguments, call.filter]
-            pairs = self._due_windows(sliced.ends, sliced.starts, before, after)
+            # Windows that were told before are none of those that fire, and left out.
+            since = before if isinstance(before, int) else -1
+            pairs = self._due_windows(sliced.ends, sliced.starts, since, after)
             merged.update(_of_values(call, accumulator, sliced.of_windows(*pairs, told)))
         results = self._calls.results(merged)
         output: dict[str, pa.Array] = {}
@@ -301,17 +316,33 @@ class WindowAggregateOperator:
         waiting = windows[windows - 1 > after]
         return instant_ms(int(waiting.min()), window.zone) if len(waiting) else None
 
-    def _due_windows(self, ends: Ints, starts: Ints, before: int, after: int) -> tuple[Ints, Ints, Ints]:
-        """Return the windows around slices that fire: positions of slices, ends and starts of windows."""
+    def _due_windows(
+        self, ends: Ints, starts: Ints, before: int | Ints, after: int
+    ) -> tuple[Ints, Ints, Ints]:
+        """Return the windows around slices that fire: positions of slices, ends and starts of windows.
+
+        Args:
+            ends: Of the slices.
+            starts: Of the slices.
+            before: Windows up to this time have fired; for all slices, or for each.
+            after: Windows up to this time fire.
+        """
         if self._slices is None:
             positions, windows, window_starts = np.arange(len(ends)), ends, starts
         else:
             positions, windows = self._slices.windows(ends)
             window_starts = self._slices.start_of(windows)
-        due = (windows - 1 > before) & (windows - 1 <= after)
+        since = before if isinstance(before, int) else before[positions]
+        due = (windows - 1 > since) & (windows - 1 <= after)
         return positions[due], windows[due], window_starts[due]
 
     # -- windows -----------------------------------------------------------------------------------------------
+
+    @property
+    def _remembers(self) -> bool:
+        """Whether slices say up to which time their windows were told: nothing else knows it of the clock."""
+        window = self._declaration.window
+        return window is not None and window.time is None and not self._is_one_slice
 
     @property
     def _is_one_slice(self) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from headrace.common.types import Row, RowKind
-from headrace.table import EnvironmentSettings, StreamTableEnvironment
+from headrace.table import DataTypes, EnvironmentSettings, StreamTableEnvironment
+from headrace.table.udf import udf
 from tests.conftest import EnvironmentFactory
 from tests.spark.sql_support import run_together
 
@@ -79,6 +80,23 @@ def test_values_of_all_types_go_through_state(env: EnvironmentFactory) -> None:
             (None, [3, 4], (3, "cc"), {"x": 3}, 1, [3], *last, True, "2024-02-29 12:00:00.123"),
         ]
     )
+
+
+@pytest.mark.parametrize("mode", ["in_streaming_mode", "in_batch_mode"])
+def test_functions_take_and_return_rows_and_times(env: EnvironmentFactory, mode: str) -> None:
+    t_env = StreamTableEnvironment.create(env(parallelism=1), getattr(EnvironmentSettings, mode)())
+    pair = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT()), DataTypes.FIELD("b", DataTypes.STRING())])
+    t_env.create_temporary_function("pair", udf(lambda n: Row(n, str(n)), result_type=pair))
+    t_env.create_temporary_function(
+        "swapped",
+        udf(lambda rows: [Row(a=int(each.b), b="?") for each in rows], result_type=DataTypes.ARRAY(pair)),
+    )
+    t_env.create_temporary_function(
+        "clock", udf(lambda n: datetime.time(n, 30), result_type=DataTypes.TIME())
+    )
+    query = "SELECT pair(n), pair(n).b, swapped(ARRAY[pair(n)]), clock(n) FROM (VALUES (7)) AS v(n)"
+    [row] = t_env.execute_sql(query).collect()
+    assert row == Row(Row(a=7, b="7"), "7", [Row(a=7, b="?")], datetime.time(7, 30))
 
 
 @pytest.mark.parametrize("kind", ["json", "parquet"])

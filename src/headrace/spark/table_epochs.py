@@ -49,6 +49,7 @@ from headrace.runtime.task.table_time import (
     vertex_times,
 )
 from headrace.spark.artifacts import WorkerKind
+from headrace.spark.python_calls import spark_function
 from headrace.spark.runner import SparkRunner
 from headrace.spark.table_frames import (
     apply_fragment,
@@ -61,7 +62,6 @@ from headrace.spark.table_frames import (
     exchange,
     filter_pairs,
     for_sink,
-    spark_function,
     sum_up,
 )
 from headrace.spark.table_scans import TableScans, subtasks_of, wall_clock_ms

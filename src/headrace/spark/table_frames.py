@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce, wraps
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark import SparkContext
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import pandas_udf
 
 from headrace.common.types import RowKind
 from headrace.connectors.base import FileRead, RangeRead, RowsRead, SparkRead
-from headrace.errors import UserFunctionError
 from headrace.operators.table.base import (
     HASHES,
     ROW_HASHES,
@@ -34,7 +31,6 @@ from headrace.operators.table.declarations import (
     Explode,
     Fragment,
     Join,
-    PythonCall,
     PythonCalls,
     Schema,
     Select,
@@ -44,7 +40,7 @@ from headrace.operators.table.declarations import (
     Where,
     WindowJoin,
 )
-from headrace.spark.failures import carry
+from headrace.spark.python_calls import result_of
 
 #: What `SIDE` is in the one row that every subtask gets in every epoch, so that it runs and knows which one it is.
 CONTROL = -1
@@ -113,43 +109,13 @@ def _apply_step(frame: DataFrame, step: Step, besides: Sequence[str]) -> DataFra
     if isinstance(step, Explode):
         return frame.selectExpr("*", _generator(step))
     assert isinstance(step, PythonCalls)
-    return frame.select("*", *(_call(call) for call in step.calls))
+    return frame.select("*", *(result_of(call) for call in step.calls))
 
 
 def _generator(step: Explode) -> str:
     function, _, rest = step.generator.partition("(")
     name = f"{function}_outer" if step.is_outer and not function.endswith("_outer") else function
     return f"{name}({rest} AS ({', '.join(map(quote, step.names))})"
-
-
-def _call(call: PythonCall) -> SparkColumn:
-    function = spark_function(call)
-    result: SparkColumn = function(*(F.col(quote(name)) for name in call.arguments))
-    return result.alias(call.result.name)
-
-
-def spark_function(call: PythonCall) -> Any:
-    """Return a python function as Spark calls it."""
-    function = _carrying(call.function)
-    kind = call.result.spark_type
-    make_vectorized: Any = pandas_udf
-    made: Any = make_vectorized(function, kind) if call.is_pandas else F.udf(function, kind)
-    return made if call.is_deterministic else made.asNondeterministic()
-
-
-def _carrying(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a user's function say what it failed with."""
-
-    @wraps(function)
-    def called(*arguments: Any) -> Any:
-        try:
-            return function(*arguments)
-        except Exception as error:
-            raise carry(UserFunctionError.from_exception(error, record=arguments)) from error
-
-    # Spark looks at hints to find out what kind of function it is; ours says so itself.
-    called.__annotations__ = {}
-    return called
 
 
 def filter_pairs(frame: DataFrame, join: Join | WindowJoin) -> DataFrame:

@@ -418,17 +418,21 @@ def _windowed(table: str, window: Window, time: str = "ts") -> str:
     )
 
 
-def _in_sessions(table: str, keys: str, gap: int) -> str:
-    """Return a table with its sessions: rows follow one another within the gap."""
+def _in_sessions(table: str, keys: str, gap: int, time: str = "ts") -> str:
+    """Return a table with its sessions: rows follow one another within the gap, by the clock before its end."""
     by = f"PARTITION BY {keys}" if keys else ""
     together = f"PARTITION BY {keys}, session" if keys else "PARTITION BY session"
-    begins = f"timestampdiff(MILLISECOND, lag(ts) OVER ({by} ORDER BY ts), ts) <= {gap * 1000}"
-    spark = (
-        f"(SELECT *, min(ts) OVER ({together}) AS window_start, "
-        f"max(ts) OVER ({together}) + INTERVAL '{gap}' SECOND AS window_end FROM "
-        f"(SELECT *, sum(IF({begins}, 0, 1)) OVER ({by} ORDER BY ts) AS session FROM {table} WHERE ts IS NOT NULL))"
+    within = "<=" if time == "ts" else "<"
+    begins = (
+        f"timestampdiff(MILLISECOND, lag({time}) OVER ({by} ORDER BY {time}), {time}) {within} {gap * 1000}"
     )
-    return either(f"TABLE(SESSION(TABLE {table} {by}, DESCRIPTOR(ts), INTERVAL '{gap}' SECOND))", spark)
+    spark = (
+        f"(SELECT *, min({time}) OVER ({together}) AS window_start, "
+        f"max({time}) OVER ({together}) + INTERVAL '{gap}' SECOND AS window_end FROM "
+        f"(SELECT *, sum(IF({begins}, 0, 1)) OVER ({by} ORDER BY {time}) AS session "
+        f"FROM {table} WHERE {time} IS NOT NULL))"
+    )
+    return either(f"TABLE(SESSION(TABLE {table} {by}, DESCRIPTOR({time}), INTERVAL '{gap}' SECOND))", spark)
 
 
 @st.composite
@@ -488,6 +492,18 @@ def sessions(draw: Draw) -> str:
         f"SELECT {items}window_start AS ws, window_end AS we, {_calls(draw)} FROM {rows} s "
         f"GROUP BY {items}window_start, window_end"
     )
+
+
+@st.composite
+def clock_windows(draw: Draw) -> str:
+    """Windows of processing time."""
+    keys = draw(one_of("k, ", ""))
+    windows = [
+        _windowed("clocked", draw(WINDOWS), "pt"),
+        _in_sessions("clocked", keys.removesuffix(", "), 4, "pt"),
+    ]
+    items = f"{keys}window_start AS ws, window_end AS we, {_calls(draw)}"
+    return f"SELECT {items} FROM {draw(one_of(*windows))} s GROUP BY {keys}window_start, window_end"
 
 
 @st.composite
@@ -643,6 +659,7 @@ WINDOWED = [
     in_order_of_time,
     window_grouping_sets,
     sessions,
+    clock_windows,
     group_windows,
     cascades,
     cascaded_grouping_sets,

@@ -88,12 +88,13 @@ class LocalEngine:
             forgets=forgets,
         )
 
-    def run(self, rows: Mapping[str, Sequence[Change]], ends: Mapping[str, bool]) -> None:
+    def run(self, rows: Mapping[str, Sequence[Change]], ends: Mapping[str, bool], now_ms: int = 0) -> None:
         """Run an epoch.
 
         Args:
             rows: What each scan reads, by its vertex.
             ends: Whether each scan is known to end with them.
+            now_ms: What the clock says.
         """
         out: dict[str, list[Change]] = {}
         seen = dict(self._seen)
@@ -115,7 +116,7 @@ class LocalEngine:
             sides = sorted({edge.target_input for edge in self._job.inputs_of(name)})
             inputs = [self._input(vertex, side, out) for side in sides]
             made = self._nodes[name].run(
-                *inputs, before=time.before, after=time.after, is_final=time.is_final
+                *inputs, before=time.before, after=time.after, now_ms=now_ms, is_final=time.is_final
             )
             out[name] = _pairs(made, declaration) if isinstance(declaration, Join | WindowJoin) else made
         self._seen = seen

@@ -7,13 +7,20 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from tests.differential.tables import TIMED, Rows
+from tests.differential.tables import CLOCKED, TIMED, Rows
 from tests.operators.table_harness import as_numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TYPES = {"id": "BIGINT", "k": "STRING", "v": None, "ts": "TIMESTAMP_NTZ", "passed": "TIMESTAMP_NTZ"}
+_TYPES = {
+    "id": "BIGINT",
+    "k": "STRING",
+    "v": None,
+    "ts": "TIMESTAMP_NTZ",
+    "passed": "TIMESTAMP_NTZ",
+    "pt": "TIMESTAMP_NTZ",
+}
 
 
 def oracle_session() -> SparkSession:
@@ -47,7 +54,7 @@ def statement_over(tables: Mapping[str, Rows], query: str, views: Mapping[str, s
 
 
 def _table(name: str, rows: Rows) -> str:
-    columns = list(_TYPES)[: 5 if name in TIMED else 3]
+    columns = ["id", "k", "v", *(["ts", "passed"] if name in TIMED else ["pt"] if name == CLOCKED else [])]
     types = {each: kind or rows.number.name for each, kind in _TYPES.items()}
     nothing = ", ".join(f"CAST(NULL AS {types[each]}) AS {each}" for each in columns)
     if not rows.left:

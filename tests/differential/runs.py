@@ -23,12 +23,12 @@ from headrace.planner.changelog import ALL, UPSERT, ChangelogMode
 from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import CollectTarget
 from headrace.spark.executor import SparkJob, watching
-from headrace.table import DataTypes, StreamTableEnvironment
+from headrace.table import DataTypes, StreamTableEnvironment, Table
 from headrace.table.udf import udf
 from tests.differential.grammar import in_flink, in_spark, relations
 from tests.differential.local_engine import LocalEngine
 from tests.differential.oracle import expected_rows, statement_over
-from tests.differential.tables import NAMES, STRATEGIES, Rows, register
+from tests.differential.tables import BEGIN, CLOCKED, NAMES, STRATEGIES, Rows, register
 from tests.operators.table_harness import Change, as_numbers, materialized
 from tests.spark.sql_support import result_of, run_together
 
@@ -49,6 +49,14 @@ class Case:
     rescales: bool = False
     #: What several of the queries read, and is computed once: the view `shared`.
     shared: str | None = None
+    #: How much time passes between two epochs.
+    pace_ms: int = 0
+    #: How long state lives.
+    ttl_ms: int = 0
+
+    def clock(self, epoch: int) -> int:
+        """Return the time of an epoch, in ms since events begin."""
+        return epoch * self.pace_ms
 
     @property
     def views(self) -> dict[str, str]:
@@ -62,6 +70,7 @@ class Case:
 
     def __repr__(self) -> str:
         lines = [f"parallelism={self.parallelism}, forgets={self.forgets}, rescales={self.rescales}"]
+        lines += [f"pace_ms={self.pace_ms}, ttl_ms={self.ttl_ms}"]
         lines += [
             f"{name}: {rows.number.name} {rows.epochs}, tells_end={rows.tells_end}"
             for name, rows in self.tables.items()
@@ -80,12 +89,32 @@ def cases(draw: st.DrawFn, queries: st.SearchStrategy[str], max_queries: int = 2
     if len(chosen) > 1 and draw(st.booleans()):
         shared = f"SELECT id, k, v FROM {draw(relations(2))} x"
         chosen = [_PLAIN_TABLE.sub(r"\1 shared", each) for each in chosen]
-    texts = [*chosen, *([] if shared is None else [shared])]
-    names = [name for name in NAMES if any(re.search(rf"\b{name}\b(?!\.)", in_flink(each)) for each in texts)]
-    tables = {name: draw(STRATEGIES[name]()) for name in names}
-    return Case(
-        tuple(chosen), tables, draw(st.integers(1, 2)), draw(st.booleans()), draw(st.booleans()), shared
+    tables = tables_of(draw, [*chosen, *([] if shared is None else [shared])])
+    made = Case(
+        tuple(chosen),
+        tables,
+        draw(st.integers(1, 2)),
+        draw(st.booleans()),
+        draw(st.booleans()),
+        shared,
+        draw(st.sampled_from([0, 1000, 2500, 4000, 11_000])),
+        draw(st.sampled_from([0, _LONG_MS])),
     )
+    if CLOCKED in tables:
+        tables[CLOCKED] = tables[CLOCKED].by_clock(made.clock)
+    return made
+
+
+#: More than all epochs of a case take together.
+_LONG_MS = 3_600_000
+
+
+def tables_of(draw: st.DrawFn, queries: Sequence[str]) -> dict[str, Rows]:
+    """Draw rows for the tables that queries name."""
+    names = [
+        name for name in NAMES if any(re.search(rf"\b{name}\b(?!\.)", in_flink(each)) for each in queries)
+    ]
+    return {name: draw(STRATEGIES[name]()) for name in names}
 
 
 #: Where a query reads a table that has no time.
@@ -117,7 +146,7 @@ def check_upserts(t_env: StreamTableEnvironment, session: SparkSession, case: Ca
 
 def check_on_spark(t_env: StreamTableEnvironment, session: SparkSession, case: Case) -> None:
     """See that a streaming job on Spark comes to what Spark SQL says in batch."""
-    _register(t_env, case)
+    register_all(t_env, case)
     with _rescaling(case):
         results = run_together(t_env, [in_flink(query) for query in case.queries])
     _compare(case, results, session)
@@ -145,12 +174,12 @@ def check_over_a_savepoint(
             savepoints.append(taken)
 
     before, after = environment(case.parallelism, None), None
-    _register(before, case)
+    register_all(before, case)
     with watching(on_job=jobs.append, on_epoch=stop):
         results = run_together(before, queries)
     if savepoints and savepoints[0].exception() is None:
         after = environment(3 - case.parallelism, savepoints[0].result())
-        _register(after, case)
+        register_all(after, case)
         results = [[*one, *other] for one, other in zip(results, run_together(after, queries), strict=True)]
     event("stopped" if after else "ended before")
     _compare(case, results, session)
@@ -204,7 +233,11 @@ _FUNCTIONS = {
 }
 
 
-def _register(t_env: StreamTableEnvironment, case: Case) -> None:
+def register_all(t_env: StreamTableEnvironment, case: Case) -> None:
+    """Make the tables, views and functions of a case."""
+    # The clock that windows of processing time show is the one of the oracle.
+    t_env.get_config().set("table.local-time-zone", "UTC")
+    t_env.get_config().set("table.exec.state.ttl", f"{case.ttl_ms} ms")
     for name, function in _FUNCTIONS.items():
         t_env.create_temporary_function(name, function)
     for name, rows in case.tables.items():
@@ -217,16 +250,20 @@ def job_of(
     t_env: StreamTableEnvironment, case: Case, accepts: ChangelogMode = ALL, keys: tuple[int, ...] = ()
 ) -> JobGraph:
     """Plan the queries of a case as one job, for sinks with these keys."""
-    _register(t_env, case)
+    register_all(t_env, case)
+    return job_of_tables(t_env, [t_env.sql_query(in_flink(query)) for query in case.queries], accepts, keys)
+
+
+def job_of_tables(
+    t_env: StreamTableEnvironment,
+    tables: Sequence[Table],
+    accepts: ChangelogMode = ALL,
+    keys: tuple[int, ...] = (),
+) -> JobGraph:
+    """Plan tables as one job."""
     requests = [
-        SinkRequest(
-            t_env.sql_query(in_flink(query))._plan,
-            f"sink{at}",
-            CollectTarget(uuid.uuid4().hex),
-            accepts,
-            keys,
-        )
-        for at, query in enumerate(case.queries)
+        SinkRequest(table._plan, f"sink{at}", CollectTarget(uuid.uuid4().hex), accepts, keys)
+        for at, table in enumerate(tables)
     ]
     jobs = t_env._jobs
     return jobs.job_graph(jobs._plan(requests), "queries")
@@ -246,7 +283,9 @@ def run_locally(job: JobGraph, case: Case) -> LocalEngine:
                 rows[scan] = epochs[name][number] if number < len(epochs[name]) else ()
                 is_last = number == len(epochs[name]) - 1 and case.tables[name].tells_end
                 ends[scan] = is_last or number >= len(epochs[name])
-            engine.run(rows, ends)
+            # When all rows have come, so much time passes that windows of the clock are over.
+            passed_ms = case.clock(number) + (600_000 if number == last else 0)
+            engine.run(rows, ends, as_numbers([BEGIN])[0] // 1000 + passed_ms)
             if case.rescales and number == last // 2:
                 engine.rescale(3 - case.parallelism)
         return engine

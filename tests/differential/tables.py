@@ -6,6 +6,7 @@
     g      events that are updated and deleted, the same        id, k, v, ts
     o      events, and some that come when windows are over     id, k, v, ts
     n      events, some of them without a time                  id, k, v, ts
+    clocked  rows whose time is the clock's when they come      id, k, v, pt
 
 Ids are given in the order in which rows come. Of each table v is of some type of numbers.
 """
@@ -13,7 +14,7 @@ Ids are given in the order in which rows come. Of each table v is of some type o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -21,7 +22,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from headrace.catalog.objects import CatalogTable, PhysicalColumn, PrimaryKey, WatermarkSpec
+from headrace.catalog.objects import (
+    CatalogTable,
+    Column,
+    ComputedColumn,
+    PhysicalColumn,
+    PrimaryKey,
+    WatermarkSpec,
+)
 from headrace.common.types import Row, RowKind
 from headrace.planner.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
 from headrace.table import StreamTableEnvironment
@@ -59,7 +67,9 @@ NUMBER_TYPES = (
 )
 _MODES: dict[str, ChangelogMode] = {"t": ALL, "u": ALL, "p": UPSERT, "g": ALL}
 TIMED = ("e", "f", "g", "o", "n")
-NAMES = ("t", "u", "p", *TIMED)
+#: The table whose time is the clock's.
+CLOCKED = "clocked"
+NAMES = ("t", "u", "p", *TIMED, CLOCKED)
 
 
 @dataclass(frozen=True)
@@ -82,10 +92,16 @@ class Rows:
         bounds = [0, *self.cuts, len(self.changes)]
         return [self.changes[start:end] for start, end in pairwise(bounds)]
 
+    def by_clock(self, clock: Callable[[int], int]) -> Rows:
+        """Give rows that are left the time, in ms, at which their epoch was."""
+        places = [number for number, epoch in enumerate(self.epochs) for _ in epoch]
+        left = [(*row, _time(clock(place))) for row, place in zip(self.left, places, strict=True)]
+        return replace(self, left=tuple(left))
+
 
 def register(t_env: StreamTableEnvironment, name: str, rows: Rows) -> None:
     """Make a table of rows."""
-    columns = [
+    columns: list[Column] = [
         PhysicalColumn("id", DataTypes.BIGINT().not_null()),
         PhysicalColumn("k", DataTypes.STRING()),
         PhysicalColumn("v", rows.number.data_type),
@@ -93,6 +109,8 @@ def register(t_env: StreamTableEnvironment, name: str, rows: Rows) -> None:
     is_timed = name in TIMED
     if is_timed:
         columns.append(PhysicalColumn("ts", DataTypes.TIMESTAMP(3)))
+    if name == CLOCKED:
+        columns.append(ComputedColumn("pt", "PROCTIME()", DataTypes.TIMESTAMP_LTZ(3).not_null()))
     mode = _MODES.get(name, INSERT_ONLY)
     attached: tuple[Any, ...] = tuple(values for _, *values in rows.changes)
     if mode is not INSERT_ONLY:
@@ -151,6 +169,13 @@ def changelogs(draw: st.DrawFn) -> Rows:
             live[number] = (number, draw(_KEYS), draw(_VALUES))
             changes += [("-U", *old), ("+U", *live[number])]
     return _rows(draw, changes, list(live.values()))
+
+
+@st.composite
+def inserts(draw: st.DrawFn) -> Rows:
+    """Rows that are never changed."""
+    left = [(number, draw(_KEYS), draw(_VALUES)) for number in range(draw(st.integers(0, 10)))]
+    return _rows(draw, [("+I", *row) for row in left], left)
 
 
 @st.composite
@@ -245,4 +270,5 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Rows]]] = {
     "g": changing_events,
     "o": lambda: events(has_late=True),
     "n": lambda: events(has_timeless=True),
+    CLOCKED: inserts,
 }

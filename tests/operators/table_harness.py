@@ -360,6 +360,8 @@ def _interval(match: re.Match[str]) -> str:
 _IN_SQLITE: tuple[tuple[str, Any], ...] = (
     (r"\b(\d+)L\b", r"\1"),
     (r"(?i)\bAS STRING\)", "AS TEXT)"),
+    # Windows of the clock do not go by it, but by the clock of the epoch.
+    (r"(?i)\bcurrent_timestamp\(\)", "0"),
     (r"\bTIMESTAMP_NTZ ?'1970-01-01 00:00:00'", "0"),
     (r"\btimestampadd\(MILLISECOND,", "add_millis("),
     (r"INTERVAL '(\d+) (\d+):(\d+):([\d.]+)' DAY TO SECOND", _interval),

@@ -12,7 +12,7 @@ import pytest
 
 from headrace.common.types import Row, RowKind
 from headrace.table import DataTypes, EnvironmentSettings, StreamTableEnvironment
-from headrace.table.udf import udf
+from headrace.table.udf import FunctionContext, ScalarFunction, udf
 from tests.conftest import EnvironmentFactory
 from tests.spark.sql_support import run_together
 
@@ -82,8 +82,22 @@ def test_values_of_all_types_go_through_state(env: EnvironmentFactory) -> None:
     )
 
 
+class Scaled(ScalarFunction):
+    """Multiplies by a parameter of the job."""
+
+    def open(self, function_context: FunctionContext) -> None:
+        self._factor = int(function_context.get_job_parameter("factor", "1"))
+        self._attempt = function_context.get_attempt_number()
+
+    def eval(self, number: int) -> int:
+        assert self._attempt == 0
+        return number * self._factor
+
+
 @pytest.mark.parametrize("mode", ["in_streaming_mode", "in_batch_mode"])
-def test_functions_take_and_return_rows_and_times(env: EnvironmentFactory, mode: str) -> None:
+def test_functions_take_and_return_rows_and_times_and_know_the_job(
+    env: EnvironmentFactory, mode: str
+) -> None:
     t_env = StreamTableEnvironment.create(env(parallelism=1), getattr(EnvironmentSettings, mode)())
     pair = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT()), DataTypes.FIELD("b", DataTypes.STRING())])
     t_env.create_temporary_function("pair", udf(lambda n: Row(n, str(n)), result_type=pair))
@@ -94,9 +108,13 @@ def test_functions_take_and_return_rows_and_times(env: EnvironmentFactory, mode:
     t_env.create_temporary_function(
         "clock", udf(lambda n: datetime.time(n, 30), result_type=DataTypes.TIME())
     )
-    query = "SELECT pair(n), pair(n).b, swapped(ARRAY[pair(n)]), clock(n) FROM (VALUES (7)) AS v(n)"
+    t_env.create_temporary_function("scaled", udf(Scaled(), result_type=DataTypes.INT()))
+    t_env.get_config().set("pipeline.global-job-parameters", "factor:6")
+    query = (
+        "SELECT pair(n), pair(n).b, swapped(ARRAY[pair(n)]), clock(n), scaled(n) FROM (VALUES (7)) AS v(n)"
+    )
     [row] = t_env.execute_sql(query).collect()
-    assert row == Row(Row(a=7, b="7"), "7", [Row(a=7, b="?")], datetime.time(7, 30))
+    assert row == Row(Row(a=7, b="7"), "7", [Row(a=7, b="?")], datetime.time(7, 30), 42)
 
 
 @pytest.mark.parametrize("kind", ["json", "parquet"])

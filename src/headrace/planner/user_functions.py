@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.catalog.functions import FunctionKind, UserFunction
 
-__all__ = ["callable_of", "is_pandas"]
+__all__ = ["OpenedFunction", "callable_of", "is_pandas"]
 
 
 def is_pandas(function: UserFunction) -> bool:
@@ -19,25 +19,27 @@ def callable_of(function: UserFunction) -> Callable[..., Any]:
     """Return what is called for each row, or for each batch of rows."""
     implementation = function.implementation
     if hasattr(implementation, "eval"):
-        return _Opened(implementation)
+        return OpenedFunction(implementation)
     called: Callable[..., Any] = implementation
     return called
 
 
-class _Opened:
-    """Opens a `ScalarFunction` before its first row, in the process that calls it."""
+class OpenedFunction:
+    """A `ScalarFunction`, to be opened before its first row in the process that calls it."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._is_open = False
+        self.is_open = False
+
+    def open(self, context: Any) -> None:
+        """Get it ready; the context is a `FunctionContext`."""
+        self.is_open = True
+        opener = getattr(self._function, "open", None)
+        if opener is not None:
+            opener(context)
 
     def __call__(self, *arguments: Any) -> Any:
-        if not self._is_open:
-            self._is_open = True
-            opener = getattr(self._function, "open", None)
-            if opener is not None:
-                opener(None)
         return self._function.eval(*arguments)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_function": self._function, "_is_open": False}
+        return {"_function": self._function, "is_open": False}

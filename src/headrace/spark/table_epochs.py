@@ -8,6 +8,7 @@ through an accumulator.
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -49,7 +50,7 @@ from headrace.runtime.task.table_time import (
     vertex_times,
 )
 from headrace.spark.artifacts import WorkerKind
-from headrace.spark.python_calls import spark_function
+from headrace.spark.python_calls import JOB_PARAMETERS, spark_function
 from headrace.spark.runner import SparkRunner
 from headrace.spark.table_frames import (
     apply_fragment,
@@ -97,6 +98,7 @@ class TableEpochRunner(SparkRunner):
     def begin(self, plan: EpochPlan) -> TableEpoch:
         """Return an epoch that nothing has run of yet."""
         self._name_epoch(plan)
+        self._context.setLocalProperty(JOB_PARAMETERS, json.dumps(dict(self._job.global_job_parameters)))
         self._reports.value = []
         functions = TableFunctions(self._job_key, self._broadcast, self._reports, plan)
         return TableEpoch(

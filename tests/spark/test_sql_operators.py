@@ -8,6 +8,8 @@ import pytest
 
 from headrace.common.types import Row, RowKind
 from headrace.table import EnvironmentSettings, StreamTableEnvironment
+from headrace.table.expressions import col, row_interval
+from headrace.table.window import Slide, Tumble
 from tests.conftest import EnvironmentFactory
 from tests.spark.sql_support import register_changelog, result_of, run_together, spark_result
 
@@ -111,3 +113,21 @@ def test_values_are_listed_in_batch_mode(env: EnvironmentFactory):
     assert found["a"][0] == "5-5"
     assert found["b"] == [None, [None], {}, None]
     assert found["a"][3] is None
+
+
+def test_windows_count_rows(env: EnvironmentFactory):
+    t_env = StreamTableEnvironment.create(env(parallelism=1, max_records=2))
+    rows = "(VALUES ('a', 1), ('a', 2), ('b', 10), ('a', 3), ('a', 4), ('a', 5), ('b', 20)) AS t(k, v)"
+    table = t_env.sql_query(f"SELECT k, v, PROCTIME() AS p FROM {rows}")
+    found = []
+    for window in (
+        Tumble.over(row_interval(2)).on(col("p")).alias("w"),
+        Slide.over(row_interval(3)).every(row_interval(1)).on(col("p")).alias("w"),
+    ):
+        grouped = table.window(window).group_by(col("w"), col("k"))
+        with grouped.select(col("k"), col("v").sum, col("v").count).execute().collect() as changes:
+            found.append(sorted(tuple(row) for row in changes))
+    assert found == [
+        [("a", 3, 2), ("a", 7, 2), ("b", 30, 2)],
+        [("a", 6, 3), ("a", 9, 3), ("a", 12, 3)],
+    ]

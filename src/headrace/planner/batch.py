@@ -300,6 +300,12 @@ class BatchQuery:
         return f"SELECT *, min(t) OVER ({each}) AS w0, max(t) OVER ({each}) + {window.size_ms}L AS w1 FROM ({numbered})"
 
     def _group_window(self, node: n.GroupWindowAggregate) -> str:
+        if node.window.counts_rows:
+            raise UnsupportedFeatureError(
+                "a window of rows in BATCH mode: rows come in no order there",
+                feature="a window of rows in BATCH mode",
+                hint="use a window of time, or STREAMING mode",
+            )
         below = node.input
         width = len(below.schema)
         time = below.schema[node.time_index]

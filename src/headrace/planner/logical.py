@@ -212,13 +212,15 @@ class WindowSpec:
     step_ms: int
     #: Windows start at multiples of the step plus this.
     offset_ms: int = 0
+    #: Whether size and step are numbers of rows.
+    counts_rows: bool = False
 
     def __str__(self) -> str:
-        parts = (
-            [f"size={self.size_ms} ms"] if self.kind is not WindowKind.SESSION else [f"gap={self.size_ms} ms"]
-        )
+        unit = "rows" if self.counts_rows else "ms"
+        length = "gap" if self.kind is WindowKind.SESSION else "size"
+        parts = [f"{length}={self.size_ms} {unit}"]
         if self.kind in {WindowKind.HOP, WindowKind.CUMULATE}:
-            parts.append(f"step={self.step_ms} ms")
+            parts.append(f"step={self.step_ms} {unit}")
         if self.offset_ms:
             parts.append(f"offset={self.offset_ms} ms")
         return f"{self.kind.value}({', '.join(parts)})"

@@ -398,7 +398,31 @@ class _Translation:
             return f.window_millis(sql, expression.type, window, is_utc=is_utc)
         return f.millis(sql, expression.type, is_utc=is_utc)
 
+    def _row_windows(self, node: p.WindowAggregate) -> Stream:
+        """Find the rows of windows that are full, and aggregate each window by itself."""
+        output = f.columns_of(node.schema)
+        width = len(node.keys)
+        keys, calls = _names(output[:width]), output[width:]
+        streams, specs = self._aggregated(node, node.keys, keys, node.calls, calls)
+        number = f.column("__window", BIGINT)
+        traits = self._traits(node, 0)
+        rows = d.RowWindows(
+            (*streams[0].columns, number),
+            keys=keys,
+            size=node.window.size_ms,
+            slide=node.window.step_ms,
+            number=number.name,
+            **traits,
+        )
+        windows = self._add(rows, node, [(0, each) for each in streams], rows.output)
+        made = (*output[:width], number, *calls)
+        aggregate = d.GroupAggregate(made, (*keys, number.name), specs, keeps_groups=False, **traits)
+        stream = self._add(aggregate, node, [(0, windows)], made)
+        return stream.select([(quote_name(each.name), each) for each in output])
+
     def _window_aggregate(self, node: p.WindowAggregate) -> Stream:
+        if node.window.counts_rows:
+            return self._row_windows(node)
         output = f.columns_of(node.schema)
         width = len(node.keys)
         keys, calls = _names(output[:width]), output[width : width + len(node.calls)]

@@ -13,6 +13,9 @@ from headrace.table.expression import Expression, Names
 
 __all__ = ["GroupWindow", "Over", "OverWindow", "Session", "Slide", "Tumble"]
 
+#: How `row_interval` is written.
+_ROWS = " ROWS"
+
 
 @dataclass(frozen=True)
 class GroupWindow:
@@ -27,18 +30,25 @@ class GroupWindow:
 
     def _sql(self, names: Names, suffix: str = "") -> str:
         """Write the window as SQL, or with a suffix one of its properties: TUMBLE_START."""
-        arguments = ", ".join(each._sql(names) for each in (self.time_field, *self.intervals))
-        return f"{self.kind}{suffix}({arguments})"
+        arguments = [self.time_field._sql(names), *(_length(each, names) for each in self.intervals)]
+        return f"{self.kind}{suffix}({', '.join(arguments)})"
 
 
-def _interval(call: str, interval: Any) -> Expression[Any]:
+def _length(interval: Expression[Any], names: Names) -> str:
+    text = str(interval)
+    return f"ROW_INTERVAL({text.removesuffix(_ROWS)})" if text.endswith(_ROWS) else interval._sql(names)
+
+
+def _interval(call: str, interval: Any, *, of_rows: bool = True) -> Expression[Any]:
     if not isinstance(interval, Expression):
         raise UnsupportedFeatureError(
             f"{call}: expected an interval such as lit(10).minutes; got {interval!r}", feature=call
         )
-    if str(interval).endswith(" ROWS"):
-        raise UnsupportedFeatureError.not_yet(
-            f"{call} with a number of rows", "use an interval of time, or count_window of a keyed stream"
+    if str(interval).endswith(_ROWS) and not of_rows:
+        raise UnsupportedFeatureError(
+            f"{call}: a session ends by time, not by a number of rows",
+            feature=call,
+            hint="use an interval of time",
         )
     return interval
 
@@ -132,7 +142,7 @@ class Session:
     @classmethod
     def with_gap(cls, gap: Expression[Any]) -> SessionWithGap:
         """Set how long nothing must come for a session to end."""
-        return SessionWithGap(_interval("Session.with_gap()", gap))
+        return SessionWithGap(_interval("Session.with_gap()", gap, of_rows=False))
 
 
 @dataclass(frozen=True)
@@ -185,8 +195,8 @@ class OverWindow:
                 return f"{text.split()[1]} BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
             case "CURRENT ROW":
                 return "ROWS BETWEEN CURRENT ROW AND CURRENT ROW"
-            case _ if text.endswith(" ROWS"):
-                return f"ROWS BETWEEN {text.removesuffix(' ROWS')} PRECEDING AND CURRENT ROW"
+            case _ if text.endswith(_ROWS):
+                return f"ROWS BETWEEN {text.removesuffix(_ROWS)} PRECEDING AND CURRENT ROW"
             case _:
                 return f"RANGE BETWEEN {text} PRECEDING AND CURRENT ROW"
 

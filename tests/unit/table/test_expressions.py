@@ -119,11 +119,16 @@ def test_group_windows_are_functions_of_sql():
     )
 
 
-def test_windows_of_rows_are_refused():
+def test_windows_of_rows_have_a_function_for_their_length():
+    from headrace.table.expression import _SHOWN
     from headrace.table.expressions import row_interval
 
-    with pytest.raises(UnsupportedFeatureError, match="with a number of rows is not in headrace yet"):
-        Tumble.over(row_interval(10))
+    p = col("p")
+    assert Tumble.over(row_interval(10)).on(p).alias("w")._sql(_SHOWN) == "TUMBLE(`p`, ROW_INTERVAL(10))"
+    slide = Slide.over(row_interval(10)).every(row_interval(2)).on(p).alias("w")
+    assert slide._sql(_SHOWN) == "HOP(`p`, ROW_INTERVAL(2), ROW_INTERVAL(10))"
+    with pytest.raises(UnsupportedFeatureError, match="a session ends by time"):
+        Session.with_gap(row_interval(10))
 
 
 def test_over_windows_are_clauses_of_sql():

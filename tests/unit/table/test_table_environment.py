@@ -183,6 +183,28 @@ def test_columns_are_added_renamed_replaced_and_dropped(t_env):
         clicks.drop_columns(col("nope"))
 
 
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT COUNT(*) FROM clicks GROUP BY TUMBLE(ts, ROW_INTERVAL(3))", "over processing time"),
+        ("SELECT COUNT(*) FROM timed GROUP BY SESSION(p, ROW_INTERVAL(3))", "TUMBLE or HOP"),
+        ("SELECT COUNT(*) FROM timed GROUP BY TUMBLE(p, ROW_INTERVAL(0))", "a number of rows"),
+        (
+            "SELECT COUNT(*) FROM timed GROUP BY HOP(p, INTERVAL '1' SECOND, ROW_INTERVAL(3))",
+            "a number of rows",
+        ),
+        (
+            "SELECT TUMBLE_START(p, ROW_INTERVAL(3)) FROM timed GROUP BY TUMBLE(p, ROW_INTERVAL(3))",
+            "no start",
+        ),
+    ],
+)
+def test_what_a_window_of_rows_cannot_be(t_env, query, message):
+    t_env.create_temporary_view("timed", t_env.sql_query("SELECT user_id, PROCTIME() AS p FROM clicks"))
+    with pytest.raises(SqlValidationError, match=message):
+        t_env.sql_query(query)
+
+
 def test_a_group_window_of_the_table_api_is_one_of_sql(t_env):
     window = Tumble.over(lit(10).minutes).on(col("ts")).alias("w")
     table = (

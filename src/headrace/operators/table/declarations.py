@@ -265,6 +265,8 @@ class GroupAggregate(StatefulNode):
 
     keys: tuple[str, ...]
     calls: tuple[AggSpec, ...]
+    #: Whether a group may get more rows in later epochs; if not, nothing is kept of it.
+    keeps_groups: bool = True
 
 
 class WindowKind(Enum):
@@ -498,6 +500,23 @@ class EpochSort(StatefulNode):
     keys: ClassVar[tuple[str, ...]] = ()
 
     order: tuple[Order, ...]
+
+
+@dataclass(frozen=True)
+class RowWindows(StatefulNode):
+    """Rows with the windows they are in, once these are full: windows that count the rows of a key.
+
+    Args:
+        keys: What windows are apart by.
+        size: How many rows a window has.
+        slide: How many rows behind the start of a window the next one starts.
+        number: The column of the output with the number of the window among those of its key, BIGINT; it comes last.
+    """
+
+    keys: tuple[str, ...]
+    size: int
+    slide: int
+    number: str
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from headrace.operators.table.declarations import (
     JoinAssociations,
     Order,
     Rank,
+    RowWindows,
     Schema,
     SinkUpsertMaterialize,
     StatefulNode,
@@ -33,6 +34,7 @@ from headrace.operators.table.group_aggregate import GroupAggregateOperator
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.latest import LatestRowOperator
 from headrace.operators.table.rank import Ranking, RankOperator
+from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
 from headrace.operators.table.window_aggregate import WindowAggregateOperator
 from headrace.operators.table.window_rows import (
@@ -117,6 +119,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
     WindowJoin: lambda node, inputs, retracts: WindowJoinOperator(node, *inputs, retracts=any(retracts)),
     Rank: _rank,
     Deduplicate: _deduplicate,
+    RowWindows: lambda node, inputs, retracts: RowWindowsOperator(node, inputs[0], retracts=retracts[0]),
     EpochSort: lambda node, inputs, retracts: EpochSortOperator(node, inputs[0], retracts=retracts[0]),
     SinkUpsertMaterialize: lambda node, inputs, retracts: RankOperator.of_sink(
         node, inputs[0], retracts=retracts[0]

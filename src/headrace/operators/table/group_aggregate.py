@@ -111,6 +111,8 @@ class GroupAggregateOperator:
         kept = was | is_now
         written = written if kept.all() else written.take(kept)
         _add_rows(changes, _GROUPS, written)
+        if not self._declaration.keeps_groups:
+            changes = {}
         return EpochOutput(self._changelog(key_columns, old, new, was, is_now), changes)
 
     def _changelog(

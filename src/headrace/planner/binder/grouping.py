@@ -202,6 +202,8 @@ class GroupedBinder(ExpressionBinder):
         window = self.grouping_.window
         if window is None or not what or window.spec.kind.value != kind:
             return super().window_property(node)
+        if window.spec.counts_rows:
+            self.fail("a window of rows has no start and no end", node.span)
         arguments = tuple(self._rows.bind(one) for one in node.arguments)
         if arguments != window.arguments:
             self.fail(f"{name} takes the arguments of {kind} in GROUP BY", node.span)
@@ -348,7 +350,8 @@ def _group_window(
     if len(call.arguments) != wanted:
         shown = "ts, slide, size" if kind == "HOP" else "ts, gap" if kind == "SESSION" else "ts, size"
         raise context.error(f"{kind} takes other arguments", call.span, hint=f"{kind}({shown})")
-    arguments = tuple(binder.bind(one) for one in call.arguments)
+    counts_rows = any(map(_is_row_interval, call.arguments[1:]))
+    arguments = tuple(binder.bind(_length_of(one)) for one in call.arguments)
     time = arguments[0]
     attribute = node.schema[time.index].time if isinstance(time, InputRef) else None
     if attribute is None or not isinstance(time, InputRef):
@@ -357,12 +360,38 @@ def _group_window(
             call.arguments[0].span,
             hint="declare a WATERMARK on the column, or use PROCTIME()",
         )
+    if counts_rows and (kind == "SESSION" or attribute is not TimeKind.PROCTIME):
+        raise context.error(
+            "a window of rows is TUMBLE or HOP over processing time",
+            call.span,
+            hint="rows are counted as they come: declare a column AS PROCTIME()",
+        )
     lengths = []
     for argument, part in zip(arguments[1:], call.arguments[1:], strict=True):
-        length = interval_ms(argument) if isinstance(argument, Literal) else None
+        length = None
+        if isinstance(argument, Literal):
+            length = interval_ms(argument) if not counts_rows else _row_count(part, argument)
         if length is None or length <= 0:
-            raise context.error("a window's length is an interval of days or less", part.span)
+            wanted_length = "a number of rows" if counts_rows else "an interval of days or less"
+            raise context.error(f"a window's length is {wanted_length}", part.span)
         lengths.append(length)
     step = lengths[0]
-    spec = WindowSpec(WindowKind[kind], lengths[-1], step)
+    spec = WindowSpec(WindowKind[kind], lengths[-1], step, counts_rows=counts_rows)
     return GroupWindow(spec, time.index, time.type, attribute, arguments)
+
+
+def _is_row_interval(node: Node) -> bool:
+    """Whether a length is a number of rows, which the Table API knows: ``row_interval(10)``."""
+    return (
+        isinstance(node, FunctionCall)
+        and node.name.dotted().upper() == "ROW_INTERVAL"
+        and len(node.arguments) == 1
+    )
+
+
+def _length_of(node: Node) -> Node:
+    return node.arguments[0] if isinstance(node, FunctionCall) and _is_row_interval(node) else node
+
+
+def _row_count(node: Node, bound: Literal) -> int | None:
+    return bound.value if _is_row_interval(node) and isinstance(bound.value, int) else None

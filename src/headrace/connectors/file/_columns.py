@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.common.types import Row, make_row, rows_of
+from headrace.common.arrow_values import python_values
+from headrace.common.types import Row, rows_of
 from headrace.errors import FormatError, JobDefinitionError
 from headrace.types import ArrayType, DataType, MapType, RowField, RowType, create_arrow_schema
 
@@ -112,12 +113,8 @@ class ArrowRows:
 
     def rows(self) -> list[Row]:
         """Make the rows."""
-        columns = []
-        for field, array in zip(self._fields, self._arrays, strict=True):
-            values = array.to_pylist(maps_as_pydicts="strict")
-            convert = _from_arrow(field.data_type)
-            columns.append(values if convert is None else [convert(value) for value in values])
-        return rows_of(tuple(field.name for field in self._fields), columns)
+        names = tuple(field.name for field in self._fields)
+        return rows_of(names, [python_values(array) for array in self._arrays])
 
 
 def _values(row: Any, names: tuple[str, ...], who: str) -> Sequence[Any]:
@@ -190,21 +187,6 @@ def _kind(arrow: pa.DataType) -> object:
 _Convert = Callable[[Any], Any]
 
 
-def _from_arrow(data_type: DataType) -> _Convert | None:
-    """Return what makes rows of Arrow's dictionaries, however deep; None where there are none."""
-    if isinstance(data_type, RowType):
-        names = tuple(data_type.field_names())
-        inner = [_from_arrow(each) or _same for each in data_type.field_types()]
-        return _unless_none(
-            lambda value: make_row(
-                names,
-                [convert(value[name]) for name, convert in zip(names, inner, strict=True)],
-                0,
-            )
-        )
-    return _inside(data_type, _from_arrow, dict)
-
-
 def arrow_converter(data_type: DataType) -> _Convert | None:
     """Return what makes of rows and dictionaries what Arrow takes; None where there are none."""
     if isinstance(data_type, RowType):
@@ -216,21 +198,19 @@ def arrow_converter(data_type: DataType) -> _Convert | None:
                 for name, convert, each in zip(names, inner, _values(value, names, "row"), strict=True)
             }
         )
-    found = _inside(data_type, arrow_converter, list)
+    found = _inside(data_type)
     return found if found or not isinstance(data_type, MapType) else _unless_none(lambda m: list(m.items()))
 
 
-def _inside(
-    data_type: DataType, of: Callable[[DataType], _Convert | None], pairs: Callable[[Any], Any]
-) -> _Convert | None:
+def _inside(data_type: DataType) -> _Convert | None:
     if isinstance(data_type, ArrayType):
-        element = of(data_type.element_type)
+        element = arrow_converter(data_type.element_type)
         return element and _unless_none(lambda values: [element(value) for value in values])
     if isinstance(data_type, MapType):
-        key, value = of(data_type.key_type), of(data_type.value_type)
+        key, value = arrow_converter(data_type.key_type), arrow_converter(data_type.value_type)
         if key or value:
             of_key, of_value = key or _same, value or _same
-            return _unless_none(lambda entries: pairs((of_key(k), of_value(v)) for k, v in entries.items()))
+            return _unless_none(lambda entries: [(of_key(k), of_value(v)) for k, v in entries.items()])
     return None
 
 

@@ -8,15 +8,15 @@ time has come; one that gets rows from a table is told by the plan.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from headrace.common.arrow_values import python_values
 from headrace.common.time import Instant
-from headrace.common.types import Row, RowKind, make_row
+from headrace.common.types import Row, RowKind
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK, Batch, TableRows
 from headrace.errors import UserFunctionError, shorten
 from headrace.operators.base import EpochPlace, Operator
@@ -133,7 +133,7 @@ class StreamToTableOperator(Operator):
                     "with assign_timestamps_and_watermarks()",
                     values[timestamps.index(None)],
                 )
-            columns.append([_moment(each) for each in timestamps if each is not None])
+            columns.append([moment_of(each) for each in timestamps if each is not None])
         arrays = [self._array(at, column, values) for at, column in enumerate(columns)]
         names = [column.name for column in self._schema]
         kinds = [each.get_row_kind() if isinstance(each, Row) else RowKind.INSERT for each in values]
@@ -185,10 +185,6 @@ class StreamToTableOperator(Operator):
         )
 
 
-def _moment(timestamp_ms: int) -> datetime.datetime:
-    return moment_of(timestamp_ms)
-
-
 def _to_arrow_value(kind: pa.DataType) -> Callable[[Any], Any] | None:
     """Return what makes values fit for Arrow: rows inside them become dictionaries; None if they fit as they are."""
     if pa.types.is_timestamp(kind):
@@ -221,7 +217,7 @@ def _to_arrow_value(kind: pa.DataType) -> Callable[[Any], Any] | None:
 
 
 def _plain_time(value: Any) -> Any:
-    return _moment(value.to_epoch_milli()) if isinstance(value, Instant) else value
+    return moment_of(value.to_epoch_milli()) if isinstance(value, Instant) else value
 
 
 # -- from a table to a stream ----------------------------------------------------------------------------------
@@ -274,7 +270,7 @@ class TableToStreamOperator(Operator):
 
 def rows_of(batch: pa.RecordBatch, columns: Sequence[str], names: Sequence[str]) -> list[Row]:
     """Return columns of a batch as rows with these field names, each with its kind if the batch has kinds."""
-    values = [_python_values(batch.column(name)) for name in columns]
+    values = [python_values(batch.column(name)) for name in columns]
     kinds = batch.column(KIND).to_pylist() if KIND in batch.schema.names else None
     rows = []
     for index, each in enumerate(zip(*values, strict=True)):
@@ -284,36 +280,6 @@ def rows_of(batch: pa.RecordBatch, columns: Sequence[str], names: Sequence[str])
             row.set_row_kind(_KINDS[kinds[index]])
         rows.append(row)
     return rows
-
-
-def _python_values(column: pa.Array) -> list[Any]:
-    values = column.to_pylist(maps_as_pydicts="strict")
-    convert = _from_arrow_value(column.type)
-    return values if convert is None else [convert(value) for value in values]
-
-
-def _from_arrow_value(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return what makes rows of the dictionaries that Arrow has for them, however deep; None where there are none."""
-    if pa.types.is_struct(kind):
-        names = tuple(field.name for field in kind)
-        inner = [_from_arrow_value(field.type) for field in kind]
-
-        def row(value: Any) -> Any:
-            if value is None:
-                return None
-            parts = zip(names, inner, strict=True)
-            return make_row(names, [each(value[name]) if each else value[name] for name, each in parts], 0)
-
-        return row
-    if pa.types.is_list(kind):
-        element = _from_arrow_value(kind.value_type)
-        return element and (lambda value: None if value is None else list(map(element, value)))
-    if pa.types.is_map(kind):
-        item = _from_arrow_value(kind.item_type)
-        return item and (
-            lambda value: None if value is None else {key: item(each) for key, each in value.items()}
-        )
-    return None
 
 
 # -- on the wire -----------------------------------------------------------------------------------------------

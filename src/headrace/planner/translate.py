@@ -210,7 +210,7 @@ class _Translation:
             position = scan.inputs[0].node if is_upsert else stream.node
             reader = self._nodes[position]
             if isinstance(reader.declaration, StreamToTable):
-                zone = self._zone(node.schema[node.time_index].type)
+                zone = self._settings.zone_of(node.schema[node.time_index].type)
                 taken = replace(reader.declaration, has_watermarks=True, zone=zone)
                 self._nodes[position] = replace(reader, declaration=taken)
                 return stream
@@ -242,9 +242,6 @@ class _Translation:
             zone=self._settings.zone if is_proctime and not self._settings.is_utc else None,
         )
 
-    def _zone(self, data_type: DataType) -> str | None:
-        return self._settings.zone_of(data_type)
-
     def _to_stream(self, node: p.Sink, target: p.StreamTarget, streams: Sequence[Stream]) -> None:
         """Make records of rows: the fields, and the timestamp if there is a time attribute."""
         time = time_of_records(target, node.input.schema)
@@ -255,7 +252,7 @@ class _Translation:
             if time is not None:
                 column = InputRef(time, node.schema[time].type)
                 items.append((self._millis(stream, column), RECORD_TIME))
-                zone = self._zone(column.type)
+                zone = self._settings.zone_of(column.type)
             chosen.append(stream.select(items))
         names = tuple(node.schema[at].name for at in fields)
         declaration = TableToStream(

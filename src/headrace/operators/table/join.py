@@ -32,7 +32,7 @@ from headrace.operators.table.changelog import (
     concat_changes,
 )
 from headrace.operators.table.declarations import Join, JoinKind, Schema, WindowJoin
-from headrace.operators.table.kept_rows import KeptSide, Rows, changes_of, numbered, rows_after
+from headrace.operators.table.kept_rows import KeptSide, Rows, changes_of, counted_up, numbered, rows_after
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Bools, Ints
 
@@ -211,8 +211,7 @@ def pairs_of(left: Rows, right: Rows) -> list[Part]:
     at_left = np.repeat(np.arange(len(left.keys)), matches)
     if not len(at_left):
         return []
-    within = np.arange(len(at_left)) - np.repeat(np.cumsum(matches) - matches, matches)
-    at_right = order[np.repeat(start, matches) + within]
+    at_right = order[np.repeat(start, matches) + counted_up(matches)]
     left, right = left.take(at_left), right.take(at_right)
     return [Part(left, right, left.counts * right.counts)]
 

@@ -304,6 +304,11 @@ def numbered(left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
     return both[order[begins]], ids[: len(left)], ids[len(left) :]
 
 
+def counted_up(counts: Ints) -> Ints:
+    """Return 0, 1, ... up to each of the counts, behind each other."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
 def netted(row_keys: Ints, weights: Ints, is_update: Bools) -> tuple[Ints, Ints, Bools]:
     """Put equal rows together: the first of each, their sum, and whether any is half of an update."""
     order, begins = together(row_keys)

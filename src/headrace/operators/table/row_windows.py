@@ -10,6 +10,7 @@ done behind: its rows come together, so that nothing more has to be kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +29,9 @@ from headrace.operators.table.base import (
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
 from headrace.operators.table.declarations import RowWindows, Schema
+from headrace.operators.table.kept_rows import counted_up, numbered
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
-from headrace.state.hashed import together
 from headrace.state.row_sets import RowSet
 
 _ROWS, _COUNTS = "rows", "counts"
@@ -65,12 +66,12 @@ class RowWindowsOperator:
             return EpochOutput(empty_changes(declaration.output, is_insert_only=declaration.is_insert_only))
         given = given.sort_by(SEQUENCE)
         hashes = hashes_of(given)
-        keys, of_row, within = _by_key(hashes)
-        before = self._counted(state[_COUNTS], keys)
-        after = before + np.bincount(of_row, minlength=len(keys))
+        keys, of_row, _ = numbered(hashes, hashes[:0])
+        before, came = self._counted(state[_COUNTS], keys), np.bincount(of_row)
+        after = before + came
         at, slots = state[_ROWS].members(keys)
         old = read_columns(state[_ROWS], slots, [column.name for column in self._rows.columns])
-        numbers = np.concatenate([old.pop(_NUMBER).to_numpy(), before[of_row] + within])
+        numbers = np.concatenate([old.pop(_NUMBER).to_numpy(), before[of_row] + _before(of_row, came)])
         columns = [
             pa.concat_arrays([kept, given.column(name).combine_chunks()])
             for kept, name in zip(old.values(), self._names, strict=True)
@@ -120,7 +121,7 @@ class RowWindowsOperator:
         last = np.minimum(rows.numbers // slide, full_after[rows.keys] - 1)
         copies = np.maximum(last - first + 1, 0)
         picks = np.repeat(np.arange(len(copies)), copies)
-        windows = first[picks] + _within(copies)
+        windows = first[picks] + counted_up(copies)
         order = np.lexsort((rows.numbers[picks], windows, rows.keys[picks]))
         picks, windows = pa.array(picks[order]), windows[order]
         named = {name: column.take(picks) for name, column in zip(self._names, rows.columns, strict=True)}
@@ -128,27 +129,17 @@ class RowWindowsOperator:
         return changes_table(declaration.output, {**named, declaration.number: pa.array(windows)}, kinds)
 
 
+@dataclass(frozen=True)
 class _Numbered:
     """Rows of state and of the epoch, with the places of their keys, and their numbers in those."""
 
-    def __init__(self, columns: Sequence[pa.Array], keys: Ints, numbers: Ints) -> None:
-        self.columns = columns
-        self.keys = keys
-        self.numbers = numbers
+    columns: Sequence[pa.Array]
+    keys: Ints
+    numbers: Ints
 
 
-def _by_key(hashes: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return each key once; of each row which it has, and how many rows of it stand before."""
-    order, begins = together(hashes)
-    of_row = np.empty(len(order), np.int64)
-    of_row[order] = np.cumsum(begins) - 1
-    counts = np.bincount(of_row)
-    within = np.empty(len(order), np.int64)
-    within[np.argsort(of_row, kind="stable")] = _within(counts)
-    return hashes[order[begins]], of_row, within
-
-
-def _within(counts: Ints) -> Ints:
-    """Return 0, 1, ... for each of the counts, behind each other."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+def _before(of_row: Ints, counts: Ints) -> Ints:
+    """Return how many rows of the same key stand before each row."""
+    before = np.empty(len(of_row), np.int64)
+    before[np.argsort(of_row, kind="stable")] = counted_up(counts)
+    return before

@@ -27,6 +27,7 @@ from headrace.connectors.base import (
 )
 from headrace.elements import Batch
 from headrace.errors import JobDefinitionError, UserFunctionError
+from headrace.util import clock
 
 if TYPE_CHECKING:
     from headrace.common.typeinfo import TypeInformation
@@ -146,7 +147,7 @@ class _GeneratorEnumerator(KnownSplits):
             if end <= position:
                 return None
         # The time is that of the plan: the same if the slice is read again.
-        return Slice(split, position, end, payload=time.time_ns() // 1_000_000 if self._is_timed else None)
+        return Slice(split, position, end, payload=clock.now_ms() if self._is_timed else None)
 
     def _allowed(self, split: _StrideSplit, position: int, rate: float) -> int:
         """Return the position up to which records are due by now, and note when the next one is."""

@@ -24,6 +24,7 @@ from headrace.rest.resources.programs import JOB_TYPE
 from headrace.runtime.artifacts import bundle
 from headrace.runtime.job_store import StoredJob
 from headrace.spark.user_code import pack_graph
+from headrace.util import clock
 
 _POLL_S = 0.5
 #: A cluster that does not answer for so long is given up, s.
@@ -43,7 +44,7 @@ class SessionExecutor:
             ClusterError: If the session refuses it, or cannot be reached.
         """
         client = RestClient.of(configuration)
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = clock.now_ms()
         named, artifacts = bundle(configuration)
         options = {**_for_session(configuration), **named}
         stored = StoredJob(

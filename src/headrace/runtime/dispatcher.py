@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from headrace.runtime.job_master import JobMaster
 from headrace.runtime.job_monitor import JobMonitor
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.job_store import JobStore, StoredJob
+from headrace.util import clock
 
 _log = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class Dispatcher:
         history: JobHistory | None = None,
         start: StartJob | None = None,
         recovery: Recovery | None = None,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = clock.now_ms,
     ) -> None:
         self.now_ms = now_ms
         self.history = history or JobHistory()

@@ -58,6 +58,7 @@ from headrace.runtime.scheduler import Scheduler, parallelism_of
 from headrace.runtime.sink_coordinator import SinkCoordinator
 from headrace.runtime.slots import SlotPool, endless_slots
 from headrace.runtime.state_registry import StateSize
+from headrace.util import clock
 
 _log = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ class JobMaster:
         settings: JobMasterSettings,
         *,
         on_epoch: Callable[[EpochSummary], None] | None = None,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = clock.now_ms,
         ensure_leader: Callable[[], None] = lambda: None,
         leader: int = 0,
         timer: Callable[[], float] = time.perf_counter,

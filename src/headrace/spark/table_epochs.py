@@ -65,9 +65,10 @@ from headrace.spark.table_frames import (
     for_sink,
     sum_up,
 )
-from headrace.spark.table_scans import TableScans, subtasks_of, wall_clock_ms
+from headrace.spark.table_scans import TableScans, subtasks_of
 from headrace.spark.table_session import TableSession
 from headrace.spark.table_worker import ReportParam, TableFunctions
+from headrace.util import clock
 
 
 class TableEpochRunner(SparkRunner):
@@ -145,7 +146,7 @@ class TableEpoch:
         self._shared: list[DataFrame] = []
         #: Vertices of streams for which tables know of more time than they were told; known with the reports.
         self._lagging: set[str] = set()
-        self._started_ms = wall_clock_ms()
+        self._started_ms = clock.now_ms()
 
     # -- running -----------------------------------------------------------------------------------------------
 

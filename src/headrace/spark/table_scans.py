@@ -33,6 +33,7 @@ from headrace.spark.carried_time import MOST_CARRIED, CarriedTime, seen_ms
 from headrace.spark.split_times import SPLIT, SplitTimes
 from headrace.spark.table_frames import apply_fragment, ddl, read_frame
 from headrace.spark.table_worker import TableFunctions
+from headrace.util import clock
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class TableScans:
         #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
         self.carried: dict[str, CarriedTime] = {}
         self._started = time.perf_counter_ns()
-        self._started_ms = wall_clock_ms()
+        self._started_ms = clock.now_ms()
 
     # -- what is read ------------------------------------------------------------------------------------------
 
@@ -259,7 +260,7 @@ class TableScans:
             # Spark's own work is not told apart by stage: it counts as the scan's.
             busy_ns=time.perf_counter_ns() - self._started if records else 0,
             started_ms=self._started_ms,
-            ended_ms=wall_clock_ms(),
+            ended_ms=clock.now_ms(),
         )
 
     def watermark_report(
@@ -287,8 +288,3 @@ def subtasks_of(vertex: JobVertex, plan: EpochPlan) -> list[tuple[SubtaskId, Sub
     """Return the subtasks of a vertex, and what they do in an epoch."""
     ids = (SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism))
     return [(subtask, plan.subtasks[subtask]) for subtask in ids]
-
-
-def wall_clock_ms() -> int:
-    """Return what time it is, in ms since 1970."""
-    return time.time_ns() // 1_000_000

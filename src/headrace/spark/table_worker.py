@@ -46,6 +46,7 @@ from headrace.runtime.task.table_time import VertexTime
 from headrace.spark.failures import carry
 from headrace.spark.table_frames import Sides, split_sides
 from headrace.spark.user_code import unpack_job
+from headrace.util import clock
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, Broadcast
@@ -199,7 +200,7 @@ class _ScanReader:
         self._schema = as_spark_gives(declaration.schema)
         self._progress: dict[str, SplitProgress] = {}
         self._records = 0
-        self._started, self._started_ms = time.perf_counter_ns(), _wall_clock_ms()
+        self._started, self._started_ms = time.perf_counter_ns(), clock.now_ms()
 
     def run(self, split: str | None) -> Iterator[pa.RecordBatch]:
         reader = _readers.pop(self._key, None) or self._scan.source.create_reader()
@@ -247,7 +248,7 @@ def _write(
     code: JobCode, subtask: SubtaskId, plan: EpochPlan, at: VertexTime, batches: Batches
 ) -> SubtaskReport:
     """Hand rows to a sink's writer."""
-    started, started_ms = time.perf_counter_ns(), _wall_clock_ms()
+    started, started_ms = time.perf_counter_ns(), clock.now_ms()
     vertex = code.job.vertex(subtask.vertex_id)
     declaration = vertex.head.declaration
     assert isinstance(declaration, TableSink)
@@ -301,7 +302,7 @@ def _place(started: int, started_ms: int) -> dict[str, Any]:
     return {
         "busy_ns": time.perf_counter_ns() - started,
         "started_ms": started_ms,
-        "ended_ms": _wall_clock_ms(),
+        "ended_ms": clock.now_ms(),
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "spark_attempt": _attempt(),
@@ -357,7 +358,3 @@ def _carried() -> Iterator[None]:
 def _attempt() -> int:
     context = TaskContext.get()
     return context.attemptNumber() if context is not None else 0
-
-
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000

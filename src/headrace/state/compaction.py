@@ -5,13 +5,13 @@ One key group after the other: what is in memory is the largest of them, not the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 
 from headrace.state.changes import ALL_GROUPS, ChangeReader, Section, merge_changes, write_sections
 from headrace.state.handles import StateFile
 from headrace.state.ttl import without_expired
+from headrace.util import clock
 
 
 def compact(files: Sequence[StateFile], path: str, now_ms: int | None = None) -> int:
@@ -24,7 +24,7 @@ def compact(files: Sequence[StateFile], path: str, now_ms: int | None = None) ->
         path: Where to write.
         now_ms: The time; the wall clock's if None.
     """
-    now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    now = clock.now_ms() if now_ms is None else now_ms
     with ExitStack() as stack:
         readers = [stack.enter_context(closing(ChangeReader.of(file))) for file in files]
         return write_sections(path, _merged(readers, now, is_full=files[0].from_version == 0))

@@ -20,7 +20,6 @@ state written with it is not read without it.
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -33,6 +32,7 @@ from headrace.state.keys import shorten
 from headrace.state.stores.base import LocalStore
 from headrace.state.tables import CurrentKey, EntryTable, ListTable, MapTable, StateTable
 from headrace.state.ttl_config import StateTtlConfig
+from headrace.util import clock
 
 #: How the values of a state are laid out.
 Form = Literal["value", "list", "map"]
@@ -401,7 +401,7 @@ def without_expired(state: StateChange, now_ms: int | None = None) -> StateChang
     }
     if not rules:
         return state
-    now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    now = clock.now_ms() if now_ms is None else now_ms
     pruned: StateChange = {}
     for name, column in state.items():
         for group, section in column.items():

@@ -51,6 +51,7 @@ from headrace.runtime.task.settings import TaskSettings
 from headrace.state.compaction import compact
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import store_settings
+from headrace.util import clock
 
 __all__ = ["Fault", "Faults", "MiniCluster", "MiniExecutor", "MiniJob", "TaskAttempt", "random_faults"]
 
@@ -349,7 +350,7 @@ class MiniJob:
         #: What each epoch did, in order.
         self.epochs: list[EpochSummary] = []
         self._on_epoch = on_epoch
-        self._now_ms = now_ms or _machine_ms
+        self._now_ms = now_ms or clock.now_ms
         self._timer = timer or time.perf_counter
         try:
             self.master = self._set_up(configuration, cluster_settings)
@@ -456,7 +457,3 @@ class MiniJob:
         self.epochs.append(summary)
         if self._on_epoch is not None:
             self._on_epoch(summary)
-
-
-def _machine_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -377,7 +377,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock(1_000_000)
-    monkeypatch.setattr("headrace.runtime.task.stream_task._wall_clock_ms", made)
+    monkeypatch.setattr("headrace.util.clock.now_ms", made)
     return made
 
 

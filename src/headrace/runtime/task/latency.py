@@ -9,7 +9,6 @@ was planned sees: Spark's scheduling, reading, the levels before.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import metrics as options
 from headrace.elements import LatencyMarker
 from headrace.metrics.metricbase import InMemoryMetricGroup
+from headrace.util import clock
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class LatencyMeasure:
         settings: LatencySettings,
         operator_id: str,
         subtask: int,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = clock.now_ms,
     ) -> None:
         self._group = job_metrics.add_group("latency")
         self._settings = settings

@@ -51,6 +51,7 @@ from headrace.state.key_groups import key_group_range
 from headrace.state.keyed import KeyedStateBackend
 from headrace.state.latency import StateLatency
 from headrace.state.stores.factory import make_store
+from headrace.util import clock
 
 #: An attempt is named by this many hex digits, which fit a buffer's header.
 _ATTEMPT_DIGITS = 16
@@ -86,7 +87,7 @@ class StreamTask:
     def begin(self, plan: EpochPlan, spark_attempt: int, send: SendBuffer) -> None:
         """Go to the state the epoch starts from and get ready for elements."""
         self._started = time.perf_counter_ns()
-        self._started_ms = self._now_ms = _wall_clock_ms()
+        self._started_ms = self._now_ms = clock.now_ms()
         self._plan = plan
         self._own_plan: SubtaskPlan = plan.subtasks[self._subtask]
         self._attempt_id = uuid4().hex[:_ATTEMPT_DIGITS]
@@ -160,7 +161,7 @@ class StreamTask:
             bytes_out=sum(link.output.bytes_out for link in self._links),
             busy_ns=time.perf_counter_ns() - self._started,
             started_ms=self._started_ms,
-            ended_ms=_wall_clock_ms(),
+            ended_ms=clock.now_ms(),
             host=_HOST,
             pid=os.getpid(),
             spark_attempt=self._spark_attempt,
@@ -243,7 +244,7 @@ class StreamTask:
 
     def _tick(self) -> None:
         """Read the clock, once per buffer, and fire the timers that it has passed."""
-        self._now_ms = _wall_clock_ms()
+        self._now_ms = clock.now_ms()
         for link in self._links:
             # As in Flink, a moment is waited out: the window that ends with it may still get records.
             link.operator.advance_processing_time(self._now_ms - 1)
@@ -453,7 +454,3 @@ class StreamTask:
 
 
 _HOST = socket.gethostname()
-
-
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -31,6 +31,7 @@ from headrace.state.columnar.copy import TableCopy
 from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
+from headrace.util import clock
 
 #: Tasks a worker keeps between epochs, each with the files of its tables open. More are opened anew each time.
 _KEPT_TASKS = 64
@@ -88,7 +89,7 @@ class TableTask:
         self, plan: EpochPlan, at: VertexTime, inputs: Mapping[int, pa.Table], spark_attempt: int = 0
     ) -> tuple[pa.Table, SubtaskReport]:
         """Work off the subtask's rows of an epoch, by side; returns what comes out, and the report."""
-        started, started_ms = time.perf_counter_ns(), _wall_clock_ms()
+        started, started_ms = time.perf_counter_ns(), clock.now_ms()
         own: SubtaskPlan = plan.subtasks[self._subtask]
         operator_id = self._node.operator_id
         chain = own.keyed.get(operator_id) or StateChain(self._lineage)
@@ -126,7 +127,7 @@ class TableTask:
             bytes_out=output.rows.nbytes,
             busy_ns=time.perf_counter_ns() - started,
             started_ms=started_ms,
-            ended_ms=_wall_clock_ms(),
+            ended_ms=clock.now_ms(),
             host=socket.gethostname(),
             pid=os.getpid(),
             spark_attempt=spark_attempt,
@@ -161,7 +162,3 @@ class KeptTasks:
         """Let go of what runs have left that are over; nobody tells a worker when they are."""
         for place in [place for place, task in self._kept.items() if task.is_orphan]:
             self._kept.pop(place).close()
-
-
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -97,7 +97,8 @@ class TableConnectors:
             case TableTarget() as target:
                 name = target.identifier.dotted()
                 factory = _factory(name, target.table)
-                if target.is_overwrite and not isinstance(factory, FilesystemFactory):
+                ability = factory.ability(target.table)
+                if target.is_overwrite and not ability.can_overwrite:
                     raise UnsupportedFeatureError(
                         f"INSERT OVERWRITE into {name!r}: a table with 'connector' = '{factory.identifier}' takes new "
                         "rows, and cannot replace what it has",
@@ -111,7 +112,7 @@ class TableConnectors:
                 )
                 made = factory.sink(request)
                 request.options.check()
-                return SinkChoice(made, factory.ability(target.table).mode)
+                return SinkChoice(made, ability.mode)
         raise InvariantViolation(f"no sink is known for {sink.target}")
 
     def _request(self, name: str, table: CatalogTable, schema: Schema) -> TableRequest:

@@ -37,6 +37,8 @@ class SinkAbility:
 
     accepts: ChangelogMode
     mode: SinkMode
+    #: Whether INSERT OVERWRITE can replace what is there.
+    can_overwrite: bool = False
 
 
 class TableFactory(Protocol):

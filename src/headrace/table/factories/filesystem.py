@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Final
 from urllib.parse import quote
 
@@ -64,7 +64,7 @@ class FilesystemFactory:
         )
 
     def ability(self, table: CatalogTable) -> SinkAbility:
-        return APPEND
+        return replace(APPEND, can_overwrite=True)
 
     def sink(self, request: TableRequest) -> Sink:
         options = request.options

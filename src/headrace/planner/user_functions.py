@@ -25,7 +25,7 @@ def callable_of(function: UserFunction) -> Callable[..., Any]:
 
 
 class OpenedFunction:
-    """A `ScalarFunction`, to be opened before its first row in the process that calls it."""
+    """A `ScalarFunction`, to be opened before its first row in the task that calls it, and closed behind its last."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -37,6 +37,15 @@ class OpenedFunction:
         opener = getattr(self._function, "open", None)
         if opener is not None:
             opener(context)
+
+    def close(self) -> None:
+        """Have it let go of what it holds, once."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        closer = getattr(self._function, "close", None)
+        if closer is not None:
+            closer()
 
     def __call__(self, *arguments: Any) -> Any:
         return self._function.eval(*arguments)

@@ -109,6 +109,17 @@ class Crossing(NamedTuple):
     is_made: bool
 
 
+class CalledFunction(NamedTuple):
+    """What a user's function of a query has counted in one of Spark's tasks."""
+
+    #: The subtask it counts for.
+    subtask: SubtaskId
+    operator_id: str
+    #: Which of its calls, and in which of Spark's tasks: one that was run again tells the same again.
+    place: tuple[str, int, int]
+    metrics: Mapping[MetricName, MetricReport]
+
+
 def rows_producer(vertex_id: str, partition: int) -> SubtaskId:
     """Name what made the rows of a table for one subtask: no subtask of the job, but a stage of Spark."""
     return SubtaskId(f"{vertex_id}/rows", partition)

@@ -68,7 +68,8 @@ class MixedEpochRunner:
                     streamed += self._run_streams(part, streams, plan, epoch)
             reports = epoch.reports()
             check_crossings(streamed, epoch.crossings())
-            return [*(epoch.with_timer(_without_rows(report)) for report in streamed), *reports]
+            streamed = [epoch.with_timer(_without_rows(report)) for report in streamed]
+            return epoch.with_metrics([*streamed, *reports])
         except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
             raise self._tables.recovered(error) from None
         finally:

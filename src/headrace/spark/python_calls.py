@@ -6,9 +6,13 @@ Rows inside values are ours on the user's side, and Spark's own on the other.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, Final
+import logging
+import pickle
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce, wraps
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -19,10 +23,18 @@ from pyspark.sql.pandas.functions import pandas_udf
 
 from headrace.common.types import Row, make_row
 from headrace.errors import UserFunctionError
+from headrace.metrics.metricbase import InMemoryMetricGroup
+from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.table.base import quote
 from headrace.operators.table.declarations import PythonCall
 from headrace.planner.user_functions import OpenedFunction
+from headrace.runtime.messages import CalledFunction, SubtaskId, SubtaskReport
 from headrace.spark.failures import carry
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator
+
+_log = logging.getLogger(__name__)
 
 #: The property of Spark's tasks with the job's parameters, as JSON.
 JOB_PARAMETERS: Final = "headrace.job.parameters"
@@ -30,17 +42,38 @@ JOB_PARAMETERS: Final = "headrace.job.parameters"
 _TIME: Final = "TIME(6)"
 
 
-def result_of(call: PythonCall) -> SparkColumn:
+@dataclass(frozen=True)
+class CallSite:
+    """Where functions are called, as far as they may know it, and who hears of what they count.
+
+    Args:
+        vertex_id: The vertex whose rows they are called with.
+        operator_id: The operator in it.
+        name: What the vertex is called.
+        parallelism: How many subtasks it has.
+        max_parallelism: How many it may have.
+        reports: What the driver hears of an epoch's tasks.
+    """
+
+    vertex_id: str
+    operator_id: str
+    name: str
+    parallelism: int
+    max_parallelism: int
+    reports: Accumulator[list[bytes]]
+
+
+def result_of(call: PythonCall, site: CallSite) -> SparkColumn:
     """Return the column with the results of a function."""
-    result: SparkColumn = spark_function(call)(*(F.col(quote(name)) for name in call.arguments))
+    result: SparkColumn = spark_function(call, site)(*(F.col(quote(name)) for name in call.arguments))
     if _spark_type(call) != call.result.spark_type:
         result = result.cast(call.result.spark_type)
     return result.alias(call.result.name)
 
 
-def spark_function(call: PythonCall) -> Any:
+def spark_function(call: PythonCall, site: CallSite) -> Any:
     """Return a python function as Spark calls it."""
-    kind, function = _spark_type(call), _opening(call.function)
+    kind, function = _spark_type(call), _opening(call, site)
     if call.is_pandas:
         make_vectorized: Any = pandas_udf
         made: Any = make_vectorized(_carrying(function), kind)
@@ -54,30 +87,109 @@ def _spark_type(call: PythonCall) -> str:
     return _TIME if pa.types.is_time(call.result.arrow) else call.result.spark_type
 
 
-def _opening(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a function opened in the worker, with what it may know there."""
+def _opening(call: PythonCall, site: CallSite) -> Callable[..., Any]:
+    """Have a function opened in the worker, with what it may know there, and closed when the task is over."""
+    function, name = call.function, call.result.name
     if not isinstance(function, OpenedFunction):
         return function
 
     def called(*arguments: Any) -> Any:
         if not function.is_open:
-            function.open(_function_context())
-        return function(*arguments)
+            opened = _InTask(function, site, name)
+            site.reports.add(cast("list[bytes]", [opened]))
+            opened.open()
+        try:
+            return function(*arguments)
+        except BaseException:
+            _close(function)
+            raise
 
     return called
 
 
-def _function_context() -> Any:
-    from headrace.table.udf import FunctionContext  # few functions ask for it
+class _InTask:
+    """A function in one of Spark's tasks.
 
-    task = TaskContext.get()
-    assert task is not None
-    return FunctionContext(
-        None,
-        json.loads(task.getLocalProperty(JOB_PARAMETERS) or "{}"),
-        index_of_this_subtask=task.partitionId(),
-        attempt_number=task.attemptNumber(),
-    )
+    Spark says nothing to functions when a task is over, but asks for what accumulators have, and this is put into
+    one: as it is packed the function is closed, and what the driver unpacks is a `CalledFunction`.
+    """
+
+    def __init__(self, function: OpenedFunction, site: CallSite, name: str) -> None:
+        task = TaskContext.get()
+        assert task is not None
+        self._function = function
+        self._site = site
+        self._task = task
+        self._place = (name, task.stageId(), task.partitionId())
+        self._subtask = task.partitionId() % site.parallelism
+        self._metrics = InMemoryMetricGroup()
+
+    def open(self) -> None:
+        from headrace.table.udf import FunctionContext  # few functions ask for it
+
+        site = self._site
+        context = FunctionContext(
+            self._metrics,
+            json.loads(self._task.getLocalProperty(JOB_PARAMETERS) or "{}"),
+            task_name=site.name,
+            task_name_with_subtasks=f"{site.name} ({self._subtask + 1}/{site.parallelism})",
+            number_of_parallel_subtasks=site.parallelism,
+            max_number_of_parallel_subtasks=site.max_parallelism,
+            index_of_this_subtask=self._subtask,
+            attempt_number=self._task.attemptNumber(),
+        )
+        self._function.open(context)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        _close(self._function)
+        subtask = SubtaskId(self._site.vertex_id, self._subtask)
+        told = CalledFunction(subtask, self._site.operator_id, self._place, self._metrics.reports())
+        return bytes, (pickle.dumps(told, protocol=5),)
+
+
+def _close(function: OpenedFunction) -> None:
+    """Close a function that is not needed any more: what fails now has no row to blame."""
+    try:
+        function.close()
+    except Exception:  # noqa: BLE001 - from a function's close(), which may raise anything
+        _log.warning("a function could not be closed", exc_info=True)
+
+
+def with_metrics(
+    reports: Sequence[SubtaskReport], called: Iterable[CalledFunction]
+) -> Sequence[SubtaskReport]:
+    """Add what functions have counted to the reports of the subtasks that they count for."""
+    once = {(each.subtask, each.operator_id, each.place): each.metrics for each in called}
+    by_subtask: dict[SubtaskId, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for (subtask, operator_id, _), metrics in once.items():
+        by_subtask[subtask][operator_id].append(metrics)
+    return [
+        replace(report, user_metrics=_together(report.user_metrics, by_subtask[report.subtask]))
+        if report.subtask in by_subtask
+        else report
+        for report in reports
+    ]
+
+
+Metrics = Mapping[MetricName, MetricReport]
+
+
+def _together(
+    reported: Mapping[str, Metrics], called: Mapping[str, Sequence[Metrics]]
+) -> Mapping[str, Metrics]:
+    return {
+        operator_id: reduce(_added, called.get(operator_id, ()), reported.get(operator_id, {}))
+        for operator_id in {*reported, *called}
+    }
+
+
+def _added(before: Metrics, later: Metrics) -> Metrics:
+    """Return the metrics of both; of one name in two kinds the later one counts."""
+    added: dict[MetricName, Any] = dict(before)
+    for name, report in later.items():
+        earlier = added.get(name)
+        added[name] = earlier.then(report) if type(earlier) is type(report) else report
+    return added
 
 
 def _with_rows(function: Callable[..., Any], *, has_rows: bool) -> Callable[..., Any]:

@@ -40,7 +40,7 @@ from headrace.operators.table.declarations import (
     WindowJoin,
 )
 from headrace.operators.table.factory import as_spark_gives
-from headrace.runtime.messages import Crossing, EpochPlan, SubtaskId, SubtaskReport, TableTime
+from headrace.runtime.messages import CalledFunction, Crossing, EpochPlan, SubtaskId, SubtaskReport, TableTime
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.runtime.task.table_time import (
@@ -50,7 +50,7 @@ from headrace.runtime.task.table_time import (
     vertex_times,
 )
 from headrace.spark.artifacts import WorkerKind
-from headrace.spark.python_calls import JOB_PARAMETERS, spark_function
+from headrace.spark.python_calls import JOB_PARAMETERS, spark_function, with_metrics
 from headrace.spark.runner import SparkRunner
 from headrace.spark.table_frames import (
     apply_fragment,
@@ -90,7 +90,7 @@ class TableEpochRunner(SparkRunner):
         epoch = self.begin(plan)
         try:
             epoch.run(self._job.vertices)
-            return epoch.reports()
+            return epoch.with_metrics(epoch.reports())
         except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
             raise self.recovered(error) from None
         finally:
@@ -250,8 +250,9 @@ class TableEpoch:
         if query.is_gathered:
             # All tables of the query are in there, and Spark looks at rows before it sorts them: they come once.
             inputs = {name: as_relation(self._kept(frame)) for name, frame in inputs.items()}
+        site = self._functions.site(vertex, vertex.head)
         for call in query.functions:
-            self._session.udf.register(call.result.name, spark_function(call))
+            self._session.udf.register(call.result.name, spark_function(call, site))
         return self._session.sql(query.sql.format(*(f"{{{name}}}" for name in inputs)), **inputs)
 
     def _stateful(self, vertex: JobVertex, declaration: StatefulNode) -> DataFrame:
@@ -298,12 +299,14 @@ class TableEpoch:
         is_changelog = any(has_kinds(self._job, edge) for edge in edges)
         frames = []
         for edge in edges:
-            frame = self._frames[producer_of(self._job, edge).operator_id]
+            producer = producer_of(self._job, edge)
+            frame = self._frames[producer.operator_id]
             if frame is not None:
                 kinds = has_kinds(self._job, edge)
                 carried = self._scans.carried.get(edge.source_vertex)
                 columns = carried.columns if carried is not None else ()
-                frame = apply_fragment(frame, fragment_of(edge), has_kinds=kinds, carried=columns)
+                site = self._functions.site(self._job.vertex(edge.source_vertex), producer)
+                frame = apply_fragment(frame, fragment_of(edge), site, has_kinds=kinds, carried=columns)
                 frames.append(frame if kinds or not is_changelog else frame.selectExpr("*", "0Y AS __kind"))
         if not frames:
             schema = ddl(fragment_of(edges[0]).schema, has_kinds=is_changelog)
@@ -368,6 +371,11 @@ class TableEpoch:
             if coming[vertex.vertex_id] > self._times[vertex.vertex_id].after
         }
         return self._with_timers(reports, coming)
+
+    def with_metrics(self, reports: Sequence[SubtaskReport]) -> Sequence[SubtaskReport]:
+        """Add to reports what functions have counted that are called with their subtasks' rows."""
+        told = [pickle.loads(each) for each in self._told.value]
+        return with_metrics(reports, [each for each in told if isinstance(each, CalledFunction)])
 
     def with_timer(self, report: SubtaskReport) -> SubtaskReport:
         """Have the next epoch run at once where a table has come further than the stream that reads it knows."""

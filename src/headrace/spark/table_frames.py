@@ -40,7 +40,7 @@ from headrace.operators.table.declarations import (
     Where,
     WindowJoin,
 )
-from headrace.spark.python_calls import result_of
+from headrace.spark.python_calls import CallSite, result_of
 
 #: What `SIDE` is in the one row that every subtask gets in every epoch, so that it runs and knows which one it is.
 CONTROL = -1
@@ -93,14 +93,14 @@ def _read_files(session: SparkSession, read: FileRead, schema: Schema) -> DataFr
 
 
 def apply_fragment(
-    frame: DataFrame, fragment: Fragment, *, has_kinds: bool, carried: Sequence[str] = ()
+    frame: DataFrame, fragment: Fragment, site: CallSite, *, has_kinds: bool, carried: Sequence[str] = ()
 ) -> DataFrame:
-    """Do stateless work on rows; ``carried`` columns, which it does not know of, go along."""
+    """Do stateless work on rows, functions at a site; ``carried`` columns, which it does not know of, go along."""
     besides = [*([KIND] if has_kinds else []), *carried]
-    return reduce(lambda each, step: _apply_step(each, step, besides), fragment.steps, frame)
+    return reduce(lambda each, step: _apply_step(each, step, site, besides), fragment.steps, frame)
 
 
-def _apply_step(frame: DataFrame, step: Step, besides: Sequence[str]) -> DataFrame:
+def _apply_step(frame: DataFrame, step: Step, site: CallSite, besides: Sequence[str]) -> DataFrame:
     if isinstance(step, Where):
         return frame.where(step.condition)
     if isinstance(step, Select):
@@ -109,7 +109,7 @@ def _apply_step(frame: DataFrame, step: Step, besides: Sequence[str]) -> DataFra
     if isinstance(step, Explode):
         return frame.selectExpr("*", _generator(step))
     assert isinstance(step, PythonCalls)
-    return frame.select("*", *(result_of(call) for call in step.calls))
+    return frame.select("*", *(result_of(call, site) for call in step.calls))
 
 
 def _generator(step: Explode) -> str:

@@ -7,7 +7,7 @@ Spark has observed.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -121,12 +121,20 @@ class TableScans:
         """Apply a scan's fragment, and have Spark see how far time has come in each split."""
         watermark = declaration.watermark
         assert watermark is not None
-        if declaration.fragment is not None:
-            kinds = declaration.has_kinds
-            frame = apply_fragment(frame, declaration.fragment, has_kinds=kinds, carried=[SPLIT])
+        frame = self._apply_fragment(frame, declaration, subtask, [SPLIT])
         times = SplitTimes(watermark, self._plan.subtasks[subtask].slices)
         self._parts[subtask] = _ScanPart((), splits=times)
         return times.observe(frame)
+
+    def _apply_fragment(
+        self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, carried: Sequence[str] = ()
+    ) -> DataFrame:
+        if declaration.fragment is None:
+            return frame
+        vertex = self._job.vertex(subtask.vertex_id)
+        site = self._functions.site(vertex, vertex.head)
+        kinds = declaration.has_kinds
+        return apply_fragment(frame, declaration.fragment, site, has_kinds=kinds, carried=carried)
 
     def _observe(
         self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, slices: tuple[Slice, ...] = ()
@@ -138,8 +146,7 @@ class TableScans:
         if isinstance(source, SparkSource) and not source.knows_records:
             rows = Observation()
             frame = frame.observe(rows, F.count(F.lit(1)).alias("rows"))
-        if declaration.fragment is not None:
-            frame = apply_fragment(frame, declaration.fragment, has_kinds=declaration.has_kinds)
+        frame = self._apply_fragment(frame, declaration, subtask)
         if declaration.watermark is not None:
             carried = self.carried.get(subtask.vertex_id)
             if carried is not None:

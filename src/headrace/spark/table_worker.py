@@ -22,6 +22,7 @@ from headrace.common.types import Row
 from headrace.connectors.base import Slice, SourceReader, SplitProgress, WriterContext
 from headrace.elements import Batch
 from headrace.errors import HeadraceError, InvariantViolation, UserFunctionError
+from headrace.graph.job_graph import JobVertex, OperatorNode
 from headrace.operators.table.bridge import from_bytes, rows_of, to_bytes
 from headrace.operators.table.declarations import KIND, Schema, TableScan, TableSink
 from headrace.operators.table.factory import as_spark_gives
@@ -44,6 +45,7 @@ from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import KeptTasks
 from headrace.runtime.task.table_time import VertexTime
 from headrace.spark.failures import carry
+from headrace.spark.python_calls import CallSite
 from headrace.spark.table_frames import Sides, split_sides
 from headrace.spark.user_code import unpack_job
 from headrace.util import clock
@@ -83,6 +85,17 @@ class TableFunctions:
         self._code = code
         self._reports = reports
         self._plan = plan
+
+    def site(self, vertex: JobVertex, node: OperatorNode) -> CallSite:
+        """Say where functions are that are called with the rows of an operator."""
+        return CallSite(
+            vertex.vertex_id,
+            node.operator_id,
+            vertex.name,
+            vertex.parallelism,
+            vertex.max_parallelism,
+            self._reports,
+        )
 
     def stateful(
         self, vertex_id: str, at: VertexTime, sides: Sides

@@ -70,7 +70,7 @@ class FunctionContext:
     def get_metric_group(self) -> MetricGroup:
         """Return where the function's metrics belong."""
         if self._metric_group is None:
-            raise UnsupportedFeatureError.not_yet("metrics of functions in SQL", "count in a column")
+            raise JobDefinitionError("this context was made without a group of metrics")
         return self._metric_group
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
@@ -106,10 +106,10 @@ class UserDefinedFunction:
     """What all functions have in common."""
 
     def open(self, function_context: FunctionContext) -> None:
-        """Get ready; called in every worker before the first row."""
+        """Get ready; called in every task of an epoch before its first row."""
 
     def close(self) -> None:
-        """Let go of resources."""
+        """Let go of resources; called in every task behind its last row, and when a row fails."""
 
     def is_deterministic(self) -> bool:
         """Whether equal arguments always give equal results."""

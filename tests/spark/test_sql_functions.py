@@ -1,0 +1,94 @@
+"""The life of the user's functions in queries: opened, called, closed; and what they count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.errors import UserFunctionError
+from headrace.metrics import Counter
+from headrace.table import DataTypes, EnvironmentSettings, StreamTableEnvironment, TableResult
+from headrace.table.udf import FunctionContext, ScalarFunction, udf
+from tests.conftest import EnvironmentFactory
+from tests.spark.support import RECORDER
+
+pytestmark = pytest.mark.spark
+
+THREE_ROWS = "(VALUES (1), (2), (3)) AS v(n)"
+
+
+class Diary(ScalarFunction):
+    """Notes in a file what happens to it, and counts its calls."""
+
+    _calls: Counter
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def open(self, function_context: FunctionContext) -> None:
+        self._calls = function_context.get_metric_group().add_group("diary").counter("calls")
+        index, width = (
+            function_context.get_index_of_this_subtask(),
+            function_context.get_number_of_parallel_subtasks(),
+        )
+        name = function_context.get_task_name()
+        assert function_context.get_task_name_with_subtasks() == f"{name} (1/1)"
+        assert function_context.get_max_number_of_parallel_subtasks() == 128
+        self._note(f"open {index} of {width}")
+
+    def eval(self, number: Any) -> Any:
+        self._calls.inc()
+        self._note("eval")
+        return 100 // number
+
+    def close(self) -> None:
+        self._note("close")
+
+    def _note(self, what: str) -> None:
+        with self._path.open("a") as diary:
+            diary.write(f"{what}\n")
+
+
+def calls(result: TableResult) -> int:
+    """How many calls the job's metrics tell of."""
+    return sum(
+        each.increment
+        for epoch in RECORDER.of(result.get_job_client())
+        for report in epoch.reports
+        for metrics in report.user_metrics.values()
+        for name, each in metrics.items()
+        if name.dotted == "diary.calls"
+    )
+
+
+@pytest.mark.parametrize("kind", ["general", "pandas"])
+@pytest.mark.parametrize("mode", ["in_streaming_mode", "in_batch_mode"])
+def test_functions_are_opened_and_closed_and_count_for_the_job(
+    env: EnvironmentFactory, tmp_path: Path, mode: str, kind: str
+) -> None:
+    t_env = StreamTableEnvironment.create(env(parallelism=1), getattr(EnvironmentSettings, mode)())
+    diary = tmp_path / "diary"
+    function = udf(Diary(diary), result_type=DataTypes.INT(), func_type=kind)
+    t_env.create_temporary_function("noted", function)
+    t_env.execute_sql("CREATE TABLE nowhere (n INT) WITH ('connector' = 'blackhole')")
+    result = t_env.execute_sql(f"INSERT INTO nowhere SELECT noted(n) FROM {THREE_ROWS}")
+    result.wait()
+    notes = diary.read_text().splitlines()
+    lives = notes.count("open 0 of 1")
+    assert lives >= 1
+    assert notes[-1] == "close"
+    assert notes.count("close") == lives
+    assert calls(result) == notes.count("eval") >= 1
+
+
+def test_a_function_that_fails_is_closed_too(env: EnvironmentFactory, tmp_path: Path) -> None:
+    t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_streaming_mode())
+    diary = tmp_path / "diary"
+    t_env.create_temporary_function("noted", udf(Diary(diary), result_type=DataTypes.INT()))
+    with pytest.raises(UserFunctionError, match="by zero"):
+        list(t_env.execute_sql("SELECT noted(n) FROM (VALUES (1), (0)) AS v(n)").collect())
+    notes = diary.read_text().splitlines()
+    assert notes[-1] == "close"
+    assert notes.count("close") == notes.count("open 0 of 1") >= 1

@@ -83,6 +83,52 @@ def test_an_unknown_name_comes_with_the_one_that_was_probably_meant(
     assert refused(session, text, kind).hint == f"did you mean {meant}?"
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELECT name FORM bids", "'FORM' was taken for a name: did you mean FROM?"),
+        ("SELECT name, FROM bids", "take the comma away; a column with this name is written `FROM`"),
+        ('SELECT "a" FROM bids', "texts are in single quotes, 'a text', and names in back quotes"),
+        ("SELECT * FROM bids WHERE name == 'a'", "write ="),
+        ("SELECT * FROM bids WHERE name ILIKE 'a%'", "write LOWER(text) LIKE 'pattern'"),
+        ("SELECT * EXCEPT (name) FROM bids", "name the columns that are wanted"),
+    ],
+)
+def test_what_people_write_by_habit_comes_with_what_to_write(session: Session, text: str, hint: str) -> None:
+    assert refused(session, text, SqlParseError).hint == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELECT STRING_AGG(name, ',') FROM bids", "write LISTAGG(column, ',')"),
+        ("SELECT DATE_TRUNC('hour', ts) FROM bids", "write FLOOR(time TO HOUR)"),
+        ("SELECT name FROM bids WHERE COUNT(*) > 1 GROUP BY name", "conditions on groups stand in HAVING"),
+        ("SELECT b.name FROM bids AS a", "there is: a"),
+        (
+            "SELECT price * 2 AS twice FROM bids WHERE twice > 3",
+            "SELECT computes 'twice' later: write its expression here, or this around a query with it",
+        ),
+        (
+            "SELECT * FROM TABLE(HOP(TABLE bids, DESCRIPTOR(ts), INTERVAL '10' MINUTES, INTERVAL '5' MINUTES))",
+            "the slide comes before the size: HOP(TABLE t, DESCRIPTOR(time), slide, size)",
+        ),
+    ],
+)
+def test_a_mistake_in_meaning_comes_with_the_way_out(session: Session, text: str, hint: str) -> None:
+    assert refused(session, text).hint == hint
+
+
+def test_a_database_that_is_not_there_is_named(session: Session) -> None:
+    error = refused(session, "SELECT * FROM nowhere.bids", CatalogError)
+
+    assert error.message == "there is no database 'nowhere' in catalog 'default_catalog'"
+
+
+def test_set_operations_may_follow_a_star(session: Session) -> None:
+    assert session.schema("SELECT * FROM (VALUES (1)) AS t(a) EXCEPT (SELECT 2)") == ["a INT NOT NULL"]
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 

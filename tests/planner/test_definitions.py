@@ -77,14 +77,45 @@ def test_show_create_keeps_passwords_to_itself(session: Session) -> None:
     assert "'table-name' = 'people'" in text
 
 
-def test_describe_shows_six_columns(session: Session) -> None:
-    assert rows(session, "DESCRIBE orders") == (
+def test_describe_shows_six_columns_and_comments(session: Session) -> None:
+    described = rows(session, "DESCRIBE orders")
+    assert described[0][6] == "the number"
+    assert tuple(row[:6] for row in described) == (
         ("id", "BIGINT", False, "PRI(id)", None, None),
         ("cents", "INT", False, None, None, None),
         ("euros", "INT", False, None, "AS cents / 100", None),
         ("ts", "TIMESTAMP(3) *ROWTIME*", True, None, None, "ts - INTERVAL '5' SECOND"),
         ("origin", "STRING", True, None, "METADATA FROM 'source' VIRTUAL", None),
     )
+
+
+def test_show_columns_describes_those_that_match(session: Session) -> None:
+    assert rows(session, "SHOW COLUMNS FROM orders LIKE 'e%'") == (
+        ("euros", "INT", False, None, "AS cents / 100", None, None),
+    )
+
+
+def test_without_comments_there_is_no_column_for_them(session: Session) -> None:
+    session.run("CREATE TABLE cups (id INT, ml INT)")
+
+    assert [row[6:] for row in rows(session, "DESCRIBE cups")] == [(), ()]
+
+
+def test_catalogs_and_modules_are_shown(session: Session) -> None:
+    session.run("CREATE CATALOG mine WITH ('type' = 'generic_in_memory', 'default-database' = 'db')")
+
+    assert rows(session, "DESCRIBE CATALOG mine") == (
+        ("name", "mine"),
+        ("type", "generic_in_memory"),
+        ("comment", None),
+    )
+    ((text,),) = rows(session, "SHOW CREATE CATALOG mine")
+    session.run(f"DROP CATALOG mine; {text}")
+    assert ("mine",) in rows(session, "SHOW CATALOGS")
+    assert rows(session, "SHOW MODULES") == (("core",),)
+    assert rows(session, "SHOW FULL MODULES") == (("core", True),)
+    with pytest.raises(SqlError, match="there is no catalog 'none'"):
+        session.run("DESCRIBE CATALOG none")
 
 
 @pytest.mark.parametrize(

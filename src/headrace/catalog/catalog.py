@@ -20,6 +20,8 @@ class Catalog(Protocol):
     """What the manager asks of a catalog. Whoever implements it may assume that names were checked."""
 
     default_database: str
+    #: What it was created with; `type` is among it.
+    properties: Mapping[str, str]
 
     def databases(self) -> list[str]:
         """Names of the databases."""

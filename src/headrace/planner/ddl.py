@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from headrace.catalog.catalog import InMemoryCatalog
@@ -11,7 +12,7 @@ from headrace.catalog.manager import CatalogManager, nearest
 from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, InlineView, MetadataColumn
 from headrace.errors import CatalogError, UnsupportedFeatureError
 from headrace.planner.functions import FUNCTIONS, aggregates
-from headrace.planner.show_create import create_table_text, create_view_text
+from headrace.planner.show_create import create_catalog_text, create_table_text, create_view_text
 from headrace.planner.statements import (
     AlterDatabase,
     AlterTable,
@@ -23,6 +24,7 @@ from headrace.planner.statements import (
     CreateTable,
     CreateView,
     Describe,
+    DescribeCatalog,
     DropCatalog,
     DropDatabase,
     DropFunction,
@@ -32,12 +34,13 @@ from headrace.planner.statements import (
     Show,
     ShowColumns,
     ShowCreate,
+    ShowCreateCatalog,
     ShowSubject,
     UseCatalog,
     UseDatabase,
 )
 
-__all__ = ["OK", "Rows", "execute"]
+__all__ = ["MODULES", "OK", "Rows", "execute"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Rows:
     rows: tuple[tuple[object, ...], ...]
 
 
+#: Where built-in functions come from.
+MODULES = ("core",)
 #: What statements give that only change something.
 OK = Rows(("result",), (("OK",),))
 
@@ -63,6 +68,10 @@ def execute(statement: CatalogStatement, manager: CatalogManager) -> Rows:
             return _show(statement, manager)
         case ShowColumns() | Describe():
             return _describe(statement)
+        case DescribeCatalog(name):
+            return _describe_catalog(name, manager.catalog(name).properties)
+        case ShowCreateCatalog(name):
+            return Rows(("result",), ((create_catalog_text(name, manager.catalog(name).properties),),))
         case ShowCreate(identifier, CatalogTable() as table):
             return Rows(
                 ("result",), ((create_table_text(identifier, table, _is_temporary(manager, identifier)),),)
@@ -257,7 +266,13 @@ def _create_catalog(
 def _show(statement: Show, manager: CatalogManager) -> Rows:
     catalog = statement.catalog or manager.current_catalog
     database = statement.database or manager.current_database
+    if statement.subject is ShowSubject.FULL_MODULES:
+        return Rows(
+            (ShowSubject.MODULES.value, statement.subject.value), tuple((one, True) for one in MODULES)
+        )
     match statement.subject:
+        case ShowSubject.MODULES:
+            names = list(MODULES)
         case ShowSubject.CATALOGS:
             names = manager.catalogs()
         case ShowSubject.CURRENT_CATALOG:
@@ -290,8 +305,14 @@ def _matches(name: str, pattern: str | None, negated: bool, ignore_case: bool) -
     return bool(re.fullmatch(expression, name, flags)) != negated
 
 
+def _describe_catalog(name: str, properties: Mapping[str, str]) -> Rows:
+    shown = (("name", name), ("type", properties["type"]), ("comment", None))
+    return Rows(("info name", "info value"), shown)
+
+
 def _describe(statement: Describe | ShowColumns) -> Rows:
-    table = statement.table if isinstance(statement, Describe) else None
+    table = statement.table
+    comments = {one.name: one.comment for one in table.columns if one.comment} if table is not None else {}
     rows = []
     for one in statement.fields:
         if isinstance(statement, ShowColumns) and not _matches(
@@ -305,9 +326,11 @@ def _describe(statement: Describe | ShowColumns) -> Rows:
                 one.type.summary_without_null() + time,
                 one.type.is_nullable,
                 *_details(table, one.name),
+                *([comments.get(one.name)] if comments else []),
             )
         )
-    return Rows(("name", "type", "null", "key", "extras", "watermark"), tuple(rows))
+    columns = ("name", "type", "null", "key", "extras", "watermark", *(["comment"] if comments else []))
+    return Rows(columns, tuple(rows))
 
 
 def _details(

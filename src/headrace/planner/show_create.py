@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable, CatalogView, Column, ComputedColumn, MetadataColumn
 from headrace.config.secrets import looks_secret, mask_uri
 from headrace.planner.logical import Schema
 from headrace.types.logical import quote_name
 
-__all__ = ["create_table_text", "create_view_text", "declared_lines"]
+__all__ = ["create_catalog_text", "create_table_text", "create_view_text", "declared_lines"]
 
 #: What Flink writes in place of a password.
 _HIDDEN = "******"
@@ -46,6 +48,14 @@ def _key(table: CatalogTable) -> list[str]:
     return [f"CONSTRAINT {quote_name(table.primary_key.name)} PRIMARY KEY ({columns}) NOT ENFORCED"]
 
 
+def _with(options: Mapping[str, str]) -> str:
+    pairs = ",\n  ".join(
+        f"{_string(key)} = {_string(_HIDDEN if looks_secret(key) else mask_uri(value))}"
+        for key, value in options.items()
+    )
+    return f"WITH (\n  {pairs}\n)"
+
+
 def declared_lines(schema: Schema, table: CatalogTable | None) -> list[str]:
     """Return a line per column, and those of watermark and primary key if it is a table of the catalog."""
     origins = {column.name: _origin(column) for column in table.columns} if table is not None else {}
@@ -72,12 +82,13 @@ def create_table_text(identifier: ObjectIdentifier, table: CatalogTable, tempora
     if table.partition_keys:
         parts.append(f"PARTITIONED BY ({', '.join(map(quote_name, table.partition_keys))})")
     if table.options:
-        pairs = ",\n  ".join(
-            f"{_string(key)} = {_string(_HIDDEN if looks_secret(key) else mask_uri(value))}"
-            for key, value in table.options.items()
-        )
-        parts.append(f"WITH (\n  {pairs}\n)")
+        parts.append(_with(table.options))
     return "\n".join(parts) + "\n"
+
+
+def create_catalog_text(name: str, properties: Mapping[str, str]) -> str:
+    """CREATE CATALOG with its options, but for passwords."""
+    return f"CREATE CATALOG {quote_name(name)}\n{_with(properties)}\n"
 
 
 def create_view_text(identifier: ObjectIdentifier, view: CatalogView, temporary: bool = False) -> str:

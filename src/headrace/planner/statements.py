@@ -28,6 +28,7 @@ __all__ = [
     "CreateTableAs",
     "CreateView",
     "Describe",
+    "DescribeCatalog",
     "DropCatalog",
     "DropDatabase",
     "DropFunction",
@@ -43,6 +44,7 @@ __all__ = [
     "Show",
     "ShowColumns",
     "ShowCreate",
+    "ShowCreateCatalog",
     "ShowSubject",
     "StatementSet",
     "UseCatalog",
@@ -264,6 +266,8 @@ class ShowSubject(Enum):
     VIEWS = "view name"
     FUNCTIONS = "function name"
     USER_FUNCTIONS = "user function name"
+    MODULES = "module name"
+    FULL_MODULES = "used"
 
 
 @dataclass(frozen=True)
@@ -285,6 +289,7 @@ class ShowColumns:
     """SHOW COLUMNS FROM a table."""
 
     identifier: ObjectIdentifier
+    table: CatalogTable | CatalogView | None
     fields: Schema
     pattern: str | None = None
     negated: bool = False
@@ -297,6 +302,20 @@ class ShowCreate:
 
     identifier: ObjectIdentifier
     table: CatalogTable | CatalogView
+
+
+@dataclass(frozen=True)
+class ShowCreateCatalog:
+    """SHOW CREATE CATALOG."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class DescribeCatalog:
+    """DESCRIBE CATALOG."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -347,7 +366,9 @@ CatalogStatement = (
     | Show
     | ShowColumns
     | ShowCreate
+    | ShowCreateCatalog
     | Describe
+    | DescribeCatalog
 )
 
 BoundStatement = Query | Insert | StatementSet | Explain | CreateTableAs | Set | Reset | CatalogStatement

@@ -139,12 +139,36 @@ def rows_of_pandas(pdf: pd.DataFrame, schema: Any) -> tuple[list[tuple[Any, ...]
     import pyarrow as pa
 
     table = pa.Table.from_pandas(pdf, preserve_index=False)
-    columns = [column.to_pylist() for column in table.columns]
-    rows = list(zip(*columns, strict=True))
+    columns = [_plain(column) for column in table.columns]
+    rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+    names = list(table.column_names)
+    if isinstance(schema, list | tuple) and all(isinstance(each, DataType) for each in schema):
+        _check_width(names, schema)
+        schema = RowType([RowField(name, each) for name, each in zip(names, schema, strict=True)])
     if isinstance(schema, RowType):
         return rows_and_types(rows, schema)
-    names = list(schema) if schema is not None else list(table.column_names)
-    return rows, names, [from_arrow_type(each) for each in table.schema.types]
+    if schema is not None:
+        _check_width(names, schema)
+        names = list(schema)
+    return rows, names, [from_arrow_type(column.type) for column in columns]
+
+
+def _plain(column: Any) -> Any:
+    """Take categories for their values, and as much of a time as Spark keeps: microseconds."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    return column
+
+
+def _check_width(names: Sequence[str], schema: Sequence[Any]) -> None:
+    if len(schema) != len(names):
+        raise JobDefinitionError(
+            f"from_pandas(): the schema has {len(schema)} columns, the DataFrame {len(names)}: {', '.join(names)}"
+        )
 
 
 def pandas_of(rows: Iterable[Row], schema: Schema, *, is_insert_only: bool) -> pd.DataFrame:

@@ -46,7 +46,7 @@ class TableFrame:
         types: Their types.
         max_width: How many characters of a text are shown.
         has_kinds: Whether the first column says what a row does to the table.
-        rows: All rows, where they are known before: then columns are as wide as what is in them.
+        rows: All rows of a statement that answers at once: columns are as wide as what is in them, NULL is empty.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class TableFrame:
         self._types = types
         self._has_kinds = has_kinds
         self._max_width = max_width
+        self._null = NULL if rows is None else ""
         if rows is None:
             widths = [_width_by_type(name, each, max_width) for name, each in zip(names, types, strict=True)]
         else:
@@ -88,7 +89,10 @@ class TableFrame:
         return self._line(self._cells(row))
 
     def _cells(self, row: Row) -> list[str]:
-        cells = [shown(value, kind) for value, kind in zip(row, self._types, strict=True)]
+        cells = [
+            self._null if value is None else shown(value, kind)
+            for value, kind in zip(row, self._types, strict=True)
+        ]
         return [row.get_row_kind().short_string(), *cells] if self._has_kinds else cells
 
     def _line(self, cells: Iterable[str]) -> str:

@@ -10,12 +10,14 @@ from headrace.datastream._missing import missing_names
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.planner.logical import LogicalNode
 from headrace.planner.show_create import declared_lines
+from headrace.table._column_names import with_default_names
 from headrace.table.catalog import ResolvedSchema
 from headrace.table.expression import Columns, Expression, Names
-from headrace.table.expressions import col
+from headrace.table.expressions import col, row
 from headrace.table.table_result import TableResult
 from headrace.table.table_schema import TableSchema
 from headrace.table.window import GroupWindow, OverWindow
+from headrace.types import DataTypes, RowType
 from headrace.types.logical import quote_name
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from headrace.table.table_descriptor import TableDescriptor
     from headrace.table.table_environment import TableEnvironment
     from headrace.table.table_pipeline import TablePipeline
+    from headrace.table.udf import UserDefinedScalarFunctionWrapper
 
 __all__ = ["GroupWindowedTable", "GroupedTable", "OverWindowedTable", "Table", "WindowGroupedTable"]
 
@@ -36,7 +39,7 @@ class Table:
 
     Example:
         >>> from headrace.table import EnvironmentSettings, TableEnvironment
-        >>> from headrace.table.expressions import col
+        >>> from headrace.table.expressions import col, row
         >>> t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
         >>> orders = t_env.from_elements([(1, "tea"), (2, "rum")], ["id", "drink"])
         >>> orders.filter(col("id") > 1).select(col("drink").upper_case.alias("loud")).print_schema()
@@ -51,12 +54,14 @@ class Table:
         self._name: str | None = None
         #: The table of the catalog that it is, as a whole; None for everything that is computed.
         self._declared: CatalogTable | None = None
+        #: The query that it was asked for with, if it was.
+        self._text: str | None = None
 
     # --- columns and rows ---------------------------------------------------------------------------
 
     def select(self, *fields: Expression[Any]) -> Table:
         """Compute columns; aggregations are over all rows."""
-        return self._query(f"SELECT {self._items(fields)} FROM {self._as_input()}")
+        return self._selected(fields, f"FROM {self._as_input()}")
 
     def alias(self, field: str, *fields: str) -> Table:
         """Rename the columns, first come first served."""
@@ -84,7 +89,7 @@ class Table:
 
     def add_columns(self, *fields: Expression[Any]) -> Table:
         """Compute columns behind those that are there."""
-        return self._query(f"SELECT *, {self._items(fields)} FROM {self._as_input()}")
+        return self.select(*map(col, self._columns), *fields)
 
     def add_or_replace_columns(self, *fields: Expression[Any]) -> Table:
         """Compute columns; one with the name of an old one takes its place."""
@@ -106,9 +111,20 @@ class Table:
         self._check_columns("drop_columns", gone)
         return self.select(*(col(name) for name in self._columns if name not in gone))
 
-    def map(self, func: Any) -> Table:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("map()", "select() the call of the function")
+    def map(self, func: Expression[Any] | UserDefinedScalarFunctionWrapper) -> Table:
+        """Call a function for each row; the fields of the ROW that it returns are the columns.
+
+        Args:
+            func: The call of a function; or the function alone, which then gets the whole row as a `Row`, and
+                if it is a `pandas` one all rows as a DataFrame.
+        """
+        if not isinstance(func, Expression):
+            func = func(self._whole_row())
+        made = self.select(func.alias("f0"))
+        result = made._plan.schema[0].type
+        if not isinstance(result, RowType):
+            return made
+        return made.select(*(col("f0").get(name).alias(name) for name in result.field_names()))
 
     def flat_map(self, func: Any) -> Table:
         """Not in headrace yet."""
@@ -364,8 +380,18 @@ class Table:
                 f"{call}(): there is no column {unknown[0]!r}; there are {', '.join(self._columns)}"
             )
 
+    def _whole_row(self) -> Expression[Any]:
+        fields = [DataTypes.FIELD(each.name, each.type) for each in self._plan.schema]
+        return row(*map(col, self._columns)).cast(DataTypes.ROW(fields))
+
     def _query(self, sql: str) -> Table:
-        return self._t_env.sql_query(sql)
+        return Table(self._t_env._bind_query(sql), self._t_env)
+
+    def _selected(self, fields: Sequence[Expression[Any]], rest: str, names: Names | None = None) -> Table:
+        """SELECT fields; those without a name get one."""
+        plan = self._t_env._bind_query(f"SELECT {self._items(fields, names)} {rest}")
+        unnamed = {at for at, field in enumerate(self._expanded(fields)) if not field._aliases}
+        return Table(with_default_names(plan, unnamed), self._t_env)
 
     def _joined(self, kind: str, right: Table, predicate: Expression[bool] | None) -> Table:
         common = [name for name in self._columns if name in right._columns]
@@ -392,7 +418,7 @@ class GroupedTable:
         """Compute a row for each group, of its keys and of aggregations."""
         table, keys = _with_keys(self._table, self._fields)
         grouped = ", ".join(table._sql(key) for key in keys)
-        return table._query(f"SELECT {table._items(fields)} FROM {table._as_input()} GROUP BY {grouped}")
+        return table._selected(fields, f"FROM {table._as_input()} GROUP BY {grouped}")
 
     def aggregate(self, func: Any) -> Table:
         """Not in headrace yet."""
@@ -444,9 +470,7 @@ class WindowGroupedTable:
         plain = table._names()
         names = table._names(window=property_of)
         grouped = ", ".join([window._sql(plain), *(table._sql(key) for key in keys)])
-        return table._query(
-            f"SELECT {table._items(fields, names)} FROM {table._as_input()} GROUP BY {grouped}"
-        )
+        return table._selected(fields, f"FROM {table._as_input()} GROUP BY {grouped}", names)
 
     def aggregate(self, func: Any) -> Table:
         """Not in headrace yet."""
@@ -473,7 +497,7 @@ class OverWindowedTable:
             return self._windows[alias]._sql(plain)
 
         names = table._names(over=window)
-        return table._query(f"SELECT {table._items(fields, names)} FROM {table._as_input()}")
+        return table._selected(fields, f"FROM {table._as_input()}", names)
 
 
 def _with_keys(table: Table, keys: Sequence[Expression[Any]]) -> tuple[Table, list[Expression[Any]]]:
@@ -486,8 +510,8 @@ def _with_keys(table: Table, keys: Sequence[Expression[Any]]) -> tuple[Table, li
 
 def _checked(expression: Any) -> Expression[Any]:
     if not isinstance(expression, Expression):
-        raise SqlValidationError(
-            f"expected an expression such as col('name'); got {expression!r}",
-            hint="columns are col('name'), constants lit(value)",
-        )
+        hint = "columns are col('name'), constants lit(value)"
+        if callable(expression):
+            hint = f"it is a function: write {getattr(expression, '__name__', 'it')}(...)"
+        raise SqlValidationError(f"expected an expression such as col('name'); got {expression!r}", hint=hint)
     return expression

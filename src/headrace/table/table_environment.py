@@ -39,6 +39,7 @@ from headrace.planner.statements import (
     Reset,
     Set,
     ShowCreate,
+    ShowCreateCatalog,
 )
 from headrace.planner.statements import (
     StatementSet as BoundStatementSet,
@@ -132,12 +133,9 @@ class TableEnvironment:
         Raises:
             SqlError: If it is not understood, or is another statement.
         """
-        statement = self._bind_one(query)
-        if not isinstance(statement, Query):
-            raise SqlValidationError(
-                "sql_query() takes a query: SELECT, VALUES or a set operation", hint="use execute_sql()"
-            )
-        return Table(statement.plan, self)
+        table = Table(self._bind_query(query), self)
+        table._text = query
+        return table
 
     def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
         """Return the plan of a query or an INSERT as text."""
@@ -154,6 +152,14 @@ class TableEnvironment:
 
     def _bind_one(self, text: str) -> BoundStatement:
         return bind(parse_statement(text), self._manager, load_function, batch=self._jobs.is_batch)
+
+    def _bind_query(self, text: str) -> LogicalNode:
+        statement = self._bind_one(text)
+        if not isinstance(statement, Query):
+            raise SqlValidationError(
+                "sql_query() takes a query: SELECT, VALUES or a set operation", hint="use execute_sql()"
+            )
+        return statement.plan
 
     def _execute(self, statement: BoundStatement) -> TableResult:
         match statement:
@@ -179,7 +185,7 @@ class TableEnvironment:
         answer = ddl.execute(statement, self._manager)
         if answer is ddl.OK:
             return self._ok()
-        if isinstance(statement, ShowCreate):
+        if isinstance(statement, ShowCreate | ShowCreateCatalog):
             return self._text(str(answer.rows[0][0]))
         return self._table_of(
             [Field(name, _RESULT) for name in answer.columns], [Row(*row) for row in answer.rows]
@@ -381,10 +387,23 @@ class TableEnvironment:
         self._manager.put_temporary_table(identifier, _view_of(table_or_data_stream._plan))
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> None:
-        """Refused: a view of a catalog is kept as text, and a table of the program has none."""
-        raise UnsupportedFeatureError.not_yet(
-            "create_view() of a table", "create_temporary_view(), or CREATE VIEW ... AS SELECT"
-        )
+        """Keep a query in a catalog, under a name.
+
+        Args:
+            view_path: The name.
+            table: A table that `sql_query` made: a catalog keeps views as text.
+            ignore_if_exists: Whether a view that is there stays, without an error.
+
+        Raises:
+            CatalogError: If there is a table or view with this name.
+        """
+        if table._text is None:
+            raise UnsupportedFeatureError.not_yet(
+                "create_view() of a table that was put together by calls",
+                "create_temporary_view(), or create_view() of what sql_query() returns",
+            )
+        exists = "IF NOT EXISTS " if ignore_if_exists else ""
+        self.execute_sql(f"CREATE VIEW {exists}{_path_sql(view_path)} AS {table._text}")
 
     def drop_temporary_view(self, view_path: str) -> bool:
         """Drop a temporary view; say whether there was one."""
@@ -452,7 +471,7 @@ class TableEnvironment:
 
     def list_modules(self) -> list[str]:
         """Return the names of the modules: the built-in one."""
-        return ["core"]
+        return list(ddl.MODULES)
 
     def list_full_modules(self) -> NoReturn:
         """Not in headrace yet."""

@@ -145,9 +145,10 @@ class TableResult:
                 _print(row[0])
             return
         with self.collect() as rows:
-            if self._has_kinds:
+            if self._has_kinds or self._job_client is not None:
                 # Endless, perhaps: the frame is as wide as the types say.
-                count = _print_rows(TableFrame(names, types, max_width=self._max_width), rows)
+                frame = TableFrame(names, types, max_width=self._max_width, has_kinds=self._has_kinds)
+                count = _print_rows(frame, rows)
             else:
                 known: Sequence[Row] = list(rows)
                 frame = TableFrame(

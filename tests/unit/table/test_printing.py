@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import datetime
+from unittest.mock import create_autospec
 
+from headrace.common import JobClient
 from headrace.common.types import Row, RowKind
 from headrace.planner.logical import Field
 from headrace.table._printing import TableFrame, shown
@@ -43,6 +45,22 @@ def test_rows_that_are_known_are_printed_as_wide_as_they_are(capsys):
         "|  ann | 1 |",
         "+------+---+",
         "1 row in set",
+    ]
+
+
+def test_statements_show_null_as_nothing(capsys):
+    TableResult(SCHEMA, lambda: iter([Row(None, 1)])).print()
+
+    assert capsys.readouterr().out.splitlines()[3] == "|      | 1 |"
+
+
+def test_a_query_in_batch_mode_is_printed_as_wide_as_its_types_without_kinds(capsys):
+    TableResult(SCHEMA, lambda: iter([Row(None, 1)]), job_client=create_autospec(JobClient)).print()
+
+    assert capsys.readouterr().out.splitlines()[1:4] == [
+        "|                           name |                    n |",
+        "+--------------------------------+----------------------+",
+        "|                         <NULL> |                    1 |",
     ]
 
 

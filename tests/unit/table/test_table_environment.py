@@ -343,6 +343,83 @@ def test_a_pandas_frame_is_a_table(t_env):
     assert [str(each) for each in table.get_schema().get_field_data_types()] == ["BIGINT", "STRING"]
 
 
+def test_times_and_categories_of_a_pandas_frame_are_columns(t_env):
+    times = pd.to_datetime(["2024-02-29 12:00:00.123456789"])
+    frame = pd.DataFrame({"at": times, "moment": times.tz_localize("UTC"), "kind": pd.Categorical(["tea"])})
+
+    table = t_env.from_pandas(frame)
+
+    assert [str(each.type) for each in table._plan.schema] == ["TIMESTAMP(6)", "TIMESTAMP_LTZ(6)", "STRING"]
+    (row,) = table._plan.table.attachment.rows
+    assert (row[0].isoformat(), row[2]) == ("2024-02-29T12:00:00.123456", "tea")
+
+
+def test_a_pandas_frame_takes_names_or_types_of_its_columns(t_env):
+    frame = pd.DataFrame({"a": [1, 2], "b": [1, 2]})
+
+    named = t_env.from_pandas(frame, ["x", "y"])
+    typed = t_env.from_pandas(frame, [DataTypes.INT(), DataTypes.SMALLINT()])
+
+    assert named.get_schema().get_field_names() == ["x", "y"]
+    assert [str(each.type) for each in typed._plan.schema] == ["INT", "SMALLINT"]
+    with pytest.raises(JobDefinitionError, match=r"the schema has 1 columns, the DataFrame 2: a, b"):
+        t_env.from_pandas(frame, ["x"])
+
+
+def names_of(table):
+    return table.get_schema().get_field_names()
+
+
+def test_columns_without_a_name_are_called_as_flink_calls_them(t_env):
+    clicks = t_env.from_path("clicks")
+    user, url = col("user_id"), col("url")
+
+    assert names_of(clicks.select(user + 1, url, url.upper_case)) == ["_c0", "url", "_c2"]
+    assert names_of(clicks.select(user.cast(DataTypes.STRING()))) == ["user_id-STRING"]
+    assert names_of(clicks.add_columns(user + 1)) == ["user_id", "url", "ts", "_c3"]
+    grouped = clicks.group_by(url).select(url, user.sum, user.max + 1, user.max, user.min.alias("least"))
+    assert names_of(grouped) == ["url", "EXPR$0", "_c2", "EXPR$1", "least"]
+    windows = clicks.window(Tumble.over(lit(1).minutes).on(col("ts")).alias("w")).group_by(col("w"), url)
+    assert names_of(windows.select(url, col("w").start, user.sum.alias("s"), user.max)) == [
+        "url",
+        "EXPR$0",
+        "s",
+        "EXPR$2",
+    ]
+    assert names_of(t_env.sql_query("SELECT user_id + 1, url FROM clicks")) == ["EXPR$0", "url"]
+
+
+def test_map_gives_the_fields_of_the_row_that_a_function_returns(t_env):
+    pair = DataTypes.ROW(
+        [DataTypes.FIELD("id", DataTypes.BIGINT()), DataTypes.FIELD("word", DataTypes.STRING())]
+    )
+    both = udf(lambda row: row, result_type=pair)
+    clicks = t_env.from_path("clicks")
+
+    assert names_of(clicks.map(both(col("user_id")))) == ["id", "word"]
+    assert "CAST(ROW(user_id, url, ts) AS ROW<`user_id` BIGINT" in clicks.map(both).explain()
+    assert names_of(clicks.map(double(col("user_id")))) == ["f0"]
+
+
+def test_a_query_is_kept_as_a_view_of_the_catalog(t_env):
+    t_env.create_view("urls", t_env.sql_query("SELECT url FROM clicks"))
+    t_env.create_view("urls", t_env.sql_query("SELECT 1 AS n"), True)
+
+    assert t_env.list_views() == ["urls"]
+    assert names_of(t_env.from_path("urls")) == ["url"]
+    with pytest.raises(CatalogError, match="already"):
+        t_env.create_view("urls", t_env.sql_query("SELECT 1 AS n"))
+    with pytest.raises(UnsupportedFeatureError, match="put together by calls"):
+        t_env.create_view("others", t_env.from_path("clicks").select(col("url")))
+
+
+def test_a_method_that_is_not_called_is_no_expression(t_env):
+    with pytest.raises(SqlValidationError) as error:
+        t_env.from_path("clicks").select(col("url").list_agg)
+
+    assert error.value.hint == "it is a function: write list_agg(...)"
+
+
 def test_batch_mode_writes_one_statement_of_spark_sql():
     t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     table = t_env.from_elements([("a", 1)], ["k", "v"])

@@ -63,6 +63,7 @@ from headrace.planner.statements import (
     CreateTable,
     CreateView,
     Describe,
+    DescribeCatalog,
     DropCatalog,
     DropDatabase,
     DropFunction,
@@ -72,6 +73,7 @@ from headrace.planner.statements import (
     Show,
     ShowColumns,
     ShowCreate,
+    ShowCreateCatalog,
     ShowSubject,
     UseCatalog,
     UseDatabase,
@@ -430,6 +432,8 @@ class DefinitionBinder:
                     return UseCatalog(self._one_name(node.name, "catalog"))
                 return UseDatabase(*self._database(node.name))
             case DescribeSyntax():
+                if node.is_catalog:
+                    return DescribeCatalog(self._catalog(node.name))
                 return self._describe(node.name)
             case ShowSyntax():
                 return self._show(node)
@@ -442,14 +446,29 @@ class DefinitionBinder:
         found = self.context.manager.table(identifier)
         return Describe(identifier, None if isinstance(found, InlineView) else found, plan.schema)
 
+    def _catalog(self, name: Name) -> str:
+        found = self._one_name(name, "catalog")
+        if found not in self.context.manager.catalogs():
+            near = nearest(found, self.context.manager.catalogs())
+            raise self.context.catalog_error(f"there is no catalog {found!r}", name.span, hint=near)
+        return found
+
     def _show(self, node: ShowSyntax) -> CatalogStatement:
+        if node.subject == "CREATE CATALOG":
+            assert node.source is not None
+            return ShowCreateCatalog(self._catalog(node.source))
         if node.subject.startswith("CREATE "):
             return self._show_create(node)
         if node.subject == "COLUMNS":
             assert node.source is not None
             described = self._describe(node.source)
             return ShowColumns(
-                described.identifier, described.fields, node.pattern, node.negated, node.ignore_case
+                described.identifier,
+                described.table,
+                described.fields,
+                node.pattern,
+                node.negated,
+                node.ignore_case,
             )
         catalog = database = None
         if node.source is not None:

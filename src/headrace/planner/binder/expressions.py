@@ -10,6 +10,7 @@ from headrace.catalog.functions import CatalogFunction, FunctionKind, UserFuncti
 from headrace.catalog.manager import nearest
 from headrace.errors import HeadraceError
 from headrace.planner.binder.context import Context
+from headrace.planner.binder.elsewhere import ELSEWHERE
 from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
 from headrace.planner.binder.scope import Scope, field_of
 from headrace.planner.coercion import can_cast, can_cast_implicitly, is_interval
@@ -287,7 +288,7 @@ class ExpressionBinder:
             raise self.context.unsupported(f"the function {word.upper()}", name.span)
         others = [each for one in aggregates() for each in (one.name, *one.aliases)]
         others += [*_WINDOW_PROPERTIES, *self.context.manager.user_functions()]
-        hint = FUNCTIONS.suggestion(word, others)
+        hint = ELSEWHERE.get(word.upper()) or FUNCTIONS.suggestion(word, others)
         self.fail(f"there is no function {name.dotted()!r}", name.span, hint=hint)
 
     def _plain(self, node: FunctionCall) -> None:
@@ -349,7 +350,8 @@ class ExpressionBinder:
 
     def aggregate(self, node: FunctionCall, function: AggregateFunction) -> Expression:
         """An aggregate call; refused where there are no groups."""
-        self.fail(f"an aggregate function cannot stand in {self.place}", node.span)
+        hint = "conditions on groups stand in HAVING" if self.place == "WHERE" else None
+        self.fail(f"an aggregate function cannot stand in {self.place}", node.span, hint=hint)
 
     def grouping(self, node: FunctionCall) -> Expression:
         """GROUPING; refused where there are no groups."""

@@ -141,7 +141,8 @@ class GroupedBinder(ExpressionBinder):
                 self.fail(
                     f"{node.dotted()!r} is not in GROUP BY",
                     node.span,
-                    hint="add it to GROUP BY, or put an aggregate function around it",
+                    hint="name it in GROUP BY, by its expression and not by its place, "
+                    "or put an aggregate function around it",
                 )
             return found
         found = self._whole_key(node)

@@ -186,6 +186,8 @@ class QueryBinder:
             scope = Scope(self.context, (), outer=self.outer)
         else:
             node, scope = tables.bind(select.source)
+            named = (item.alias.name for item in select.items if item.alias is not None)
+            scope = replace(scope, later=frozenset(named))
         if select.where is not None:
             node = self._where(node, scope, select.where)
         over = OverCalls(0, windows={name.name: window for name, window in select.windows})

@@ -41,6 +41,8 @@ class Scope:
     merged: dict[str, Expression] = field(default_factory=dict)
     #: The query around this one, whose columns a subquery may name.
     outer: Scope | None = None
+    #: Names that SELECT gives what it computes, later than WHERE and GROUP BY look for columns.
+    later: frozenset[str] = frozenset()
 
     @property
     def width(self) -> int:
@@ -118,12 +120,15 @@ class Scope:
             raise self.context.error(
                 f"there is no table {'.'.join(qualifier)!r} here",
                 name.span,
-                hint=nearest(qualifier[0], [*known, *columns]) if known else None,
+                hint=_near_table(qualifier[0], known, columns),
             )
         known = [each.name for one in (relations or self.relations) for each in one.fields]
-        raise self.context.error(
-            f"there is no column {column!r}", name.parts[-1].span, hint=nearest(column, known)
-        )
+        hint = nearest(column, known)
+        if column in self.later:
+            hint = (
+                f"SELECT computes {column!r} later: write its expression here, or this around a query with it"
+            )
+        raise self.context.error(f"there is no column {column!r}", name.parts[-1].span, hint=hint)
 
     # --- stars ------------------------------------------------------------------------------------
 
@@ -152,6 +157,12 @@ class Scope:
             )
         for part in row.type.field_names():
             yield part, field_of(self.context, row, Identifier(part, qualifier.span))
+
+
+def _near_table(name: str, tables: list[str], columns: list[str]) -> str | None:
+    """Which table was meant, or which column: a field of one is written alike."""
+    near = nearest(name, [*tables, *columns])
+    return near if near is not None and near.startswith("did you mean") else nearest(name, tables)
 
 
 def field_of(context: Context, row: Expression, name: Identifier) -> Expression:

@@ -200,6 +200,8 @@ class TableBinder:
         try:
             identifier = self.context.manager.qualify(name.path)
             found = self.context.manager.table(identifier)
+            if found is None:
+                self.context.manager.require_database(identifier.catalog, identifier.database)
         except HeadraceError as wrong:
             raise self.context.catalog_error(wrong.message, name.span, hint=wrong.hint) from wrong
         if found is None:

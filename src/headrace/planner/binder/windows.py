@@ -41,7 +41,11 @@ def bind_window_table(
     arguments = _window_arguments(context, name, call)
     data, time = arguments.pop("DATA"), arguments.pop("TIMECOL")
     if not isinstance(data, TableArgument):
-        raise context.error(f"{name} takes TABLE t as its first argument", data.span)
+        raise context.error(
+            f"{name} takes TABLE t as its first argument",
+            data.span,
+            hint=f"TABLE({name}(TABLE t, DESCRIPTOR(time), INTERVAL '10' MINUTES))",
+        )
     if not isinstance(time, Descriptor) or len(time.columns) != 1:
         raise context.error(f"{name} takes DESCRIPTOR(column) of one time attribute", time.span)
     plan = plan_of(data)
@@ -125,5 +129,9 @@ def _spec(context: Context, name: str, lengths: dict[str, int], span: Span) -> W
             step = lengths["STEP"]
     if lengths["SIZE"] % step:
         word = "slide" if kind is WindowKind.HOP else "step"
-        raise context.error(f"the size of {name} is a multiple of its {word}", span)
+        raise context.error(
+            f"the size of {name} is a multiple of its {word}",
+            span,
+            hint=f"the {word} comes before the size: {name}(TABLE t, DESCRIPTOR(time), {word}, size)",
+        )
     return WindowSpec(kind, lengths["SIZE"], step, offset)

@@ -87,7 +87,7 @@ class Cursor:
         """Take these words or symbols, which must come next; give the last one."""
         for word in words:
             if self.token.upper != word:
-                self.expected(word)
+                self.expected(word if word.isalpha() else f"{word!r}")
             self.advance()
         return self.last
 
@@ -114,6 +114,11 @@ class Cursor:
             self.advance()
             return Identifier(token.text, token.span)
         if token.kind is TokenKind.WORD:
+            if self.last.upper == ",":
+                self.fail(
+                    f"expected something between the comma and {token.text!r}",
+                    hint=f"take the comma away; a column with this name is written `{token.text}`",
+                )
             self.fail(f"{token.text!r} is a reserved word", hint=f"as a name, write it `{token.text}`")
         self.expected(what)
 

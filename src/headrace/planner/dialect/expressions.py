@@ -126,6 +126,10 @@ class Expressions(SpecialForms):
             token = self.token
             if token.upper in _COMPARISONS:
                 self.advance()
+                if token.upper == "=" and self.sees("="):
+                    self.fail(
+                        "Flink's SQL has no '=='", self.span_from(token).to(self.token.span), hint="write ="
+                    )
                 if self.sees_any("ANY", "SOME", "ALL") and self.ahead().upper == "(":
                     left = self._quantified(left, token.upper, start)
                     continue
@@ -133,6 +137,9 @@ class Expressions(SpecialForms):
                 left = Operator(_COMPARISONS[token.upper], (left, right), self.span_from(start))
             elif token.upper == "!=":
                 self.fail("Flink's SQL has no '!='", hint="write <>")
+            elif self.sees_any("ILIKE", "RLIKE") and self.ahead().kind is TokenKind.STRING:
+                hint = "LOWER(text) LIKE 'pattern'" if token.upper == "ILIKE" else "REGEXP(text, 'pattern')"
+                self.fail(f"Flink's SQL has no {token.upper}", hint=f"write {hint}")
             elif self.accept("IS"):
                 left = self._is(left, start)
             elif self.sees_any("BETWEEN", "LIKE", "SIMILAR", "IN") or (

@@ -163,6 +163,8 @@ class Queries(Expressions):
     def _item(self) -> SelectItem:
         start = self.token
         if self.accept("*"):
+            if self.sees_any("EXCEPT", "EXCLUDE") and self.ahead().upper == "(" and not self._opens_query(2):
+                self.fail(f"Flink's SQL has no * {self.token.upper}", hint="name the columns that are wanted")
             return SelectItem(Star(None, start.span), None, "*")
         expression = self.expression()
         text = self.written(self.span_from(start))
@@ -174,6 +176,9 @@ class Queries(Expressions):
         if alias is not None and isinstance(expression, Star):
             self.fail("a star has no name of its own", alias.span)
         return SelectItem(expression, alias, text)
+
+    def _opens_query(self, by: int) -> bool:
+        return self.ahead(by).upper in {"SELECT", "VALUES", "WITH", "("}
 
     def _sees_alias(self) -> bool:
         token = self.token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Final, NoReturn
 
 from headrace.planner.dialect.queries import Queries
@@ -38,6 +39,8 @@ from headrace.planner.dialect.types import parse_type
 
 __all__ = ["Statements"]
 
+#: What may follow in a query: a misspelt one reads as the name of what is before it.
+_CLAUSES: Final = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "UNION", "QUALIFY", "WINDOW")
 #: Statements of Flink that headrace does not have yet, with the way round where there is one.
 _UNSUPPORTED: Final = {
     "ANALYZE": None,
@@ -76,7 +79,13 @@ class Statements(Queries):
                 return found
             found.append(self.statement())
             if not self.at_end() and not self.sees(";"):
-                self.expected("; or the end of the statement")
+                self._surplus()
+
+    def _surplus(self) -> NoReturn:
+        """Refuse what follows a statement; a clause with a misspelt name was taken for the name of something."""
+        close = difflib.get_close_matches(self.last.upper, _CLAUSES, n=1, cutoff=0.7)
+        hint = f"{self.last.text!r} was taken for a name: did you mean {close[0]}?" if close else None
+        self.fail(f"expected ';' or the end of the statement, found {self.token.describe()}", hint=hint)
 
     def statement(self) -> StatementSyntax:
         """One statement."""
@@ -558,16 +567,18 @@ class Statements(Queries):
             subject = "CURRENT_" + self.choose("CATALOG", "DATABASE")
             return ShowSyntax(subject, None, None, False, False, self.span_from(start))
         if self.accept("CREATE"):
-            subject = "CREATE " + self.choose("TABLE", "VIEW")
+            subject = "CREATE " + self.choose("TABLE", "VIEW", "CATALOG")
             return ShowSyntax(subject, self.name(), None, False, False, self.span_from(start))
         if self.accept("USER"):
             self.expect("FUNCTIONS")
             subject = "USER_FUNCTIONS"
         else:
-            if self.sees_any(
-                *("PARTITIONS", "MODULES", "FULL", "PROCEDURES", "JARS", "JOBS", "MODELS", "MATERIALIZED")
-            ):
+            if self.sees_any("PARTITIONS", "PROCEDURES", "JARS", "JOBS", "MODELS", "MATERIALIZED"):
                 self.unsupported(f"SHOW {self.token.upper}")
+            if self.sees("MODULES") or self.sees("FULL", "MODULES"):
+                subject = "FULL_MODULES" if self.accept("FULL") else "MODULES"
+                self.expect("MODULES")
+                return ShowSyntax(subject, None, None, False, False, self.span_from(start))
             subject = self.choose("CATALOGS", "DATABASES", "TABLES", "VIEWS", "FUNCTIONS", "COLUMNS")
         source = None
         if self.sees_any("FROM", "IN"):
@@ -586,12 +597,11 @@ class Statements(Queries):
         start = self.advance()
         if self.sees("EXTENDED"):
             self.unsupported("DESCRIBE EXTENDED")
-        if self.sees_any("CATALOG", "DATABASE", "FUNCTION", "JOB", "MODEL") and self.ahead().kind in {
-            TokenKind.WORD,
-            TokenKind.QUOTED,
-            TokenKind.STRING,
-        }:
+        named = self.ahead().kind in {TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING}
+        if named and self.sees_any("DATABASE", "FUNCTION", "JOB", "MODEL"):
             self.unsupported(f"DESCRIBE {self.token.upper}")
+        if named and self.accept("CATALOG"):
+            return DescribeSyntax(self.name("a catalog"), self.span_from(start), is_catalog=True)
         return DescribeSyntax(self.name("a table"), self.span_from(start))
 
     def _set(self) -> SetSyntax:

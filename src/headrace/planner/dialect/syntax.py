@@ -615,6 +615,7 @@ class DescribeSyntax:
 
     name: Name
     span: Span
+    is_catalog: bool = False
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,12 @@ def tokenize(text: str) -> list[Token]:
     while place < len(text):
         match = _PATTERN.match(text, place)
         if match is None:
-            _refuse(text, Span(place, place + 1), f"{text[place]!r} has no meaning in SQL")
+            hint = (
+                "texts are in single quotes, 'a text', and names in back quotes"
+                if text[place] == '"'
+                else None
+            )
+            _refuse(text, Span(place, place + 1), f"{text[place]!r} has no meaning in SQL", hint)
         span, group = Span(place, match.end()), match.lastgroup or ""
         if group in _OPEN:
             _refuse(text, span, _OPEN[group])

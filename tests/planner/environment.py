@@ -6,13 +6,8 @@ from headrace.catalog import CatalogFunction, CatalogManager, FunctionKind, User
 from headrace.planner import bind, ddl, parse_statements
 from headrace.planner.statements import (
     BoundStatement,
-    CreateTableAs,
-    Explain,
-    Insert,
+    CatalogStatement,
     Query,
-    Reset,
-    Set,
-    StatementSet,
 )
 from headrace.types import DataTypes as T
 
@@ -35,10 +30,10 @@ class Session:
         given: list[BoundStatement | ddl.Rows] = []
         for statement in parse_statements(script):
             bound = bind(statement, self.manager, load, batch=batch)
-            if isinstance(bound, Query | Insert | StatementSet | Explain | CreateTableAs | Set | Reset):
-                given.append(bound)
-            else:
+            if isinstance(bound, CatalogStatement):
                 given.append(ddl.execute(bound, self.manager))
+            else:
+                given.append(bound)
         return given
 
     def one(self, text: str) -> BoundStatement | ddl.Rows:

@@ -7,7 +7,17 @@ import pytest
 from headrace.catalog import CatalogTable, ComputedColumn, MetadataColumn, PhysicalColumn
 from headrace.errors import CatalogError, SqlError, SqlValidationError, UnsupportedFeatureError
 from headrace.planner import ddl
-from headrace.planner.statements import CreateTableAs, Explain, ExplainDetail, Reset, Set, StatementSet
+from headrace.planner.statements import (
+    CreateTableAs,
+    Explain,
+    ExplainDetail,
+    Reset,
+    Set,
+    ShowJobs,
+    ShowPartitions,
+    StatementSet,
+    StopJob,
+)
 from headrace.types import DataTypes as T
 from tests.planner.environment import Session
 
@@ -223,6 +233,95 @@ def test_show_takes_patterns(session: Session) -> None:
     assert rows(session, "SHOW USER FUNCTIONS") == ()
 
 
+def test_modules_are_loaded_and_used(session: Session) -> None:
+    assert rows(session, "SHOW FULL MODULES") == (("core", True),)
+    session.run("UNLOAD MODULE core")
+    assert rows(session, "SHOW MODULES") == ()
+    assert session.schema("SELECT UPPER('a') AS x") == ["x CHAR(1) NOT NULL"], "the language itself has them"
+    session.run("LOAD MODULE core; USE MODULES core")
+    assert rows(session, "SHOW MODULES") == (("core",),)
+    for wrong, message in (
+        ("LOAD MODULE core", "loaded already"),
+        ("USE MODULES core, core", "more than once"),
+        ("USE MODULES hive", "no module 'hive'"),
+        ("UNLOAD MODULE hive", "no module 'hive'"),
+    ):
+        with pytest.raises(CatalogError, match=message):
+            session.run(wrong)
+    with pytest.raises(UnsupportedFeatureError, match="the module 'hive'"):
+        session.run("LOAD MODULE hive")
+
+
+def test_catalogs_databases_and_functions_are_described(session: Session) -> None:
+    session.run(
+        "CREATE CATALOG c COMMENT 'hey' WITH ('type' = 'generic_in_memory', 'default-database' = 'd'); "
+        "CREATE DATABASE b COMMENT 'of b' WITH ('k' = 'v'); CREATE TEMPORARY FUNCTION f AS 'm.f' LANGUAGE PYTHON"
+    )
+    about = (("name", "c"), ("type", "generic_in_memory"), ("comment", "hey"))
+    assert rows(session, "DESCRIBE CATALOG c") == about
+    assert rows(session, "DESC CATALOG EXTENDED c") == (*about, ("option:default-database", "d"))
+    ((text,),) = rows(session, "SHOW CREATE CATALOG c")
+    assert text == (
+        "CREATE CATALOG `c`\nCOMMENT 'hey'\n"
+        "WITH (\n  'default-database' = 'd',\n  'type' = 'generic_in_memory'\n)\n"
+    )
+    assert rows(session, "DESCRIBE DATABASE EXTENDED b") == (
+        ("name", "b"),
+        ("comment", "of b"),
+        ("option:k", "v"),
+    )
+    plain = (("is system function", "true"), ("is temporary", "false"))
+    assert rows(session, "DESCRIBE FUNCTION md5") == plain
+    assert rows(session, "DESCRIBE FUNCTION EXTENDED md5") == (
+        *plain,
+        ("kind", "SCALAR"),
+        ("signature", "MD5(text STRING)"),
+    )
+    assert dict(rows(session, "DESCRIBE FUNCTION EXTENDED array_agg"))["kind"] == "AGGREGATE"
+    assert rows(session, "DESCRIBE FUNCTION f") == (
+        ("is system function", "false"),
+        ("is temporary", "true"),
+        ("class name", "m.f"),
+        ("function language", "PYTHON"),
+        ("resource uris", "[]"),
+    )
+    assert rows(session, "DESCRIBE EXTENDED orders") == rows(session, "DESCRIBE orders")
+    with pytest.raises(CatalogError, match="no function 'nowhere'"):
+        session.run("DESCRIBE FUNCTION nowhere")
+
+
+def test_what_there_never_is_is_listed_as_nothing_or_refused_by_name(session: Session) -> None:
+    for what in ("JARS", "MODELS", "MATERIALIZED TABLES"):
+        assert rows(session, f"SHOW {what}") == ()
+    with pytest.raises(UnsupportedFeatureError, match="no procedures"):
+        session.run("SHOW PROCEDURES")
+
+
+def test_statements_about_jobs_and_partitions_are_for_others(session: Session) -> None:
+    assert session.run(
+        "SHOW JOBS; DESCRIBE JOB 'a'; STOP JOB 'a' WITH SAVEPOINT WITH DRAIN; STOP JOB 'b'"
+    ) == [
+        ShowJobs(),
+        ShowJobs("a"),
+        StopJob("a", with_savepoint=True, with_drain=True),
+        StopJob("b"),
+    ]
+    shown = session.one("SHOW PARTITIONS orders PARTITION (cents = 5)")
+    assert isinstance(shown, ShowPartitions)
+    assert shown.values == {"cents": "5"}
+    for wrong, message in (
+        ("SHOW PARTITIONS nowhere", "no table"),
+        ("SHOW PARTITIONS orders PARTITION (id = 5)", "no partition column"),
+        ("SHOW PARTITIONS orders PARTITION (cents)", "named by values"),
+        ("STOP JOB 'a' WITH DRAIN", "goes with a savepoint"),
+    ):
+        with pytest.raises(SqlError, match=message):
+            session.run(wrong)
+    session.run("CREATE TABLE flat (a INT)")
+    with pytest.raises(SqlError, match="is not partitioned"):
+        session.run("SHOW PARTITIONS flat")
+
+
 def test_views_are_shown_altered_and_dropped(session: Session) -> None:
     session.run("CREATE VIEW v (n) COMMENT 'c' AS SELECT id FROM orders")
     ((text,),) = rows(session, "SHOW CREATE VIEW v")
@@ -255,6 +354,13 @@ def test_create_table_as_makes_a_table_and_an_insert(session: Session) -> None:
     assert isinstance(bound, CreateTableAs)
     assert [column.name for column in bound.create.table.columns] == ["c", "i"]
     assert [one.name for one in bound.insert.sink.input.schema] == ["c", "i"]
+    assert bound.replaces is None
+    for start in ("REPLACE", "CREATE OR REPLACE"):
+        replacing = session.one(f"{start} TABLE orders WITH ('connector' = 'print') AS SELECT id FROM orders")
+        assert isinstance(replacing, CreateTableAs)
+        assert replacing.replaces == start
+    with pytest.raises(SqlError, match="without AS SELECT"):
+        session.run("CREATE OR REPLACE TABLE orders (a INT)")
 
 
 def test_sets_settings_and_explains(session: Session) -> None:

@@ -66,6 +66,11 @@ CORPUS = [
     "SHOW CREATE TABLE t",
     "SHOW COLUMNS FROM t LIKE 'a%'",
     "SHOW USER FUNCTIONS",
+    "SHOW PARTITIONS t PARTITION (i = 1, s = 'a')",
+    "DESCRIBE FUNCTION EXTENDED upper",
+    "STOP JOB 'abc' WITH SAVEPOINT WITH DRAIN",
+    "USE MODULES core, other",
+    "CREATE OR REPLACE TABLE c WITH ('connector' = 'print') AS SELECT auction FROM bid",
     "RESET 'parallelism.default'",
     "USE CATALOG default_catalog",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headrace.common.types import Row
 from headrace.errors import UserFunctionError
 from headrace.metrics import Counter
 from headrace.table import DataTypes, EnvironmentSettings, StreamTableEnvironment, TableResult
@@ -92,3 +93,16 @@ def test_a_function_that_fails_is_closed_too(env: EnvironmentFactory, tmp_path: 
     notes = diary.read_text().splitlines()
     assert notes[-1] == "close"
     assert notes.count("close") == notes.count("open 0 of 1") >= 1
+
+
+def test_a_table_is_replaced_by_a_query_and_its_job_is_shown(env: EnvironmentFactory, tmp_path: Path) -> None:
+    t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_batch_mode())
+    t_env.execute_sql("CREATE TABLE t (old INT) WITH ('connector' = 'blackhole')")
+    files = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'json'"
+    result = t_env.execute_sql(f"REPLACE TABLE t WITH ({files}) AS SELECT n * 2 AS twice FROM {THREE_ROWS}")
+    result.wait()
+    assert sorted(t_env.execute_sql("SELECT twice FROM t").collect()) == [Row(2), Row(4), Row(6)]
+    client = result.get_job_client()
+    assert client is not None
+    [job] = t_env.execute_sql(f"DESCRIBE JOB '{client.get_job_id()}'").collect()
+    assert list(job)[1:3] == ["insert-into_default_catalog.default_database.t", "FINISHED"]

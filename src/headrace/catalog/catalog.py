@@ -20,8 +20,9 @@ class Catalog(Protocol):
     """What the manager asks of a catalog. Whoever implements it may assume that names were checked."""
 
     default_database: str
-    #: What it was created with; `type` is among it.
+    #: What it was created with.
     properties: Mapping[str, str]
+    comment: str | None
 
     def databases(self) -> list[str]:
         """Names of the databases."""
@@ -73,13 +74,18 @@ class InMemoryCatalog:
     Args:
         default_database: The database that is there from the start.
         properties: What the catalog was created with.
+        comment: What was said of it.
     """
 
     def __init__(
-        self, default_database: str = "default", properties: Mapping[str, str] | None = None
+        self,
+        default_database: str = "default",
+        properties: Mapping[str, str] | None = None,
+        comment: str | None = None,
     ) -> None:
         self.default_database = default_database
         self.properties: Mapping[str, str] = properties or {"type": "generic_in_memory"}
+        self.comment = comment
         self._databases = {default_database: _Database(CatalogDatabase())}
 
     def databases(self) -> list[str]:

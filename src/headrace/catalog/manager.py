@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from headrace.catalog.catalog import Catalog, InMemoryCatalog, StoredFunction, StoredTable
 from headrace.catalog.identifier import ObjectIdentifier
+from headrace.catalog.modules import Modules
 from headrace.catalog.objects import CatalogDatabase, InlineView
 from headrace.errors import CatalogError
 
@@ -50,6 +51,7 @@ class CatalogManager:
         self._temporary_functions: dict[ObjectIdentifier, StoredFunction] = {}
         #: Functions of the environment, found in every database.
         self._system_functions: dict[str, StoredFunction] = {}
+        self.modules = Modules()
 
     # --- catalogs and databases -------------------------------------------------------------------
 
@@ -214,6 +216,10 @@ class CatalogManager:
     def put_system_function(self, name: str, function: StoredFunction) -> None:
         """Create or replace a function of the environment, which is found in every database."""
         self._system_functions[name.lower()] = function
+
+    def is_system_function(self, name: str) -> bool:
+        """Whether a name is that of a function of the environment."""
+        return name.lower() in self._system_functions
 
     def drop_system_function(self, name: str) -> bool:
         """Drop a function of the environment; say whether there was one."""

@@ -38,6 +38,7 @@ from headrace.datastream.execution_mode import RuntimeExecutionMode
 from headrace.datastream.executor import available_cores, default_parallelism, load_executor
 from headrace.datastream.output_tag import OutputTag
 from headrace.datastream.slot_sharing_group import SlotSharingGroup
+from headrace.datastream.started_jobs import StartedJobs
 from headrace.datastream.state_backend import StateBackend, state_backend_of
 from headrace.datastream.utils import ResultTypeQueryable
 from headrace.errors import JobDefinitionError, TypeInferenceError, UnsupportedFeatureError, shorten
@@ -137,6 +138,7 @@ class StreamExecutionEnvironment:
         #: False after set_buffer_timeout(-1), which no duration can say.
         self._has_buffer_timeout = True
         self._default_local_parallelism = available_cores()
+        self._started_jobs = StartedJobs()
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -569,14 +571,17 @@ class StreamExecutionEnvironment:
         # As in Flink: the steps now belong to the job, and the next execution starts afresh.
         self._operators.clear()
         self._side_outputs.clear()
-        return JobClient(load_executor(configuration).submit(job_graph, configuration))
+        return self._start(job_graph, configuration)
 
     def _submit_job_graph(self, job_graph: JobGraph) -> JobClient:
         """Start a job that was not made of this environment's steps: a query."""
         if _submission_hook is not None:
             _submission_hook(None, job_graph)
-        configuration = self._configuration.layered()
-        return JobClient(load_executor(configuration).submit(job_graph, configuration))
+        return self._start(job_graph, self._configuration.layered())
+
+    def _start(self, job_graph: JobGraph, configuration: LayeredConfiguration) -> JobClient:
+        client = JobClient(load_executor(configuration).submit(job_graph, configuration))
+        return self._started_jobs.add(job_graph.name, client)
 
     def _job_graph_of(self, steps: Sequence[PhysicalTransformation], name: str) -> JobGraph:
         """Return the job of some steps and all that they read, whatever else there is."""

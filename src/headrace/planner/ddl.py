@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headrace.catalog.catalog import InMemoryCatalog
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.manager import CatalogManager, nearest
-from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, InlineView, MetadataColumn
+from headrace.catalog.objects import CatalogTable, CatalogView, InlineView
 from headrace.errors import CatalogError, UnsupportedFeatureError
-from headrace.planner.functions import FUNCTIONS, aggregates
-from headrace.planner.show_create import create_catalog_text, create_table_text, create_view_text
+from headrace.planner.inspection import Rows, inspect
 from headrace.planner.statements import (
     AlterDatabase,
     AlterTable,
@@ -23,36 +20,22 @@ from headrace.planner.statements import (
     CreateFunction,
     CreateTable,
     CreateView,
-    Describe,
-    DescribeCatalog,
     DropCatalog,
     DropDatabase,
     DropFunction,
     DropTable,
     DropView,
+    LoadModule,
     RenameTable,
-    Show,
-    ShowColumns,
-    ShowCreate,
-    ShowCreateCatalog,
-    ShowSubject,
+    UnloadModule,
     UseCatalog,
     UseDatabase,
+    UseModules,
 )
 
-__all__ = ["MODULES", "OK", "Rows", "execute"]
+__all__ = ["OK", "Rows", "execute"]
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows to show, with the names of their columns."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
-
-
-#: Where built-in functions come from.
-MODULES = ("core",)
 #: What statements give that only change something.
 OK = Rows(("result",), (("OK",),))
 
@@ -64,22 +47,6 @@ def execute(statement: CatalogStatement, manager: CatalogManager) -> Rows:
         CatalogError: What it creates is there, or what it needs is not.
     """
     match statement:
-        case Show():
-            return _show(statement, manager)
-        case ShowColumns() | Describe():
-            return _describe(statement)
-        case DescribeCatalog(name):
-            return _describe_catalog(name, manager.catalog(name).properties)
-        case ShowCreateCatalog(name):
-            return Rows(("result",), ((create_catalog_text(name, manager.catalog(name).properties),),))
-        case ShowCreate(identifier, CatalogTable() as table):
-            return Rows(
-                ("result",), ((create_table_text(identifier, table, _is_temporary(manager, identifier)),),)
-            )
-        case ShowCreate(identifier, CatalogView() as view):
-            return Rows(
-                ("result",), ((create_view_text(identifier, view, _is_temporary(manager, identifier)),),)
-            )
         case CreateTable() | DropTable() | CreateView() | DropView():
             _create_or_drop(statement, manager)
         case AlterTable(identifier, changed) | AlterView(identifier, changed):
@@ -88,13 +55,21 @@ def execute(statement: CatalogStatement, manager: CatalogManager) -> Rows:
             _rename(statement, manager)
         case CreateFunction() | DropFunction():
             _function(statement, manager)
-        case _:
+        case LoadModule() | UnloadModule() | UseModules():
+            _module(statement, manager)
+        case (
+            UseCatalog()
+            | UseDatabase()
+            | CreateDatabase()
+            | AlterDatabase()
+            | DropDatabase()
+            | CreateCatalog()
+            | DropCatalog()
+        ):
             _database_or_catalog(statement, manager)
+        case _:
+            return inspect(statement, manager)
     return OK
-
-
-def _is_temporary(manager: CatalogManager, identifier: ObjectIdentifier) -> bool:
-    return manager.temporary_table(identifier) is not None
 
 
 # --- tables and views -----------------------------------------------------------------------------
@@ -203,6 +178,22 @@ def _function(statement: CreateFunction | DropFunction, manager: CatalogManager)
         manager.put_function(identifier, statement.function)
 
 
+# --- modules --------------------------------------------------------------------------------------
+
+
+def _module(statement: LoadModule | UnloadModule | UseModules, manager: CatalogManager) -> None:
+    modules = manager.modules
+    match statement:
+        case LoadModule(name, options):
+            if options:
+                raise CatalogError(f"module {name!r} has no options")
+            modules.load(name)
+        case UnloadModule(name):
+            modules.unload(name)
+        case UseModules(names):
+            modules.use(names)
+
+
 # --- databases and catalogs -----------------------------------------------------------------------
 
 
@@ -224,8 +215,8 @@ def _database_or_catalog(statement: CatalogStatement, manager: CatalogManager) -
             )
         case DropDatabase():
             _drop_database(statement, manager)
-        case CreateCatalog(name, properties, if_not_exists):
-            _create_catalog(manager, name, dict(properties), if_not_exists)
+        case CreateCatalog():
+            _create_catalog(manager, statement)
         case DropCatalog(name, if_exists):
             if not if_exists or name in manager.catalogs():
                 manager.drop_catalog(name)
@@ -244,10 +235,9 @@ def _drop_database(statement: DropDatabase, manager: CatalogManager) -> None:
     catalog.drop_database(statement.name)
 
 
-def _create_catalog(
-    manager: CatalogManager, name: str, properties: dict[str, str], if_not_exists: bool
-) -> None:
-    if name in manager.catalogs() and if_not_exists:
+def _create_catalog(manager: CatalogManager, statement: CreateCatalog) -> None:
+    name, properties = statement.name, dict(statement.properties)
+    if name in manager.catalogs() and statement.if_not_exists:
         return
     kind = properties.get("type")
     if kind is None:
@@ -257,96 +247,5 @@ def _create_catalog(
     known = {"type", "default-database"}
     if unknown := sorted(set(properties) - known):
         raise CatalogError(f"a catalog in memory has no option {unknown[0]!r}")
-    manager.register_catalog(name, InMemoryCatalog(properties.get("default-database", "default"), properties))
-
-
-# --- showing --------------------------------------------------------------------------------------
-
-
-def _show(statement: Show, manager: CatalogManager) -> Rows:
-    catalog = statement.catalog or manager.current_catalog
-    database = statement.database or manager.current_database
-    if statement.subject is ShowSubject.FULL_MODULES:
-        return Rows(
-            (ShowSubject.MODULES.value, statement.subject.value), tuple((one, True) for one in MODULES)
-        )
-    match statement.subject:
-        case ShowSubject.MODULES:
-            names = list(MODULES)
-        case ShowSubject.CATALOGS:
-            names = manager.catalogs()
-        case ShowSubject.CURRENT_CATALOG:
-            names = [manager.current_catalog]
-        case ShowSubject.CURRENT_DATABASE:
-            names = [manager.current_database]
-        case ShowSubject.DATABASES:
-            names = manager.catalog(catalog).databases()
-        case ShowSubject.TABLES:
-            names = list(manager.tables(catalog, database))
-        case ShowSubject.VIEWS:
-            found = manager.tables(catalog, database)
-            names = [name for name, one in found.items() if not isinstance(one, CatalogTable)]
-        case ShowSubject.USER_FUNCTIONS:
-            names = manager.user_functions()
-        case ShowSubject.FUNCTIONS:
-            built_in = [one.name for one in FUNCTIONS.functions() if one.group != "operators"]
-            names = sorted({*manager.user_functions(), *built_in, *(one.name for one in aggregates())})
-    kept = [
-        name for name in names if _matches(name, statement.pattern, statement.negated, statement.ignore_case)
-    ]
-    return Rows((statement.subject.value,), tuple((name,) for name in kept))
-
-
-def _matches(name: str, pattern: str | None, negated: bool, ignore_case: bool) -> bool:
-    if pattern is None:
-        return True
-    expression = "".join({"%": ".*", "_": "."}.get(letter, re.escape(letter)) for letter in pattern)
-    flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
-    return bool(re.fullmatch(expression, name, flags)) != negated
-
-
-def _describe_catalog(name: str, properties: Mapping[str, str]) -> Rows:
-    shown = (("name", name), ("type", properties["type"]), ("comment", None))
-    return Rows(("info name", "info value"), shown)
-
-
-def _describe(statement: Describe | ShowColumns) -> Rows:
-    table = statement.table
-    comments = {one.name: one.comment for one in table.columns if one.comment} if table is not None else {}
-    rows = []
-    for one in statement.fields:
-        if isinstance(statement, ShowColumns) and not _matches(
-            one.name, statement.pattern, statement.negated, statement.ignore_case
-        ):
-            continue
-        time = f" *{one.time.value}*" if one.time else ""
-        rows.append(
-            (
-                one.name,
-                one.type.summary_without_null() + time,
-                one.type.is_nullable,
-                *_details(table, one.name),
-                *([comments.get(one.name)] if comments else []),
-            )
-        )
-    columns = ("name", "type", "null", "key", "extras", "watermark", *(["comment"] if comments else []))
-    return Rows(columns, tuple(rows))
-
-
-def _details(
-    table: CatalogTable | CatalogView | None, name: str
-) -> tuple[str | None, str | None, str | None]:
-    if not isinstance(table, CatalogTable):
-        return None, None, None
-    key = None
-    if table.primary_key is not None and name in table.primary_key.columns:
-        key = f"PRI({', '.join(table.primary_key.columns)})"
-    extras = None
-    match table.column(name):
-        case ComputedColumn(expression=expression):
-            extras = f"AS {expression}"
-        case MetadataColumn() as column:
-            extras = "METADATA" + (f" FROM '{column.key}'" if column.key else "")
-            extras += " VIRTUAL" if column.virtual else ""
-    watermark = table.watermark
-    return key, extras, watermark.expression if watermark and watermark.column == name else None
+    database = properties.get("default-database", "default")
+    manager.register_catalog(name, InMemoryCatalog(database, properties, statement.comment))

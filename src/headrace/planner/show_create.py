@@ -1,4 +1,4 @@
-"""SHOW CREATE: the statement that would make a table or view; and how a table's columns are declared."""
+"""SHOW CREATE: the statement that would make a table, view or catalog; and how a table's columns are declared."""
 
 from __future__ import annotations
 
@@ -86,9 +86,10 @@ def create_table_text(identifier: ObjectIdentifier, table: CatalogTable, tempora
     return "\n".join(parts) + "\n"
 
 
-def create_catalog_text(name: str, properties: Mapping[str, str]) -> str:
+def create_catalog_text(name: str, properties: Mapping[str, str], comment: str | None) -> str:
     """CREATE CATALOG with its options, but for passwords."""
-    return f"CREATE CATALOG {quote_name(name)}\n{_with(properties)}\n"
+    said = f"COMMENT {_string(comment)}\n" if comment else ""
+    return f"CREATE CATALOG {quote_name(name)}\n{said}{_with(dict(sorted(properties.items())))}\n"
 
 
 def create_view_text(identifier: ObjectIdentifier, view: CatalogView, temporary: bool = False) -> str:

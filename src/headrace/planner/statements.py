@@ -29,6 +29,8 @@ __all__ = [
     "CreateView",
     "Describe",
     "DescribeCatalog",
+    "DescribeDatabase",
+    "DescribeFunction",
     "DropCatalog",
     "DropDatabase",
     "DropFunction",
@@ -37,6 +39,8 @@ __all__ = [
     "Explain",
     "ExplainDetail",
     "Insert",
+    "JobStatement",
+    "LoadModule",
     "Query",
     "RenameTable",
     "Reset",
@@ -45,10 +49,15 @@ __all__ = [
     "ShowColumns",
     "ShowCreate",
     "ShowCreateCatalog",
+    "ShowJobs",
+    "ShowPartitions",
     "ShowSubject",
     "StatementSet",
+    "StopJob",
+    "UnloadModule",
     "UseCatalog",
     "UseDatabase",
+    "UseModules",
 ]
 
 # --- data -----------------------------------------------------------------------------------------
@@ -107,10 +116,12 @@ class CreateTable:
 
 @dataclass(frozen=True)
 class CreateTableAs:
-    """CREATE TABLE ... AS SELECT: create the table, then run the INSERT as a job."""
+    """[CREATE [OR] | REPLACE] TABLE ... AS SELECT: create the table, then run the INSERT as a job."""
 
     create: CreateTable
     insert: Insert
+    #: REPLACE, or CREATE OR REPLACE: the table that is there makes room, and REPLACE wants one.
+    replaces: str | None = None
 
 
 @dataclass(frozen=True)
@@ -252,11 +263,33 @@ class UseDatabase:
     database: str
 
 
+@dataclass(frozen=True)
+class LoadModule:
+    """LOAD MODULE."""
+
+    name: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class UnloadModule:
+    """UNLOAD MODULE."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class UseModules:
+    """USE MODULES: those in use, the first one looked at first."""
+
+    names: tuple[str, ...]
+
+
 # --- showing --------------------------------------------------------------------------------------
 
 
 class ShowSubject(Enum):
-    """What SHOW lists; the value is the title of its column."""
+    """What SHOW lists; the value is the title of its column, or the titles of its columns."""
 
     CATALOGS = "catalog name"
     CURRENT_CATALOG = "current catalog name"
@@ -267,7 +300,11 @@ class ShowSubject(Enum):
     FUNCTIONS = "function name"
     USER_FUNCTIONS = "user function name"
     MODULES = "module name"
-    FULL_MODULES = "used"
+    FULL_MODULES = "module name, used"
+    JARS = "jars"
+    PROCEDURES = "procedure name"
+    MODELS = "model name"
+    MATERIALIZED_TABLES = "materialized table"
 
 
 @dataclass(frozen=True)
@@ -312,10 +349,37 @@ class ShowCreateCatalog:
 
 
 @dataclass(frozen=True)
+class ShowPartitions:
+    """SHOW PARTITIONS of a table: those with the given values. For whoever knows connectors."""
+
+    identifier: ObjectIdentifier
+    table: CatalogTable
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class DescribeCatalog:
-    """DESCRIBE CATALOG."""
+    """DESCRIBE CATALOG; EXTENDED shows its options, too."""
 
     name: str
+    extended: bool = False
+
+
+@dataclass(frozen=True)
+class DescribeDatabase:
+    """DESCRIBE DATABASE; EXTENDED shows its properties, too."""
+
+    catalog: str
+    name: str
+    extended: bool = False
+
+
+@dataclass(frozen=True)
+class DescribeFunction:
+    """DESCRIBE FUNCTION; EXTENDED shows how it is called, too."""
+
+    path: tuple[str, ...]
+    extended: bool = False
 
 
 @dataclass(frozen=True)
@@ -325,6 +389,25 @@ class Describe:
     identifier: ObjectIdentifier
     table: CatalogTable | CatalogView | None
     fields: Schema
+
+
+# --- jobs -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ShowJobs:
+    """SHOW JOBS, or DESCRIBE JOB of one."""
+
+    job_id: str | None = None
+
+
+@dataclass(frozen=True)
+class StopJob:
+    """STOP JOB: cancelled, or ended with a savepoint; DRAIN lets all time pass before."""
+
+    job_id: str
+    with_savepoint: bool = False
+    with_drain: bool = False
 
 
 # --- configuration --------------------------------------------------------------------------------
@@ -363,12 +446,30 @@ CatalogStatement = (
     | DropFunction
     | UseCatalog
     | UseDatabase
+    | LoadModule
+    | UnloadModule
+    | UseModules
     | Show
     | ShowColumns
     | ShowCreate
     | ShowCreateCatalog
     | Describe
     | DescribeCatalog
+    | DescribeDatabase
+    | DescribeFunction
 )
+#: Statements for whoever knows the jobs.
+JobStatement = ShowJobs | StopJob
 
-BoundStatement = Query | Insert | StatementSet | Explain | CreateTableAs | Set | Reset | CatalogStatement
+BoundStatement = (
+    Query
+    | Insert
+    | StatementSet
+    | Explain
+    | CreateTableAs
+    | Set
+    | Reset
+    | ShowPartitions
+    | JobStatement
+    | CatalogStatement
+)

@@ -11,6 +11,7 @@ from headrace.planner.changelog import ChangelogMode
 from headrace.planner.statements import ExplainDetail
 from headrace.table.environment_settings import EnvironmentSettings
 from headrace.table.expression import Expression
+from headrace.table.module import ModuleEntry
 from headrace.table.result_kind import ResultKind
 from headrace.table.schema import Schema
 from headrace.table.sql_dialect import SqlDialect
@@ -50,6 +51,7 @@ __all__ = [
     "FunctionContext",
     "GroupWindowedTable",
     "GroupedTable",
+    "ModuleEntry",
     "OverWindowedTable",
     "ResultKind",
     "Row",
@@ -78,7 +80,6 @@ __getattr__ = missing_names(
     "ListView",
     "MapView",
     "Module",
-    "ModuleEntry",
     "PlanReference",
     "UserDefinedType",
     # Modules.
@@ -87,7 +88,6 @@ __getattr__ = missing_names(
     "descriptors",
     "functions",
     "model_descriptor",
-    "module",
     "plan_reference",
     "resolved_expression",
     "serializers",

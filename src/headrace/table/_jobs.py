@@ -26,6 +26,7 @@ from headrace.planner.emit import SPARK_SETTINGS
 from headrace.planner.logical import LogicalNode, Scan, Sink
 from headrace.planner.optimize import Plan, SinkRequest, plan_batch, plan_job
 from headrace.planner.physical import CollectTarget, TableTarget
+from headrace.planner.statements import ShowPartitions
 from headrace.planner.translate import TranslationSettings, translate
 from headrace.table.factories import TableConnectors
 
@@ -83,6 +84,12 @@ class TableJobs:
     @property
     def _connectors(self) -> TableConnectors:
         return TableConnectors(is_batch=self.is_batch)
+
+    def partitions(self, statement: ShowPartitions) -> list[str]:
+        """Return the partitions of a table."""
+        return self._connectors.partitions_of(
+            statement.identifier.dotted(), statement.table, statement.values
+        )
 
     def _request(self, sink: Sink) -> SinkRequest:
         name = sink.identifier.dotted()

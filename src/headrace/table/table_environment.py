@@ -32,6 +32,7 @@ from headrace.planner.statements import (
     CatalogStatement,
     CreateTable,
     CreateTableAs,
+    DropTable,
     Explain,
     ExplainDetail,
     Insert,
@@ -40,12 +41,16 @@ from headrace.planner.statements import (
     Set,
     ShowCreate,
     ShowCreateCatalog,
+    ShowJobs,
+    ShowPartitions,
+    StopJob,
 )
 from headrace.planner.statements import (
     StatementSet as BoundStatementSet,
 )
 from headrace.table._elements import rows_and_types
 from headrace.table._functions import as_user_function, load_function
+from headrace.table._job_statements import JOB_FIELDS, SAVEPOINT_FIELDS, job_rows, stop_job
 from headrace.table._jobs import TableJobs
 from headrace.table._streams import (
     StreamSchema,
@@ -57,6 +62,7 @@ from headrace.table._streams import (
 )
 from headrace.table.environment_settings import EnvironmentSettings
 from headrace.table.factories.values import AttachedRows
+from headrace.table.module import ModuleEntry
 from headrace.table.result_kind import ResultKind
 from headrace.table.schema import Schema as SchemaDeclaration
 from headrace.table.statement_set import StatementSet
@@ -171,15 +177,34 @@ class TableEnvironment:
                 return self._execute_inserts([insert.sink for insert in inserts])
             case Explain(inner, details):
                 return self._text(self._explain(inner, list(details)))
-            case CreateTableAs(create, insert):
+            case CreateTableAs(create, insert, replaces):
+                if replaces is not None:
+                    self._make_room(create.identifier, replaces)
                 self._execute(create)
                 return self._execute_inserts([insert.sink])
+            case ShowPartitions():
+                rows = [Row(each) for each in self._jobs.partitions(statement)]
+                return self._table_of([Field("partition name", _RESULT)], rows)
+            case ShowJobs(job_id):
+                return self._table_of(JOB_FIELDS, job_rows(self._env._started_jobs, job_id))
+            case StopJob():
+                path = stop_job(self._env._started_jobs, statement)
+                return self._ok() if path is None else self._table_of(SAVEPOINT_FIELDS, [Row(path)])
             case Set():
                 return self._set(statement)
             case Reset():
                 return self._reset(statement)
             case _:
                 return self._change_catalog(statement)
+
+    def _make_room(self, identifier: Identifier, replaces: str) -> None:
+        """Drop the table that another one replaces; its rows stay where they are."""
+        if isinstance(self._manager.permanent_table(identifier), CatalogTable):
+            self._execute(DropTable(identifier))
+        elif replaces == "REPLACE":
+            raise CatalogError(
+                f"there is no table {identifier.dotted()!r} to replace", hint="CREATE OR REPLACE TABLE ... AS"
+            )
 
     def _change_catalog(self, statement: CatalogStatement) -> TableResult:
         answer = ddl.execute(statement, self._manager)
@@ -470,12 +495,12 @@ class TableEnvironment:
         raise UnsupportedFeatureError.not_yet("list_materialized_tables()")
 
     def list_modules(self) -> list[str]:
-        """Return the names of the modules: the built-in one."""
-        return list(ddl.MODULES)
+        """Return the names of the modules in use."""
+        return self._manager.modules.used()
 
-    def list_full_modules(self) -> NoReturn:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("list_full_modules()")
+    def list_full_modules(self) -> list[ModuleEntry]:
+        """Return all modules, and whether they are in use."""
+        return [ModuleEntry(name, used) for name, used in self._manager.modules.loaded()]
 
     def list_models(self) -> NoReturn:
         """Not in headrace yet."""
@@ -588,16 +613,24 @@ class TableEnvironment:
         raise UnsupportedFeatureError.not_yet("get_catalog()", "SHOW and DESCRIBE statements")
 
     def load_module(self, module_name: str, module: Any) -> None:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("load_module()")
+        """Refused: modules of PyFlink are written in Java; the built-in one comes back with `LOAD MODULE core`."""
+        raise UnsupportedFeatureError.not_yet("load_module()", "LOAD MODULE core")
 
     def unload_module(self, module_name: str) -> None:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("unload_module()")
+        """Forget a module.
+
+        Raises:
+            CatalogError: If it is not loaded.
+        """
+        self._manager.modules.unload(module_name)
 
     def use_modules(self, *module_names: str) -> None:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("use_modules()")
+        """Say which modules are in use, the first one looked at first.
+
+        Raises:
+            CatalogError: If one is not loaded, or named twice.
+        """
+        self._manager.modules.use(module_names)
 
     def create_model(self, model_path: str, model_descriptor: Any, ignore_if_exists: bool = False) -> None:
         """Not in headrace yet."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+
 import pandas as pd
 import pytest
 
-from headrace.common import Configuration
+from headrace.common import Configuration, JobClient, JobID, JobStatus
+from headrace.datastream.started_jobs import StartedJobs
 from headrace.errors import (
     CatalogError,
     ConfigurationError,
@@ -18,6 +21,7 @@ from headrace.table import (
     DataTypes,
     EnvironmentSettings,
     ExplainDetail,
+    ModuleEntry,
     ResultKind,
     Schema,
     TableDescriptor,
@@ -44,6 +48,98 @@ def t_env() -> TableEnvironment:
 @udf(result_type=DataTypes.BIGINT())
 def double(n):
     return n * 2
+
+
+class FakeJob:
+    """A job that does what it is asked at once."""
+
+    def __init__(self, name):
+        self.job_id = JobID(name)
+        self.state = JobStatus.RUNNING
+        self.asked = []
+
+    def status(self):
+        return self.state
+
+    def cancel(self):
+        self.state = JobStatus.CANCELED
+        return _done(None)
+
+    def stop_with_savepoint(self, *, advance_to_end_of_event_time, savepoint_directory):
+        self.asked.append((advance_to_end_of_event_time, savepoint_directory))
+        self.state = JobStatus.FINISHED
+        return _done("/savepoints/1")
+
+
+def _done(value):
+    future = Future()
+    future.set_result(value)
+    return future
+
+
+def test_jobs_are_shown_described_and_stopped(t_env):
+    first, second = FakeJob("a" * 32), FakeJob("b" * 32)
+    for name, job in (("one", first), ("two", second)):
+        t_env._env._started_jobs.add(name, JobClient(job))
+
+    def shown(statement):
+        return [list(row)[:3] for row in t_env.execute_sql(statement).collect()]
+
+    assert shown("SHOW JOBS") == [["a" * 32, "one", "RUNNING"], ["b" * 32, "two", "RUNNING"]]
+    assert shown(f"DESCRIBE JOB '{second.job_id}'") == [["b" * 32, "two", "RUNNING"]]
+    assert shown(f"STOP JOB '{first.job_id}'") == [["OK"]]
+    assert shown(f"STOP JOB '{second.job_id}' WITH SAVEPOINT WITH DRAIN") == [["/savepoints/1"]]
+    assert second.asked == [(True, None)]
+    assert [row[2] for row in shown("SHOW JOBS")] == ["CANCELED", "FINISHED"]
+    with pytest.raises(SqlValidationError, match="CANCELED already"):
+        t_env.execute_sql(f"STOP JOB '{first.job_id}'")
+    with pytest.raises(SqlValidationError, match="started no job 'x'"):
+        t_env.execute_sql("DESCRIBE JOB 'x'")
+
+
+def test_of_jobs_that_are_over_the_last_ones_are_listed():
+    jobs = StartedJobs()
+    running = FakeJob("f" * 32)
+    jobs.add("running", JobClient(running))
+    for number in range(150):
+        job = FakeJob(f"{number:032x}")
+        jobs.add(str(number), JobClient(job))
+        job.cancel()
+    listed = jobs.jobs()
+    assert [job.name for job in listed] == ["running", *map(str, range(50, 150))]
+    assert [job.name for job in listed if job.client is not None] == ["running"]
+
+
+def test_partitions_are_the_directories_of_a_table(t_env, tmp_path):
+    for directory in ("day=1/city=a%2Fb", "day=2/city=c", "day=2/_tmp", "other"):
+        (tmp_path / directory).mkdir(parents=True)
+    t_env.execute_sql(
+        f"CREATE TABLE f (n INT, `day` INT, city STRING) PARTITIONED BY (`day`, city) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'csv')"
+    )
+
+    def shown(statement):
+        return [row[0] for row in t_env.execute_sql(statement).collect()]
+
+    assert shown("SHOW PARTITIONS f") == ["day=1/city=a/b", "day=2/city=c"]
+    assert shown("SHOW PARTITIONS f PARTITION (`day` = 2)") == ["day=2/city=c"]
+    t_env.execute_sql("CREATE TABLE g (n INT) PARTITIONED BY (n) WITH ('connector' = 'blackhole')")
+    with pytest.raises(UnsupportedFeatureError, match="SHOW PARTITIONS"):
+        t_env.execute_sql("SHOW PARTITIONS g")
+
+
+def test_replace_wants_a_table(t_env):
+    with pytest.raises(CatalogError, match=r"no table .* to replace"):
+        t_env.execute_sql("REPLACE TABLE nowhere WITH ('connector' = 'blackhole') AS SELECT 1 AS a")
+
+
+def test_modules_have_pyflinks_names(t_env):
+    assert t_env.list_full_modules() == [ModuleEntry("core", True)]
+    t_env.use_modules()
+    assert t_env.list_full_modules() == [ModuleEntry("core", False)]
+    assert t_env.list_modules() == []
+    t_env.unload_module("core")
+    assert t_env.list_full_modules() == []
 
 
 def test_a_table_prints_how_it_is_declared(t_env, capsys):

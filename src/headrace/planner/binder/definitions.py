@@ -1,4 +1,4 @@
-"""Statements that change or show the catalog: CREATE, ALTER, DROP, USE, SHOW, DESCRIBE."""
+"""Statements that change the catalog: CREATE, ALTER, DROP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headrace.catalog.functions import CatalogFunction
-from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.manager import nearest
 from headrace.catalog.objects import (
     CatalogDatabase,
@@ -14,19 +13,19 @@ from headrace.catalog.objects import (
     CatalogView,
     Column,
     ComputedColumn,
-    InlineView,
     MetadataColumn,
     PhysicalColumn,
     PrimaryKey,
     WatermarkSpec,
 )
-from headrace.errors import CatalogError, HeadraceError, SqlError
+from headrace.errors import CatalogError, HeadraceError
 from headrace.planner.binder.alterations import altered
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder
+from headrace.planner.binder.names import NameBinder
 from headrace.planner.binder.qualified import expanded_query
 from headrace.planner.binder.scope import Relation, Scope
-from headrace.planner.binder.tables import QueryBinding, TableBinder, renamed
+from headrace.planner.binder.tables import QueryBinding, renamed
 from headrace.planner.dialect.syntax import (
     AlterDatabaseSyntax,
     AlterTableSyntax,
@@ -36,17 +35,13 @@ from headrace.planner.dialect.syntax import (
     CreateFunctionSyntax,
     CreateTableSyntax,
     CreateViewSyntax,
-    DescribeSyntax,
     DropSyntax,
     Identifier,
     KeySyntax,
     LikeSyntax,
-    Name,
     OptionSyntax,
     Query,
-    ShowSyntax,
     StatementSyntax,
-    UseSyntax,
     WatermarkSyntax,
 )
 from headrace.planner.dialect.tokens import Span
@@ -62,21 +57,12 @@ from headrace.planner.statements import (
     CreateFunction,
     CreateTable,
     CreateView,
-    Describe,
-    DescribeCatalog,
     DropCatalog,
     DropDatabase,
     DropFunction,
     DropTable,
     DropView,
     RenameTable,
-    Show,
-    ShowColumns,
-    ShowCreate,
-    ShowCreateCatalog,
-    ShowSubject,
-    UseCatalog,
-    UseDatabase,
 )
 from headrace.types import LocalZonedTimestampType, TimestampType
 
@@ -86,11 +72,11 @@ __all__ = ["DefinitionBinder"]
 _ROWTIME_PRECISION = 3
 
 
-class DefinitionBinder:
+class DefinitionBinder(NameBinder):
     """Binds definitions."""
 
     def __init__(self, context: Context, bind_query: QueryBinding) -> None:
-        self.context = context
+        super().__init__(context)
         self._bind_query = bind_query
 
     def bind(self, node: StatementSyntax) -> CatalogStatement:
@@ -109,13 +95,7 @@ class DefinitionBinder:
             case AlterTableSyntax() | AlterViewSyntax() | AlterDatabaseSyntax():
                 return self._alter(node)
             case _:
-                return self._show_or_use(node)
-
-    def _qualify(self, name: Name) -> ObjectIdentifier:
-        try:
-            return self.context.manager.qualify(name.path)
-        except HeadraceError as wrong:
-            raise self.context.catalog_error(wrong.message, name.span) from wrong
+                raise AssertionError(node)
 
     # --- tables -----------------------------------------------------------------------------------
 
@@ -137,7 +117,7 @@ class DefinitionBinder:
         )
         if not table.columns:
             raise self.context.error("a table has at least one column", node.name.span)
-        return CreateTable(self._qualify(node.name), table, node.temporary, node.if_not_exists)
+        return CreateTable(self.qualify(node.name), table, node.temporary, node.if_not_exists)
 
     def table(
         self,
@@ -287,21 +267,12 @@ class DefinitionBinder:
             names.append(name)
         return tuple(names)
 
-    def options(self, options: Sequence[OptionSyntax]) -> dict[str, str]:
-        """Options by key, each of them once."""
-        found: dict[str, str] = {}
-        for option in options:
-            if option.key in found:
-                raise self.context.error(f"option {option.key!r} is there twice", option.span)
-            found[option.key] = option.value
-        return found
-
     def _base(self, like: LikeSyntax) -> CatalogTable:
         """What LIKE takes from its table."""
-        identifier = self._qualify(like.base)
+        identifier = self.qualify(like.base)
         table = self.context.manager.table(identifier)
         if not isinstance(table, CatalogTable):
-            raise self._missing("table", identifier, like.base.span)
+            raise self.missing("table", identifier, like.base.span)
         chosen = dict.fromkeys(
             ("CONSTRAINTS", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS"), "INCLUDING"
         )
@@ -351,11 +322,11 @@ class DefinitionBinder:
 
     def _create_view(self, node: CreateViewSyntax) -> CreateView:
         view = self._view(node.query, node.query_text, node.columns, node.comment)
-        return CreateView(self._qualify(node.name), view, node.temporary, node.if_not_exists)
+        return CreateView(self.qualify(node.name), view, node.temporary, node.if_not_exists)
 
     def _create_function(self, node: CreateFunctionSyntax) -> CreateFunction:
         return CreateFunction(
-            self._qualify(node.name),
+            self.qualify(node.name),
             CatalogFunction(node.class_name, node.language),
             node.temporary,
             node.system,
@@ -364,145 +335,50 @@ class DefinitionBinder:
 
     # --- databases and catalogs -------------------------------------------------------------------
 
-    def _database(self, name: Name) -> tuple[str, str]:
-        match name.path:
-            case (database,):
-                return self.context.manager.current_catalog, database
-            case (catalog, database):
-                return catalog, database
-            case _:
-                raise self.context.error("a database has one or two names", name.span)
-
-    def _one_name(self, name: Name, what: str) -> str:
-        if len(name.path) != 1:
-            raise self.context.error(f"a {what} has one name", name.span)
-        return name.path[0]
-
     def _create_database(self, node: CreateDatabaseSyntax) -> CatalogStatement:
         options = self.options(node.options)
         if node.kind == "CATALOG":
             return CreateCatalog(
-                self._one_name(node.name, "catalog"), options, node.if_not_exists, node.comment
+                self.one_name(node.name, "catalog"), options, node.if_not_exists, node.comment
             )
-        catalog, name = self._database(node.name)
+        catalog, name = self.database(node.name)
         return CreateDatabase(catalog, name, CatalogDatabase(options, node.comment), node.if_not_exists)
 
     def _drop(self, node: DropSyntax) -> CatalogStatement:
         match node.kind:
             case "TABLE":
-                return DropTable(self._qualify(node.name), node.temporary, node.if_exists)
+                return DropTable(self.qualify(node.name), node.temporary, node.if_exists)
             case "VIEW":
-                return DropView(self._qualify(node.name), node.temporary, node.if_exists)
+                return DropView(self.qualify(node.name), node.temporary, node.if_exists)
             case "FUNCTION":
-                return DropFunction(self._qualify(node.name), node.temporary, node.system, node.if_exists)
+                return DropFunction(self.qualify(node.name), node.temporary, node.system, node.if_exists)
             case "CATALOG":
-                return DropCatalog(self._one_name(node.name, "catalog"), node.if_exists)
+                return DropCatalog(self.one_name(node.name, "catalog"), node.if_exists)
             case "DATABASE":
-                catalog, name = self._database(node.name)
+                catalog, name = self.database(node.name)
                 return DropDatabase(catalog, name, node.if_exists, node.cascade)
 
     # --- ALTER ------------------------------------------------------------------------------------
 
     def _alter(self, node: AlterTableSyntax | AlterViewSyntax | AlterDatabaseSyntax) -> CatalogStatement:
         if isinstance(node, AlterDatabaseSyntax):
-            return AlterDatabase(*self._database(node.name), self.options(node.options))
-        identifier = self._qualify(node.name)
+            return AlterDatabase(*self.database(node.name), self.options(node.options))
+        identifier = self.qualify(node.name)
         found = self.context.manager.table(identifier)
         wanted = CatalogTable if isinstance(node, AlterTableSyntax) else CatalogView
         if not isinstance(found, wanted):
             what = "table" if wanted is CatalogTable else "view"
-            raise self._missing(what, identifier, node.name.span)
+            raise self.missing(what, identifier, node.name.span)
         if isinstance(node, AlterViewSyntax):
             if node.new_name is not None:
-                return RenameTable(identifier, self._qualify(node.new_name), is_view=True)
+                return RenameTable(identifier, self.qualify(node.new_name), is_view=True)
             assert node.query is not None
             return AlterView(identifier, self._view(node.query, node.query_text, (), found.comment))
         if node.action == "RENAME TO":
             assert node.new_name is not None
-            return RenameTable(identifier, self._qualify(node.new_name))
+            return RenameTable(identifier, self.qualify(node.new_name))
         assert isinstance(found, CatalogTable)
         return AlterTable(identifier, altered(self, found, node))
-
-    # --- USE and SHOW -----------------------------------------------------------------------------
-
-    def _show_or_use(self, node: StatementSyntax) -> CatalogStatement:
-        match node:
-            case UseSyntax():
-                if node.kind == "CATALOG":
-                    return UseCatalog(self._one_name(node.name, "catalog"))
-                return UseDatabase(*self._database(node.name))
-            case DescribeSyntax():
-                if node.is_catalog:
-                    return DescribeCatalog(self._catalog(node.name))
-                return self._describe(node.name)
-            case ShowSyntax():
-                return self._show(node)
-            case _:
-                raise AssertionError(node)
-
-    def _describe(self, name: Name) -> Describe:
-        plan, _ = TableBinder(self.context, self._bind_query, None).table_plan(name)
-        identifier = self._qualify(name)
-        found = self.context.manager.table(identifier)
-        return Describe(identifier, None if isinstance(found, InlineView) else found, plan.schema)
-
-    def _catalog(self, name: Name) -> str:
-        found = self._one_name(name, "catalog")
-        if found not in self.context.manager.catalogs():
-            near = nearest(found, self.context.manager.catalogs())
-            raise self.context.catalog_error(f"there is no catalog {found!r}", name.span, hint=near)
-        return found
-
-    def _show(self, node: ShowSyntax) -> CatalogStatement:
-        if node.subject == "CREATE CATALOG":
-            assert node.source is not None
-            return ShowCreateCatalog(self._catalog(node.source))
-        if node.subject.startswith("CREATE "):
-            return self._show_create(node)
-        if node.subject == "COLUMNS":
-            assert node.source is not None
-            described = self._describe(node.source)
-            return ShowColumns(
-                described.identifier,
-                described.table,
-                described.fields,
-                node.pattern,
-                node.negated,
-                node.ignore_case,
-            )
-        catalog = database = None
-        if node.source is not None:
-            if node.subject == "DATABASES":
-                catalog = self._one_name(node.source, "catalog")
-            elif node.subject == "CATALOGS":
-                raise self.context.error("SHOW CATALOGS has no FROM", node.source.span)
-            else:
-                catalog, database = self._database(node.source)
-        return Show(
-            ShowSubject[node.subject], catalog, database, node.pattern, node.negated, node.ignore_case
-        )
-
-    def _missing(self, what: str, identifier: ObjectIdentifier, span: Span) -> SqlError:
-        hint = self.context.near_table(identifier.name)
-        return self.context.catalog_error(f"there is no {what} {identifier.dotted()!r}", span, hint=hint)
-
-    def _show_create(self, node: ShowSyntax) -> ShowCreate:
-        assert node.source is not None
-        identifier = self._qualify(node.source)
-        found = self.context.manager.table(identifier)
-        what = node.subject.partition(" ")[2].lower()
-        if found is None:
-            raise self._missing(what, identifier, node.source.span)
-        if isinstance(found, InlineView):
-            raise self.context.error(
-                f"{identifier.dotted()!r} was made by a program: it has no text", node.source.span
-            )
-        if isinstance(found, CatalogTable) != (what == "table"):
-            other = "view" if what == "table" else "table"
-            raise self.context.error(
-                f"{identifier.dotted()!r} is a {other}", node.source.span, hint=f"SHOW CREATE {other.upper()}"
-            )
-        return ShowCreate(identifier, found)
 
 
 def _key_column(column: Column, key: PrimaryKey) -> Column:

@@ -1,4 +1,4 @@
-"""Statements: INSERT with its sink's types, statement sets, EXPLAIN; the others go to `definitions`."""
+"""Statements: INSERT with its sink's types, statement sets, EXPLAIN; others go to `inspection` and `definitions`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from headrace.errors import HeadraceError
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.definitions import DefinitionBinder
 from headrace.planner.binder.expressions import cast_to
-from headrace.planner.binder.literals import bind_constant
+from headrace.planner.binder.inspection import InspectionBinder
+from headrace.planner.binder.names import partition_constants
 from headrace.planner.binder.queries import bind_query
 from headrace.planner.coercion import can_cast, can_cast_implicitly
 from headrace.planner.dialect.syntax import (
@@ -59,7 +60,8 @@ def bind_statement(context: Context, node: StatementSyntax) -> BoundStatement:
         case CreateTableSyntax() if node.query is not None:
             return _create_table_as(context, node)
         case _:
-            return DefinitionBinder(context, bind_query).bind(node)
+            shown = InspectionBinder(context, bind_query).bind(node)
+            return DefinitionBinder(context, bind_query).bind(node) if shown is None else shown
 
 
 def _explain(context: Context, node: ExplainSyntax) -> Explain:
@@ -133,17 +135,7 @@ class _Filling:
         )
 
     def _static_partitions(self) -> dict[str, Literal]:
-        found: dict[str, Literal] = {}
-        for column, value in self._node.partition:
-            if column.name not in self._table.partition_keys:
-                raise self._context.error(
-                    f"{column.name!r} is no partition column of {self._identifier.dotted()}",
-                    column.span,
-                    hint=nearest(column.name, self._table.partition_keys),
-                )
-            if value is not None:
-                found[column.name] = bind_constant(self._context, value)
-        return found
+        return partition_constants(self._context, self._table, self._identifier, self._node.partition)
 
     def _targets(self, static: dict[str, Literal]) -> list[str]:
         if not self._node.columns:
@@ -232,4 +224,4 @@ def _create_table_as(context: Context, node: CreateTableSyntax) -> CreateTableAs
         name: InputRef(place, plan.schema[place].type) for place, name in enumerate(names)
     }
     sink = bind_sink(context, plan, create.table, create.identifier, given, node.query.span)
-    return CreateTableAs(create, Insert(sink))
+    return CreateTableAs(create, Insert(sink), node.replaces)

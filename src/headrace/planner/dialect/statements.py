@@ -1,11 +1,12 @@
-"""The grammar of statements other than queries, and of scripts: statements with semicolons between them."""
+"""The grammar of statements that change something, and of scripts: statements with semicolons between them."""
 
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from typing import Final, NoReturn
 
-from headrace.planner.dialect.queries import Queries
+from headrace.planner.dialect.inspection import Inspection
 from headrace.planner.dialect.syntax import (
     AlterDatabaseSyntax,
     AlterTableSyntax,
@@ -16,7 +17,6 @@ from headrace.planner.dialect.syntax import (
     CreateFunctionSyntax,
     CreateTableSyntax,
     CreateViewSyntax,
-    DescribeSyntax,
     DropSyntax,
     ExplainSyntax,
     Identifier,
@@ -24,17 +24,12 @@ from headrace.planner.dialect.syntax import (
     KeySyntax,
     LikeSyntax,
     Name,
-    OptionSyntax,
     Query,
-    ResetSyntax,
-    SetSyntax,
-    ShowSyntax,
     StatementSetSyntax,
     StatementSyntax,
-    UseSyntax,
     WatermarkSyntax,
 )
-from headrace.planner.dialect.tokens import Span, Token, TokenKind
+from headrace.planner.dialect.tokens import Span, Token
 from headrace.planner.dialect.types import parse_type
 
 __all__ = ["Statements"]
@@ -47,18 +42,27 @@ _UNSUPPORTED: Final = {
     "CALL": None,
     "COMPILE": None,
     "DELETE": "write the rows that stay into another table",
-    "LOAD": None,
     "MERGE": None,
-    "STOP": "headrace stop JOB_ID",
     "TRUNCATE": None,
-    "UNLOAD": None,
     "UPDATE": "write the changed rows into another table",
     "ADD": "put the Python modules on the program's path",
     "REMOVE": None,
 }
 _STARTS: Final = (
-    *("ALTER", "BEGIN", "CREATE", "DESC", "DESCRIBE", "DROP", "EXECUTE", "EXPLAIN", "INSERT", "RESET"),
-    *("SELECT", "SET", "SHOW", "USE", "VALUES", "WITH"),
+    *(
+        "ALTER",
+        "BEGIN",
+        "CREATE",
+        "DESC",
+        "DESCRIBE",
+        "DROP",
+        "EXECUTE",
+        "EXPLAIN",
+        "INSERT",
+        "LOAD",
+        "REPLACE",
+    ),
+    *("RESET", "SELECT", "SET", "SHOW", "STOP", "UNLOAD", "USE", "VALUES", "WITH"),
 )
 _DETAILS: Final = ("ESTIMATED_COST", "CHANGELOG_MODE", "PLAN_ADVICE", "JSON_EXECUTION_PLAN")
 _LIKE_PARTS: Final = (
@@ -66,7 +70,7 @@ _LIKE_PARTS: Final = (
 )
 
 
-class Statements(Queries):
+class Statements(Inspection):
     """Reads statements."""
 
     def script(self) -> list[StatementSyntax]:
@@ -101,12 +105,8 @@ class Statements(Queries):
             "CREATE": self._create,
             "DROP": self._drop,
             "ALTER": self._alter,
-            "USE": self._use,
-            "SHOW": self._show,
-            "DESCRIBE": self._describe,
-            "DESC": self._describe,
-            "SET": self._set,
-            "RESET": self._reset,
+            "REPLACE": self._create,
+            **self.inspections(),
         }
         if word in readers:
             return readers[word]()
@@ -123,7 +123,7 @@ class Statements(Queries):
         hints = self.hints()
         partition: tuple[tuple[Identifier, Constant | None], ...] = ()
         if self.accept("PARTITION"):
-            partition = self.parenthesized(self._partition_item)
+            partition = self.parenthesized(self.partition_item)
         columns: tuple[Identifier, ...] = ()
         if self.sees("(") and not self.sees_query():
             columns = self.identifiers()
@@ -131,15 +131,6 @@ class Statements(Queries):
         if self.sees("ON", "CONFLICT"):
             self.unsupported("ON CONFLICT")
         return InsertSyntax(target, hints, overwrite, partition, columns, query, self.span_from(start))
-
-    def _partition_item(self) -> tuple[Identifier, Constant | None]:
-        name = self.identifier("a partition column")
-        if not self.accept("="):
-            return name, None
-        value = self.expression()
-        if not isinstance(value, Constant):
-            self.fail("a static partition has a constant", value.span)
-        return name, value
 
     def _execute(self) -> StatementSyntax:
         self.expect("EXECUTE")
@@ -196,9 +187,15 @@ class Statements(Queries):
     # --- CREATE -----------------------------------------------------------------------------------
 
     def _create(self) -> StatementSyntax:
-        start = self.expect("CREATE")
-        if self.sees("OR"):
-            self.unsupported("CREATE OR REPLACE")
+        start = self.advance()
+        if start.upper == "REPLACE":
+            self.expect("TABLE")
+            return self._replace_table(start, may_be_new=False)
+        if self.accept("OR"):
+            self.expect("REPLACE")
+            if not self.accept("TABLE"):
+                self.unsupported(f"CREATE OR REPLACE {self.token.upper}")
+            return self._replace_table(start, may_be_new=True)
         temporary = self.accept("TEMPORARY")
         system = temporary and self.accept("SYSTEM")
         if system and not self.sees("FUNCTION"):
@@ -218,6 +215,12 @@ class Statements(Queries):
                 return self._create_function(start, temporary, system, missing)
             case _:
                 return self._create_database(start, kind, missing)
+
+    def _replace_table(self, start: Token, *, may_be_new: bool) -> CreateTableSyntax:
+        made = self._create_table(start, temporary=False, missing=False)
+        if made.query is None:
+            self.unsupported("CREATE OR REPLACE TABLE without AS SELECT", made.span, hint="DROP TABLE first")
+        return replace(made, replaces="CREATE OR REPLACE" if may_be_new else "REPLACE")
 
     def _if_not_exists(self) -> bool:
         if not self.accept("IF"):
@@ -354,19 +357,6 @@ class Statements(Queries):
         return ColumnSyntax(
             name, "physical", data_type, None, None, None, False, comment, is_key, self.span_from(start)
         )
-
-    def options(self) -> tuple[OptionSyntax, ...]:
-        """('key' = 'value', ...)."""
-        if self.sees("(", ")"):
-            self.fail("WITH () has no options", hint="leave it out")
-        return self.parenthesized(self._option)
-
-    def _option(self) -> OptionSyntax:
-        start = self.token
-        key = self.string("an option's key in single quotes")
-        self.expect("=")
-        value = self.string("the option's value in single quotes")
-        return OptionSyntax(key, value, self.span_from(start))
 
     def _like(self) -> LikeSyntax:
         base = self.name("a table")
@@ -550,79 +540,3 @@ class Statements(Queries):
             keys=tuple(keys),
         )
         return found
-
-    # --- the others -------------------------------------------------------------------------------
-
-    def _use(self) -> UseSyntax:
-        start = self.expect("USE")
-        if self.sees("MODULES"):
-            self.unsupported("USE MODULES")
-        catalog = self.accept("CATALOG")
-        name = self.name("a catalog" if catalog else "a database")
-        return UseSyntax("CATALOG" if catalog else "DATABASE", name, self.span_from(start))
-
-    def _show(self) -> ShowSyntax:
-        start = self.expect("SHOW")
-        if self.accept("CURRENT"):
-            subject = "CURRENT_" + self.choose("CATALOG", "DATABASE")
-            return ShowSyntax(subject, None, None, False, False, self.span_from(start))
-        if self.accept("CREATE"):
-            subject = "CREATE " + self.choose("TABLE", "VIEW", "CATALOG")
-            return ShowSyntax(subject, self.name(), None, False, False, self.span_from(start))
-        if self.accept("USER"):
-            self.expect("FUNCTIONS")
-            subject = "USER_FUNCTIONS"
-        else:
-            if self.sees_any("PARTITIONS", "PROCEDURES", "JARS", "JOBS", "MODELS", "MATERIALIZED"):
-                self.unsupported(f"SHOW {self.token.upper}")
-            if self.sees("MODULES") or self.sees("FULL", "MODULES"):
-                subject = "FULL_MODULES" if self.accept("FULL") else "MODULES"
-                self.expect("MODULES")
-                return ShowSyntax(subject, None, None, False, False, self.span_from(start))
-            subject = self.choose("CATALOGS", "DATABASES", "TABLES", "VIEWS", "FUNCTIONS", "COLUMNS")
-        source = None
-        if self.sees_any("FROM", "IN"):
-            self.advance()
-            source = self.name()
-        elif subject == "COLUMNS":
-            self.expected("FROM or IN")
-        negated = self.accept("NOT")
-        pattern, ignore_case = None, False
-        if negated or self.sees_any("LIKE", "ILIKE"):
-            ignore_case = self.choose("LIKE", "ILIKE") == "ILIKE"
-            pattern = self.string("a pattern in single quotes")
-        return ShowSyntax(subject, source, pattern, negated, ignore_case, self.span_from(start))
-
-    def _describe(self) -> DescribeSyntax:
-        start = self.advance()
-        if self.sees("EXTENDED"):
-            self.unsupported("DESCRIBE EXTENDED")
-        named = self.ahead().kind in {TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING}
-        if named and self.sees_any("DATABASE", "FUNCTION", "JOB", "MODEL"):
-            self.unsupported(f"DESCRIBE {self.token.upper}")
-        if named and self.accept("CATALOG"):
-            return DescribeSyntax(self.name("a catalog"), self.span_from(start), is_catalog=True)
-        return DescribeSyntax(self.name("a table"), self.span_from(start))
-
-    def _set(self) -> SetSyntax:
-        start = self.expect("SET")
-        if self.at_end() or self.sees(";"):
-            return SetSyntax(None, None, self.span_from(start))
-        key = self._key()
-        self.expect("=")
-        value = self.string("the value in single quotes")
-        return SetSyntax(key, value, self.span_from(start))
-
-    def _reset(self) -> ResetSyntax:
-        start = self.expect("RESET")
-        if self.at_end() or self.sees(";"):
-            return ResetSyntax(None, self.span_from(start))
-        return ResetSyntax(self._key(), self.span_from(start))
-
-    def _key(self) -> str:
-        if self.token.kind is TokenKind.STRING:
-            return self.advance().text
-        self._unquoted_key()
-
-    def _unquoted_key(self) -> NoReturn:
-        self.fail("a key is written in single quotes", hint="SET 'key' = 'value'")

@@ -483,6 +483,8 @@ class CreateTableSyntax:
     options: tuple[OptionSyntax, ...] = ()
     like: LikeSyntax | None = None
     query: Query | None = None
+    #: REPLACE, or CREATE OR REPLACE: a table that is there makes room for this one.
+    replaces: str | None = None
 
 
 @dataclass(frozen=True)
@@ -610,12 +612,59 @@ class ShowSyntax:
 
 
 @dataclass(frozen=True)
+class ShowPartitionsSyntax:
+    """SHOW PARTITIONS of a table, with those that have the given values."""
+
+    table: Name
+    partition: tuple[tuple[Identifier, Constant | None], ...]
+    span: Span
+
+
+@dataclass(frozen=True)
 class DescribeSyntax:
     """DESCRIBE."""
 
     name: Name
     span: Span
-    is_catalog: bool = False
+    kind: str = "TABLE"
+    extended: bool = False
+
+
+@dataclass(frozen=True)
+class UseModulesSyntax:
+    """USE MODULES."""
+
+    names: tuple[Identifier, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class ModuleSyntax:
+    """LOAD or UNLOAD MODULE."""
+
+    loads: bool
+    name: Identifier
+    options: tuple[OptionSyntax, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class JobSyntax:
+    """SHOW JOBS, or DESCRIBE JOB of one."""
+
+    action: str
+    job_id: str | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class StopJobSyntax:
+    """STOP JOB."""
+
+    job_id: str
+    with_savepoint: bool
+    with_drain: bool
+    span: Span
 
 
 @dataclass(frozen=True)
@@ -679,8 +728,13 @@ StatementSyntax = (
     | AlterViewSyntax
     | AlterDatabaseSyntax
     | UseSyntax
+    | UseModulesSyntax
+    | ModuleSyntax
     | ShowSyntax
+    | ShowPartitionsSyntax
     | DescribeSyntax
+    | JobSyntax
+    | StopJobSyntax
     | SetSyntax
     | ResetSyntax
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from headrace.planner.logical import Schema as PlanSchema
 from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.stream_borders import StreamInput
 from headrace.planner.translate import SinkChoice
-from headrace.table.factories.base import SinkAbility, TableFactory, TableRequest
+from headrace.table.factories.base import PartitionedTables, SinkAbility, TableFactory, TableRequest
 from headrace.table.factories.datagen import DatagenFactory
 from headrace.table.factories.filesystem import FilesystemFactory
 from headrace.table.factories.jdbc import JdbcFactory
@@ -84,6 +84,22 @@ class TableConnectors:
                 )
             values.append(tuple(each.value for each in row if isinstance(each, Literal)))
         return values_of(values)
+
+    def partitions_of(self, name: str, table: CatalogTable, values: Mapping[str, str]) -> list[str]:
+        """Return the partitions of a table that have the given values, as ``day=2024-02-29/hour=8``."""
+        factory = _factory(name, table)
+        if not isinstance(factory, PartitionedTables):
+            raise UnsupportedFeatureError(
+                f"SHOW PARTITIONS of {name!r}: a table with 'connector' = '{factory.identifier}' does not say which it "
+                "has",
+                feature=f"SHOW PARTITIONS of {factory.identifier!r}",
+            )
+        found = factory.partitions(self._request(name, table, ()))
+        return [
+            "/".join(f"{column}={value}" for column, value in each.items())
+            for each in found
+            if values.items() <= each.items()
+        ]
 
     def ability_of(self, name: str, table: CatalogTable) -> SinkAbility:
         """Return what kinds of changes a table takes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from headrace.catalog.objects import CatalogTable
 from headrace.connectors.base import Sink, Source
@@ -13,7 +13,7 @@ from headrace.operators.table.declarations import Schema, SinkMode
 from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
 from headrace.table.factories.options import TableOptions
 
-__all__ = ["SinkAbility", "TableFactory", "TableRequest"]
+__all__ = ["PartitionedTables", "SinkAbility", "TableFactory", "TableRequest"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,14 @@ class TableFactory(Protocol):
 
     def sink(self, request: TableRequest) -> Sink:
         """Make what writes the table."""
+
+
+@runtime_checkable
+class PartitionedTables(Protocol):
+    """A connector that can say which partitions a table has."""
+
+    def partitions(self, request: TableRequest) -> list[dict[str, str]]:
+        """List the values of the partition columns."""
 
 
 class OnlySource:

@@ -11,7 +11,8 @@ from headrace.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from headrace.common.types import Row
 from headrace.connectors.base import Sink, Source
 from headrace.connectors.file import BucketAssigner, FileSink, OutputFileConfig
-from headrace.connectors.file._paths import InputPath
+from headrace.connectors.file._partitions import list_partitions
+from headrace.connectors.file._paths import InputPath, locate
 from headrace.connectors.file.parquet import ParquetBulkWriters
 from headrace.connectors.file.table import FileTableSource
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
@@ -62,6 +63,10 @@ class FilesystemFactory:
             None if interval is None else interval.total_seconds(),
             reads_whole=request.is_batch,
         )
+
+    def partitions(self, request: TableRequest) -> list[dict[str, str]]:
+        path = locate(request.options.required("path"), who=f"table {request.name}")
+        return list_partitions(path, request.table.partition_keys)
 
     def ability(self, table: CatalogTable) -> SinkAbility:
         return replace(APPEND, can_overwrite=True)

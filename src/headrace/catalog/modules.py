@@ -1,0 +1,75 @@
+"""Modules: whose built-in functions an environment knows. There is one, `core`.
+
+As in Flink, built-in functions can be called whether or not it is loaded: the language itself needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.errors import CatalogError, UnsupportedFeatureError
+
+__all__ = ["CORE", "Modules"]
+
+CORE = "core"
+
+
+class Modules:
+    """Which modules are loaded, and which of them are in use, in which order."""
+
+    def __init__(self) -> None:
+        self._loaded = [CORE]
+        self._used = [CORE]
+
+    def used(self) -> list[str]:
+        """Names of the modules in use, the first one looked at first."""
+        return list(self._used)
+
+    def loaded(self) -> list[tuple[str, bool]]:
+        """Names of all modules, those in use first, and whether they are in use."""
+        idle = [name for name in self._loaded if name not in self._used]
+        return [*((name, True) for name in self._used), *((name, False) for name in idle)]
+
+    def load(self, name: str) -> None:
+        """Load a module; it is in use from then on.
+
+        Raises:
+            CatalogError: It is loaded already.
+            UnsupportedFeatureError: There is no such module.
+        """
+        if name in self._loaded:
+            raise CatalogError(f"module {name!r} is loaded already")
+        if name != CORE:
+            raise UnsupportedFeatureError.not_yet(f"the module {name!r}", f"the only module is {CORE!r}")
+        self._loaded.append(name)
+        self._used.append(name)
+
+    def unload(self, name: str) -> None:
+        """Forget a module.
+
+        Raises:
+            CatalogError: It is not loaded.
+        """
+        self._require(name)
+        self._loaded.remove(name)
+        if name in self._used:
+            self._used.remove(name)
+
+    def use(self, names: Sequence[str]) -> None:
+        """Say which modules are in use.
+
+        Raises:
+            CatalogError: One is not loaded, or named twice.
+        """
+        for name in names:
+            self._require(name)
+            if names.count(name) > 1:
+                raise CatalogError(f"module {name!r} is named more than once")
+        self._used = list(names)
+
+    def _require(self, name: str) -> None:
+        if name not in self._loaded:
+            loaded = ", ".join(self._loaded)
+            raise CatalogError(
+                f"there is no module {name!r}", hint=f"there is: {loaded}" if loaded else "LOAD MODULE core"
+            )

@@ -37,6 +37,10 @@ class RowKind(Enum):
         """
         return _MARKS[self.value]
 
+    def __str__(self) -> str:
+        """Return the mark as Flink prints it."""
+        return self.short_string()
+
     def to_j_row_kind(self) -> NoReturn:
         """Not there: headrace has no Java objects behind its values.
 

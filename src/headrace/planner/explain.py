@@ -8,6 +8,7 @@ GroupAggregate(groupBy=[user], select=[user, COUNT(*) AS n], changelogMode=[I,UA
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -48,6 +49,9 @@ _INFIX: Final = {
     "IS_NOT_DISTINCT_FROM": "IS NOT DISTINCT FROM",
     "LIKE": "LIKE",
 }
+_UNITS: Final = tuple(
+    (datetime.timedelta(**{unit.lower() + "s": 1}), unit) for unit in ("DAY", "HOUR", "MINUTE", "SECOND")
+)
 _POSTFIX: Final = {
     "IS_NULL": "IS NULL",
     "IS_NOT_NULL": "IS NOT NULL",
@@ -346,6 +350,8 @@ def expression_text(expression: Expression, names: Sequence[str]) -> str:
     match expression:
         case InputRef(index):
             return names[index] if index < len(names) else f"${index}"
+        case Literal(datetime.timedelta() as value):
+            return _interval_text(value)
         case Literal(value):
             return "null" if value is None else repr(value) if isinstance(value, str) else str(value)
         case UserCall():
@@ -360,6 +366,14 @@ def expression_text(expression: Expression, names: Sequence[str]) -> str:
         inner = expression_text(operands[0], names)
         return f"{expression.function}({inner} AS {expression.type.summary_without_null()})"
     return f"{expression.function}({_listed(operands, names)})"
+
+
+def _interval_text(value: datetime.timedelta) -> str:
+    """Write an interval in its largest whole unit."""
+    for unit, name in _UNITS:
+        if value % unit == datetime.timedelta():
+            return f"INTERVAL '{value // unit}' {name}"
+    return f"INTERVAL '{value.total_seconds():f}' SECOND"
 
 
 def aggregate_text(call: AggregateCall, names: Sequence[str]) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import Enum
 from functools import cached_property
 
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
+from headrace.config.parsing import format_duration
 from headrace.planner.expressions import (
     AggregateCall,
     Call,
@@ -216,14 +218,16 @@ class WindowSpec:
     counts_rows: bool = False
 
     def __str__(self) -> str:
-        unit = "rows" if self.counts_rows else "ms"
         length = "gap" if self.kind is WindowKind.SESSION else "size"
-        parts = [f"{length}={self.size_ms} {unit}"]
+        parts = [f"{length}={self._length(self.size_ms)}"]
         if self.kind in {WindowKind.HOP, WindowKind.CUMULATE}:
-            parts.append(f"step={self.step_ms} {unit}")
+            parts.append(f"step={self._length(self.step_ms)}")
         if self.offset_ms:
-            parts.append(f"offset={self.offset_ms} ms")
+            parts.append(f"offset={self._length(self.offset_ms)}")
         return f"{self.kind.value}({', '.join(parts)})"
+
+    def _length(self, amount: int) -> str:
+        return f"{amount} rows" if self.counts_rows else format_duration(timedelta(milliseconds=amount))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import datetime
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.common.types import Row, RowKind
 from headrace.errors import JobDefinitionError, shorten
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["pandas_of", "rows_and_types", "rows_of_pandas"]
 
+#: What Arrow says of values that are not of a type; its own errors are among these.
+_MISFIT: Final = (TypeError, ValueError, OverflowError)
+
 
 def rows_and_types(
     elements: Sequence[Any], schema: Any, *, is_checked: bool = True
@@ -31,6 +34,7 @@ def rows_and_types(
     """
     if isinstance(schema, DataType) and not isinstance(schema, RowType):
         schema = RowType([RowField("f0", schema)])
+    types: list[DataType] | None = None
     if isinstance(schema, RowType):
         names, types = schema.field_names(), schema.field_types()
         rows = [_values(each, names) for each in elements]
@@ -42,12 +46,13 @@ def rows_and_types(
             )
         names = list(schema) if schema is not None else _names(elements[0])
         rows = [_values(each, names) for each in elements]
-        types = [_common(row[at] for row in rows) for at in range(len(names))]
     for row in rows:
         if len(row) != len(names):
             raise JobDefinitionError(
                 f"from_elements(): expected {len(names)} values ({', '.join(names)}); got {shorten(row)}"
             )
+    if types is None:
+        types = [_common(row[at] for row in rows) for at in range(len(names))]
     if is_checked:
         _check(rows, names, types)
     return rows, names, types
@@ -124,10 +129,25 @@ def _check(rows: Sequence[Sequence[Any]], names: Sequence[str], types: Sequence[
         values = [_arrow_value(row[at]) for row in rows]
         if not kind.is_nullable and None in values:
             raise JobDefinitionError(f"from_elements(): column {name!r} is {kind}, and there is a None in it")
+        arrow = to_arrow_type(kind)
         try:
-            pa.array(values, to_arrow_type(kind))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
-            raise JobDefinitionError(f"from_elements(): column {name!r} is no {kind}: {error}") from error
+            pa.array(values, arrow)
+        except _MISFIT as error:
+            wrong = next((value for value in values if not _fits(value, arrow)), None)
+            raise JobDefinitionError(
+                f"from_elements(): column {name!r} is {kind}, which {shorten(wrong)} is not",
+                hint="give the column another type in the schema, or convert the values",
+            ) from error
+
+
+def _fits(value: Any, arrow: Any) -> bool:
+    import pyarrow as pa
+
+    try:
+        pa.array([value], arrow)
+    except _MISFIT:
+        return False
+    return True
 
 
 def _arrow_value(value: Any) -> Any:
@@ -138,7 +158,14 @@ def rows_of_pandas(pdf: pd.DataFrame, schema: Any) -> tuple[list[tuple[Any, ...]
     """Return the rows of a DataFrame, and names and types of their columns."""
     import pyarrow as pa
 
-    table = pa.Table.from_pandas(pdf, preserve_index=False)
+    if not hasattr(pdf, "columns"):
+        raise JobDefinitionError(f"from_pandas(): expected a DataFrame; got {shorten(pdf)}")
+    try:
+        table = pa.Table.from_pandas(pdf, preserve_index=False)
+    except _MISFIT as error:
+        raise JobDefinitionError(
+            f"from_pandas(): {'; '.join(map(str, error.args))}", hint="give the column one type: astype()"
+        ) from error
     columns = [_plain(column) for column in table.columns]
     rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
     names = list(table.column_names)

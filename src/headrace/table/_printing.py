@@ -18,7 +18,6 @@ from headrace.common.types import Row
 from headrace.types.logical import (
     BigIntType,
     BooleanType,
-    CharType,
     DataType,
     DateType,
     DecimalType,
@@ -28,7 +27,6 @@ from headrace.types.logical import (
     TimestampType,
     TimeType,
     TinyIntType,
-    VarCharType,
 )
 
 __all__ = ["TableFrame", "shown"]
@@ -112,12 +110,10 @@ def _width_by_type(name: str, data_type: DataType, max_width: int) -> int:
             width = 8 if data_type.precision == 0 else 9 + data_type.precision
         case TimestampType() | LocalZonedTimestampType():
             width = 19 if data_type.precision == 0 else 20 + data_type.precision
-        case CharType() | VarCharType():
-            width = min(data_type.length, max_width)
         case _:
             width = _DIGITS.get(type(data_type), max_width)
-    least = len(NULL) if data_type.is_nullable else 0
-    return max(width, _wide(name), least)
+    # Room for NULL, also in columns that have none.
+    return max(width, _wide(name), len(NULL))
 
 
 def shown(value: Any, data_type: DataType | None = None) -> str:
@@ -133,6 +129,8 @@ def shown(value: Any, data_type: DataType | None = None) -> str:
             return "TRUE" if value else "FALSE"
         case datetime.datetime():
             return _timestamp(value, getattr(data_type, "precision", 6))
+        case datetime.timedelta():
+            return _interval(value)
         case datetime.time():
             return value.strftime("%H:%M:%S")
         case bytes():
@@ -151,6 +149,15 @@ def shown(value: Any, data_type: DataType | None = None) -> str:
 
 def _inner(value: Any) -> str:
     return "NULL" if value is None else shown(value)
+
+
+def _interval(value: datetime.timedelta) -> str:
+    """Write an interval as SQL does: `+1 02:03:04.500`."""
+    rest = abs(value)
+    minutes, seconds = divmod(rest.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    sign = "-" if value < datetime.timedelta() else "+"
+    return f"{sign}{rest.days} {hours:02d}:{minutes:02d}:{seconds:02d}.{rest.microseconds // 1000:03d}"
 
 
 def _timestamp(value: datetime.datetime, precision: int) -> str:

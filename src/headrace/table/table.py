@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable
 from headrace.datastream._missing import missing_names
-from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.errors import SqlValidationError, UnsupportedFeatureError, shorten
 from headrace.planner.logical import LogicalNode
 from headrace.planner.show_create import declared_lines
 from headrace.table._column_names import with_default_names
@@ -300,7 +302,7 @@ class Table:
         # Only asked for names that are no method: columns.
         if name.startswith("_") or name not in self._columns:
             raise AttributeError(
-                f"a table with the columns {', '.join(self._columns)} has no attribute {name!r}"
+                f"a table has no column and no method {name!r}; {nearest(name, self._columns)}"
             )
         return col(name)
 
@@ -373,6 +375,15 @@ class Table:
         self._check_columns("with_columns", [column])
         return self._columns.index(column)
 
+    def _check_once(self, fields: Iterable[Expression[Any]]) -> None:
+        names = Counter(field._aliases[0] if field._aliases else field._column for field in fields)
+        for name, times in names.items():
+            if name is not None and times > 1:
+                raise SqlValidationError(
+                    f"{times} columns are called {name!r}",
+                    hint="give one of them another name: alias(); or change it: add_or_replace_columns()",
+                )
+
     def _check_columns(self, call: str, names: Iterable[str]) -> None:
         unknown = [name for name in names if name not in self._columns]
         if unknown:
@@ -389,12 +400,14 @@ class Table:
 
     def _selected(self, fields: Sequence[Expression[Any]], rest: str, names: Names | None = None) -> Table:
         """SELECT fields; those without a name get one."""
+        chosen = self._expanded(fields)
+        self._check_once(chosen)
         plan = self._t_env._bind_query(f"SELECT {self._items(fields, names)} {rest}")
-        unnamed = {at for at, field in enumerate(self._expanded(fields)) if not field._aliases}
+        unnamed = {at for at, field in enumerate(chosen) if not field._aliases}
         return Table(with_default_names(plan, unnamed), self._t_env)
 
     def _joined(self, kind: str, right: Table, predicate: Expression[bool] | None) -> Table:
-        common = [name for name in self._columns if name in right._columns]
+        common = [name for name in self._columns if name in _checked_table("join", right)._columns]
         if common:
             raise SqlValidationError(
                 f"join: both tables have a column {common[0]!r}",
@@ -404,7 +417,8 @@ class Table:
         return self._query(f"SELECT * FROM {self._as_input()} {kind} {right._as_input()} ON {condition}")
 
     def _combined(self, operation: str, right: Table) -> Table:
-        return self._query(f"SELECT * FROM {self._as_input()} {operation} SELECT * FROM {right._as_input()}")
+        other = _checked_table(operation.lower().replace("except", "minus").replace(" ", "_"), right)
+        return self._query(f"SELECT * FROM {self._as_input()} {operation} SELECT * FROM {other._as_input()}")
 
 
 class GroupedTable:
@@ -506,6 +520,14 @@ def _with_keys(table: Table, keys: Sequence[Expression[Any]]) -> tuple[Table, li
     if named:
         table = table.add_columns(*named)
     return table, [col(key._aliases[0]) if key._aliases else key for key in table._expanded(keys)]
+
+
+def _checked_table(call: str, table: Any) -> Table:
+    if not isinstance(table, Table):
+        raise SqlValidationError(
+            f"{call}(): expected a Table; got {shorten(table)}", hint="t_env.from_path('name') is a table"
+        )
+    return table
 
 
 def _checked(expression: Any) -> Expression[Any]:

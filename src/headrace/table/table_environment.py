@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from headrace.catalog import CatalogManager, InlineView, UserFunction
@@ -157,6 +157,8 @@ class TableEnvironment:
         return StatementSet(self)
 
     def _bind_one(self, text: str) -> BoundStatement:
+        if not isinstance(text, str):
+            raise JobDefinitionError(f"expected a statement as text; got {shorten(text)}")
         return bind(parse_statement(text), self._manager, load_function, batch=self._jobs.is_batch)
 
     def _bind_query(self, text: str) -> LogicalNode:
@@ -342,6 +344,8 @@ class TableEnvironment:
             >>> t_env.from_elements([(1, "tea")], ["id", "drink"]).get_schema().get_field_names()
             ['id', 'drink']
         """
+        if not isinstance(elements, Iterable):
+            raise JobDefinitionError(f"from_elements(): expected a list of elements; got {shorten(elements)}")
         rows, names, types = rows_and_types(list(elements), schema, is_checked=verify_schema)
         columns = tuple(PhysicalColumn(name, each) for name, each in zip(names, types, strict=True))
         return self._attached(columns, AttachedRows(tuple(rows)))

@@ -255,7 +255,7 @@ def test_a_window_aggregation_takes_rows_before_they_are_put_into_windows():
 
     assert made[1] == "Calc(select=[window_start, window_end, user, n])"
     assert made[2] == (
-        "WindowAggregate(groupBy=[user], window=[TUMBLE(time_col=$time, size=10000 ms)], "
+        "WindowAggregate(groupBy=[user], window=[TUMBLE(time_col=$time, size=10 s)], "
         "select=[user, COUNT(*) AS n], properties=[window_start, window_end])"
     )
     assert made[3] == "Calc(select=[user, ts AS $time], where=[(price > 5)])"
@@ -267,7 +267,7 @@ def test_sessions_are_kept_apart_by_what_rows_are_grouped_by():
 
     made = lines(plan(count_by(sessions(0), 3, 4, 0)))
 
-    assert made[2].startswith("WindowAggregate(groupBy=[user], window=[SESSION(time_col=$time, gap=5000 ms)]")
+    assert made[2].startswith("WindowAggregate(groupBy=[user], window=[SESSION(time_col=$time, gap=5 s)]")
     with pytest.raises(UnsupportedFeatureError, match="PARTITION BY has other columns than GROUP BY"):
         plan(count_by(sessions(), 3, 4, 0))
     with pytest.raises(UnsupportedFeatureError, match="a condition on the rows of SESSION windows"):
@@ -347,7 +347,7 @@ def test_grouping_sets_over_windows_are_one_window_aggregation():
     made = lines(plan(node))
 
     assert made[1] == "Calc(select=[window_start, window_end, $g0 AS user, $a0 AS n])"
-    assert "WindowAggregate(groupBy=[$g0, $e], window=[TUMBLE(time_col=attached, size=10000 ms)]" in made[2]
+    assert "WindowAggregate(groupBy=[$g0, $e], window=[TUMBLE(time_col=attached, size=10 s)]" in made[2]
     assert made[3] == "Expand(sets=[{user}, {}])"
 
 

@@ -93,3 +93,15 @@ def test_the_width_of_a_column_follows_its_type():
     frame = TableFrame(["a", "b", "c", "d"], types)
 
     assert [len(part) - 2 for part in frame.border.strip("+").split("+")] == [2, 11, 6, 23, 12]
+
+
+def test_every_column_has_room_for_null_and_texts_are_as_wide_as_they_may_be():
+    frame = TableFrame(["c", "b"], [DataTypes.CHAR(2), DataTypes.BOOLEAN(False)], max_width=10)
+
+    assert frame.row(Row("ab", True)) == "| +I |         ab |   TRUE |"
+
+
+def test_intervals_are_shown_as_sql_writes_them():
+    day = datetime.timedelta(days=1, hours=2, seconds=3, milliseconds=40)
+
+    assert (shown(day), shown(-day)) == ("+1 02:00:03.040", "-1 02:00:03.040")

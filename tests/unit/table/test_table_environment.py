@@ -311,9 +311,7 @@ def test_a_group_window_of_the_table_api_is_one_of_sql(t_env):
     )
 
     assert table.get_schema().get_field_names() == ["url", "s", "e", "m"]
-    assert (
-        "GroupWindowAggregate(groupBy=[url], window=[TUMBLE(time_col=ts, size=600000 ms)]" in table.explain()
-    )
+    assert "GroupWindowAggregate(groupBy=[url], window=[TUMBLE(time_col=ts, size=10 min)]" in table.explain()
     with pytest.raises(SqlValidationError, match="the window 'w' is not among the fields"):
         t_env.from_path("clicks").window(window).group_by(col("url"))
 
@@ -333,7 +331,8 @@ def test_joins_and_set_operations(t_env):
         in clicks.order_by(col("url").desc).fetch(3).explain()
     )
     assert (
-        "IN" not in clicks.filter(col("user_id").in_(users.select(col("id")))).explain().split("Physical")[1]
+        " IN "
+        not in clicks.filter(col("user_id").in_(users.select(col("id")))).explain().split("Physical")[1]
     )
 
 
@@ -429,7 +428,7 @@ def test_elements_have_types_that_are_found_or_given(t_env):
     assert t_env.from_elements([{"x": 1}]).get_schema().get_field_names() == ["x"]
     with pytest.raises(JobDefinitionError, match="there are no elements"):
         t_env.from_elements([])
-    with pytest.raises(JobDefinitionError, match="column 'a' is no INT"):
+    with pytest.raises(JobDefinitionError, match="column 'a' is INT, which 'x' is not"):
         t_env.from_elements([("x",)], DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())]))
 
 
@@ -448,6 +447,52 @@ def test_times_and_categories_of_a_pandas_frame_are_columns(t_env):
     assert [str(each.type) for each in table._plan.schema] == ["TIMESTAMP(6)", "TIMESTAMP_LTZ(6)", "STRING"]
     (row,) = table._plan.table.attachment.rows
     assert (row[0].isoformat(), row[2]) == ("2024-02-29T12:00:00.123456", "tea")
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [([1, 2], "expected a DataFrame"), (pd.DataFrame({"a": [1, "x"]}), "Could not convert 'x'")],
+)
+def test_what_is_no_frame_of_columns_is_refused(t_env, frame, message):
+    with pytest.raises(JobDefinitionError, match=message):
+        t_env.from_pandas(frame)
+
+
+@pytest.mark.parametrize(
+    ("elements", "message"),
+    [
+        ([(1, "a"), (2,)], r"expected 2 values \(id, name\); got \(2,\)"),
+        (5, "expected a list of elements; got 5"),
+    ],
+)
+def test_elements_of_another_width_and_no_elements_are_refused(t_env, elements, message):
+    with pytest.raises(JobDefinitionError, match=message):
+        t_env.from_elements(elements, ["id", "name"])
+
+
+def test_what_is_no_table_and_no_statement_is_refused(t_env):
+    clicks = t_env.from_path("clicks")
+
+    with pytest.raises(SqlValidationError, match=r"join\(\): expected a Table; got 'users'"):
+        clicks.join("users")
+    with pytest.raises(SqlValidationError, match=r"minus_all\(\): expected a Table; got 5"):
+        clicks.minus_all(5)
+    with pytest.raises(JobDefinitionError, match="expected a statement as text; got None"):
+        t_env.execute_sql(None)
+
+
+def test_two_columns_of_one_name_are_refused(t_env):
+    clicks = t_env.from_path("clicks")
+
+    with pytest.raises(SqlValidationError, match="2 columns are called 'url'"):
+        clicks.select(col("url"), col("url"))
+    with pytest.raises(SqlValidationError, match="2 columns are called 'url'"):
+        clicks.add_columns(col("user_id").alias("url"))
+
+
+def test_a_column_that_is_not_there_comes_with_the_nearest(t_env):
+    with pytest.raises(AttributeError, match="no method 'user'; did you mean 'user_id'"):
+        t_env.from_path("clicks").user  # noqa: B018  # it is asked for
 
 
 def test_a_pandas_frame_takes_names_or_types_of_its_columns(t_env):

@@ -63,7 +63,7 @@ class StatementSet:
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plan of the job as text."""
-        return self._t_env._explain_inserts(self._sinks, extra_details)
+        return self._t_env._statements.explain_inserts(self._sinks, extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plan of the job."""
@@ -75,7 +75,7 @@ class StatementSet:
         Raises:
             SqlValidationError: If there are none.
         """
-        return self._t_env._execute_inserts(self._taken())
+        return self._t_env._statements.execute_inserts(self._taken())
 
     def _taken(self) -> list[Sink]:
         if not self._sinks:

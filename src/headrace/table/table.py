@@ -250,7 +250,7 @@ class Table:
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plan as text."""
-        return self._t_env._explain_query(self._plan, extra_details)
+        return self._t_env._statements.explain_query(self._plan, extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plan."""
@@ -260,7 +260,7 @@ class Table:
 
     def execute(self) -> TableResult:
         """Run the query; its rows come to the program while it runs."""
-        return self._t_env._execute_query(self._plan)
+        return self._t_env._statements.execute_query(self._plan)
 
     def execute_insert(
         self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headrace.catalog import CatalogManager, InlineView, UserFunction
 from headrace.catalog import ObjectIdentifier as Identifier
@@ -21,37 +21,28 @@ from headrace.errors import (
     UnsupportedFeatureError,
     shorten,
 )
-from headrace.planner import bind, ddl, parse_statement, placed
+from headrace.planner import bind, parse_statement, placed
 from headrace.planner.changelog import ChangelogMode
-from headrace.planner.explain import explain, explain_logical, plan_json
-from headrace.planner.logical import Field, LogicalNode, Scan, Sink
-from headrace.planner.optimize import Plan, SinkRequest
+from headrace.planner.logical import LogicalNode, Scan, Sink
+from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import StreamTarget
 from headrace.planner.statements import (
     BoundStatement,
-    CatalogStatement,
     CreateTable,
-    CreateTableAs,
-    DropTable,
     Explain,
     ExplainDetail,
     Insert,
     Query,
-    Reset,
-    Set,
-    ShowCreate,
-    ShowCreateCatalog,
-    ShowJobs,
-    ShowPartitions,
-    StopJob,
 )
 from headrace.planner.statements import (
     StatementSet as BoundStatementSet,
 )
 from headrace.table._elements import rows_and_types
 from headrace.table._functions import as_user_function, load_function
-from headrace.table._job_statements import JOB_FIELDS, SAVEPOINT_FIELDS, job_rows, stop_job
 from headrace.table._jobs import TableJobs
+from headrace.table._paths import create_sql, parts_of, path_sql
+from headrace.table._refused import RefusedCalls
+from headrace.table._statements import StatementRunner
 from headrace.table._streams import (
     StreamSchema,
     TargetSchema,
@@ -63,14 +54,12 @@ from headrace.table._streams import (
 from headrace.table.environment_settings import EnvironmentSettings
 from headrace.table.factories.values import AttachedRows
 from headrace.table.module import ModuleEntry
-from headrace.table.result_kind import ResultKind
 from headrace.table.schema import Schema as SchemaDeclaration
 from headrace.table.statement_set import StatementSet
 from headrace.table.table import Table
 from headrace.table.table_config import TableConfig
 from headrace.table.table_descriptor import TableDescriptor
 from headrace.table.table_result import TableResult
-from headrace.types import DataTypes
 from headrace.types.logical import quote_name
 
 if TYPE_CHECKING:
@@ -80,10 +69,9 @@ __all__ = ["StreamTableEnvironment", "TableEnvironment"]
 
 #: A database that no statement lists: what tables of the program without a name are found in.
 _INLINE = "$inline"
-_RESULT = DataTypes.STRING()
 
 
-class TableEnvironment:
+class TableEnvironment(RefusedCalls):
     """Tables, functions and configuration of a program, and where its statements run.
 
     Example:
@@ -102,6 +90,7 @@ class TableEnvironment:
             env.set_runtime_mode(RuntimeExecutionMode.BATCH)
         self._jobs = TableJobs(env)
         self._manager = CatalogManager(*_built_in_names(settings, self._jobs))
+        self._statements = StatementRunner(env, self._jobs, self._manager, self._config)
         self._numbers = itertools.count()
         #: Functions that expressions call without a name, by the object they are.
         self._inline_functions: dict[int, tuple[str, Any]] = {}
@@ -131,7 +120,7 @@ class TableEnvironment:
         """
         statement = self._bind_one(stmt)
         with placed(stmt):
-            return self._execute(statement)
+            return self._statements.execute(statement)
 
     def sql_query(self, query: str) -> Table:
         """Return the table that a query asks for. Nothing runs.
@@ -147,10 +136,10 @@ class TableEnvironment:
         """Return the plan of a query or an INSERT as text."""
         statement = self._bind_one(stmt)
         if isinstance(statement, Explain):
-            return self._explain(statement.statement, [*statement.details, *extra_details])
+            return self._statements.explain(statement.statement, [*statement.details, *extra_details])
         if not isinstance(statement, Query | Insert | BoundStatementSet):
             raise SqlValidationError("explain_sql() takes a query, an INSERT or a statement set")
-        return self._explain(statement, extra_details)
+        return self._statements.explain(statement, extra_details)
 
     def create_statement_set(self) -> StatementSet:
         """Start to collect INSERTs that run as one job."""
@@ -169,144 +158,6 @@ class TableEnvironment:
             )
         return statement.plan
 
-    def _execute(self, statement: BoundStatement) -> TableResult:
-        match statement:
-            case Query(plan):
-                return self._execute_query(plan)
-            case Insert(sink):
-                return self._execute_inserts([sink])
-            case BoundStatementSet(inserts):
-                return self._execute_inserts([insert.sink for insert in inserts])
-            case Explain(inner, details):
-                return self._text(self._explain(inner, list(details)))
-            case CreateTableAs(create, insert, replaces):
-                if replaces is not None:
-                    self._make_room(create.identifier, replaces)
-                self._execute(create)
-                return self._execute_inserts([insert.sink])
-            case ShowPartitions():
-                rows = [Row(each) for each in self._jobs.partitions(statement)]
-                return self._table_of([Field("partition name", _RESULT)], rows)
-            case ShowJobs(job_id):
-                return self._table_of(JOB_FIELDS, job_rows(self._env._started_jobs, job_id))
-            case StopJob():
-                path = stop_job(self._env._started_jobs, statement)
-                return self._ok() if path is None else self._table_of(SAVEPOINT_FIELDS, [Row(path)])
-            case Set():
-                return self._set(statement)
-            case Reset():
-                return self._reset(statement)
-            case _:
-                return self._change_catalog(statement)
-
-    def _make_room(self, identifier: Identifier, replaces: str) -> None:
-        """Drop the table that another one replaces; its rows stay where they are."""
-        if isinstance(self._manager.permanent_table(identifier), CatalogTable):
-            self._execute(DropTable(identifier))
-        elif replaces == "REPLACE":
-            raise CatalogError(
-                f"there is no table {identifier.dotted()!r} to replace", hint="CREATE OR REPLACE TABLE ... AS"
-            )
-
-    def _change_catalog(self, statement: CatalogStatement) -> TableResult:
-        answer = ddl.execute(statement, self._manager)
-        if answer is ddl.OK:
-            return self._ok()
-        if isinstance(statement, ShowCreate | ShowCreateCatalog):
-            return self._text(str(answer.rows[0][0]))
-        return self._table_of(
-            [Field(name, _RESULT) for name in answer.columns], [Row(*row) for row in answer.rows]
-        )
-
-    def _set(self, statement: Set) -> TableResult:
-        if statement.key is not None and statement.value is not None:
-            self._config.set(statement.key, statement.value)
-            return self._ok()
-        found = sorted(self._config.to_map().items())
-        if statement.key is not None:
-            found = [(key, value) for key, value in found if key == statement.key]
-        return self._table_of(
-            [Field("key", _RESULT), Field("value", _RESULT)], [Row(key, value) for key, value in found]
-        )
-
-    def _reset(self, statement: Reset) -> TableResult:
-        keys = [statement.key] if statement.key is not None else list(self._config.to_map())
-        for key in keys:
-            self._config.get_configuration().remove_config(key)
-        return self._ok()
-
-    def _ok(self) -> TableResult:
-        field = (Field("result", _RESULT),)
-        return TableResult(field, lambda: iter([Row("OK")]), kind=ResultKind.SUCCESS)
-
-    def _text(self, text: str) -> TableResult:
-        return TableResult((Field("result", _RESULT),), lambda: iter([Row(text)]), is_text=True)
-
-    def _table_of(self, fields: Sequence[Field], rows: Sequence[Row]) -> TableResult:
-        return TableResult(tuple(fields), lambda: iter(rows), max_width=self._max_width * 100)
-
-    @property
-    def _max_width(self) -> int:
-        return self._jobs.configuration.get(options.MAX_COLUMN_WIDTH)
-
-    def _execute_query(self, plan: LogicalNode) -> TableResult:
-        client, rows, _ = self._jobs.run_query(plan)
-        is_batch = self._jobs.is_batch
-        names = tuple(field.name for field in plan.schema)
-        return TableResult(
-            plan.schema,
-            lambda: _named(rows, names),
-            job_client=client,
-            has_kinds=not is_batch,
-            max_width=self._max_width,
-        )
-
-    def _execute_inserts(self, sinks: Sequence[Sink]) -> TableResult:
-        client = self._jobs.run_inserts(sinks)
-        if self._jobs.configuration.get(options.DML_SYNC):
-            client.get_job_execution_result().result()
-        fields = tuple(Field(sink.identifier.dotted(), DataTypes.BIGINT()) for sink in sinks)
-        # How many rows it will be nobody knows: Flink says -1.
-        return TableResult(fields, lambda: iter([Row(*(-1 for _ in sinks))]), job_client=client)
-
-    def _attach_inserts(self, sinks: Sequence[Sink]) -> None:
-        for step in self._jobs.steps(self._jobs.plan_inserts(sinks)):
-            self._env._add_operator(step)
-
-    def _explain(
-        self, statement: Query | Insert | BoundStatementSet, details: Sequence[ExplainDetail]
-    ) -> str:
-        match statement:
-            case Query(plan):
-                return self._explain_query(plan, details)
-            case Insert(sink):
-                return self._explain_inserts([sink], details)
-            case BoundStatementSet(inserts):
-                return self._explain_inserts([insert.sink for insert in inserts], details)
-
-    def _explain_query(self, plan: LogicalNode, details: Sequence[ExplainDetail]) -> str:
-        return self._explained(self._jobs.plan_query(plan), details)
-
-    def _explain_inserts(self, sinks: Sequence[Sink], details: Sequence[ExplainDetail]) -> str:
-        return self._explained(self._jobs.plan_inserts(sinks), details)
-
-    def _explained(self, plan: Plan, details: Sequence[ExplainDetail]) -> str:
-        for unknown in (ExplainDetail.ESTIMATED_COST, ExplainDetail.PLAN_ADVICE):
-            if unknown in details:
-                raise UnsupportedFeatureError.not_yet(f"EXPLAIN {unknown.value}", "EXPLAIN CHANGELOG_MODE")
-        if self._jobs.is_batch:
-            trees = "\n\n".join(explain_logical(request.query) for request in plan.requests)
-            queries = [
-                node.declaration.sql for node in self._jobs.nodes(plan) if hasattr(node.declaration, "sql")
-            ]
-            return f"== Abstract Syntax Tree ==\n{trees}\n\n== Spark SQL ==\n" + "\n\n".join(queries) + "\n"
-        is_json = ExplainDetail.JSON_EXECUTION_PLAN in details
-        return explain(
-            plan,
-            changelog_mode=ExplainDetail.CHANGELOG_MODE in details,
-            execution_plan=plan_json(plan) if is_json else None,
-        )
-
     # --- tables ---------------------------------------------------------------------------------------
 
     def from_path(self, path: str) -> Table:
@@ -315,8 +166,8 @@ class TableEnvironment:
         Raises:
             SqlError: If there is none.
         """
-        table = self.sql_query(f"SELECT * FROM {_path_sql(path)}")
-        named = self._manager.table(self._manager.qualify(_parts(path)))
+        table = self.sql_query(f"SELECT * FROM {path_sql(path)}")
+        named = self._manager.table(self._manager.qualify(parts_of(path)))
         table._declared = named if isinstance(named, CatalogTable) else None
         return table
 
@@ -386,9 +237,9 @@ class TableEnvironment:
     def _create(
         self, path: str, descriptor: TableDescriptor, *, is_temporary: bool, if_not_exists: bool
     ) -> None:
-        statement = self._bind_one(_create_sql(path, descriptor, is_temporary, if_not_exists))
+        statement = self._bind_one(create_sql(path, descriptor, is_temporary, if_not_exists))
         assert isinstance(statement, CreateTable)
-        self._execute(statement)
+        self._statements.execute(statement)
 
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Table | DataStream, *fields_or_schema: Any
@@ -404,16 +255,17 @@ class TableEnvironment:
             CatalogError: If there is a temporary table or view with this name.
         """
         if not isinstance(table_or_data_stream, Table):
-            if not isinstance(self, StreamTableEnvironment):
-                raise SqlValidationError(
-                    f"create_temporary_view(): expected a Table, got {shorten(table_or_data_stream)}",
-                    hint="tables of data streams are for a StreamTableEnvironment",
-                )
-            table_or_data_stream = self.from_data_stream(table_or_data_stream, *fields_or_schema)
-        identifier = self._manager.qualify(_parts(view_path))
+            table_or_data_stream = self._table_of_stream(table_or_data_stream, fields_or_schema)
+        identifier = self._manager.qualify(parts_of(view_path))
         if self._manager.temporary_table(identifier) is not None:
             raise CatalogError(f"there is a temporary table or view {identifier.dotted()!r} already")
         self._manager.put_temporary_table(identifier, _view_of(table_or_data_stream._plan))
+
+    def _table_of_stream(self, data_stream: Any, fields_or_schema: tuple[Any, ...]) -> Table:
+        raise SqlValidationError(
+            f"create_temporary_view(): expected a Table, got {shorten(data_stream)}",
+            hint="tables of data streams are for a StreamTableEnvironment",
+        )
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> None:
         """Keep a query in a catalog, under a name.
@@ -432,15 +284,15 @@ class TableEnvironment:
                 "create_temporary_view(), or create_view() of what sql_query() returns",
             )
         exists = "IF NOT EXISTS " if ignore_if_exists else ""
-        self.execute_sql(f"CREATE VIEW {exists}{_path_sql(view_path)} AS {table._text}")
+        self.execute_sql(f"CREATE VIEW {exists}{path_sql(view_path)} AS {table._text}")
 
     def drop_temporary_view(self, view_path: str) -> bool:
         """Drop a temporary view; say whether there was one."""
-        return self._manager.drop_temporary_table(self._manager.qualify(_parts(view_path)))
+        return self._manager.drop_temporary_table(self._manager.qualify(parts_of(view_path)))
 
     def drop_temporary_table(self, table_path: str) -> bool:
         """Drop a temporary table; say whether there was one."""
-        return self._manager.drop_temporary_table(self._manager.qualify(_parts(table_path)))
+        return self._manager.drop_temporary_table(self._manager.qualify(parts_of(table_path)))
 
     def drop_table(self, table_path: str, ignore_if_not_exists: bool = True) -> bool:
         """Drop a table of a catalog; say whether there was one."""
@@ -451,8 +303,8 @@ class TableEnvironment:
         return self._drop("VIEW", view_path, ignore_if_not_exists)
 
     def _drop(self, what: str, path: str, ignore: bool) -> bool:
-        is_there = self._manager.permanent_table(self._manager.qualify(_parts(path))) is not None
-        self.execute_sql(f"DROP {what} {'IF EXISTS ' if ignore else ''}{_path_sql(path)}")
+        is_there = self._manager.permanent_table(self._manager.qualify(parts_of(path))) is not None
+        self.execute_sql(f"DROP {what} {'IF EXISTS ' if ignore else ''}{path_sql(path)}")
         return is_there
 
     # --- names ----------------------------------------------------------------------------------------
@@ -494,10 +346,6 @@ class TableEnvironment:
         """Return the names of the functions that users have added."""
         return self._manager.user_functions()
 
-    def list_materialized_tables(self) -> list[str]:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("list_materialized_tables()")
-
     def list_modules(self) -> list[str]:
         """Return the names of the modules in use."""
         return self._manager.modules.used()
@@ -506,13 +354,21 @@ class TableEnvironment:
         """Return all modules, and whether they are in use."""
         return [ModuleEntry(name, used) for name, used in self._manager.modules.loaded()]
 
-    def list_models(self) -> NoReturn:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("list_models()")
+    def unload_module(self, module_name: str) -> None:
+        """Forget a module.
 
-    def list_temporary_models(self) -> NoReturn:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("list_temporary_models()")
+        Raises:
+            CatalogError: If it is not loaded.
+        """
+        self._manager.modules.unload(module_name)
+
+    def use_modules(self, *module_names: str) -> None:
+        """Say which modules are in use, the first one looked at first.
+
+        Raises:
+            CatalogError: If one is not loaded, or named twice.
+        """
+        self._manager.modules.use(module_names)
 
     def _tables(self) -> dict[str, Any]:
         return dict(self._manager.tables(self._manager.current_catalog, self._manager.current_database))
@@ -549,7 +405,7 @@ class TableEnvironment:
 
     def create_temporary_function(self, path: str, function: Any) -> None:
         """Give a Python function a name in the current database, for as long as the environment lives."""
-        identifier = self._manager.qualify(_parts(path))
+        identifier = self._manager.qualify(parts_of(path))
         self._manager.put_temporary_function(identifier, as_user_function(identifier.name, function))
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
@@ -558,7 +414,7 @@ class TableEnvironment:
 
     def drop_temporary_function(self, path: str) -> bool:
         """Drop a temporary function; say whether there was one."""
-        return self._manager.drop_temporary_function(self._manager.qualify(_parts(path)))
+        return self._manager.drop_temporary_function(self._manager.qualify(parts_of(path)))
 
     def drop_temporary_system_function(self, name: str) -> bool:
         """Drop a function of the environment; say whether there was one."""
@@ -566,25 +422,11 @@ class TableEnvironment:
 
     def drop_function(self, path: str) -> bool:
         """Drop a function of a catalog; say whether there was one."""
-        identifier = self._manager.qualify(_parts(path))
+        identifier = self._manager.qualify(parts_of(path))
         is_there = self._manager.permanent_function(identifier) is not None
         if is_there:
             self._manager.drop_function(identifier)
         return is_there
-
-    def create_java_function(
-        self, path: str, function_class_name: str, ignore_if_exists: bool | None = None
-    ) -> None:
-        """Refused: no Java code of a program is loaded."""
-        raise _no_java("create_java_function()")
-
-    def create_java_temporary_function(self, path: str, function_class_name: str) -> None:
-        """Refused: no Java code of a program is loaded."""
-        raise _no_java("create_java_temporary_function()")
-
-    def create_java_temporary_system_function(self, name: str, function_class_name: str) -> None:
-        """Refused: no Java code of a program is loaded."""
-        raise _no_java("create_java_temporary_system_function()")
 
     # --- dependencies ---------------------------------------------------------------------------------
 
@@ -602,71 +444,11 @@ class TableEnvironment:
         """Ship an archive; it is unpacked in the working directory of every worker."""
         self._env.add_python_archive(archive_path, target_dir)
 
-    # --- not here yet ---------------------------------------------------------------------------------
-
-    def create_catalog(self, catalog_name: str, catalog_descriptor: Any) -> None:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("create_catalog()", "CREATE CATALOG c WITH ('type' = ...)")
-
-    def register_catalog(self, catalog_name: str, catalog: Any) -> None:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("register_catalog()", "CREATE CATALOG c WITH ('type' = ...)")
-
-    def get_catalog(self, catalog_name: str) -> Any:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("get_catalog()", "SHOW and DESCRIBE statements")
-
-    def load_module(self, module_name: str, module: Any) -> None:
-        """Refused: modules of PyFlink are written in Java; the built-in one comes back with `LOAD MODULE core`."""
-        raise UnsupportedFeatureError.not_yet("load_module()", "LOAD MODULE core")
-
-    def unload_module(self, module_name: str) -> None:
-        """Forget a module.
-
-        Raises:
-            CatalogError: If it is not loaded.
-        """
-        self._manager.modules.unload(module_name)
-
-    def use_modules(self, *module_names: str) -> None:
-        """Say which modules are in use, the first one looked at first.
-
-        Raises:
-            CatalogError: If one is not loaded, or named twice.
-        """
-        self._manager.modules.use(module_names)
-
-    def create_model(self, model_path: str, model_descriptor: Any, ignore_if_exists: bool = False) -> None:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("create_model()")
-
-    def create_temporary_model(
-        self, model_path: str, model_descriptor: Any, ignore_if_exists: bool = False
-    ) -> None:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("create_temporary_model()")
-
-    def drop_model(self, model_path: str, ignore_if_not_exists: bool = True) -> bool:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("drop_model()")
-
-    def drop_temporary_model(self, model_path: str) -> bool:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("drop_temporary_model()")
-
-    def load_plan(self, plan_reference: Any) -> Any:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("load_plan()", "keep the statements: operators keep their ids")
-
-    def compile_plan_sql(self, stmt: str) -> Any:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("compile_plan_sql()", "keep the statements")
-
-    def execute_plan(self, plan_reference: Any) -> TableResult:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("execute_plan()", "keep the statements")
-
     # --- what tables ask of it ------------------------------------------------------------------------
+
+    def _attach_inserts(self, sinks: Sequence[Sink]) -> None:
+        for step in self._jobs.steps(self._jobs.plan_inserts(sinks)):
+            self._env._add_operator(step)
 
     def _register_inline(self, plan: LogicalNode) -> str:
         """Give a plan a name that SQL can read it by; return it as SQL writes it."""
@@ -693,7 +475,7 @@ class TableEnvironment:
             self._create(name, target, is_temporary=True, if_not_exists=False)
             target = quote_name(name)
         how = "OVERWRITE" if overwrite else "INTO"
-        statement = self._bind_one(f"INSERT {how} {_path_sql(target)} SELECT * FROM {table._as_input()}")
+        statement = self._bind_one(f"INSERT {how} {path_sql(target)} SELECT * FROM {table._as_input()}")
         assert isinstance(statement, Insert)
         return statement.sink
 
@@ -751,6 +533,9 @@ class StreamTableEnvironment(TableEnvironment):
         """
         found = StreamSchema.of("from_data_stream()", data_stream, fields_or_schema)
         return self._stream_table(found, ChangelogMode.insert_only())
+
+    def _table_of_stream(self, data_stream: Any, fields_or_schema: tuple[Any, ...]) -> Table:
+        return self.from_data_stream(data_stream, *fields_or_schema)
 
     def from_changelog_stream(
         self,
@@ -893,70 +678,12 @@ def _built_in_names(settings: EnvironmentSettings, jobs: TableJobs) -> tuple[str
     )
 
 
-def _no_java(call: str) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(
-        f"{call}: headrace runs Python functions and loads no Java code of a program",
-        feature=call,
-        hint="write the function in Python: create_temporary_function(path, udf(...))",
-    )
-
-
 def _view_of(plan: LogicalNode) -> InlineView:
     columns = tuple(PhysicalColumn(field.name, field.type) for field in plan.schema)
     return InlineView(plan, columns)
-
-
-def _named(rows: Iterator[Row], names: tuple[str, ...]) -> Iterator[Row]:
-    """Give rows their columns' names; closing it closes what they come from."""
-    try:
-        for row in rows:
-            row.set_field_names(names)
-            yield row
-    finally:
-        close = getattr(rows, "close", None)
-        if close is not None:
-            close()
 
 
 def _renamed(function: UserFunction, name: str) -> UserFunction:
     from dataclasses import replace
 
     return replace(function, name=name)
-
-
-def _parts(path: str) -> list[str]:
-    """Take a path apart at its dots, but for those in quotes.
-
-    >>> _parts("a.`b.c`")
-    ['a', 'b.c']
-    """
-    parts, quoted = [""], False
-    for each in path:
-        if each == "`":
-            quoted = not quoted
-        elif each == "." and not quoted:
-            parts.append("")
-        else:
-            parts[-1] += each
-    return parts
-
-
-def _path_sql(path: str) -> str:
-    return ".".join(map(quote_name, _parts(path)))
-
-
-def _create_sql(path: str, descriptor: TableDescriptor, is_temporary: bool, if_not_exists: bool) -> str:
-    temporary = "TEMPORARY " if is_temporary else ""
-    exists = "IF NOT EXISTS " if if_not_exists else ""
-    schema = descriptor.get_schema()
-    if not isinstance(schema, SchemaDeclaration):
-        raise SqlValidationError(f"table {path!r} has no schema", hint="TableDescriptor ... .schema(schema)")
-    comment = f" COMMENT {_text(descriptor.comment)}" if descriptor.comment else ""
-    keys = ", ".join(map(quote_name, descriptor.partition_keys))
-    partitioned = f" PARTITIONED BY ({keys})" if keys else ""
-    given = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in descriptor.options.items())
-    return f"CREATE {temporary}TABLE {exists}{_path_sql(path)} {schema}{comment}{partitioned} WITH ({given})"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

@@ -25,11 +25,11 @@ class TablePipeline:
 
     def execute(self) -> TableResult:
         """Run it, as a job of its own."""
-        return self._t_env._execute_inserts([self._sink])
+        return self._t_env._statements.execute_inserts([self._sink])
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plan as text."""
-        return self._t_env._explain_inserts([self._sink], extra_details)
+        return self._t_env._statements.explain_inserts([self._sink], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plan."""

@@ -1,0 +1,54 @@
+"""Names of tables as programs pass them, and the statements that calls stand for."""
+
+from __future__ import annotations
+
+from headrace.errors import SqlValidationError
+from headrace.table.schema import Schema
+from headrace.table.table_descriptor import TableDescriptor
+from headrace.types.logical import quote_name
+
+__all__ = ["create_sql", "parts_of", "path_sql"]
+
+
+def parts_of(path: str) -> list[str]:
+    """Take a path apart at its dots, but for those in quotes.
+
+    >>> parts_of("a.`b.c`")
+    ['a', 'b.c']
+    """
+    parts, quoted = [""], False
+    for each in path:
+        if each == "`":
+            quoted = not quoted
+        elif each == "." and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += each
+    return parts
+
+
+def path_sql(path: str) -> str:
+    """Write a path as statements have it."""
+    return ".".join(map(quote_name, parts_of(path)))
+
+
+def create_sql(path: str, descriptor: TableDescriptor, is_temporary: bool, if_not_exists: bool) -> str:
+    """Write the CREATE TABLE that a descriptor stands for.
+
+    Raises:
+        SqlValidationError: If it has no schema.
+    """
+    temporary = "TEMPORARY " if is_temporary else ""
+    exists = "IF NOT EXISTS " if if_not_exists else ""
+    schema = descriptor.get_schema()
+    if not isinstance(schema, Schema):
+        raise SqlValidationError(f"table {path!r} has no schema", hint="TableDescriptor ... .schema(schema)")
+    comment = f" COMMENT {_text(descriptor.comment)}" if descriptor.comment else ""
+    keys = ", ".join(map(quote_name, descriptor.partition_keys))
+    partitioned = f" PARTITIONED BY ({keys})" if keys else ""
+    given = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in descriptor.options.items())
+    return f"CREATE {temporary}TABLE {exists}{path_sql(path)} {schema}{comment}{partitioned} WITH ({given})"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

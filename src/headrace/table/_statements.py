@@ -1,0 +1,213 @@
+"""Carries out statements that are bound: what they answer at once, and the jobs of queries and INSERTs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from headrace.catalog import CatalogManager, ObjectIdentifier
+from headrace.catalog.objects import CatalogTable
+from headrace.common.types import Row
+from headrace.config.options import table as options
+from headrace.datastream import StreamExecutionEnvironment
+from headrace.errors import CatalogError, UnsupportedFeatureError
+from headrace.planner import ddl
+from headrace.planner.explain import explain, explain_logical, plan_json
+from headrace.planner.logical import Field, LogicalNode, Sink
+from headrace.planner.optimize import Plan
+from headrace.planner.statements import (
+    BoundStatement,
+    CatalogStatement,
+    CreateTableAs,
+    DropTable,
+    Explain,
+    ExplainDetail,
+    Insert,
+    Query,
+    Reset,
+    Set,
+    ShowCreate,
+    ShowCreateCatalog,
+    ShowJobs,
+    ShowPartitions,
+    StatementSet,
+    StopJob,
+)
+from headrace.table._job_statements import JOB_FIELDS, SAVEPOINT_FIELDS, job_rows, stop_job
+from headrace.table._jobs import TableJobs
+from headrace.table.result_kind import ResultKind
+from headrace.table.table_config import TableConfig
+from headrace.table.table_result import TableResult
+from headrace.types import DataTypes
+
+__all__ = ["StatementRunner"]
+
+_RESULT = DataTypes.STRING()
+
+
+class StatementRunner:
+    """Carries out the statements of an environment.
+
+    Args:
+        env: Knows the jobs that were started.
+        jobs: Plans and starts jobs.
+        manager: What names stand for; statements change it.
+        config: What SET and RESET change.
+    """
+
+    def __init__(
+        self, env: StreamExecutionEnvironment, jobs: TableJobs, manager: CatalogManager, config: TableConfig
+    ) -> None:
+        self._env = env
+        self._jobs = jobs
+        self._manager = manager
+        self._config = config
+
+    def execute(self, statement: BoundStatement) -> TableResult:
+        """Carry out a statement. Queries and INSERTs start a job."""
+        match statement:
+            case Query(plan):
+                return self.execute_query(plan)
+            case Insert(sink):
+                return self.execute_inserts([sink])
+            case StatementSet(inserts):
+                return self.execute_inserts([insert.sink for insert in inserts])
+            case Explain(inner, details):
+                return self._text(self.explain(inner, list(details)))
+            case CreateTableAs(create, insert, replaces):
+                if replaces is not None:
+                    self._make_room(create.identifier, replaces)
+                self.execute(create)
+                return self.execute_inserts([insert.sink])
+            case ShowPartitions():
+                rows = [Row(each) for each in self._jobs.partitions(statement)]
+                return self._table_of([Field("partition name", _RESULT)], rows)
+            case ShowJobs(job_id):
+                return self._table_of(JOB_FIELDS, job_rows(self._env._started_jobs, job_id))
+            case StopJob():
+                path = stop_job(self._env._started_jobs, statement)
+                return self._ok() if path is None else self._table_of(SAVEPOINT_FIELDS, [Row(path)])
+            case Set():
+                return self._set(statement)
+            case Reset():
+                return self._reset(statement)
+            case _:
+                return self._change_catalog(statement)
+
+    def _make_room(self, identifier: ObjectIdentifier, replaces: str) -> None:
+        """Drop the table that another one replaces; its rows stay where they are."""
+        if isinstance(self._manager.permanent_table(identifier), CatalogTable):
+            self.execute(DropTable(identifier))
+        elif replaces == "REPLACE":
+            raise CatalogError(
+                f"there is no table {identifier.dotted()!r} to replace", hint="CREATE OR REPLACE TABLE ... AS"
+            )
+
+    def _change_catalog(self, statement: CatalogStatement) -> TableResult:
+        answer = ddl.execute(statement, self._manager)
+        if answer is ddl.OK:
+            return self._ok()
+        if isinstance(statement, ShowCreate | ShowCreateCatalog):
+            return self._text(str(answer.rows[0][0]))
+        return self._table_of(
+            [Field(name, _RESULT) for name in answer.columns], [Row(*row) for row in answer.rows]
+        )
+
+    def _set(self, statement: Set) -> TableResult:
+        if statement.key is not None and statement.value is not None:
+            self._config.set(statement.key, statement.value)
+            return self._ok()
+        found = sorted(self._config.to_map().items())
+        if statement.key is not None:
+            found = [(key, value) for key, value in found if key == statement.key]
+        return self._table_of(
+            [Field("key", _RESULT), Field("value", _RESULT)], [Row(key, value) for key, value in found]
+        )
+
+    def _reset(self, statement: Reset) -> TableResult:
+        keys = [statement.key] if statement.key is not None else list(self._config.to_map())
+        for key in keys:
+            self._config.get_configuration().remove_config(key)
+        return self._ok()
+
+    def _ok(self) -> TableResult:
+        field = (Field("result", _RESULT),)
+        return TableResult(field, lambda: iter([Row("OK")]), kind=ResultKind.SUCCESS)
+
+    def _text(self, text: str) -> TableResult:
+        return TableResult((Field("result", _RESULT),), lambda: iter([Row(text)]), is_text=True)
+
+    def _table_of(self, fields: Sequence[Field], rows: Sequence[Row]) -> TableResult:
+        return TableResult(tuple(fields), lambda: iter(rows), max_width=self._max_width * 100)
+
+    @property
+    def _max_width(self) -> int:
+        return self._jobs.configuration.get(options.MAX_COLUMN_WIDTH)
+
+    def execute_query(self, plan: LogicalNode) -> TableResult:
+        """Start a query; its rows come to the program."""
+        client, rows, _ = self._jobs.run_query(plan)
+        is_batch = self._jobs.is_batch
+        names = tuple(field.name for field in plan.schema)
+        return TableResult(
+            plan.schema,
+            lambda: _named(rows, names),
+            job_client=client,
+            has_kinds=not is_batch,
+            max_width=self._max_width,
+        )
+
+    def execute_inserts(self, sinks: Sequence[Sink]) -> TableResult:
+        """Start INSERTs as one job."""
+        client = self._jobs.run_inserts(sinks)
+        if self._jobs.configuration.get(options.DML_SYNC):
+            client.get_job_execution_result().result()
+        fields = tuple(Field(sink.identifier.dotted(), DataTypes.BIGINT()) for sink in sinks)
+        # How many rows it will be nobody knows: Flink says -1.
+        return TableResult(fields, lambda: iter([Row(*(-1 for _ in sinks))]), job_client=client)
+
+    def explain(self, statement: Query | Insert | StatementSet, details: Sequence[ExplainDetail]) -> str:
+        """Return the plan of a statement as text."""
+        match statement:
+            case Query(plan):
+                return self.explain_query(plan, details)
+            case Insert(sink):
+                return self.explain_inserts([sink], details)
+            case StatementSet(inserts):
+                return self.explain_inserts([insert.sink for insert in inserts], details)
+
+    def explain_query(self, plan: LogicalNode, details: Sequence[ExplainDetail]) -> str:
+        """Return the plan of a query as text."""
+        return self._explained(self._jobs.plan_query(plan), details)
+
+    def explain_inserts(self, sinks: Sequence[Sink], details: Sequence[ExplainDetail]) -> str:
+        """Return the plan of INSERTs that run as one job."""
+        return self._explained(self._jobs.plan_inserts(sinks), details)
+
+    def _explained(self, plan: Plan, details: Sequence[ExplainDetail]) -> str:
+        for unknown in (ExplainDetail.ESTIMATED_COST, ExplainDetail.PLAN_ADVICE):
+            if unknown in details:
+                raise UnsupportedFeatureError.not_yet(f"EXPLAIN {unknown.value}", "EXPLAIN CHANGELOG_MODE")
+        if self._jobs.is_batch:
+            trees = "\n\n".join(explain_logical(request.query) for request in plan.requests)
+            queries = [
+                node.declaration.sql for node in self._jobs.nodes(plan) if hasattr(node.declaration, "sql")
+            ]
+            return f"== Abstract Syntax Tree ==\n{trees}\n\n== Spark SQL ==\n" + "\n\n".join(queries) + "\n"
+        is_json = ExplainDetail.JSON_EXECUTION_PLAN in details
+        return explain(
+            plan,
+            changelog_mode=ExplainDetail.CHANGELOG_MODE in details,
+            execution_plan=plan_json(plan) if is_json else None,
+        )
+
+
+def _named(rows: Iterator[Row], names: tuple[str, ...]) -> Iterator[Row]:
+    """Give rows their columns' names; closing it closes what they come from."""
+    try:
+        for row in rows:
+            row.set_field_names(names)
+            yield row
+    finally:
+        close = getattr(rows, "close", None)
+        if close is not None:
+            close()

@@ -271,7 +271,7 @@ def job_of_tables(
 
 def run_locally(job: JobGraph, case: Case) -> LocalEngine:
     """Run a job epoch after epoch, until time has come to its end; return what it ran on."""
-    scans = {vertex.vertex_id: _table_name(vertex.name) for vertex in job.vertices if vertex.is_source}
+    scans = scans_of(job)
     epochs = {name: rows.epochs for name, rows in case.tables.items()}
     last = max((len(each) for each in epochs.values()), default=1)
     with tempfile.TemporaryDirectory() as directory:
@@ -291,5 +291,10 @@ def run_locally(job: JobGraph, case: Case) -> LocalEngine:
         return engine
 
 
-def _table_name(vertex: str) -> str:
-    return vertex.removeprefix("Source: ").partition("[")[0]
+def scans_of(job: JobGraph) -> dict[str, str]:
+    """Return which table each scan of a job reads."""
+    return {
+        vertex.vertex_id: vertex.name.removeprefix("Source: ").partition("[")[0]
+        for vertex in job.vertices
+        if vertex.is_source
+    }

@@ -79,6 +79,8 @@ class Harness:
         by_subtask: list[dict[int, pa.Table]] = [{} for _ in range(self._parallelism)]
         for spec in self._operator.inputs:
             rows = inputs[spec.source] if spec.source < len(inputs) else []
+            if not rows:
+                continue
             table = self._as_spark_would(spec, rows)
             owners = np.array(table.column(HASHES[0]).to_pylist(), np.int64) % GROUPS
             subtasks = np.array([subtask_of(int(group), GROUPS, self._parallelism) for group in owners], int)

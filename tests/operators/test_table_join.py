@@ -112,22 +112,6 @@ def test_rows_end_with_their_time_to_live_side_by_side(tmp_path: Path):
     ]
 
 
-@pytest.mark.parametrize("kind", [JoinKind.SEMI, JoinKind.ANTI], ids=lambda kind: kind.value)
-def test_a_match_makes_the_left_side_of_a_semi_or_anti_join_live_longer(kind: JoinKind, tmp_path: Path):
-    joined = job(kind, tmp_path, ttl_ms=100, right_ttl_ms=10_000)
-    joined.run([("+I", 1, "a")], [], now_ms=0)
-    joined.run([], [("+I", 1, "x")], now_ms=90)
-    mark = "-D" if kind is JoinKind.SEMI else "+I"
-    assert joined.run([], [("-D", 1, "x")], now_ms=150) == [(mark, 1, "a")]
-
-
-def test_a_match_makes_the_left_side_of_a_left_join_live_longer(tmp_path: Path):
-    joined = job(JoinKind.LEFT, tmp_path, ttl_ms=100)
-    joined.run([("+I", 1, "a")], [], now_ms=0)
-    joined.run([], [("+I", 1, "x")], now_ms=90)
-    assert joined.run([], [("+I", 1, "y")], now_ms=150) == [("+I", 1, "a", 1, "y")]
-
-
 # -- against a model -------------------------------------------------------------------------------------------
 
 

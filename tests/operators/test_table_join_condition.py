@@ -122,7 +122,7 @@ def test_a_left_join_pads_a_row_whose_partners_do_not_fit(tmp_path: Path):
     assert joined.run([], [("+I", 1, 4)]) == []
     assert joined.run([], [("+I", 1, 7)]) == [("-D", 1, 5, None, None), ("+I", 1, 5, 1, 7)]
     assert joined.run([], [("+I", 1, 8)]) == [("+I", 1, 5, 1, 8)]
-    assert joined.run([], [("-U", 1, 8), ("+U", 1, 2)]) == [("-D", 1, 5, 1, 8)]
+    assert joined.run([], [("-U", 1, 8), ("+U", 1, 2)]) == [("-U", 1, 5, 1, 8)]
     assert joined.run([], [("-D", 1, 7)]) == [("-D", 1, 5, 1, 7), ("+I", 1, 5, None, None)]
     assert joined.run([("-D", 1, 5)], []) == [("-D", 1, 5, None, None)]
     assert joined.counters == 0
@@ -178,6 +178,24 @@ def test_a_fitting_partner_makes_a_row_live_longer(tmp_path: Path):
     joined.run([("+I", 1, 5)], [], now_ms=0)
     joined.run([], [("+I", 1, 7)], now_ms=90)
     assert joined.run([], [("+I", 1, 8)], now_ms=150) == [("+I", 1, 5, 1, 8)]
+
+
+@pytest.mark.parametrize("kind", [JoinKind.SEMI, JoinKind.ANTI], ids=lambda kind: kind.value)
+def test_it_makes_the_left_side_of_a_semi_or_anti_join_live_longer(kind: JoinKind, tmp_path: Path):
+    joined = ConditionalJoin(kind, tmp_path, ttl_ms=100, right_ttl_ms=10_000)
+    joined.run([("+I", 1, 5)], [], now_ms=0)
+    joined.run([], [("+I", 1, 7)], now_ms=90)
+    mark = "-D" if kind is JoinKind.SEMI else "+I"
+    assert joined.run([], [("-D", 1, 7)], now_ms=150) == [(mark, 1, 5)]
+
+
+def test_a_row_whose_partner_has_ended_is_not_padded(tmp_path: Path):
+    joined = ConditionalJoin(JoinKind.LEFT, tmp_path, ttl_ms=10_000, right_ttl_ms=100)
+    assert joined.run([("+I", 1, 5)], [("+I", 1, 7)], now_ms=0) == [("+I", 1, 5, 1, 7)]
+    assert joined.run([], [("+I", 1, 8)], now_ms=200) == [("+I", 1, 5, 1, 8)]
+    assert joined.run([], [("-U", 1, 8)], now_ms=250) == [("-U", 1, 5, 1, 8)]
+    # As in Flink, a row that has ended takes its pairs with it when it goes.
+    assert joined.run([], [("-D", 1, 7)], now_ms=300) == [("-D", 1, 5, 1, 7), ("+I", 1, 5, None, None)]
 
 
 def test_one_that_does_not_fit_does_not(tmp_path: Path):

@@ -4,8 +4,8 @@ a row comes   no match   outer side: +I with NULLs; ANTI: the row as it came
               matches    other side outer: -D with NULLs of those that had none; +I of each pair (of an inner join the
                          kind that came); SEMI: the row as it came
 a row goes    no match   outer side: -D with NULLs; ANTI: the row as it went
-              matches    -D of each pair (of an inner join the kind that went); other side outer: +I with NULLs of
-                         those that have none now; SEMI: the row as it went
+              matches    -D of each pair (the kind that went if this side is not outer); other side outer: +I with NULLs
+                         of those that have none now; SEMI: the row as it went
 Rows that SEMI lets through or takes back for a change of the other side have the kind of that change; those of ANTI
 come with +I and go with -D.
 """
@@ -59,7 +59,8 @@ class StreamingJoin:
     ) -> list[Change]:
         outer = OUTER[self._kind]
         comes = mark in ("+I", "+U")
-        kind = mark if self._kind is JoinKind.INNER else ("+I" if comes else "-D")
+        keeps = self._kind is JoinKind.INNER or not (comes or outer[side])
+        kind = mark if keeps else ("+I" if comes else "-D")
 
         def pair(mark: str, own: tuple[Any, ...], other: tuple[Any, ...]) -> Change:
             return (mark, *own, *other) if side == 0 else (mark, *other, *own)

@@ -136,9 +136,10 @@ def _merged_numbers(one: NumericType, other: NumericType) -> DataType:
         return one if one.BITS >= other.BITS else other
     left, right = as_decimal(one), as_decimal(other)
     if left is not None and right is not None:
-        scale = max(left.scale, right.scale)
         whole = max(left.precision - left.scale, right.precision - right.scale)
-        return adjusted_decimal(whole + scale, scale, True)
+        # Digits before the point come first, where arithmetic would keep six behind it.
+        scale = min(max(left.scale, right.scale), MAX_DECIMAL_PRECISION - whole)
+        return DecimalType(whole + scale, scale, True)
     if isinstance(one, DoubleType) or isinstance(other, DoubleType):
         return DoubleType()
     # FLOAT with whole numbers stays FLOAT; with a DECIMAL it would lose digits.

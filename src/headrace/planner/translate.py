@@ -459,7 +459,9 @@ class _Translation:
         return stream.select(items)
 
     def _join(self, node: p.Join) -> Stream:
-        if node.condition is not None and node.kind is not JoinKind.INNER:
+        ttls = (self._ttl_ms(node.left_ttl_ms), self._ttl_ms(node.right_ttl_ms))
+        # Where partners end, what was told of a row goes by the pairs it was in, not by the partners that are left.
+        if node.kind is not JoinKind.INNER and (node.condition is not None or any(ttls)):
             return self._in_halves(node)
         left, right = f.columns_of(node.left.schema), f.columns_of(node.right.schema)
         output = f.columns_of(node.schema)
@@ -472,7 +474,7 @@ class _Translation:
             right,
             condition=_pair_condition(node.condition, len(left), len(right)),
             null_safe=node.null_safe if any(node.null_safe) else (),
-            right_ttl_ms=self._ttl_ms(node.right_ttl_ms),
+            right_ttl_ms=ttls[1],
             **self._traits(node, node.left_ttl_ms),
         )
         return self._add(declaration, node, self._sides(node, left, right), output)

@@ -66,24 +66,33 @@ class JoinAssociationsOperator:
         if self._declaration.kind not in (JoinKind.SEMI, JoinKind.ANTI) and pairs.table is not None:
             # A row whose time is over is not there any more, though the first half may still know it.
             known = np.logical_and.reduce([each.is_known[each.of_pairs] for each in counted])
-            nothing = np.zeros(len(pairs), np.bool_)
-            told.insert(0, Told(pairs.table, np.where(known, pairs.weights, 0), nothing))
+            is_update = self._takes_its_pairs(pairs, counted)
+            told.insert(0, Told(pairs.table, np.where(known, pairs.weights, 0), is_update))
         changes = {side.name: each.written for side, each in zip(self._sides, counted, strict=True)}
         return EpochOutput(
             associations_output(self._declaration, told),
             {name: rows for name, rows in changes.items() if len(rows)},
         )
 
+    def _takes_its_pairs(self, pairs: InputRows, counted: Sequence[_Counted]) -> Bools:
+        """Return the pairs that go with an update of the side that is not outer."""
+        goes: Bools = pairs.is_update & (pairs.weights < 0)
+        for each in counted:
+            goes &= ~each.is_own[each.of_pairs]
+        return goes & (len(counted) == 1)
+
     def _of_side(self, side: _CountedSide, counted: _Counted) -> Told:
         """Return the rows of a side that come and go, by whether they have partners."""
+        was_alone, is_alone = counted.was_alone, counted.pairs_after == 0
         if self._declaration.kind is JoinKind.SEMI:
-            was, is_now = counted.pairs_before > 0, counted.pairs_after > 0
+            was, is_now = ~was_alone, ~is_alone
         else:
-            was, is_now = counted.pairs_before == 0, counted.pairs_after == 0
+            was, is_now = was_alone, is_alone
         counts = np.where(is_now, counted.rows_after, 0) - np.where(was, counted.rows_before, 0)
-        is_own = counted.rows_before != counted.rows_after
+        is_half = self._declaration.kind in (JoinKind.SEMI, JoinKind.ANTI)
         by_partners = counted.only_updates & (self._declaration.kind is JoinKind.SEMI)
-        return Told(counted.columns, counts, np.where(is_own, counted.is_update, by_partners))
+        is_update = np.where(counted.is_own, counted.is_update, by_partners) & is_half
+        return Told(counted.columns, counts, is_update)
 
 
 @dataclass
@@ -97,7 +106,6 @@ class Told:
 
 def associations_output(declaration: JoinAssociations, told: Sequence[Told]) -> pa.Table:
     """Put rows of the result together: what goes first, then what comes."""
-    keeps_kinds = declaration.kind in (JoinKind.SEMI, JoinKind.ANTI)
     tables = []
     for comes in (False, True):
         for part in told:
@@ -115,7 +123,7 @@ def associations_output(declaration: JoinAssociations, told: Sequence[Told]) -> 
             kinds = None
             if not declaration.is_insert_only:
                 update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
-                kinds = np.where(part.is_update[repeated] & keeps_kinds, update, plain).astype(np.int8)
+                kinds = np.where(part.is_update[repeated], update, plain).astype(np.int8)
             tables.append(changes_table(declaration.output, columns, kinds))
     return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
 
@@ -157,6 +165,8 @@ class _Counted:
     rows_after: Ints
     pairs_before: Ints
     pairs_after: Ints
+    #: How many pairs came, or went if negative.
+    pairs_moved: Ints
     is_update: Bools
     #: Whether all that happened to a row's pairs were updates.
     only_updates: Bools
@@ -164,6 +174,18 @@ class _Counted:
     of_pairs: Ints
     columns: pa.Table
     written: RowSet
+
+    @property
+    def was_alone(self) -> Bools:
+        """Whether the row was in no pair; of one that goes those count that go with it, as in Flink."""
+        alone: Bools = np.where(self.rows_after == 0, self.pairs_moved == 0, self.pairs_before == 0)
+        return alone
+
+    @property
+    def is_own(self) -> Bools:
+        """Whether there are more or less of the row itself."""
+        differs: Bools = self.rows_before != self.rows_after
+        return differs
 
     @property
     def is_known(self) -> Bools:
@@ -200,6 +222,9 @@ class _CountedSide:
         rows_before, pairs_before = (
             stored[name].fill_null(0).to_numpy(zero_copy_only=False) for name in (_ROWS, _PAIRS)
         )
+        if self._ttl:
+            # A row whose time is over is known again when it goes.
+            rows_before = np.where(rows_before == 0, np.maximum(-added, 0), rows_before)
         # What is not there cannot go, and has no partners.
         rows_after = np.maximum(rows_before + added, 0)
         pairs_after = np.where(rows_after > 0, np.maximum(pairs_before + matched, 0), 0)
@@ -218,6 +243,7 @@ class _CountedSide:
             rows_after,
             pairs_before,
             pairs_after,
+            matched,
             is_update,
             only_updates,
             of_pairs,

@@ -360,7 +360,7 @@ class Join(StatefulNode):
         condition: What else must hold: Spark SQL over ``l0, l1, ...`` and ``r0, r1, ...``, the columns by position.
         null_safe: For each key column whether NULL equals NULL (IS NOT DISTINCT FROM); empty: nowhere.
         right_ttl_ms: As ``ttl_ms``, which is the left side's; None: the same.
-        renews: For each side whether a match makes its rows live on. Of an outer side it does anyway.
+        renews: For each side whether a match makes its rows live on, as those of an outer side do.
     """
 
     inputs: ClassVar[int] = 2

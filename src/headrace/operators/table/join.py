@@ -5,9 +5,9 @@
 
 So nothing is told that was never there, or that is gone again. What an outer join pads with NULLs, and what SEMI and
 ANTI let through, goes by how many rows a key has on the other side, before and after. Rows that go come out before rows
-that come. Kinds are Flink's: those of the input for inner joins, +I and -D for outer ones. Rows of SEMI and ANTI keep
-theirs; what comes and goes because of the other side has the kind of that side's change in a SEMI join, +I and -D in
-an ANTI join.
+that come. Kinds are Flink's: those of the input for inner joins, +I and -D for outer ones, but a row that goes from the
+side that is not outer takes its pairs with it as it goes. Rows of SEMI and ANTI keep theirs; what comes and goes
+because of the other side has the kind of that side's change in a SEMI join, +I and -D in an ANTI join.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from headrace.state.columns import Bools, Ints
 _PADS_LEFT = frozenset({JoinKind.LEFT, JoinKind.FULL})
 _PADS_RIGHT = frozenset({JoinKind.RIGHT, JoinKind.FULL})
 _LEFT_ONLY = frozenset({JoinKind.SEMI, JoinKind.ANTI})
-_KEEP_KINDS = _LEFT_ONLY | {JoinKind.INNER}
+_ALL_KINDS = _LEFT_ONLY | {JoinKind.INNER}
 
 
 class JoinOperator:
@@ -52,9 +52,11 @@ class JoinOperator:
     """
 
     def __init__(self, declaration: Join, schemas: Sequence[Schema], retracts: Sequence[bool]) -> None:
-        if declaration.condition is not None and declaration.kind is not JoinKind.INNER:
+        if declaration.kind is not JoinKind.INNER and (
+            declaration.condition is not None or declaration.ttl_ms or declaration.right_ttl_ms
+        ):
             raise InvariantViolation(
-                f"a join ({declaration.kind.value}) with a condition is planned in two halves"
+                f"a join ({declaration.kind.value}) with a condition or a time to live is planned in two halves"
             )
         self._declaration = declaration
         right_ttl = declaration.ttl_ms if declaration.right_ttl_ms is None else declaration.right_ttl_ms
@@ -69,6 +71,7 @@ class JoinOperator:
             null_safe,
             retracts=retracts[0],
             keeps_unmatched=kind in _PADS_LEFT or kind is JoinKind.ANTI,
+            ended_can_go=True,
         )
         self._right = KeptSide(
             "right",
@@ -79,6 +82,7 @@ class JoinOperator:
             null_safe,
             retracts=retracts[1],
             keeps_unmatched=kind in _PADS_RIGHT,
+            ended_can_go=True,
         )
         self.layouts = (self._left.layout, self._right.layout)
         self.inputs = (self._left.input, self._right.input)
@@ -96,12 +100,10 @@ class JoinOperator:
         is_inner = kind is JoinKind.INNER
         old_left = self._left.kept(left_table, owners, right_ids if is_inner else everything, time.now_ms)
         old_right = self._right.kept(right_table, owners, left_ids if is_inner else everything, time.now_ms)
-        parts = [] if kind in _LEFT_ONLY else _changed_pairs(old_left, d_left, old_right, d_right)
+        parts = [] if kind in _LEFT_ONLY else _changed_pairs(kind, old_left, d_left, old_right, d_right)
         if not is_inner:
             parts += self._unpaired(old_left, d_left, old_right, d_right, len(owners))
         renews_left, renews_right = self._declaration.renews
-        renews_left |= kind in _PADS_LEFT or kind in _LEFT_ONLY
-        renews_right |= kind in _PADS_RIGHT
         changes = {
             self._left.name: left.written(_seen(old_left, right_ids) if renews_left else None),
             self._right.name: right.written(_seen(old_right, left_ids) if renews_right else None),
@@ -139,6 +141,8 @@ class Part:
     left: Rows | None
     right: Rows | None
     counts: Ints
+    #: Whether rows of an outer join have the kind of what caused them.
+    keeps_kinds: bool = False
 
     @property
     def is_update(self) -> Bools:
@@ -154,7 +158,7 @@ def join_output(
     parts: Sequence[Part],
 ) -> pa.Table:
     """Put changes of the result together: what goes first, then what comes."""
-    keeps_kinds = declaration.kind in _KEEP_KINDS
+    keeps_all = declaration.kind in _ALL_KINDS
     tables = []
     for comes in (False, True):
         for part in parts:
@@ -168,7 +172,8 @@ def join_output(
             kinds = None
             if not declaration.is_insert_only:
                 update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
-                kinds = np.where(part.is_update[repeated] & keeps_kinds, update, plain).astype(np.int8)
+                is_update = part.is_update[repeated] & (keeps_all or part.keeps_kinds)
+                kinds = np.where(is_update, update, plain).astype(np.int8)
             named = dict(zip((column.name for column in declaration.output), columns, strict=True))
             tables.append(changes_table(declaration.output, named, kinds))
     return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
@@ -186,20 +191,20 @@ def _seen(rows: Rows, keys: Ints) -> Rows:
     return rows.take(np.isin(rows.keys, keys))
 
 
-def _changed_pairs(left: Rows, d_left: Rows, right: Rows, d_right: Rows) -> list[Part]:
+def _changed_pairs(kind: JoinKind, left: Rows, d_left: Rows, right: Rows, d_right: Rows) -> list[Part]:
     """Return the pairs that go and come."""
     went_left, went_right = d_left.take(d_left.counts < 0), d_right.take(d_right.counts < 0)
     came_left, came_right = d_left.take(d_left.counts > 0), d_right.take(d_right.counts > 0)
     rest_left, rest_right = rows_after(left, went_left), rows_after(right, went_right)
     return [
-        *pairs_of(went_left, right),
-        *pairs_of(rest_left, went_right),
+        *pairs_of(went_left, right, keeps_kinds=kind not in _PADS_LEFT),
+        *pairs_of(rest_left, went_right, keeps_kinds=kind not in _PADS_RIGHT),
         *pairs_of(came_left, rest_right),
         *pairs_of(rows_after(rest_left, came_left), came_right),
     ]
 
 
-def pairs_of(left: Rows, right: Rows) -> list[Part]:
+def pairs_of(left: Rows, right: Rows, *, keeps_kinds: bool = False) -> list[Part]:
     """Return all pairs of rows with the same key."""
     if not len(left.keys) or not len(right.keys):
         return []
@@ -213,7 +218,7 @@ def pairs_of(left: Rows, right: Rows) -> list[Part]:
         return []
     at_right = order[np.repeat(start, matches) + counted_up(matches)]
     left, right = left.take(at_left), right.take(at_right)
-    return [Part(left, right, left.counts * right.counts)]
+    return [Part(left, right, left.counts * right.counts, keeps_kinds)]
 
 
 def _per_key(rows: Rows, count: int) -> Ints:

@@ -86,6 +86,7 @@ class KeptSide:
         is_ordered: Whether to remember in which order rows came.
         newest_counts: Whether a row that comes once more is as new as its last copy, not as old as its first.
         keeps_unmatched: Whether rows that match nothing, because a key is NULL, make a difference.
+        ended_can_go: Whether a row whose time is over still takes its pairs with it when it goes.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class KeptSide:
         is_ordered: bool = False,
         newest_counts: bool = False,
         keeps_unmatched: bool = True,
+        ended_can_go: bool = False,
     ) -> None:
         self.name = name
         self._is_ordered = is_ordered
@@ -109,6 +111,7 @@ class KeptSide:
         self.types = [column.arrow for column in schema]
         self._retracts = retracts
         self._ttl = TimeToLive(ttl_ms)
+        self._ended_can_go = ended_can_go and bool(ttl_ms)
         kept = [ColumnType(f"c{index}", kind, is_key=True) for index, kind in enumerate(self.types)]
         kept += [ColumnType(_ORDER, pa.int64(), is_key=not newest_counts)] if is_ordered else []
         self.layout = TableLayout(
@@ -156,7 +159,8 @@ class KeptSide:
         stored = read_columns(table, slots, [_COUNT])[_COUNT].fill_null(0).to_numpy(zero_copy_only=False)
         # What is not there cannot go. Rows that match nothing are not kept, so that nothing is known of them.
         change.after = np.where(is_free, 0, np.maximum(stored + totals, 0))
-        change.counts = np.where(is_free, totals, change.after - stored)
+        goes_unseen = is_free | ((stored == 0) & self._ended_can_go)
+        change.counts = np.where(goes_unseen, totals, change.after - stored)
         change.slots = slots
         change.order = self._order_of(table, slots, totals > 0, time.epoch)
         return change
@@ -343,7 +347,7 @@ def rows_after(rows: Rows, change: Rows) -> Rows:
     counts[places] += change.counts[known]
     order[places] = change.order[known]
     kept = replace(rows, counts=counts, order=order)
-    return concat_rows(kept.take(counts > 0), change.take(change.slots < 0))
+    return concat_rows(kept.take(counts > 0), change.take((change.slots < 0) & (change.counts > 0)))
 
 
 def changes_of(old: Rows, change: Rows) -> Ints:

@@ -114,8 +114,10 @@ class RankOperator:
     def of_rank(cls, declaration: Rank, schema: Schema, *, retracts: bool) -> RankOperator:
         """Make the operator of a `Rank`."""
         ranking = Ranking(declaration.order, declaration.first, declaration.last)
-        has_rank = declaration.rank_column is not None
-        return cls(declaration, schema, declaration.partition, ranking, retracts=retracts, by_place=has_rank)
+        # As in Flink, places are told where some are left out before them; not to who goes by the keys of rows alone.
+        has_offset = declaration.first > 1 and declaration.emits_update_before
+        by_place = declaration.rank_column is not None or has_offset
+        return cls(declaration, schema, declaration.partition, ranking, retracts=retracts, by_place=by_place)
 
     @classmethod
     def of_sink(cls, declaration: SinkUpsertMaterialize, schema: Schema, *, retracts: bool) -> RankOperator:

@@ -8,7 +8,7 @@ from typing import Final
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry, same_as
 from headrace.planner.functions.signature import Nulls, WrongArguments
-from headrace.planner.functions.text import constant
+from headrace.planner.functions.text import constant, negative
 from headrace.types import DataType, DataTypes, DecimalType, DoubleType, FloatType
 
 __all__ = ["MATH"]
@@ -60,7 +60,16 @@ MATH.add(
     ),
     "The natural logarithm, or the one to a base.",
 )
-MATH.add("ABS(number NUMBER)", same_as(), "abs({0})", "The number without its sign.")
+
+
+def _emit_abs(call: Call, operands: list[str]) -> str:
+    (number,) = operands
+    if isinstance(call.type, DecimalType):
+        return f"IF({number} < 0, {negative(number, call.type)}, {number})"
+    return f"abs({number})"
+
+
+MATH.add("ABS(number NUMBER)", same_as(), _emit_abs, "The number without its sign.")
 MATH.add("SIGN(number NUMBER)", same_as(), "sign({0})", "-1, 0 or 1.")
 
 

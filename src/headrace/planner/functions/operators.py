@@ -19,7 +19,7 @@ from headrace.planner.coercion import (
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry
 from headrace.planner.functions.signature import Emission, Function, Signature, WrongArguments
-from headrace.planner.functions.text import constant, quoted, string_constant
+from headrace.planner.functions.text import constant, negative, quoted, string_constant
 from headrace.types import (
     BooleanType,
     DataType,
@@ -417,7 +417,13 @@ def _signed(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
     return tuple(types), types[0]
 
 
-_operator("NEGATE", "- value", _signed, "(- {0})", "The number with the other sign.")
+_operator(
+    "NEGATE",
+    "- value",
+    _signed,
+    lambda call, each: negative(each[0], call.type),
+    "The number with the other sign.",
+)
 _operator("POSITIVE", "+ value", _signed, "{0}", "The number itself.")
 
 

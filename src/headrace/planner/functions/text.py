@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from headrace.planner.expressions import Call, Expression, Literal
+from typing import Final
 
-__all__ = ["any_is_null", "constant", "quoted", "string_constant"]
+from headrace.planner.expressions import Call, Expression, Literal
+from headrace.types import DataType, DecimalType
+
+__all__ = ["any_is_null", "constant", "negative", "quoted", "string_constant"]
+
+#: Beyond so many digits Spark rounds a decimal whose sign it changes.
+_SIGNED_DIGITS: Final = 34
 
 
 def quoted(text: str) -> str:
@@ -33,3 +39,15 @@ def string_constant(call: Call, place: int) -> str | None:
 def any_is_null(operands: list[str]) -> str:
     """Whether one of them is NULL."""
     return " OR ".join(f"{one} IS NULL" for one in operands)
+
+
+def negative(number: str, kind: DataType) -> str:
+    """The number with the other sign, with all its digits.
+
+    >>> print(negative("v", DecimalType(20, 2)))
+    (- v)
+    """
+    if not isinstance(kind, DecimalType) or kind.precision <= _SIGNED_DIGITS:
+        return f"(- {number})"
+    digits = f"CAST({number} AS STRING)"
+    return f"CAST(IF({number} < 0, substr({digits}, 2), '-' || {digits}) AS {kind.spark_name()})"

@@ -228,6 +228,21 @@ class RowsRead:
 SparkRead = FileRead | RangeRead | RowsRead
 
 
+@dataclass(frozen=True)
+class KnownTime:
+    """How far a TIMESTAMP column goes in a slice, known before it is read.
+
+    Args:
+        column: Its name.
+        is_local: Whether it is a moment (TIMESTAMP_LTZ), not what a clock on a wall shows.
+        highest: Microseconds since 1970; None if no row has a time.
+    """
+
+    column: str
+    is_local: bool
+    highest: int | None
+
+
 class SparkSource(Source):
     """A source of tables that Spark reads by itself: its rows never enter Python before the job wants them there.
 
@@ -249,6 +264,10 @@ class SparkSource(Source):
     def bytes_in(self, piece: Slice) -> int:
         """Return about how many bytes the records of a slice have in memory; 0 where that is not known."""
         return 0
+
+    def times_in(self, piece: Slice) -> Sequence[KnownTime]:
+        """Return how far time goes in a slice, for columns of which that is known: nobody needs to look at rows."""
+        return ()
 
     @property
     def knows_records(self) -> bool:

@@ -6,7 +6,7 @@ few left, and the highest time of each group is one aggregate more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
@@ -43,14 +43,14 @@ class CarriedTime:
         """The columns that rows carry it in, one per subtask."""
         return list(self._names.values())
 
-    def add_to(self, frame: DataFrame, subtask: int) -> tuple[DataFrame, tuple[Observation, str]]:
-        """Have the rows of a subtask carry their time; returns them, and where to see the highest."""
+    def add_to(self, frame: DataFrame, subtask: int) -> tuple[DataFrame, Callable[[], int]]:
+        """Have the rows of a subtask carry their time; returns them, and what tells the highest when they are read."""
         time, own = self._watermark.time, self._names[subtask]
         items = [time if name == own else f"CASE WHEN false THEN {time} END" for name in self.columns]
         named = [f"{sql} AS {name}" for sql, name in zip(items, self.columns, strict=True)]
-        return frame.selectExpr("*", *named), (self._observation, own)
+        return frame.selectExpr("*", *named), lambda: seen_ms(self._observation.get[own])
 
     def observe(self, frame: DataFrame) -> DataFrame:
         """Take the times off rows that have carried them."""
-        highest = [f"{self._watermark.ms.format(f'max({name})')} AS {name}" for name in self.columns]
+        highest = [f"{self._watermark.ms_of(f'max({name})')} AS {name}" for name in self.columns]
         return frame.observe(self._observation, *map(F.expr, highest)).drop(*self.columns)

@@ -40,7 +40,7 @@ class SplitTimes:
         items = []
         for number, name in enumerate(self._names.values()):
             own = f"max(CASE WHEN {SPLIT} = {number} THEN {self._watermark.time} END)"
-            items.append(F.expr(self._watermark.ms.format(own)).alias(name))
+            items.append(F.expr(self._watermark.ms_of(own)).alias(name))
         return frame.observe(self._observation, *items).drop(SPLIT)
 
     def seen(self) -> dict[str, int]:

@@ -7,9 +7,9 @@ Spark has observed.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -30,6 +30,7 @@ from headrace.runtime.task.table_time import (
     time_state,
 )
 from headrace.spark.carried_time import MOST_CARRIED, CarriedTime, seen_ms
+from headrace.spark.known_times import KnownTimes, known_time
 from headrace.spark.split_times import SPLIT, SplitTimes
 from headrace.spark.table_frames import apply_fragment, ddl, read_frame
 from headrace.spark.table_worker import TableFunctions
@@ -43,8 +44,8 @@ class _ScanPart:
     slices: tuple[Slice, ...]
     #: How many rows there were, where nobody knows it beforehand.
     rows: Observation | None = None
-    #: How far event time came in them: what has seen it, and under which name.
-    time: tuple[Observation, str] | None = None
+    #: Tells how far event time came in them, when they have been read.
+    time: Callable[[], int] | None = None
     #: The same where a subtask's splits have times of their own.
     splits: SplitTimes | None = None
 
@@ -68,6 +69,8 @@ class TableScans:
         self._parts: dict[SubtaskId, _ScanPart] = {}
         #: The most rows that a subtask reads.
         self.most_rows = 0
+        #: How far event time comes, of scans of which that is known before they are read.
+        self._known: dict[str, KnownTimes] = {}
         #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
         self.carried: dict[str, CarriedTime] = {}
         self._started = time.perf_counter_ns()
@@ -83,10 +86,10 @@ class TableScans:
             (subtask, part.has_ended, self._slices(declaration.source, part))
             for subtask, part in subtasks_of(vertex, self._plan)
         ]
-        running = [subtask.subtask for subtask, has_ended, slices in parts if slices and not has_ended]
-        if self._carries_time(vertex, declaration, len(running)):
-            assert declaration.watermark is not None
-            self.carried[vertex.vertex_id] = CarriedTime(declaration.watermark, running)
+        running = {
+            subtask.subtask: slices for subtask, has_ended, slices in parts if slices and not has_ended
+        }
+        self._settle_time(vertex, declaration, running)
         frames = []
         for subtask, has_ended, slices in parts:
             if has_ended or not slices:
@@ -141,20 +144,34 @@ class TableScans:
     ) -> DataFrame:
         """Apply a scan's fragment, and have Spark count what is read and see how far time has come."""
         rows = None
-        time_seen: tuple[Observation, str] | None = None
+        time_seen: Callable[[], int] | None = None
         source = declaration.source
         if isinstance(source, SparkSource) and not source.knows_records:
             rows = Observation()
             frame = frame.observe(rows, F.count(F.lit(1)).alias("rows"))
         frame = self._apply_fragment(frame, declaration, subtask)
         if declaration.watermark is not None:
-            carried = self.carried.get(subtask.vertex_id)
-            if carried is not None:
+            known, carried = self._known.get(subtask.vertex_id), self.carried.get(subtask.vertex_id)
+            if known is not None:
+                time_seen = partial(known.ms, subtask.subtask)
+            elif carried is not None:
                 frame, time_seen = carried.add_to(frame, subtask.subtask)
             else:
                 frame, time_seen = self._with_time(frame, declaration.watermark, subtask.vertex_id)
         self._parts[subtask] = _ScanPart(slices, rows, time_seen)
         return frame
+
+    def _settle_time(
+        self, vertex: JobVertex, declaration: TableScan, slices: Mapping[int, Sequence[Slice]]
+    ) -> None:
+        """Choose how event time is read off a scan: known beforehand, carried by rows, or else off each of them."""
+        if declaration.watermark is None or not needs_event_time(self._job, vertex.vertex_id):
+            return
+        known = known_time(self._session, declaration, slices)
+        if known is not None:
+            self._known[vertex.vertex_id] = known
+        elif self._carries_time(vertex, declaration, len(slices)):
+            self.carried[vertex.vertex_id] = CarriedTime(declaration.watermark, list(slices))
 
     def _carries_time(self, vertex: JobVertex, declaration: TableScan, running: int) -> bool:
         """Whether the rows of a scan carry their time up to where they are aggregated.
@@ -170,8 +187,7 @@ class TableScans:
         if operator is None or not 0 < running <= MOST_CARRIED:
             return False
         return (
-            needs_event_time(self._job, vertex.vertex_id)
-            and len(self._job.inputs_of(edge.target_vertex)) == 1
+            len(self._job.inputs_of(edge.target_vertex)) == 1
             and all(spec.group_by is not None and spec.session is None for spec in operator.inputs)
             and len(operator.inputs) == 1
             and all(isinstance(step, Select) for step in fragment_of(edge).steps)
@@ -215,13 +231,13 @@ class TableScans:
 
     def _with_time(
         self, frame: DataFrame, watermark: WatermarkSpec, vertex_id: str
-    ) -> tuple[DataFrame, tuple[Observation, str] | None]:
+    ) -> tuple[DataFrame, Callable[[], int] | None]:
         # An observation costs every row a little: only where somebody goes by event time.
         if not needs_event_time(self._job, vertex_id):
             return frame, None
         seen = Observation()
-        highest = watermark.ms.format(f"max({watermark.time})")
-        return frame.observe(seen, F.expr(highest).alias("ms")), (seen, "ms")
+        highest = watermark.ms_of(f"max({watermark.time})")
+        return frame.observe(seen, F.expr(highest).alias("ms")), lambda: seen_ms(seen.get["ms"])
 
     # -- what is reported --------------------------------------------------------------------------------------
 
@@ -285,10 +301,7 @@ class TableScans:
         )
 
     def _time_of(self, scan: _ScanPart) -> int:
-        if scan.time is None:
-            return MIN_WATERMARK
-        observation, name = scan.time
-        return seen_ms(observation.get[name])
+        return MIN_WATERMARK if scan.time is None else scan.time()
 
 
 def subtasks_of(vertex: JobVertex, plan: EpochPlan) -> list[tuple[SubtaskId, SubtaskPlan]]:

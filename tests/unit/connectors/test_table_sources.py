@@ -101,6 +101,36 @@ def test_files_say_how_many_rows_they_have(tmp_path: Path):
     assert source.bytes_in(piece) >= 3 * 8
 
 
+def times_of(
+    directory: Path, columns: dict[str, pa.Array], **writing: object
+) -> dict[str, tuple[bool, int | None]]:
+    pq.write_table(pa.table(columns), directory / "times.parquet", **writing)
+    source = files(directory, metadata={"made": "_metadata.file_modification_time"})
+    (split,) = source.create_enumerator(1).discover()
+    piece = planned(source.create_enumerator(1).plan(split, 0, 1))
+    return {time.column: (time.is_local, time.highest) for time in source.times_in(piece)}
+
+
+def test_files_say_how_far_their_times_go(tmp_path: Path):
+    columns = {
+        "at": pa.array([5, 9, None, 7], pa.timestamp("us")),
+        "moment": pa.array([-3, -1, -2, None], pa.timestamp("ms", "Europe/Berlin")),
+        "never": pa.nulls(4, pa.timestamp("us")),
+        "number": pa.array([1, 2, 3, 4]),
+        "too fine for Spark": pa.array([1, 2, 3, 4], pa.timestamp("ns")),
+        "made": pa.array([1, 2, 3, 4], pa.timestamp("us")),
+        "parts": pa.array([{"at": 20}] * 4, pa.struct({"at": pa.timestamp("us")})),
+    }
+    told = {"at": (False, 9), "moment": (True, -1000), "never": (False, None)}
+    assert times_of(tmp_path, columns) == told
+    assert times_of(tmp_path, columns, row_group_size=1) == told
+
+
+def test_files_that_do_not_say_how_far_their_times_go_are_not_believed(tmp_path: Path):
+    columns = {"at": pa.array([5, 9], pa.timestamp("us"))}
+    assert times_of(tmp_path, columns, write_statistics=False) == {}
+
+
 def test_new_files_are_found_and_old_ones_not_again(tmp_path: Path):
     clock = Clock()
     pq.write_table(pa.table({"a": [1]}), tmp_path / "one.parquet")

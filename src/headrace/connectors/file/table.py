@@ -1,13 +1,15 @@
 """`FileTableSource`: the files below a path as a table that Spark's own readers read.
 
 A split is a file, and an epoch reads whole files, as many as make the records it may have; so an epoch that runs again
-reads the same. Parquet files say how many rows they have; of others it is guessed from their size.
+reads the same. Parquet files say how many rows they have and how far their times go; of others rows are guessed by
+size.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow.parquet as pq
@@ -16,6 +18,7 @@ from pyarrow import ArrowInvalid
 from headrace.connectors.base import (
     Boundedness,
     FileRead,
+    KnownTime,
     Slice,
     SourceSplit,
     SparkSource,
@@ -28,17 +31,20 @@ from headrace.errors import ConnectorError
 
 #: Bytes that a row of text is taken to have.
 _ROW_BYTES = 100
+#: Microseconds of the units of time that Spark reads.
+_MICROS = {"milliseconds": 1000, "microseconds": 1}
 #: Bytes of a number in memory, the least that a value is taken to have.
 _VALUE_BYTES = 8
 
 
 @dataclass(frozen=True)
 class TableFile(SourceSplit):
-    """One file, and how many rows it has, or may have; and about how many bytes they are in memory."""
+    """One file, and how many rows it has, or may have; about how many bytes they are in memory; how far times go."""
 
     location: Location
     rows: int
     size: int = 0
+    times: tuple[KnownTime, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,9 @@ class FileTableSource(SparkSource):
 
     def bytes_in(self, piece: Slice) -> int:
         return _file(piece).size
+
+    def times_in(self, piece: Slice) -> Sequence[KnownTime]:
+        return [time for time in _file(piece).times if time.column not in self.metadata]
 
     @property
     def knows_records(self) -> bool:
@@ -143,7 +152,23 @@ class _TableFiles(SplitEnumerator):
         encoded = sum(footer.row_group(index).total_byte_size for index in range(footer.num_row_groups))
         # Repeated values are stored once and read as often as they are there.
         in_memory = max(encoded, footer.num_rows * footer.num_columns * _VALUE_BYTES)
-        return TableFile(name, location, footer.num_rows, in_memory)
+        return TableFile(name, location, footer.num_rows, in_memory, tuple(_times(footer)))
+
+
+def _times(footer: pq.FileMetaData) -> Iterator[KnownTime]:
+    """Yield how far the times of a Parquet file go, by what its footer says of every row group."""
+    for index in range(footer.num_columns):
+        column = footer.schema.column(index)
+        kind = json.loads(column.logical_type.to_json())
+        unit = _MICROS.get(kind.get("timeUnit"))
+        if kind["Type"] != "Timestamp" or unit is None or column.path != column.name:
+            continue
+        groups = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+        told = [group.statistics for group in groups if group.statistics is not None]
+        filled = [each for each in told if each.num_values]
+        if len(told) == len(groups) and all(each.has_min_max for each in filled):
+            highest = max((each.max_raw * unit for each in filled), default=None)
+            yield KnownTime(column.name, kind["isAdjustedToUTC"], highest)
 
 
 def _file(piece: Slice) -> TableFile:

@@ -132,6 +132,10 @@ class WatermarkSpec:
         """Whether the time is a column of the table: then rows without a time have no part in the watermark."""
         return self.ms != "{}"
 
+    def ms_of(self, time: str) -> str:
+        """Write the watermark that belongs to the highest time, which is this in Spark SQL."""
+        return self.ms.replace("{}", time)
+
 
 class OnlyInEpochs:
     """Table nodes are run by the engine as parts of a DataFrame, never record by record."""

@@ -1,0 +1,94 @@
+"""Event time that a source knows before its rows are read, as the footers of Parquet files tell it.
+
+To find the highest time among all rows costs up to as much as to read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from headrace.connectors.base import KnownTime, Slice, SparkSource
+from headrace.operators.table.base import quote
+from headrace.operators.table.declarations import Column, Select, TableScan, WatermarkSpec
+from headrace.spark.carried_time import seen_ms
+
+#: A time that is so many microseconds after 1970, by Spark's type.
+_TIMES = {
+    "timestamp": "timestamp_micros({}L)",
+    "timestamp_ntz": "timestampadd(MICROSECOND, {}L, TIMESTAMP_NTZ '1970-01-01 00:00:00')",
+}
+
+
+class KnownTimes:
+    """How far event time comes in what the subtasks of a scan read in an epoch.
+
+    Args:
+        session: Where a watermark is computed.
+        watermark: How it is read off a time.
+        highest: The highest time of each subtask, as Spark SQL.
+    """
+
+    def __init__(self, session: SparkSession, watermark: WatermarkSpec, highest: Mapping[int, str]) -> None:
+        self._session = session
+        self._items = {subtask: watermark.ms_of(sql) for subtask, sql in highest.items()}
+        self._computed: dict[int, int] | None = None
+
+    def ms(self, subtask: int) -> int:
+        """Return the watermark of a subtask."""
+        if self._computed is None:
+            found = self._session.sql(f"SELECT {', '.join(self._items.values())}").head()
+            assert found is not None
+            self._computed = {each: seen_ms(value) for each, value in zip(self._items, found, strict=True)}
+        return self._computed[subtask]
+
+
+def known_time(
+    session: SparkSession, scan: TableScan, slices: Mapping[int, Sequence[Slice]]
+) -> KnownTimes | None:
+    """Return how far event time comes in slices, by subtask; None if it takes a look at rows.
+
+    Args:
+        session: Where a watermark is computed.
+        scan: Who reads them.
+        slices: What each subtask reads.
+    """
+    name = _stored_time(scan)
+    column = next((each for each in scan.schema if each.name == name), None)
+    if column is None or column.spark_type not in _TIMES or not isinstance(scan.source, SparkSource):
+        return None
+    assert scan.watermark is not None
+    highest = {}
+    for subtask, pieces in slices.items():
+        times = [_time_of(scan.source, piece, column) for piece in pieces]
+        known = [each for each in times if each is not None]
+        if len(known) < len(times):
+            return None
+        micros = max((each.highest for each in known if each.highest is not None), default=None)
+        highest[subtask] = (
+            f"CAST(NULL AS {column.spark_type})"
+            if micros is None
+            else _TIMES[column.spark_type].format(micros)
+        )
+    return KnownTimes(session, scan.watermark, highest) if highest else None
+
+
+def _time_of(source: SparkSource, piece: Slice, column: Column) -> KnownTime | None:
+    is_local = column.spark_type == "timestamp"
+    return next(
+        (time for time in source.times_in(piece) if (time.column, time.is_local) == (column.name, is_local)),
+        None,
+    )
+
+
+def _stored_time(scan: TableScan) -> str | None:
+    """Return the column of the source that event time is read off; None if it is computed."""
+    if scan.watermark is None or not scan.watermark.is_of_column:
+        return None
+    time = scan.watermark.time
+    for step in reversed(scan.fragment.steps if scan.fragment is not None else ()):
+        if not isinstance(step, Select):
+            return None
+        time = next((sql for sql, name in step.items if quote(name) == time), "")
+    return next((column.name for column in scan.schema if quote(column.name) == time), None)

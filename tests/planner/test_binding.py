@@ -129,6 +129,42 @@ def test_set_operations_may_follow_a_star(session: Session) -> None:
     assert session.schema("SELECT * FROM (VALUES (1)) AS t(a) EXCEPT (SELECT 2)") == ["a INT NOT NULL"]
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("JSON('{}')", "as a value of JSON_OBJECT or JSON_ARRAY"),
+        ("JSON_VALUE(tags[1], '$.a' NULL ON EMPTY ERROR ON EMPTY)", "ON EMPTY is there twice"),
+        ("JSON_VALUE(tags[1], tags[1])", "a constant path"),
+        ("JSON_VALUE(tags[1], 'a.b')", "'a.b' is no path"),
+        ("JSON_QUERY(tags[1], '$.a[*].b[*]')", "is not in headrace yet"),
+        ("JSON_QUERY(tags[1], '$.a' RETURNING INT)", "returns STRING or ARRAY<STRING>, not INT"),
+        ("JSON_VALUE(price, '$.a')", "takes a JSON string and a path, not BIGINT"),
+        ("JSON_STRING(CAST(ts AS DATE))", "a value of type DATE cannot be made JSON"),
+        ("JSON_OBJECT('d' VALUE ARRAY[CAST(ts AS DATE)])", "cannot be made JSON"),
+        ("JSON_OBJECT(price VALUE 1)", "a key of JSON_OBJECT is a STRING"),
+        ("JSON_OBJECTAGG(price VALUE 1)", "a key of JSON_OBJECTAGG is a STRING"),
+        ("JSON_ARRAYAGG(price) OVER (ORDER BY ts)", "JSON_ARRAYAGG with OVER is not in headrace yet"),
+        ("PERCENTILE(price)", "PERCENTILE takes other arguments"),
+        ("PERCENTILE(tags[1], 0.5)", "PERCENTILE takes numbers, not STRING"),
+        ("PERCENTILE(price, 2.0)", "between 0 and 1, not 2.0"),
+        ("PERCENTILE(price, ARRAY[0.1, 7])", "between 0 and 1, not 7"),
+        ("PERCENTILE(price, 0.5, 0.5)", "a frequency is a whole number"),
+        ("(ts, ts) OVERLAPS (ts, ts, ts)", "a period is"),
+        ("BITMAP_OR_AGG(price)", "BITMAP_OR_AGG is not in headrace yet"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(session: Session, call: str, message: str) -> None:
+    assert message in refused(session, f"SELECT {call} FROM bids", SqlError).message
+
+
+def test_aggregates_over_lists_are_aggregates(session: Session) -> None:
+    assert session.schema("SELECT JSON_ARRAYAGG(price), PERCENTILE(price, 0.5) FROM bids") == [
+        "EXPR$0 STRING NOT NULL",
+        "EXPR$1 DOUBLE",
+    ]
+    refused(session, "SELECT price FROM bids WHERE PERCENTILE(price, 0.5) > 1", SqlValidationError)
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 
@@ -228,7 +264,7 @@ def test_a_null_in_not_in_counts_as_a_partner(session: Session) -> None:
         ),
         ("SELECT k FROM a JOIN b FOR SYSTEM_TIME AS OF a.pt ON TRUE", "FOR SYSTEM_TIME"),
         ("SELECT * FROM a, LATERAL TABLE(split(x))", "LATERAL TABLE"),
-        ("SELECT JSON_STRING(k) FROM a", "the function JSON_STRING is not in headrace yet"),
+        ("SELECT JSON_TYPE(k) FROM a", "the function JSON_TYPE is not in headrace yet"),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(session: Session, text: str, message: str) -> None:
@@ -510,7 +546,7 @@ def test_an_insert_is_of_the_types_of_its_sink(session: Session) -> None:
         ("DELETE FROM t", 1, 1, "the statement DELETE is not in headrace yet"),
         ("SELECT * FROM t MATCH_RECOGNIZE (x)", 1, 17, "MATCH_RECOGNIZE"),
         ("CREATE TABLE t (a DECIMAL(39, 2))", 1, 19, "1 to 38 digits"),
-        ("SELECT JSON_OBJECT('a' VALUE 1)", 1, 8, "JSON_OBJECT is not in headrace yet"),
+        ("SELECT JSON_OBJECT('a', 1)", 1, 23, "expected VALUE"),
     ],
 )
 def test_what_cannot_be_read_is_shown_with_its_place(text: str, line: int, column: int, message: str) -> None:

@@ -105,3 +105,40 @@ def test_a_table_is_replaced_by_a_query_and_its_job_is_shown(env: EnvironmentFac
     assert client is not None
     [job] = t_env.execute_sql(f"DESCRIBE JOB '{client.get_job_id()}'").collect()
     assert list(job)[1:3] == ["insert-into_default_catalog.default_database.t", "FINISHED"]
+
+
+#: Of (k, v) = (a, 1), (a, 4), (b, NULL), (b, 10): what Flink gives for the two groups.
+AGGREGATES = {
+    "JSON_ARRAYAGG(v)": ("[1,4]", "[10]"),
+    "JSON_ARRAYAGG(v NULL ON NULL)": ("[1,4]", "[null,10]"),
+    "JSON_ARRAYAGG(JSON_OBJECT('v' VALUE v))": ('[{"v":1},{"v":4}]', '[{"v":null},{"v":10}]'),
+    "JSON_OBJECTAGG(KEY n VALUE v)": ('{"x":1,"y":4}', '{"x":null,"y":10}'),
+    "JSON_OBJECTAGG(n VALUE v ABSENT ON NULL)": ('{"x":1,"y":4}', '{"y":10}'),
+    "PERCENTILE(v, 0.5)": (2.5, 10.0),
+    "PERCENTILE(v, ARRAY[0.25, 1])": ([1.75, 4.0], [10.0, 10.0]),
+    "PERCENTILE(v, 0.5, 3 - v)": (1.0, None),
+    "PERCENTILE(v, 0.5) FILTER (WHERE v > 1)": (4.0, 10.0),
+}
+GROUPS = "(VALUES ('a', 'x', 1), ('a', 'y', 4), ('b', 'x', CAST(NULL AS INT)), ('b', 'y', 10)) AS g(k, n, v)"
+
+
+@pytest.mark.parametrize("mode", ["in_streaming_mode", "in_batch_mode"])
+def test_aggregates_of_lists_give_what_flink_gives(env: EnvironmentFactory, mode: str) -> None:
+    t_env = StreamTableEnvironment.create(env(parallelism=1), getattr(EnvironmentSettings, mode)())
+    calls = ", ".join(AGGREGATES)
+    rows = t_env.execute_sql(f"SELECT k, {calls} FROM {GROUPS} GROUP BY k").collect()
+    found = {row[0]: list(row)[1:] for row in rows}
+    assert found == {
+        key: [values[place] for values in AGGREGATES.values()] for place, key in enumerate(["a", "b"])
+    }
+
+
+def test_names_within_functions_hide_no_column(env: EnvironmentFactory) -> None:
+    t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_streaming_mode())
+    query = (
+        "SELECT ARRAY_REMOVE(ARRAY[1, 2], `one`), ARRAY_CONTAINS(ARRAY[1, 2], `one`), "
+        "JSON_VALUE(`text`, 'lax $.b' DEFAULT `text` ON EMPTY), JSON_QUERY(`value`, '$.a') "
+        """FROM (VALUES (2, '{"a":1}', '{"a":[2]}')) AS t(`one`, `text`, `value`)"""
+    )
+    [row] = t_env.execute_sql(query).collect()
+    assert list(row) == [[1], True, '{"a":1}', "[2]"]

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from headrace.planner.functions import FUNCTIONS, Function, aggregates
+from headrace.planner.functions import FUNCTIONS, Function, aggregates, over_lists
 from headrace.util.generated_page import write_or_check
 
 __all__ = ["PAGE", "main", "render"]
@@ -31,7 +31,8 @@ type than the one written is refused, except that a whole number goes where `DOU
 Where a result differs from Flink's: a group of `REGEXP_EXTRACT` that took no part in the match is an empty string,
 not NULL; `DATE_FORMAT` takes the letters that Spark knows, which are Java's but for `u`, `Y` and `w`; a text that is
 cast to a timestamp may have a `T` between date and time; `CURRENT_TIMESTAMP` and its like are the moment an epoch is
-planned, not that of each row.
+planned, not that of each row; numbers within JSON that is read lose zeros at their end. Periods of `OVERLAPS` that are
+a TIME and an interval are refused, and so is `[*]` more than once in a path of JSON.
 
 Functions of your own in Python: see [README.md](README.md#functions-in-python).
 """
@@ -57,9 +58,12 @@ def render() -> str:
     """Make the text of the page."""
     groups: dict[str, list[Function]] = {}
     for function in FUNCTIONS.functions():
+        if function.group == "internal":
+            continue
         groups.setdefault(function.group, []).append(function)
     sections = [_section(_TITLES[group], _rows(found)) for group, found in groups.items()]
-    aggregated = [(f"`{one.shown}`", one.description) for one in aggregates() if not one.only_over]
+    plain = [one for one in (*aggregates(), *over_lists()) if not one.only_over]
+    aggregated = [(f"`{one.shown}`", one.description) for one in plain]
     ranking = [(f"`{one.shown}`", one.description) for one in aggregates() if one.only_over]
     grouping = (
         "`GROUPING(key)`, `GROUPING_ID(key, ...)`",

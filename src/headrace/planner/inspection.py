@@ -13,7 +13,7 @@ from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.manager import CatalogManager
 from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, MetadataColumn
 from headrace.errors import CatalogError, UnsupportedFeatureError
-from headrace.planner.functions import FUNCTIONS, aggregates, find_aggregate
+from headrace.planner.functions import FUNCTIONS, aggregates, find_aggregate, over_lists
 from headrace.planner.show_create import create_catalog_text, create_table_text, create_view_text
 from headrace.planner.statements import (
     CatalogStatement,
@@ -120,8 +120,11 @@ def _names(statement: Show, manager: CatalogManager) -> list[str]:
         case ShowSubject.USER_FUNCTIONS:
             names = manager.user_functions()
         case ShowSubject.FUNCTIONS:
-            built_in = [one.name for one in FUNCTIONS.functions() if one.group != "operators"]
-            names = sorted({*manager.user_functions(), *built_in, *(one.name for one in aggregates())})
+            built_in = [
+                one.name for one in FUNCTIONS.functions() if one.group not in ("operators", "internal")
+            ]
+            listed = [one.name for one in (*aggregates(), *over_lists())]
+            names = sorted({*manager.user_functions(), *built_in, *listed})
         case ShowSubject.MODULES:
             names = manager.modules.used()
         case ShowSubject.PROCEDURES:

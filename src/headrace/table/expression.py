@@ -6,17 +6,33 @@ used, such as the name a Python function goes by, are put in by `Expression._sql
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
 from headrace.common.types import Row
-from headrace.errors import SqlValidationError, UnsupportedFeatureError, shorten
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.table._pieces import (
+    SHOWN,
+    Column,
+    InlineTable,
+    Names,
+    OverReference,
+    Piece,
+    WindowProperty,
+    written,
+)
+from headrace.table._units import (
+    JsonExistsOnError,
+    JsonOnNull,
+    JsonQueryOnEmptyOrError,
+    JsonQueryWrapper,
+    JsonType,
+    JsonValueOnEmptyOrError,
+    TimeIntervalUnit,
+    TimePointUnit,
+)
 from headrace.types import DataType, DataTypes
-from headrace.types.logical import quote_name
 
 __all__ = [
     "Expression",
@@ -33,192 +49,6 @@ __all__ = [
 T = TypeVar("T")
 
 _STRING: Final = DataTypes.STRING()
-
-
-class TimeIntervalUnit(Enum):
-    """Units of EXTRACT, FLOOR and CEIL."""
-
-    YEAR = 0
-    YEAR_TO_MONTH = 1
-    QUARTER = 2
-    MONTH = 3
-    WEEK = 4
-    DAY = 5
-    DAY_TO_HOUR = 6
-    DAY_TO_MINUTE = 7
-    DAY_TO_SECOND = 8
-    HOUR = 9
-    SECOND = 10
-    HOUR_TO_MINUTE = 11
-    HOUR_TO_SECOND = 12
-    MINUTE = 13
-    MINUTE_TO_SECOND = 14
-
-
-class TimePointUnit(Enum):
-    """Units of `timestamp_diff`."""
-
-    YEAR = 0
-    MONTH = 1
-    DAY = 2
-    HOUR = 3
-    MINUTE = 4
-    SECOND = 5
-    QUARTER = 6
-    WEEK = 7
-    MILLISECOND = 8
-    MICROSECOND = 9
-
-
-class JsonType(Enum):
-    """What IS JSON asks for."""
-
-    VALUE = 0
-    SCALAR = 1
-    ARRAY = 2
-    OBJECT = 3
-
-
-class JsonExistsOnError(Enum):
-    """What JSON_EXISTS answers where the text is no JSON."""
-
-    TRUE = 0
-    FALSE = 1
-    UNKNOWN = 2
-    ERROR = 3
-
-
-class JsonValueOnEmptyOrError(Enum):
-    """What JSON_VALUE answers where there is no value, or no JSON."""
-
-    NULL = 0
-    ERROR = 1
-    DEFAULT = 2
-
-
-class JsonQueryWrapper(Enum):
-    """Whether JSON_QUERY puts an array around what it finds."""
-
-    WITHOUT_ARRAY = 0
-    CONDITIONAL_ARRAY = 1
-    UNCONDITIONAL_ARRAY = 2
-
-
-class JsonQueryOnEmptyOrError(Enum):
-    """What JSON_QUERY answers where there is nothing, or no JSON."""
-
-    NULL = 0
-    EMPTY_ARRAY = 1
-    EMPTY_OBJECT = 2
-    ERROR = 3
-
-
-class JsonOnNull(Enum):
-    """What JSON_OBJECT and JSON_ARRAY do with NULL."""
-
-    NULL = 0
-    ABSENT = 1
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column by its name."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Several columns at once: those from one to another, or all but those."""
-
-    chosen: tuple[Any, ...] | None
-    is_inverted: bool = False
-
-
-@dataclass(frozen=True)
-class UserFunction:
-    """A Python function that is called without having been given a name."""
-
-    function: Any
-
-
-@dataclass(frozen=True)
-class WindowProperty:
-    """Start, end or time of the window a row was put in."""
-
-    window: str
-    name: str
-
-
-@dataclass(frozen=True)
-class InlineTable:
-    """A table that a subquery reads."""
-
-    table: Any
-
-
-@dataclass(frozen=True)
-class OverReference:
-    """The window an aggregation looks at, by the alias it has in `over_window`."""
-
-    alias: str
-
-
-Piece = str | Column | UserFunction | WindowProperty | InlineTable | OverReference | Columns
-
-
-class Names:
-    """What an expression's open pieces are called in the statement it is put into.
-
-    Args:
-        function: Gives a Python function a name.
-        table: Gives a table a name.
-        window: Writes a property of the group window with this alias.
-        over: Writes the window with this alias.
-    """
-
-    def __init__(
-        self,
-        function: Callable[[Any], str],
-        table: Callable[[Any], str],
-        window: Callable[[str, str], str] | None = None,
-        over: Callable[[str], str] | None = None,
-    ) -> None:
-        self._function = function
-        self._table = table
-        self._window = window
-        self._over = over
-
-    def write(self, piece: Piece) -> str:
-        """Write a piece as SQL."""
-        match piece:
-            case str():
-                return piece
-            case Column(name):
-                return quote_name(name)
-            case UserFunction(function):
-                return quote_name(self._function(function))
-            case InlineTable(table):
-                return self._table(table)
-            case WindowProperty(window, name):
-                if self._window is None:
-                    raise SqlValidationError(
-                        f"col({window!r}).{name} asks for a window, and there is none",
-                        hint="use it in select() after window(...).group_by(...)",
-                    )
-                return self._window(window, name)
-            case OverReference(alias):
-                if self._over is None:
-                    raise SqlValidationError(
-                        f"over({alias!r}) asks for a window, and there is none",
-                        hint="use it in select() after over_window(...)",
-                    )
-                return self._over(alias)
-            case Columns():
-                raise SqlValidationError(
-                    "with_columns(), without_columns() and range_() stand for several columns",
-                    hint="use them as arguments of select(), drop_columns() or a function alone",
-                )
 
 
 def _unary(name: str, doc: str) -> Any:
@@ -391,7 +221,7 @@ class Expression(Generic[T]):
         )
 
     def __str__(self) -> str:
-        return self._sql(_SHOWN) + (f" AS {', '.join(self._aliases)}" if self._aliases else "")
+        return self._sql(SHOWN) + (f" AS {', '.join(self._aliases)}" if self._aliases else "")
 
     def __repr__(self) -> str:
         return f"<Expression {self}>"
@@ -1149,7 +979,7 @@ def literal(value: Any, data_type: DataType | None = None) -> Expression[Any]:
     if isinstance(value, Expression):
         return value
     if data_type is not None:
-        return Expression((f"CAST({_written(value)} AS {data_type.summary_without_null()})",), value=value)
+        return Expression((f"CAST({written(value)} AS {data_type.summary_without_null()})",), value=value)
     match value:
         case list() | tuple():
             return pieced("ARRAY[", *separated(value), "]")
@@ -1158,42 +988,4 @@ def literal(value: Any, data_type: DataType | None = None) -> Expression[Any]:
             return pieced("MAP[", *separated(entries), "]")
         case Row():
             return function("ROW", *value)
-    return Expression((_written(value),), value=value)
-
-
-def _written(value: Any) -> str:
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case int() | Decimal():
-            return f"{value:f}" if isinstance(value, Decimal) else str(value)
-        case float():
-            # With an exponent it is a DOUBLE; without one it would be a DECIMAL.
-            return repr(value) if "e" in repr(value) else f"{value!r}E0"
-        case str():
-            return "'" + value.replace("'", "''") + "'"
-        case bytes():
-            return f"X'{value.hex()}'"
-        case datetime.datetime():
-            return f"TIMESTAMP '{value:%Y-%m-%d %H:%M:%S.%f}'"
-        case datetime.date():
-            return f"DATE '{value:%Y-%m-%d}'"
-        case datetime.time():
-            return f"TIME '{value:%H:%M:%S}'"
-        case datetime.timedelta():
-            seconds = Decimal(value // datetime.timedelta(microseconds=1)) / 1_000_000
-            return f"INTERVAL '{seconds:f}' SECOND({len(str(int(abs(seconds))))})"
-    raise SqlValidationError(
-        f"{shorten(value)} is a {type(value).__name__}, which SQL has no way to write",
-        hint="pass a number, a text, a date or time, a list or a dict",
-    )
-
-
-_SHOWN: Final = Names(
-    function=lambda each: str(getattr(each, "_name", each)),
-    table=lambda each: "a table",
-    window=lambda window, name: f"{quote_name(window)}.{name}",
-    over=quote_name,
-)
+    return Expression((written(value),), value=value)

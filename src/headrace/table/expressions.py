@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headrace.table.expression import (
-    Column,
-    Columns,
-    Expression,
-    JsonOnNull,
-    TimePointUnit,
-    UserFunction,
-    function,
-    literal,
-    pieced,
-    separated,
-)
+from headrace.table._pieces import Column, Columns, UserFunction
+from headrace.table._units import JsonOnNull, TimePointUnit
+from headrace.table.expression import Expression, function, literal, pieced, separated
 from headrace.types import DataType
 
 __all__ = [

@@ -13,8 +13,9 @@ from headrace.errors import SqlValidationError, UnsupportedFeatureError, shorten
 from headrace.planner.logical import LogicalNode
 from headrace.planner.show_create import declared_lines
 from headrace.table._column_names import with_default_names
+from headrace.table._pieces import Columns, Names
 from headrace.table.catalog import ResolvedSchema
-from headrace.table.expression import Columns, Expression, Names
+from headrace.table.expression import Expression
 from headrace.table.expressions import col, row
 from headrace.table.table_result import TableResult
 from headrace.table.table_schema import TableSchema

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.table.expression import Expression, Names
+from headrace.table._pieces import Names
+from headrace.table.expression import Expression
 
 __all__ = ["GroupWindow", "Over", "OverWindow", "Session", "Slide", "Tumble"]
 

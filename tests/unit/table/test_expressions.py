@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
-from headrace.table.expression import JsonType, TimeIntervalUnit, TimePointUnit
+from headrace.table.expression import JsonOnNull, JsonQueryWrapper, JsonType, TimeIntervalUnit, TimePointUnit
 from headrace.table.expressions import (
     and_,
     array,
@@ -16,11 +16,17 @@ from headrace.table.expressions import (
     col,
     concat,
     if_then_else,
+    json,
+    json_array,
+    json_array_agg,
     json_object,
+    json_object_agg,
+    json_string,
     lit,
     map_,
     not_,
     null_of,
+    temporal_overlaps,
     timestamp_diff,
 )
 from headrace.table.window import Over, Session, Slide, Tumble
@@ -77,6 +83,19 @@ from headrace.types import DataTypes
             "TIMESTAMPDIFF(DAY, `a`, `b`)",
         ),
         (json_object(), "JSON_OBJECT( NULL ON NULL)"),
+        (json_string(col("a")), "JSON_STRING(`a`)"),
+        (json_array(JsonOnNull.NULL, 1, json("[2]")), "JSON_ARRAY(1, JSON('[2]') NULL ON NULL)"),
+        (json_array_agg(JsonOnNull.ABSENT, col("a")), "JSON_ARRAYAGG(`a` ABSENT ON NULL)"),
+        (json_object_agg(JsonOnNull.NULL, "k", 1), "JSON_OBJECTAGG(KEY 'k' VALUE 1 NULL ON NULL)"),
+        (col("a").percentile(0.5), "PERCENTILE(`a`, 0.5E0)"),
+        (
+            col("a").json_query("$", JsonQueryWrapper.UNCONDITIONAL_ARRAY),
+            "JSON_QUERY(`a`, '$' WITH UNCONDITIONAL ARRAY WRAPPER NULL ON EMPTY NULL ON ERROR)",
+        ),
+        (
+            temporal_overlaps(col("a"), lit(1).hour, col("b"), col("c")),
+            "((`a`, INTERVAL '1' HOUR) OVERLAPS (`b`, `c`))",
+        ),
     ],
 )
 def test_an_expression_is_a_piece_of_sql(expression, sql):
@@ -106,39 +125,39 @@ def test_a_property_of_a_window_is_asked_of_its_alias():
 
 
 def test_group_windows_are_functions_of_sql():
-    from headrace.table.expression import _SHOWN
+    from headrace.table._pieces import SHOWN
 
     ts = col("ts")
-    assert Tumble.over(lit(10).minutes).on(ts).alias("w")._sql(_SHOWN) == "TUMBLE(`ts`, INTERVAL '10' MINUTE)"
+    assert Tumble.over(lit(10).minutes).on(ts).alias("w")._sql(SHOWN) == "TUMBLE(`ts`, INTERVAL '10' MINUTE)"
     assert (
-        Slide.over(lit(1).hours).every(lit(10).minutes).on(ts).alias("w")._sql(_SHOWN, "_START")
+        Slide.over(lit(1).hours).every(lit(10).minutes).on(ts).alias("w")._sql(SHOWN, "_START")
         == "HOP_START(`ts`, INTERVAL '10' MINUTE, INTERVAL '1' HOUR)"
     )
-    assert Session.with_gap(lit(5).seconds).on(ts).alias(col("w"))._sql(_SHOWN) == (
+    assert Session.with_gap(lit(5).seconds).on(ts).alias(col("w"))._sql(SHOWN) == (
         "SESSION(`ts`, INTERVAL '5' SECOND)"
     )
 
 
 def test_windows_of_rows_have_a_function_for_their_length():
-    from headrace.table.expression import _SHOWN
+    from headrace.table._pieces import SHOWN
     from headrace.table.expressions import row_interval
 
     p = col("p")
-    assert Tumble.over(row_interval(10)).on(p).alias("w")._sql(_SHOWN) == "TUMBLE(`p`, ROW_INTERVAL(10))"
+    assert Tumble.over(row_interval(10)).on(p).alias("w")._sql(SHOWN) == "TUMBLE(`p`, ROW_INTERVAL(10))"
     slide = Slide.over(row_interval(10)).every(row_interval(2)).on(p).alias("w")
-    assert slide._sql(_SHOWN) == "HOP(`p`, ROW_INTERVAL(2), ROW_INTERVAL(10))"
+    assert slide._sql(SHOWN) == "HOP(`p`, ROW_INTERVAL(2), ROW_INTERVAL(10))"
     with pytest.raises(UnsupportedFeatureError, match="a session ends by time"):
         Session.with_gap(row_interval(10))
 
 
 def test_over_windows_are_clauses_of_sql():
-    from headrace.table.expression import _SHOWN
+    from headrace.table._pieces import SHOWN
     from headrace.table.expressions import UNBOUNDED_RANGE, row_interval
 
     ordered = Over.partition_by(col("a")).order_by(col("ts"))
-    assert ordered.preceding(row_interval(3)).alias("w")._sql(_SHOWN) == (
+    assert ordered.preceding(row_interval(3)).alias("w")._sql(SHOWN) == (
         "(PARTITION BY `a` ORDER BY `ts` ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)"
     )
-    assert ordered.preceding(UNBOUNDED_RANGE).alias("w")._sql(_SHOWN) == (
+    assert ordered.preceding(UNBOUNDED_RANGE).alias("w")._sql(SHOWN) == (
         "(PARTITION BY `a` ORDER BY `ts` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
     )

@@ -27,7 +27,26 @@ from headrace.table import (
     TableDescriptor,
     TableEnvironment,
 )
-from headrace.table.expressions import col, lit, range_, with_columns, without_columns
+from headrace.table.expression import (
+    JsonExistsOnError,
+    JsonOnNull,
+    JsonQueryWrapper,
+    JsonValueOnEmptyOrError,
+)
+from headrace.table.expressions import (
+    col,
+    json,
+    json_array,
+    json_array_agg,
+    json_object,
+    json_object_agg,
+    json_string,
+    lit,
+    range_,
+    temporal_overlaps,
+    with_columns,
+    without_columns,
+)
 from headrace.table.udf import udf
 from headrace.table.window import Tumble
 
@@ -126,6 +145,39 @@ def test_partitions_are_the_directories_of_a_table(t_env, tmp_path):
     t_env.execute_sql("CREATE TABLE g (n INT) PARTITIONED BY (n) WITH ('connector' = 'blackhole')")
     with pytest.raises(UnsupportedFeatureError, match="SHOW PARTITIONS"):
         t_env.execute_sql("SHOW PARTITIONS g")
+
+
+def test_expressions_of_json_and_percentiles_are_queries(t_env):
+    clicks = t_env.from_path("clicks")
+    made = clicks.select(
+        json_object(
+            JsonOnNull.NULL, "u", col("url"), "n", json_array(JsonOnNull.ABSENT, 1, json("[2]"))
+        ).alias("o"),
+        json_string(col("user_id")).alias("s"),
+        col("url").json_quote().json_unquote().alias("q"),
+        col("url").inet_aton().inet_ntoa().alias("i"),
+        temporal_overlaps(col("ts"), lit(1).hour, col("ts"), col("ts")).alias("v"),
+        col("url").json_query("$", JsonQueryWrapper.CONDITIONAL_ARRAY).alias("j"),
+        col("url").json_exists("$.a", JsonExistsOnError.UNKNOWN).alias("e"),
+        col("url").json_value("$.a", DataTypes.INT(), JsonValueOnEmptyOrError.DEFAULT, 7).alias("d"),
+    )
+    assert [each.type_name() for each in made.get_schema().get_field_data_types()] == [
+        *["VARCHAR"] * 4,
+        "BOOLEAN",
+        "VARCHAR",
+        "BOOLEAN",
+        "INT",
+    ]
+    groups = clicks.group_by(col("user_id")).select(
+        json_array_agg(JsonOnNull.ABSENT, col("url")).alias("a"),
+        json_object_agg(JsonOnNull.NULL, col("url"), col("ts")).alias("o"),
+        col("user_id").percentile(0.5).alias("p"),
+    )
+    assert [each.type_name() for each in groups.get_schema().get_field_data_types()] == [
+        "VARCHAR",
+        "VARCHAR",
+        "DOUBLE",
+    ]
 
 
 def test_replace_wants_a_table(t_env):

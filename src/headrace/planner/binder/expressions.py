@@ -201,7 +201,24 @@ class ExpressionBinder:
         operands = [self._symbol(one) if isinstance(one, Symbol) else self.bind(one) for one in node.operands]
         if symbols and node.function == "TIMESTAMP_MINUS":
             operands.pop()
+        if node.function == "OVERLAPS":
+            return self._overlaps(operands, node.span)
         return self._call(node.function, operands, node.span)
+
+    def _overlaps(self, operands: Sequence[Expression], span: Span) -> Expression:
+        """Whether two periods have a point of time in common; each has a start, and an end or how long it takes."""
+        periods = []
+        for start, end_or_length in (operands[:2], operands[2:]):
+            end = end_or_length
+            if is_interval(end.type):
+                end = self._call("PLUS", [start, end], span)
+            periods.append([self._call(name, [start, end], span) for name in ("LEAST", "GREATEST")])
+        (first, last), (other_first, other_last) = periods
+        parts = [
+            self._call("GREATER_THAN_OR_EQUAL", [last, other_first], span),
+            self._call("GREATER_THAN_OR_EQUAL", [other_last, first], span),
+        ]
+        return self._call("AND", parts, span)
 
     def _symbol(self, node: Symbol) -> Literal:
         return Literal(node.name, CharType(len(node.name), False))

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Final
 
 from headrace.planner.dialect.cursor import MAX_CHAIN, RESERVED
+from headrace.planner.dialect.list_forms import over_list
 from headrace.planner.dialect.special import SpecialForms
 from headrace.planner.dialect.syntax import (
     Access,
@@ -385,8 +386,8 @@ class Expressions(SpecialForms):
         parts = self.commas(self.expression)
         self.expect(")")
         if len(parts) > 1:
-            if self.sees("OVERLAPS"):
-                self.unsupported("OVERLAPS")
+            if len(parts) == 2 and self.accept("OVERLAPS"):
+                return Operator("OVERLAPS", (*parts, *self._period()), self.span_from(start))
             name = Name((Identifier("ROW", start.span),), start.span)
             return FunctionCall(name, parts, self.span_from(start))
         if (
@@ -400,6 +401,14 @@ class Expressions(SpecialForms):
                 "TIMESTAMP_MINUS", (*parts[0].operands, Symbol(unit.upper, unit.span)), self.span_from(start)
             )
         return parts[0]
+
+    def _period(self) -> tuple[Node, ...]:
+        """The other period of OVERLAPS: its start, and its end or length."""
+        start = self.token
+        period = self.parenthesized(self.expression)
+        if len(period) != 2:
+            self.fail("a period is (start, end) or (start, interval)", self.span_from(start))
+        return period
 
     # --- names and calls --------------------------------------------------------------------------
 
@@ -533,9 +542,9 @@ class Expressions(SpecialForms):
             changes["nulls"] = nulls
         if self.accept("OVER"):
             changes["over"] = self.window() if self.sees("(") else self.identifier("a window")
-        if not changes:
-            return call
-        return _changed(call, changes, self.span_from(start))
+        if changes:
+            call = _changed(call, changes, self.span_from(start))
+        return over_list(self, call)
 
     def order_item(self) -> OrderItem:
         """A sort key."""

@@ -6,12 +6,14 @@ casts of numbers are Java's, as Flink's are, and raises errors itself where Flin
 
 from typing import Final
 
-from headrace.planner.functions.aggregates import AggregateFunction, aggregates, find_aggregate
+from headrace.planner.functions.aggregates import AggregateFunction, aggregates, find_aggregate, over_lists
 from headrace.planner.functions.collections import COLLECTIONS
 from headrace.planner.functions.conditional import CONDITIONAL
 from headrace.planner.functions.json import JSON
+from headrace.planner.functions.json_text import JSON_TEXT, LISTED_JSON
 from headrace.planner.functions.math import MATH
 from headrace.planner.functions.operators import OPERATORS
+from headrace.planner.functions.percentile import LISTED_NUMBERS
 from headrace.planner.functions.registry import Registry
 from headrace.planner.functions.signature import Function, WrongArguments
 from headrace.planner.functions.strings import STRINGS
@@ -25,12 +27,15 @@ __all__ = [
     "WrongArguments",
     "aggregates",
     "find_aggregate",
+    "over_lists",
 ]
 
 
 def _all() -> Registry:
     every = Registry()
-    for one in (OPERATORS, MATH, STRINGS, TEMPORAL, CONDITIONAL, COLLECTIONS, JSON):
+    for one in (OPERATORS, MATH, STRINGS, TEMPORAL, CONDITIONAL, COLLECTIONS, JSON, JSON_TEXT):
+        every.include(one)
+    for one in (LISTED_JSON, LISTED_NUMBERS):
         every.include(one)
     return every
 
@@ -39,9 +44,9 @@ def _all() -> Registry:
 MISSING: Final = frozenset(
     """
     BITMAP_AND BITMAP_ANDNOT BITMAP_BUILD BITMAP_CARDINALITY BITMAP_FROM_BYTES BITMAP_OR BITMAP_TO_ARRAY
-    BITMAP_TO_BYTES BITMAP_TO_STRING BITMAP_XOR CURRENT_WATERMARK INET_ATON INET_NTOA IS_VALID_UTF8 JSON JSON_LENGTH
-    JSON_QUOTE JSON_STRING JSON_TYPE JSON_UNQUOTE MAKE_VALID_UTF8 MATCH_PROCTIME MATCH_ROWTIME OBJECT_OF
-    OBJECT_UPDATE PARSE_JSON PERCENTILE TRY_PARSE_JSON
+    BITMAP_TO_BYTES BITMAP_TO_STRING BITMAP_XOR CURRENT_WATERMARK JSON_TYPE MATCH_PROCTIME MATCH_ROWTIME OBJECT_OF
+    OBJECT_UPDATE PARSE_JSON TRY_PARSE_JSON BITMAP_AND_AGG BITMAP_AND_CARDINALITY_AGG BITMAP_BUILD_AGG
+    BITMAP_BUILD_CARDINALITY_AGG BITMAP_OR_AGG BITMAP_OR_CARDINALITY_AGG BITMAP_XOR_AGG BITMAP_XOR_CARDINALITY_AGG
     """.split()
 )
 #: Every built-in scalar function.

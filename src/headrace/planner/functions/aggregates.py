@@ -22,7 +22,7 @@ from headrace.types import (
     RowType,
 )
 
-__all__ = ["AggregateFunction", "find_aggregate", "aggregates"]
+__all__ = ["AggregateFunction", "aggregates", "find_aggregate", "over_lists"]
 
 
 @dataclass(frozen=True)
@@ -245,12 +245,43 @@ _ALL: Final = (
         True,
     ),
 )
+#: Aggregates that the grammar writes as a function of ARRAY_AGG; see `dialect.list_forms`.
+_OVER_LISTS: Final = (
+    AggregateFunction(
+        "JSON_ARRAYAGG",
+        "JSON_ARRAYAGG(value [{NULL | ABSENT} ON NULL])",
+        "The values as a JSON array; those that are NULL are left out unless NULL ON NULL is said.",
+        lambda _: DataTypes.STRING(False),
+    ),
+    AggregateFunction(
+        "JSON_OBJECTAGG",
+        "JSON_OBJECTAGG([KEY] key VALUE value [{NULL | ABSENT} ON NULL])",
+        "Keys and values as a JSON object; it fails if two keys are the same.",
+        lambda _: DataTypes.STRING(False),
+        2,
+        2,
+    ),
+    AggregateFunction(
+        "PERCENTILE",
+        "PERCENTILE([DISTINCT] number, part [, frequency])",
+        "The value below which a part (from 0 to 1, or an array of such) of the numbers lies, between two if need be; "
+        "a frequency says how often a number counts.",
+        lambda _: DoubleType(),
+        2,
+        3,
+    ),
+)
 _BY_NAME: Final = {name: one for one in _ALL for name in (one.name, *one.aliases)}
 
 
 def find_aggregate(name: str) -> AggregateFunction | None:
     """The aggregate with this name, whatever its capitals."""
     return _BY_NAME.get(name.upper())
+
+
+def over_lists() -> list[AggregateFunction]:
+    """Those that are written as a function of a list; binding never meets them."""
+    return list(_OVER_LISTS)
 
 
 def aggregates() -> list[AggregateFunction]:

@@ -153,7 +153,7 @@ COLLECTIONS.add(
 COLLECTIONS.add(
     "ARRAY_CONTAINS(array ARRAY, element ANY)",
     BooleanType(),
-    "exists({0}, one -> one <=> {1})",
+    "exists({0}, __one -> __one <=> {1})",
     "Whether an element is in the array.",
 )
 COLLECTIONS.add(
@@ -168,7 +168,7 @@ COLLECTIONS.add(
 COLLECTIONS.add(
     "ARRAY_REMOVE(array ARRAY, element ANY)",
     same_as(),
-    "filter({0}, one -> NOT (one <=> {1}))",
+    "filter({0}, __one -> NOT (__one <=> {1}))",
     "The array without an element.",
 )
 COLLECTIONS.add("ARRAY_REVERSE(array ARRAY)", same_as(), "reverse({0})", "The array backwards.")
@@ -210,7 +210,7 @@ def _emit_slice(call: Call, operands: list[str]) -> str:
         return f"IF({text} < 0, {size} + {text} + 1, IF({text} = 0, 1, {text}))"
 
     last = place(operands[2]) if len(operands) > 2 else size
-    return f"filter({array}, (one, at) -> at + 1 BETWEEN {place(operands[1])} AND {last})"
+    return f"filter({array}, (__one, __at) -> __at + 1 BETWEEN {place(operands[1])} AND {last})"
 
 
 COLLECTIONS.add(
@@ -250,7 +250,7 @@ COLLECTIONS.add(
 COLLECTIONS.add(
     "MAP_UNION(map MAP, other MAP)",
     same_as(),
-    "map_concat(map_filter({0}, (k, v) -> NOT map_contains_key({1}, k)), {1})",
+    "map_concat(map_filter({0}, (__k, __v) -> NOT map_contains_key({1}, __k)), {1})",
     "Both maps in one; the second one's values win.",
 )
 

@@ -9,7 +9,7 @@ from typing import Final
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry, same_as
 from headrace.planner.functions.signature import Emission, Nulls, WrongArguments
-from headrace.planner.functions.text import constant, quoted, string_constant
+from headrace.planner.functions.text import constant, let, quoted, string_constant
 from headrace.types import ArrayType, BooleanType, DataType, DataTypes, IntType, MapType
 from headrace.types.logical import MAX_LENGTH, VarCharType
 
@@ -360,6 +360,49 @@ for _name, _pattern, _what in (
         f"Whether the string is {_what}.",
         nulls=Nulls.NEVER,
     )
+
+# --- addresses and bytes --------------------------------------------------------------------------
+
+
+def _emit_address(_: Call, operands: list[str]) -> str:
+    # The last part of a short form is the last byte: 127.1 is 127.0.0.1.
+    parts = r"transform(split(text, '\\.'), part -> CAST(part AS bigint))"
+    number = (
+        "parts[size(parts) - 1] + shiftleft(IF(size(parts) > 1, parts[0], 0L), 24) + "
+        "shiftleft(IF(size(parts) > 2, parts[1], 0L), 16) + shiftleft(IF(size(parts) > 3, parts[2], 0L), 8)"
+    )
+    made = let("parts", parts, f"IF(exists(parts, part -> part > 255), NULL, {number})")
+    is_address = r"text RLIKE '^[0-9]{1,9}(\\.[0-9]{1,9}){0,3}$'"
+    return let("text", operands[0], f"IF({is_address}, {made}, NULL)")
+
+
+STRINGS.add(
+    "INET_ATON(address STRING)",
+    DataTypes.BIGINT(),
+    _emit_address,
+    "The number of an IPv4 address, also of a short one such as 127.1; NULL if it is none.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "INET_NTOA(number INTEGER)",
+    _STRING,
+    "CASE WHEN {0} BETWEEN 0 AND 4294967295 THEN concat_ws('.', shiftright({0}, 24), shiftright({0}, 16) & 255, "
+    "shiftright({0}, 8) & 255, {0} & 255) END",
+    "The IPv4 address of a number; NULL if it is none.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "IS_VALID_UTF8(bytes BYTES)",
+    BooleanType(),
+    "is_valid_utf8(CAST({0} AS string))",
+    "Whether bytes are a string in UTF-8.",
+)
+STRINGS.add(
+    "MAKE_VALID_UTF8(bytes BYTES)",
+    _STRING,
+    "make_valid_utf8(CAST({0} AS string))",
+    "Bytes as a string in UTF-8, with U+FFFD in place of those that are none.",
+)
 
 # --- hashes ---------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Final
 from headrace.planner.expressions import Call, Expression, Literal
 from headrace.types import DataType, DecimalType
 
-__all__ = ["any_is_null", "constant", "negative", "quoted", "string_constant"]
+__all__ = ["any_is_null", "constant", "let", "negative", "quoted", "string_constant"]
 
 #: Beyond so many digits Spark rounds a decimal whose sign it changes.
 _SIGNED_DIGITS: Final = 34
@@ -21,6 +21,15 @@ def quoted(text: str) -> str:
     """
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0") + "'"
+
+
+def let(name: str, value: str, text: str) -> str:
+    """A text in which a name stands for a value that is worked out once; it hides columns of that name.
+
+    >>> print(let("__n", "rand()", "__n + __n"))
+    element_at(transform(array(rand()), __n -> __n + __n), 1)
+    """
+    return f"element_at(transform(array({value}), {name} -> {text}), 1)"
 
 
 def constant(expression: Expression) -> object | None:

@@ -210,6 +210,12 @@ _put(
 )
 
 
+_READ_JSON: Final = (
+    "coalesce(to_json(try_parse_json(__text)), "
+    "IF(__text IS NULL, NULL, raise_error(concat('JSON: there is no JSON in ', __text))))"
+)
+
+
 def _json(types: Sequence[DataType]) -> Resolved:
     if not is_string(types[0]):
         raise WrongArguments(f"JSON takes a STRING, not {types[0].summary_without_null()}")
@@ -222,7 +228,7 @@ _put(
     "JSON(text)",
     "Says that a string is JSON, as a value of JSON_OBJECT or JSON_ARRAY. It fails if it is none.",
     _json,
-    lambda _, each: f"to_json(parse_json({each[0]}))",
+    lambda _, each: let("__text", each[0], _READ_JSON),
 )
 _put(LISTED_JSON, "JSON_NESTED", "JSON_NESTED(json)", "JSON in JSON.", _json, lambda _, each: each[0])
 

@@ -151,10 +151,22 @@ def test_set_operations_may_follow_a_star(session: Session) -> None:
         ("PERCENTILE(price, 0.5, 0.5)", "a frequency is a whole number"),
         ("(ts, ts) OVERLAPS (ts, ts, ts)", "a period is"),
         ("BITMAP_OR_AGG(price)", "BITMAP_OR_AGG is not in headrace yet"),
+        ("MOD(price)", "MOD takes two numbers"),
+        ("EQUALS(price)", "no function 'EQUALS'"),
+        ("JSON_ARRAY_OF(price)", "no function 'JSON_ARRAY_OF'"),
+        ("`JSON_VALUE`(tags[1])", "no function 'JSON_VALUE'"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(session: Session, call: str, message: str) -> None:
     assert message in refused(session, f"SELECT {call} FROM bids", SqlError).message
+
+
+def test_strings_may_name_characters_by_their_numbers(session: Session) -> None:
+    made = plan(session, r"SELECT U&'caf\00e9 \+01F600 a\\b it''s'")
+    assert isinstance(made, Project)
+    assert made.expressions == (Literal("caf\u00e9 \U0001f600 a\\b it's", made.expressions[0].type),)
+    for wrong in (r"U&'\0'", r"U&'\+FFFFFF'"):
+        assert "four hexadecimal digits" in refused(session, f"SELECT {wrong}", SqlParseError).message
 
 
 def test_aggregates_over_lists_are_aggregates(session: Session) -> None:

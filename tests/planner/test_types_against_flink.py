@@ -28,7 +28,6 @@ WITH ('connector'='datagen')
 
 #: Where headrace answers otherwise, with the reason.
 DIFFERENT = {
-    "tm + INTERVAL '1' HOUR": "arithmetic with TIME is refused",
     "CAST(b AS TIMESTAMP(3))": "Flink lets it through here and refuses it when it makes the job",
     "CAST(ts AS BIGINT)": "Flink lets it through here and refuses it when it makes the job",
     "TO_TIMESTAMP_LTZ(s)": "numbers only",

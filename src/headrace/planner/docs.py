@@ -31,8 +31,8 @@ type than the one written is refused, except that a whole number goes where `DOU
 Where a result differs from Flink's: a group of `REGEXP_EXTRACT` that took no part in the match is an empty string,
 not NULL; `DATE_FORMAT` takes the letters that Spark knows, which are Java's but for `u`, `Y` and `w`; a text that is
 cast to a timestamp may have a `T` between date and time; `CURRENT_TIMESTAMP` and its like are the moment an epoch is
-planned, not that of each row; numbers within JSON that is read lose zeros at their end. Periods of `OVERLAPS` that are
-a TIME and an interval are refused, and so is `[*]` more than once in a path of JSON.
+planned, not that of each row; numbers within JSON that is read lose zeros at their end. In a path
+of JSON `[*]` may stand once.
 
 Functions of your own in Python: see [README.md](README.md#functions-in-python).
 """

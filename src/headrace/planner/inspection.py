@@ -13,7 +13,7 @@ from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.manager import CatalogManager
 from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, MetadataColumn
 from headrace.errors import CatalogError, UnsupportedFeatureError
-from headrace.planner.functions import FUNCTIONS, aggregates, find_aggregate, over_lists
+from headrace.planner.functions import FUNCTIONS, built_in_names, find_aggregate, over_lists
 from headrace.planner.show_create import create_catalog_text, create_table_text, create_view_text
 from headrace.planner.statements import (
     CatalogStatement,
@@ -120,11 +120,7 @@ def _names(statement: Show, manager: CatalogManager) -> list[str]:
         case ShowSubject.USER_FUNCTIONS:
             names = manager.user_functions()
         case ShowSubject.FUNCTIONS:
-            built_in = [
-                one.name for one in FUNCTIONS.functions() if one.group not in ("operators", "internal")
-            ]
-            listed = [one.name for one in (*aggregates(), *over_lists())]
-            names = sorted({*manager.user_functions(), *built_in, *listed})
+            names = sorted({*manager.user_functions(), *built_in_names()})
         case ShowSubject.MODULES:
             names = manager.modules.used()
         case ShowSubject.PROCEDURES:
@@ -196,7 +192,8 @@ def _describe_function(statement: DescribeFunction, manager: CatalogManager) -> 
     if found is not None:
         return _information(_user_function(found, path, manager))
     name = path[-1].upper()
-    built_in, aggregate = FUNCTIONS.find(name), find_aggregate(name)
+    listed = {one.name: one for one in over_lists()}
+    built_in, aggregate = FUNCTIONS.find(name), find_aggregate(name) or listed.get(name)
     if len(path) > 1 or (built_in is None and aggregate is None):
         raise CatalogError(
             f"there is no function {'.'.join(path)!r}",

@@ -23,6 +23,7 @@ from headrace.errors import (
 )
 from headrace.planner import bind, parse_statement, placed
 from headrace.planner.changelog import ChangelogMode
+from headrace.planner.functions import built_in_names
 from headrace.planner.logical import LogicalNode, Scan, Sink
 from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import StreamTarget
@@ -337,10 +338,8 @@ class TableEnvironment(RefusedCalls):
 
     def list_functions(self) -> list[str]:
         """Return the names of all functions."""
-        from headrace.planner.functions import FUNCTIONS, aggregates
-
-        built_in = [*FUNCTIONS.names(), *(each.name for each in aggregates())]
-        return sorted({*(name.lower() for name in built_in), *self.list_user_defined_functions()})
+        built_in = (name.lower() for name in built_in_names())
+        return sorted({*built_in, *self.list_user_defined_functions()})
 
     def list_user_defined_functions(self) -> list[str]:
         """Return the names of the functions that users have added."""

@@ -290,7 +290,7 @@ class ExpressionBinder:
         if name.upper() == "CURRENT_DATABASE" and not node.arguments:
             return Literal(self.context.manager.current_database, DataTypes.STRING(False))
         function = FUNCTIONS.find(name) if len(node.name.path) == 1 else None
-        if function is None:
+        if function is None or (function.is_form and not node.is_form):
             self._unknown(node.name)
         self._plain(node)
         operands = [

@@ -23,14 +23,14 @@ class Forms(Cursor):
 
 def called(name: str, span: Span, *arguments: Node) -> FunctionCall:
     """A plain call of a function."""
-    return FunctionCall(Name((Identifier(name, span),), span), arguments, span)
+    return FunctionCall(Name((Identifier(name, span),), span), arguments, span, is_form=True)
 
 
 def closed(cursor: Forms, start: Token, *arguments: Node, name: str | None = None) -> FunctionCall:
     """The call that a form comes to, whose closing parenthesis comes next."""
     cursor.expect(")")
     function = Identifier(name or start.text, start.span)
-    return FunctionCall(Name((function,), start.span), arguments, cursor.span_from(start))
+    return FunctionCall(Name((function,), start.span), arguments, cursor.span_from(start), is_form=True)
 
 
 def chosen(cursor: Forms, *words: str) -> Symbol:

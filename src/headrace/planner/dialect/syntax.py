@@ -145,6 +145,8 @@ class FunctionCall:
     argument_names: tuple[str | None, ...] = ()
     #: Written without parentheses: CURRENT_DATE.
     bare: bool = False
+    #: Written with words of its own, which the grammar has made arguments of.
+    is_form: bool = False
 
 
 @dataclass(frozen=True)

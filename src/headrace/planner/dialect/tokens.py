@@ -7,6 +7,7 @@ decides. A hint, `/*+ ... */`, is a token of its own: it must never pass for a c
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NoReturn
@@ -156,7 +157,7 @@ def _token(text: str, group: str, raw: str, span: Span) -> Token | None:
                 _refuse(text, span, "a binary string has an even number of hexadecimal digits")
             return Token(TokenKind.BYTES, digits, span)
         case "unicode":
-            _refuse(text, span, "U& strings are not in headrace yet", "write the characters themselves")
+            return Token(TokenKind.STRING, _characters(text, raw, span), span)
         case "string":
             return Token(TokenKind.STRING, raw[1:-1].replace("''", "'"), span)
         case "quoted":
@@ -165,6 +166,26 @@ def _token(text: str, group: str, raw: str, span: Span) -> Token | None:
             return Token(TokenKind.QUOTED, raw[1:-1].replace("``", "`"), span)
         case _:
             return Token(_KINDS[group], raw, span)
+
+
+_ESCAPED: Final = re.compile(r"\\(?:(\\)|([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|)")
+
+
+def _characters(text: str, raw: str, span: Span) -> str:
+    r"""What a string such as U&'caf\00e9' says."""
+
+    def one(match: re.Match[str]) -> str:
+        backslash, short, long = match.groups()
+        if backslash:
+            return "\\"
+        number = int(short or long or "110000", 16)
+        if number > sys.maxunicode:
+            _refuse(
+                text, span, "in a U& string a backslash goes before four hexadecimal digits, or + and six"
+            )
+        return chr(number)
+
+    return _ESCAPED.sub(one, raw[3:-1].replace("''", "'"))
 
 
 def _refuse(text: str, span: Span, message: str, hint: str | None = None) -> NoReturn:

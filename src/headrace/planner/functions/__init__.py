@@ -26,6 +26,7 @@ __all__ = [
     "Function",
     "WrongArguments",
     "aggregates",
+    "built_in_names",
     "find_aggregate",
     "over_lists",
 ]
@@ -51,3 +52,14 @@ MISSING: Final = frozenset(
 )
 #: Every built-in scalar function.
 FUNCTIONS: Final = _all()
+
+
+def built_in_names() -> list[str]:
+    """The names of all built-in functions, but for operators."""
+    hidden = ("operators", "internal")
+    scalar = [
+        name for one in FUNCTIONS.functions() if one.group not in hidden for name in (one.name, *one.aliases)
+    ]
+    return sorted(
+        {*scalar, *(name for one in (*aggregates(), *over_lists()) for name in (one.name, *one.aliases))}
+    )

@@ -39,7 +39,14 @@ def _put(
 ) -> None:
     COLLECTIONS.put(
         Function(
-            name, "collection", (Signature(shown, name, ()),), description, resolve, emission, exact=True
+            name,
+            "collection",
+            (Signature(shown, name, ()),),
+            description,
+            resolve,
+            emission,
+            exact=True,
+            is_form=name == "ITEM",
         )
     )
 

@@ -33,7 +33,16 @@ def _put(
     emission: Emission,
 ) -> None:
     JSON.put(
-        Function(name, "JSON", (Signature(shown, name, ()),), description, resolve, emission, exact=True)
+        Function(
+            name,
+            "JSON",
+            (Signature(shown, name, ()),),
+            description,
+            resolve,
+            emission,
+            exact=True,
+            is_form=True,
+        )
     )
 
 

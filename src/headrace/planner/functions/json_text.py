@@ -128,7 +128,9 @@ def _put(
     emission: Emission,
 ) -> None:
     shape = Signature(shown, name, ())
-    registry.put(Function(name, registry.group, (shape,), description, resolve, emission, exact=True))
+    registry.put(
+        Function(name, registry.group, (shape,), description, resolve, emission, exact=True, is_form=True)
+    )
 
 
 JSON_TEXT.add(

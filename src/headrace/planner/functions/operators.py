@@ -60,7 +60,14 @@ def _operator(
 ) -> None:
     OPERATORS.put(
         Function(
-            name, "operators", (Signature(shown, name, ()),), description, resolve, emission, exact=exact
+            name,
+            "operators",
+            (Signature(shown, name, ()),),
+            description,
+            resolve,
+            emission,
+            exact=exact,
+            is_form=name != "MOD",
         )
     )
 
@@ -336,10 +343,20 @@ def _emit_sum(symbol: str) -> Callable[[Call, list[str]], str]:
             # Spark makes a timestamp of a day and an interval, and other digits of two decimals.
             return f"CAST({text} AS {call.type.spark_name()})"
         if isinstance(call.type, TimeType):
-            raise WrongArguments("arithmetic with TIME is not in headrace yet", "use a TIMESTAMP")
+            return _time_of_day(call, operands, symbol)
         return text
 
     return emit
+
+
+def _time_of_day(call: Call, operands: list[str], symbol: str) -> str:
+    """A time of day and an interval: that of any day, on which it may go past midnight."""
+    is_first = isinstance(call.operands[0].type, TimeType)
+    time, interval = operands if is_first else reversed(operands)
+    if not isinstance(call.operands[1 if is_first else 0].type, DayTimeIntervalType):
+        raise WrongArguments("a TIME goes with an interval of days, hours, minutes or seconds")
+    moment = f"make_timestamp_ntz(DATE'2000-01-01', {time}) {symbol} {interval}"
+    return f"CAST(({moment}) AS {call.type.spark_name()})"
 
 
 def _product(symbol: str) -> Resolver:
@@ -408,7 +425,15 @@ _operator(
     _emit_divide,
     "Divides; whole numbers without a fraction. Division of whole numbers by zero fails.",
 )
-_operator("MOD", "value1 % value2, MOD(value1, value2)", _product("%"), _emit_mod, "The remainder.")
+
+
+def _remainder(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    if len(types) != 2:
+        raise WrongArguments("MOD takes two numbers", "MOD(value1, value2)")
+    return _product("%")(types)
+
+
+_operator("MOD", "value1 % value2, MOD(value1, value2)", _remainder, _emit_mod, "The remainder.")
 
 
 def _signed(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:

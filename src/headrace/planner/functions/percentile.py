@@ -83,5 +83,6 @@ LISTED_NUMBERS.put(
         _resolve,
         _emit,
         exact=True,
+        is_form=True,
     )
 )

@@ -183,6 +183,8 @@ class Function:
     aliases: tuple[str, ...] = ()
     #: Spark gives the declared type without a cast around it.
     exact: bool = False
+    #: Only the grammar writes calls of it, for an operator or a form with words of its own; nobody calls it by name.
+    is_form: bool = False
 
     def emit(self, call: Call, operands: list[str]) -> str:
         """The call in Spark SQL."""

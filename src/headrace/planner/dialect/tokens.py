@@ -172,7 +172,7 @@ _ESCAPED: Final = re.compile(r"\\(?:(\\)|([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|)")
 
 
 def _characters(text: str, raw: str, span: Span) -> str:
-    r"""What a string such as U&'caf\00e9' says."""
+    r"""What a string such as U&'\00e9t\00e9' says."""
 
     def one(match: re.Match[str]) -> str:
         backslash, short, long = match.groups()

@@ -47,6 +47,11 @@ class OpenedFunction:
         if closer is not None:
             closer()
 
+    @property
+    def __name__(self) -> str:
+        """The name of its class."""
+        return type(self._function).__name__
+
     def __call__(self, *arguments: Any) -> Any:
         return self._function.eval(*arguments)
 

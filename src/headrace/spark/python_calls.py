@@ -30,6 +30,7 @@ from headrace.operators.table.declarations import PythonCall
 from headrace.planner.user_functions import OpenedFunction
 from headrace.runtime.messages import CalledFunction, SubtaskId, SubtaskReport
 from headrace.spark.failures import carry
+from headrace.spark.function_results import checked
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -79,7 +80,7 @@ def spark_function(call: PythonCall, site: CallSite) -> Any:
         made: Any = make_vectorized(_carrying(function), kind)
     else:
         has_rows = pa.types.is_nested(call.result.arrow)
-        made = F.udf(_carrying(_with_rows(function, has_rows=has_rows)), kind)
+        made = F.udf(_carrying(checked(_with_rows(function, has_rows=has_rows), call)), kind)
     return made if call.is_deterministic else made.asNondeterministic()
 
 

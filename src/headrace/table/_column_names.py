@@ -1,7 +1,7 @@
 """What columns of the Table API are called that the program gives no name.
 
 As in Flink: `_c2` by their place, aggregations that stand alone `EXPR$0` by their turn, columns of another type
-`n-STRING`. In SQL all of them are `EXPR$` and their place.
+`n-STRING`, fields of columns `address$city`. In SQL all of them are `EXPR$` and their place.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from headrace.planner.expressions import Call, Expression, InputRef, walk
-from headrace.planner.logical import Aggregate, GroupWindowAggregate, LogicalNode, Project
+from headrace.planner.expressions import Call, Expression, InputRef, Literal, walk
+from headrace.planner.logical import Aggregate, GroupWindowAggregate, LogicalNode, Project, Schema
 
 __all__ = ["with_default_names"]
 
@@ -27,6 +27,9 @@ def with_default_names(plan: LogicalNode, unnamed: set[int]) -> LogicalNode:
     aggregations = list(dict.fromkeys(_aggregations(plan)))
     names = list(plan.names)
     for place in unnamed:
+        field = _field_name(plan.expressions[place], plan.input.schema)
+        if field is not None:
+            names[place] = field
         if names[place] != f"EXPR${place}":
             continue
         match plan.expressions[place]:
@@ -37,6 +40,17 @@ def with_default_names(plan: LogicalNode, unnamed: set[int]) -> LogicalNode:
             case _:
                 names[place] = f"_c{place}"
     return replace(plan, names=tuple(names))
+
+
+def _field_name(expression: Expression, below: Schema) -> str | None:
+    """Name a field of a column: `address$city`."""
+    match expression:
+        case Call("FIELD", (InputRef(index), Literal(field))):
+            return f"{below[index].name}${field}"
+        case Call("FIELD", (inner, Literal(field))):
+            outer = _field_name(inner, below)
+            return None if outer is None else f"{outer}${field}"
+    return None
 
 
 def _aggregations(plan: Project) -> Iterator[int]:

@@ -563,8 +563,11 @@ class StreamTableEnvironment(TableEnvironment):
         sql = f"CREATE TEMPORARY TABLE {identifier} {found.schema} WITH ('connector' = 'stream')"
         statement = self._bind_one(sql)
         assert isinstance(statement, CreateTable)
-        self._manager.put_temporary_table(identifier, found.attached(statement.table, mode))
-        return self.sql_query(f"SELECT * FROM {identifier}")
+        declared = found.attached(statement.table, mode)
+        self._manager.put_temporary_table(identifier, declared)
+        table = self.sql_query(f"SELECT * FROM {identifier}")
+        table._declared = declared
+        return table
 
     def to_data_stream(self, table: Table) -> DataStream:
         """Return a stream of the rows of a table whose rows are only ever added.

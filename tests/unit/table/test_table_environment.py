@@ -533,6 +533,22 @@ def test_what_is_no_table_and_no_statement_is_refused(t_env):
         t_env.execute_sql(None)
 
 
+def test_a_function_is_called_with_as_many_arguments_as_it_takes(t_env):
+    t_env.create_temporary_function("double", double)
+
+    for call, count in (("double()", "0 arguments"), ("double(user_id, 1)", "2 arguments")):
+        with pytest.raises(SqlValidationError, match=f"double does not take {count}") as error:
+            t_env.sql_query(f"SELECT {call} FROM clicks")
+        assert error.value.hint == "it is double(n)"
+
+
+def test_a_table_that_cannot_be_written_is_named(t_env):
+    with pytest.raises(
+        SqlValidationError, match=r"table 'default_catalog.default_database.clicks': .*not written"
+    ):
+        t_env.execute_sql("INSERT INTO clicks SELECT * FROM clicks")
+
+
 def test_two_columns_of_one_name_are_refused(t_env):
     clicks = t_env.from_path("clicks")
 
@@ -569,6 +585,11 @@ def test_columns_without_a_name_are_called_as_flink_calls_them(t_env):
 
     assert names_of(clicks.select(user + 1, url, url.upper_case)) == ["_c0", "url", "_c2"]
     assert names_of(clicks.select(user.cast(DataTypes.STRING()))) == ["user_id-STRING"]
+    places = t_env.from_elements([((1, (2, 3)),)], ["place"])
+    assert names_of(places.select(col("place").get("_1"), col("place").get("_2").get("_1"))) == [
+        "place$_1",
+        "place$_2$_1",
+    ]
     assert names_of(clicks.add_columns(user + 1)) == ["user_id", "url", "ts", "_c3"]
     grouped = clicks.group_by(url).select(url, user.sum, user.max + 1, user.max, user.min.alias("least"))
     assert names_of(grouped) == ["url", "EXPR$0", "_c2", "EXPR$1", "least"]

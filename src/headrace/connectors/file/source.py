@@ -276,8 +276,8 @@ def list_files(path: InputPath, *, is_static: bool) -> list[FoundFile]:
     try:
         if is_static and not path.exists():
             raise ConnectorError(
-                f"FileSource: path does not exist any more: {path.shown}",
-                hint="it was there when the program named it; keep it until the job has ended",
+                f"FileSource: path does not exist: {path.shown}",
+                hint="see that it is there, for all executors, until the job has ended",
             )
         return path.files()
     except OSError as error:

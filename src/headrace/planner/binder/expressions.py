@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -74,6 +75,26 @@ _WINDOW_PROPERTIES = tuple(
     for kind in ("TUMBLE", "HOP", "SESSION")
     for what in ("START", "END", "ROWTIME", "PROCTIME")
 )
+
+
+def _signature(function: UserFunction) -> inspect.Signature | None:
+    """What a Python function takes; None if nobody knows."""
+    called = getattr(function.implementation, "eval", function.implementation)
+    try:
+        return inspect.signature(called)
+    except (TypeError, ValueError):
+        return None
+
+
+def _takes(function: UserFunction, count: int) -> bool:
+    signature = _signature(function)
+    if signature is None:
+        return True
+    try:
+        signature.bind(*(None for _ in range(count)))
+    except TypeError:
+        return False
+    return True
 
 
 def cast_to(expression: Expression, data_type: DataType) -> Expression:
@@ -344,6 +365,12 @@ class ExpressionBinder:
                 f"{function.name} is a {function.kind.value} function, which gives no single value", node.span
             )
         operands = [self.typed(one) for one in node.arguments]
+        if not _takes(function, len(operands)):
+            self.fail(
+                f"{function.name} does not take {len(operands)} argument{'' if len(operands) == 1 else 's'}",
+                node.span,
+                hint=f"it is {function.name}{_signature(function)}",
+            )
         if function.argument_types is not None:
             if len(operands) != len(function.argument_types):
                 self.fail(

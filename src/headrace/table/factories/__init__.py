@@ -20,7 +20,13 @@ from headrace.planner.logical import Schema as PlanSchema
 from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.stream_borders import StreamInput
 from headrace.planner.translate import SinkChoice
-from headrace.table.factories.base import PartitionedTables, SinkAbility, TableFactory, TableRequest
+from headrace.table.factories.base import (
+    OnlySource,
+    PartitionedTables,
+    SinkAbility,
+    TableFactory,
+    TableRequest,
+)
 from headrace.table.factories.datagen import DatagenFactory
 from headrace.table.factories.filesystem import FilesystemFactory
 from headrace.table.factories.jdbc import JdbcFactory
@@ -103,7 +109,12 @@ class TableConnectors:
 
     def ability_of(self, name: str, table: CatalogTable) -> SinkAbility:
         """Return what kinds of changes a table takes."""
-        return _factory(name, table).ability(table)
+        factory = _factory(name, table)
+        if isinstance(factory, OnlySource):
+            raise SqlValidationError(
+                f"table {name!r}: one with 'connector' = '{factory.identifier}' can be read, not written"
+            )
+        return factory.ability(table)
 
     def sink_of(self, sink: physical.Sink, schema: Schema) -> SinkChoice:
         """Return what writes rows."""

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from headrace.errors import UserFunctionError
+from headrace.operators.table.declarations import Column, PythonCall
+from headrace.spark.function_results import checked
+
+
+def returning(value, arrow, spark_type="x"):
+    def answer(_):
+        return value
+
+    return checked(answer, PythonCall(answer, ("a",), Column("r", spark_type, arrow)))
+
+
+@pytest.mark.parametrize(
+    ("value", "arrow"),
+    [
+        (1, pa.int64()),
+        (np.int32(1), pa.int64()),
+        (None, pa.int64()),
+        (1, pa.float64()),
+        ("a", pa.string()),
+        (datetime.date(2024, 2, 29), pa.date32()),
+        ([1, "x"], pa.list_(pa.int64())),
+    ],
+)
+def test_values_of_the_declared_type_pass(value, arrow):
+    assert returning(value, arrow)(0) is value
+
+
+@pytest.mark.parametrize(
+    ("value", "arrow", "message"),
+    [
+        ("1", pa.int64(), "answer returned '1', which is no BIGINT"),
+        (1.5, pa.int32(), "answer returned 1.5, which is no INT"),
+        (5, pa.string(), "answer returned 5, which is no STRING"),
+        ("2024-02-29", pa.timestamp("us"), r"answer returned '2024-02-29', which is no TIMESTAMP\(6\)"),
+    ],
+)
+def test_a_value_of_another_type_is_told_with_the_arguments(value, arrow, message):
+    with pytest.raises(UserFunctionError, match=message) as error:
+        returning(value, arrow)("x")
+
+    assert error.value.record == "('x',)"

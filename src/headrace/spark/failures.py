@@ -16,7 +16,7 @@ from subprocess import Popen, TimeoutExpired
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from headrace.errors import HeadraceError, JobExecutionError, TaskLostError
+from headrace.errors import FormatError, HeadraceError, JobExecutionError, TaskLostError
 
 #: How long a process may take to be gone after its sockets.
 _LAST_MOMENT_S = 1.0
@@ -25,13 +25,29 @@ _CARRIED = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
 #: What Spark says when a process or machine went away, rather than the user's code having failed.
 _LOST = re.compile(
     r"ExecutorLostFailure|FetchFailed|Python worker exited unexpectedly|MetadataFetchFailed|"
-    r"ShuffleBlockFetcherIterator|Executor heartbeat timed out|Connection reset|EOFException|"
+    r"ShuffleBlockFetcherIterator|Executor heartbeat timed out|Connection reset|\bEOFException|"
     r"Failed to connect|crashed"
 )
 #: How Spark tells of the attempt that was one too many.
 _RECENT = re.compile(
     r"most recent failure: (?:Lost task \S+ in stage \S+ \(TID \d+\) "
     r"\((?P<host>\S+) executor (?P<executor>[^)]+)\): )(?P<reason>.*)"
+)
+#: What the query itself says of a value that it cannot go on with.
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<what>.*?) SQLSTATE: ", re.DOTALL)
+_WAYS_OUT = {
+    "cannot CAST": "TRY_CAST gives NULL for what cannot be cast",
+    "/ by zero": "NULLIF(divisor, 0) makes the quotient NULL",
+}
+#: A file that Spark cannot read, and what is wrong with it: the last of the causes that follow.
+_UNREADABLE = re.compile(
+    r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?P<path>\S+?)\.?\s"
+)
+_CAUSE = re.compile(r"^Caused by: (?P<what>.*)$", re.MULTILINE)
+#: The end of a traceback of a Python worker: what was raised.
+_PYTHON = re.compile(
+    r"thrown from the Python worker:.*?^(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Invalid)\b.*?)$",
+    re.DOTALL | re.MULTILINE,
 )
 #: Java's names of exceptions, and lines of a stack trace that hold nothing else.
 _CLASS_NAME = re.compile(r"\b(?:[a-z]\w*\.)+[A-Z][\w$]*: ?")
@@ -89,12 +105,33 @@ def _recovered(text: str) -> HeadraceError:
         error = pickle.loads(base64.b64decode(carried.group(1)))
         assert isinstance(error, HeadraceError)
         return error
+    said = _told(text)
+    if said is not None:
+        return said
     reason = _reason(text)
     if _LOST.search(text):
         return TaskLostError(f"a worker process or executor was lost: {reason}")
     if _CANCELLED.search(text):
         return JobExecutionError(f"Spark cancelled the epoch: {reason}")
     return JobExecutionError(f"Spark failed the epoch: {reason}")
+
+
+def _told(text: str) -> HeadraceError | None:
+    """Return what Spark says of the data, without Spark: no process was lost, and nothing of ours failed."""
+    raised = _RAISED.search(text)
+    if raised is not None:
+        what = raised["what"]
+        hint = next((way for start, way in _WAYS_OUT.items() if what.startswith(start)), None)
+        return JobExecutionError(what, hint=hint)
+    unreadable = _UNREADABLE.search(text)
+    if unreadable is not None:
+        causes = [_CLASS_NAME.sub("", cause) for cause in _CAUSE.findall(text)]
+        return FormatError(
+            f"{unreadable['path']} is not as its table says: {causes[-1] if causes else _reason(text)}",
+            hint="correct the file or the table; the option 'json.ignore-parse-errors' or 'csv.ignore-parse-errors' "
+            "leaves out what cannot be read",
+        )
+    return None
 
 
 def _reason(text: str) -> str:

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from headrace.errors import FormatError, JobExecutionError, TaskLostError
+from headrace.spark.failures import recover
+
+TASK = (
+    "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted due to stage failure: "
+    "Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in stage 1.0 (TID 8) (host executor driver): "
+)
+
+
+def test_what_a_query_raises_is_told_as_it_is_with_the_way_out():
+    raised = (
+        "a.b.SparkRuntimeException: [USER_RAISED_EXCEPTION] cannot CAST a string to INT: x SQLSTATE: P0001"
+    )
+
+    error = recover(f"{TASK}{raised}\n\tat a.b.C(D.java:1)")
+
+    assert type(error) is JobExecutionError
+    assert error.message == "cannot CAST a string to INT: x"
+    assert error.hint == "TRY_CAST gives NULL for what cannot be cast"
+    assert error.executor == "driver"
+
+
+def test_a_file_that_cannot_be_read_is_named_with_the_last_cause_and_no_worker_is_lost():
+    error = recover(
+        f"{TASK}org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file "
+        "file:///data/bad.json.  SQLSTATE: KD001\n\tat a.b.C(D.java:1)\n"
+        "Caused by: org.apache.spark.SparkException: [MALFORMED_RECORD_IN_PARSING] Malformed records\n"
+        "\t... 3 more\n"
+        "Caused by: com.fasterxml.jackson.core.io.JsonEOFException: Unexpected end-of-input\n at [Source: x; line: 1]"
+    )
+
+    assert type(error) is FormatError
+    assert error.message == "file:///data/bad.json is not as its table says: Unexpected end-of-input"
+    assert not error.retryable
+
+
+def test_a_worker_that_ends_in_the_middle_of_what_it_says_is_lost():
+    assert type(recover(f"{TASK}java.io.EOFException\n\tat a.b.C(D.java:1)")) is TaskLostError

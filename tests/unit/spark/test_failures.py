@@ -5,7 +5,8 @@ from headrace.spark.failures import recover
 
 TASK = (
     "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted due to stage failure: "
-    "Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in stage 1.0 (TID 8) (host executor driver): "
+    "Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in stage 1.0 (TID 8) (host executor "
+    "driver): "
 )
 
 

@@ -1,0 +1,100 @@
+"""From the physical plan to the nodes of a table job: Spark SQL on the edges, state in the nodes.
+
+Nodes of the plan without state become steps on the way to the node that reads them (`planner.fragments`); a scan, a
+node with state and a sink become vertices.
+
+    Sink <- Calc <- GroupAggregate <- Exchange <- Calc <- TableScan
+    [sink] <--Select-- [aggregate] <--Where, Select-- [scan]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from headrace.errors import InvariantViolation
+from headrace.graph.table_job import TableNode
+from headrace.planner import fragments as f
+from headrace.planner import physical as p
+from headrace.planner.fragments import Stream
+from headrace.planner.optimize import Plan
+from headrace.planner.translate import aggregates, borders, joins, ranks
+from headrace.planner.translate.context import (
+    Connectors,
+    SinkChoice,
+    Translation,
+    TranslationSettings,
+    renamed,
+)
+
+__all__ = ["Connectors", "SinkChoice", "TranslationSettings", "translate"]
+
+
+def translate(plan: Plan, connectors: Connectors, settings: TranslationSettings) -> list[TableNode]:
+    """Return the nodes of the job, producers before consumers.
+
+    Args:
+        plan: The physical plan.
+        connectors: Finds sources and sinks.
+        settings: What holds for all operators.
+
+    Raises:
+        UnsupportedFeatureError: If something of the plan cannot run yet.
+    """
+    to = Translation(plan, connectors, settings)
+    for node in plan.nodes:
+        to.streams[node] = tuple(_translated(to, node))
+    return to.nodes
+
+
+def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
+    match node:
+        case p.TableScan():
+            return [borders.scan(to, node)]
+        case p.Values():
+            return [borders.values(to, node)]
+        case p.WatermarkAssigner():
+            return [borders.watermark(to, node)]
+        case p.Exchange():
+            return to.streams[node.input]
+        case p.Calc():
+            return _each(to, node, lambda stream: f.calc(stream, node))
+        case p.Expand():
+            return _each(to, node, lambda stream: f.expand(stream, node))
+        case p.Unnest():
+            return _each(to, node, lambda stream: f.unnest(stream, node))
+        case p.WindowTableFunction():
+            is_utc = to.settings.is_utc
+            return _each(to, node, lambda stream: f.windows(stream, node, is_utc=is_utc))
+        case p.Union():
+            columns = f.columns_of(node.schema)
+            return [renamed(stream, columns) for each in node.inputs for stream in to.streams[each]]
+        case p.GroupAggregate():
+            return [aggregates.group_aggregate(to, node)]
+        case p.WindowAggregate():
+            return [aggregates.window_aggregate(to, node)]
+        case p.Join():
+            return [joins.join(to, node)]
+        case p.WindowJoin():
+            return [joins.window_join(to, node)]
+        case p.Rank():
+            return [ranks.rank(to, node)]
+        case p.TemporalSort() if node.is_proctime:
+            # All rows of an epoch have one time, and come in its order.
+            return [ranks.epoch_sort(to, node)] if len(node.order) > 1 else to.streams[node.input]
+        case p.TemporalSort():
+            return [ranks.temporal_sort(to, node)]
+        case p.WindowRank():
+            return [ranks.window_rank(to, node)]
+        case p.Deduplicate():
+            return [ranks.deduplicate(to, node)]
+        case p.ChangelogNormalize():
+            return [ranks.normalize(to, node)]
+        case p.Sink():
+            borders.sink(to, node)
+            return []
+        case _:
+            raise InvariantViolation(f"no translation is known for {node.label}")
+
+
+def _each(to: Translation, node: p.OneInput, step: Callable[[Stream], Stream]) -> list[Stream]:
+    return [step(stream) for stream in to.streams[node.input]]

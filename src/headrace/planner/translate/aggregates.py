@@ -1,0 +1,180 @@
+"""Aggregations, of groups and of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from headrace.errors import UnsupportedFeatureError
+from headrace.operators.table import declarations as d
+from headrace.planner import fragments as f
+from headrace.planner import physical as p
+from headrace.planner.expressions import AggregateCall, Expression, InputRef, Literal
+from headrace.planner.fragments import BIGINT, Stream
+from headrace.planner.logical import WindowKind, WindowProperty, WindowSpec
+from headrace.planner.translate.context import Translation, names_of, zoned
+from headrace.types.logical import TimestampType, quote_name
+
+__all__ = ["group_aggregate", "window_aggregate"]
+
+#: What stands for the window in the output of a window aggregation.
+_PROPERTIES = {
+    WindowProperty.START: "window_start",
+    WindowProperty.END: "window_end",
+    WindowProperty.ROWTIME: "window_time",
+    WindowProperty.PROCTIME: "window_time",
+}
+
+
+def group_aggregate(to: Translation, node: p.GroupAggregate) -> Stream:
+    """Aggregate groups, for ever or as long as state lives."""
+    output = f.columns_of(node.schema)
+    keys, calls = names_of(output[: len(node.keys)]), output[len(node.keys) :]
+    streams, specs = _aggregated(to, node, node.keys, keys, node.calls, calls)
+    declaration = d.GroupAggregate(output, keys, specs, **to.traits(node, node.ttl_ms))
+    return to.add(declaration, node, [(0, stream) for stream in streams], output)
+
+
+def window_aggregate(to: Translation, node: p.WindowAggregate) -> Stream:
+    """Aggregate windows, which fire when time has passed them."""
+    if node.window.counts_rows:
+        return _row_windows(to, node)
+    output = f.columns_of(node.schema)
+    width = len(node.keys)
+    keys, calls = names_of(output[:width]), output[width : width + len(node.calls)]
+    below = node.input.schema
+    extra: list[tuple[Expression, str]] = []
+    if node.attached is not None:
+        pair = zip(node.attached, ("__start", "__end"), strict=True)
+        extra = [(InputRef(at, below[at].type), name) for at, name in pair]
+    elif not node.is_proctime:
+        assert node.time_index is not None
+        extra = [(InputRef(node.time_index, below[node.time_index].type), "__time")]
+    # Where rows have their windows already, these must come out as they are.
+    window = node.window if node.attached is None else None
+    streams, specs = _aggregated(to, node, node.keys, keys, node.calls, calls, extra, window)
+    # Windows are on the clock on the wall; where the event time has a zone, window_time gets it back behind.
+    bounds = output[width + len(node.calls) :]
+    made = (
+        *output[: width + len(node.calls)],
+        *(f.column(each.name, TimestampType(3)) for each in bounds),
+    )
+    declaration = d.WindowAggregate(
+        made,
+        None if node.attached is not None else _window(to, node.window, node.is_proctime),
+        keys,
+        specs,
+        start="__start" if node.attached is not None else None,
+        end="__end" if node.attached is not None else None,
+        properties=tuple(_PROPERTIES[each] for each in node.properties),
+        **to.traits(node, 0),
+    )
+    stream = to.add(declaration, node, [(0, each) for each in streams], made)
+    types = [field.type for field in node.schema]
+    items = [
+        (zoned(quote_name(one.name), kind), column)
+        for one, column, kind in zip(made, output, types, strict=True)
+    ]
+    return stream.select(items)
+
+
+def _row_windows(to: Translation, node: p.WindowAggregate) -> Stream:
+    """Find the rows of windows that are full, and aggregate each window by itself."""
+    output = f.columns_of(node.schema)
+    width = len(node.keys)
+    keys, calls = names_of(output[:width]), output[width:]
+    streams, specs = _aggregated(to, node, node.keys, keys, node.calls, calls)
+    number = f.column("__window", BIGINT)
+    traits = to.traits(node, 0)
+    rows = d.RowWindows(
+        (*streams[0].columns, number),
+        keys=keys,
+        size=node.window.size_ms,
+        slide=node.window.step_ms,
+        number=number.name,
+        **traits,
+    )
+    windows = to.add(rows, node, [(0, each) for each in streams], rows.output)
+    made = (*output[:width], number, *calls)
+    aggregate = d.GroupAggregate(made, (*keys, number.name), specs, keeps_groups=False, **traits)
+    stream = to.add(aggregate, node, [(0, windows)], made)
+    return stream.select([(quote_name(each.name), each) for each in output])
+
+
+def _aggregated(
+    to: Translation,
+    node: p.OneInput,
+    keys: Sequence[int],
+    key_names: Sequence[str],
+    calls: Sequence[AggregateCall],
+    results: Sequence[d.Column],
+    extra: Sequence[tuple[Expression, str]] = (),
+    window: WindowSpec | None = None,
+) -> tuple[list[Stream], tuple[d.AggSpec, ...]]:
+    """Compute keys, arguments and conditions of aggregations before the exchange.
+
+    Args:
+        extra: Timestamps that go along as milliseconds, with their names.
+        window: What they are for, if nothing but their window is asked of them.
+    """
+    specs: list[d.AggSpec] = []
+    wanted: list[tuple[Expression, str]] = []
+
+    def named(expression: Expression) -> str:
+        for known, name in wanted:
+            if known == expression:
+                return name
+        wanted.append((expression, f"__a{len(wanted)}"))
+        return wanted[-1][1]
+
+    for call, result in zip(calls, results, strict=True):
+        separator = _separator(call)
+        values = call.arguments[:1] if call.function == "LISTAGG" else call.arguments
+        arguments = tuple(named(each) for each in values)
+        condition = None if call.filter is None else named(call.filter)
+        specs.append(d.AggSpec(call.function, arguments, result, call.distinct, condition, separator))
+    streams = []
+    for rows in to.streams[node.input]:
+        stream, computed = f.with_python([each for each, _ in wanted], rows)
+        items = [
+            (quote_name(stream.columns[key].name), replace(stream.columns[key], name=name))
+            for key, name in zip(keys, key_names, strict=True)
+        ]
+        items += [
+            (stream.sql(value), f.column(name, each.type))
+            for value, (each, name) in zip(computed, wanted, strict=True)
+        ]
+        items += [(to.millis(stream, each, window), f.column(name, BIGINT)) for each, name in extra]
+        streams.append(stream.select(items))
+    return streams, tuple(specs)
+
+
+def _window(to: Translation, window: WindowSpec, is_proctime: bool) -> d.WindowSpec:
+    """Return the windows as operators know them."""
+    is_session = window.kind is WindowKind.SESSION
+    return d.WindowSpec(
+        d.WindowKind[window.kind.name],
+        None if is_proctime else "__time",
+        size_ms=0 if is_session else window.size_ms,
+        slide_ms=window.step_ms if window.kind in (WindowKind.HOP, WindowKind.CUMULATE) else 0,
+        gap_ms=window.size_ms if is_session else 0,
+        offset_ms=window.offset_ms,
+        zone=to.settings.zone if is_proctime and not to.settings.is_utc else None,
+    )
+
+
+def _separator(call: AggregateCall) -> str:
+    """Return what stands between the values of LISTAGG; refuse what no operator honours."""
+    if call.order_by:
+        raise UnsupportedFeatureError.not_yet(
+            f"ORDER BY in {call.function}", "leave it out: values come in the order of their rows"
+        )
+    if call.function != "LISTAGG" or len(call.arguments) == 1:
+        return ","
+    given = call.arguments[1]
+    if not isinstance(given, Literal) or given.value is None:
+        raise UnsupportedFeatureError.not_yet(
+            "LISTAGG with a separator that is no constant in streaming mode",
+            "write the separator as a string",
+        )
+    return str(given.value)

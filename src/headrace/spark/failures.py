@@ -44,11 +44,8 @@ _UNREADABLE = re.compile(
     r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?P<path>\S+?)\.?\s"
 )
 _CAUSE = re.compile(r"^Caused by: (?P<what>.*)$", re.MULTILINE)
-#: The end of a traceback of a Python worker: what was raised.
-_PYTHON = re.compile(
-    r"thrown from the Python worker:.*?^(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Invalid)\b.*?)$",
-    re.DOTALL | re.MULTILINE,
-)
+#: What a Python worker was left with, outside of our own code; the last of a chain of tracebacks counts.
+_PYTHON = re.compile(r"^[a-z][\w.]*\.[A-Z]\w*: (?P<what>.*)$", re.MULTILINE)
 #: Java's names of exceptions, and lines of a stack trace that hold nothing else.
 _CLASS_NAME = re.compile(r"\b(?:[a-z]\w*\.)+[A-Z][\w$]*: ?")
 _NOISE = re.compile(
@@ -141,6 +138,10 @@ def _reason(text: str) -> str:
     ...         "Lost task 0.3 in stage 4.0 (TID 8) (host executor 2): a.b.DException: out of luck. Consider prayer")
     'out of luck (executor 2 on host)'
     """
+    if "thrown from the Python worker" in text:
+        raised = _PYTHON.findall(text.partition("thrown from the Python worker")[2])
+        if raised:
+            return f"a Python worker failed: {raised[-1].partition(' It can be caused ')[0]}"[:300]
     lines = [line.strip() for line in text.splitlines()]
     # Past the call that failed, and before the frames.
     said = [line for line in lines if line and not _NOISE.match(line)]

@@ -39,3 +39,17 @@ def test_a_file_that_cannot_be_read_is_named_with_the_last_cause_and_no_worker_i
 
 def test_a_worker_that_ends_in_the_middle_of_what_it_says_is_lost():
     assert type(recover(f"{TASK}java.io.EOFException\n\tat a.b.C(D.java:1)")) is TaskLostError
+
+
+def test_of_a_chain_of_tracebacks_of_a_worker_the_last_one_is_told():
+    error = recover(
+        "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+        "  File \"a.py\", line 1, in b\npyarrow.lib.ArrowInvalid: Could not convert 'x'\n\n"
+        "The above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n"
+        '  File "b.py", line 1, in c\n'
+        "pyspark.errors.PySparkValueError: Failed to convert the value of the column '_0'. It can be caused by us.\n"
+    )
+
+    assert error.message == (
+        "Spark failed the epoch: a Python worker failed: Failed to convert the value of the column '_0'."
+    )

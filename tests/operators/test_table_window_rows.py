@@ -51,6 +51,15 @@ def test_the_first_rows_of_a_window_come_when_it_is_over(tmp_path: Path):
     assert rows.state_rows == 0
 
 
+def test_windows_that_are_over_at_once_come_in_the_order_of_their_ends(tmp_path: Path):
+    rows = Harness(top(1), [ROW], [False], tmp_path)
+    windows = [70, 30, 50, 10, 60, 20, 40]
+
+    told = rows.run([("+I", "a", 1, end - 10, end) for end in windows], after=MAX_WATERMARK)
+
+    assert [row[4] for row in told] == sorted(windows)
+
+
 TIMED = (column("k", pa.string()), column("ts"), column("over"))
 
 

@@ -186,7 +186,8 @@ class Place:
     Args:
         name: The column's name there.
         column: Its own name.
-        kind: The type that operators know it by, where Spark's may differ in the names of its parts; None: Spark's.
+        kind: The type that operators know it by, where Spark's may differ in names of parts or in the zone; None:
+            Spark's.
     """
 
     name: str
@@ -286,8 +287,13 @@ def _placed(
         seen[kind] += 1
         items.append(f"{sql} AS {quote(place)}")
         known = types.get(name)
-        places.append(Place(place, name, known if known is not None and pa.types.is_nested(known) else None))
+        places.append(Place(place, name, known if known is not None and _comes_otherwise(known) else None))
     return frame.selectExpr(*items), places
+
+
+def _comes_otherwise(kind: pa.DataType) -> bool:
+    """Whether Spark names fields otherwise, or has the zone of its session for ours."""
+    return pa.types.is_nested(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
 def _hashes(names: Iterable[str], types: Mapping[str, pa.DataType]) -> tuple[str, str]:

@@ -74,7 +74,7 @@ class HeldSide:
             rows = rows.filter(pa.array(on_time))
         change = self._side.change(rows, table, time)
         fresh = change.rows(np.zeros(len(change.counts), np.int64))
-        is_due = self._ends_of(fresh) - 1 <= time.after
+        is_due = self.ends_of(fresh) - 1 <= time.after
         live = table.live
         ends = table.cells(f"c{self._position}", live).values
         assert ends is not None
@@ -91,7 +91,8 @@ class HeldSide:
             late,
         )
 
-    def _ends_of(self, rows: Rows) -> Ints:
+    def ends_of(self, rows: Rows) -> Ints:
+        """Return the ends of the windows that rows are in."""
         ends: Ints = rows.columns[self._position].to_numpy(zero_copy_only=False)
         return ends
 
@@ -130,6 +131,8 @@ class WindowRankOperator:
         _, due.rows.keys, _ = numbered(due.owners, np.empty((0, 2), np.int64))
         ordered, ranks = self._ranking.sorted(due.rows, self._names)
         told = self._ranking.is_among(ranks)
+        # Windows that are over come in the order of their ends.
+        told = told[np.argsort(self._side.ends_of(ordered)[told], kind="stable")]
         rows, ranks = ordered.take(told), ranks[told]
         arrays = list(rows.columns)
         output = self._declaration.output

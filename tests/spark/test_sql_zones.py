@@ -42,7 +42,7 @@ EXPECTED = {
 
 
 def test_moments_are_the_same_in_every_zone(env: EnvironmentFactory):
-    t_env = StreamTableEnvironment.create(env(max_records=1))
+    t_env = StreamTableEnvironment.create(env(parallelism=1, max_records=2))
     t_env.get_config().set("table.local-time-zone", "Asia/Shanghai")
     t_env.create_temporary_view("events", t_env.from_elements(ROWS, EVENT))
 

@@ -169,6 +169,13 @@ def test_strings_may_name_characters_by_their_numbers(session: Session) -> None:
         assert "four hexadecimal digits" in refused(session, f"SELECT {wrong}", SqlParseError).message
 
 
+def test_group_id_is_the_first_of_sets_that_differ(session: Session) -> None:
+    query = "SELECT GROUP_ID() AS id FROM bids GROUP BY"
+    assert session.schema(f"{query} ROLLUP (price, auction)") == ["id BIGINT NOT NULL"]
+    error = refused(session, f"{query} GROUPING SETS ((price), (price))")
+    assert "GROUP_ID where grouping sets are equal" in error.message
+
+
 def test_aggregates_over_lists_are_aggregates(session: Session) -> None:
     assert session.schema("SELECT JSON_ARRAYAGG(price), PERCENTILE(price, 0.5) FROM bids") == [
         "EXPR$0 STRING NOT NULL",

@@ -66,8 +66,8 @@ def render() -> str:
     aggregated = [(f"`{one.shown}`", one.description) for one in plain]
     ranking = [(f"`{one.shown}`", one.description) for one in aggregates() if one.only_over]
     grouping = (
-        "`GROUPING(key)`, `GROUPING_ID(key, ...)`",
-        "Which keys of GROUPING SETS a row was not grouped by.",
+        "`GROUPING(key)`, `GROUPING_ID(key, ...)`, `GROUP_ID()`",
+        "Which keys of GROUPING SETS a row was not grouped by; GROUP_ID is 0, as long as no two sets are the same.",
     )
     return "\n".join(
         [

@@ -184,7 +184,7 @@ class GroupedBinder(ExpressionBinder):
         """GROUPING says which keys a row was not grouped by."""
         name = node.name.dotted().upper()
         if name == "GROUP_ID":
-            raise self.context.unsupported("GROUP_ID", node.span)
+            return self._group_id(node)
         if not node.arguments or (name == "GROUPING" and len(node.arguments) != 1):
             self.fail(f"{name} takes the keys it asks about", node.span)
         arguments = []
@@ -195,6 +195,15 @@ class GroupedBinder(ExpressionBinder):
             arguments.append(bound)
         call = AggregateCall("GROUPING", tuple(arguments), BigIntType(False))
         return self.grouping_.reference(call)
+
+    def _group_id(self, node: FunctionCall) -> Expression:
+        """Which of several equal grouping sets a row is of: the first, where all of them differ."""
+        if node.arguments:
+            self.fail("GROUP_ID takes no arguments", node.span)
+        sets = [frozenset(one) for one in self.grouping_.sets or ()]
+        if len(set(sets)) < len(sets):
+            raise self.context.unsupported("GROUP_ID where grouping sets are equal", node.span)
+        return Literal(0, BigIntType(False))
 
     def window_property(self, node: FunctionCall) -> Expression:
         """TUMBLE_START and its like."""

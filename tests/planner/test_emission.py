@@ -27,10 +27,20 @@ VALUES: dict[str, Any] = json.loads(
     (Path(__file__).parent / "flink_results.json").read_text(encoding="utf-8")
 )["values"]
 
-#: Expressions that are refused, with the reason.
-REFUSED = {
-    "INSTR('abcb', 'b', -1)": "a start from the end",
+#: What Flink's documentation says of functions that come with 2.4.
+DOCUMENTED = {
+    "IS_VALID_UTF8(X'61c3a9')": "TRUE",
+    "IS_VALID_UTF8(X'61ff')": "FALSE",
+    "MAKE_VALID_UTF8(X'61ff62')": "a\ufffdb",
+    "JSON_LENGTH('[1, [2, 3]]')": "2",
+    "JSON_LENGTH('{\"a\": [1, 2, 3]}', '$.a')": "3",
+    'JSON_LENGTH(\'{"a": 1, "b": {}}\')': "2",
+    "JSON_LENGTH('\"text\"')": "1",
+    "JSON_LENGTH('bad')": None,
+    "JSON_LENGTH('{}', '$.a')": None,
 }
+#: Expressions that are refused, with the reason.
+REFUSED = {"BITMAP_CARDINALITY(BITMAP_BUILD(ARRAY[1, 2]))": "there are no bitmaps"}
 #: Expressions that give something else, with the reason.
 DIFFERENT = {
     "REGEXP_EXTRACT('abc', '(a)(z)?', 2)": "a group that took no part is '' in Spark",
@@ -78,17 +88,18 @@ def test_expressions_give_what_flink_gives(spark_session: SparkContext) -> None:
     }
     for key, value in settings.items():
         session.conf.set(key, value)
-    asked = {
-        text: emit(bound(text), [])
-        for text, value in VALUES.items()
+    expected = {
+        text: value
+        for text, value in (VALUES | DOCUMENTED).items()
         if text not in REFUSED and text not in DIFFERENT and not isinstance(value, dict)
     }
+    asked = {text: emit(bound(text), []) for text in expected}
     given = session.sql("SELECT " + ", ".join(asked.values())).first()
     assert given is not None
     wrong = {
-        text: f"{got!r} instead of {VALUES[text]!r}"
+        text: f"{got!r} instead of {expected[text]!r}"
         for text, got in zip(asked, given, strict=True)
-        if got != VALUES[text]
+        if got != expected[text]
     }
     assert wrong == {}
 
@@ -97,6 +108,7 @@ def test_expressions_give_what_flink_gives(spark_session: SparkContext) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        *("INSTR('a', 'a', 1, 0)", "TO_TIMESTAMP_LTZ('bad')"),
         *("1/0", "5 % 0", "CAST('x' AS INT)", "CAST('x' AS TIMESTAMP(3))"),
         "JSON_VALUE('{}', 'strict $.b' ERROR ON ERROR)",
         "JSON_VALUE('{}', 'lax $.b' ERROR ON EMPTY)",
@@ -112,5 +124,5 @@ def test_what_fails_in_flink_fails_here(spark_session: SparkContext, text: str) 
     session = SparkSession(spark_session).newSession()
     for key, value in SPARK_SETTINGS.items():
         session.conf.set(key, value)
-    with pytest.raises(PySparkException, match=r"by zero|cannot CAST|there is no"):
+    with pytest.raises(PySparkException, match=r"by zero|cannot CAST|there is no|counted from 1"):
         session.sql(f"SELECT {emit(bound(text), [])}").collect()

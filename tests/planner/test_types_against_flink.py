@@ -30,7 +30,6 @@ WITH ('connector'='datagen')
 DIFFERENT = {
     "CAST(b AS TIMESTAMP(3))": "Flink lets it through here and refuses it when it makes the job",
     "CAST(ts AS BIGINT)": "Flink lets it through here and refuses it when it makes the job",
-    "TO_TIMESTAMP_LTZ(s)": "numbers only",
     "SELECT * FROM (VALUES (1, 'a'), (2, 'bcd'), (3, NULL)) AS v(x, y)": "the other rows say the type",
 }
 

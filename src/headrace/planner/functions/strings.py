@@ -8,8 +8,8 @@ from typing import Final
 
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry, same_as
-from headrace.planner.functions.signature import Emission, Nulls, WrongArguments
-from headrace.planner.functions.text import constant, let, quoted, string_constant
+from headrace.planner.functions.signature import Emission, Nulls
+from headrace.planner.functions.text import any_is_null, constant, let, quoted, string_constant
 from headrace.types import ArrayType, BooleanType, DataType, DataTypes, IntType, MapType
 from headrace.types.logical import MAX_LENGTH, VarCharType
 
@@ -52,16 +52,34 @@ def _emit_instr(call: Call, operands: list[str]) -> str:
     if len(operands) == 2:
         return f"instr({operands[0]}, {operands[1]})"
     start = constant(call.operands[2])
-    if not isinstance(start, int) or start < 1:
-        raise WrongArguments("INSTR takes a constant start of 1 or more")
-    return f"locate({operands[1]}, {operands[0]}, {operands[2]})"
+    if len(operands) == 3 and isinstance(start, int) and start > 0:
+        return f"locate({operands[1]}, {operands[0]}, {operands[2]})"
+    text, needle, given, *occurrence = operands
+    return _emit_occurrence(text, needle, given, occurrence[0] if occurrence else "1")
+
+
+def _emit_occurrence(text: str, needle: str, start: str, occurrence: str) -> str:
+    """Where a string is found for the n-th time, from a start on, or from one that counts from the end backwards."""
+    all_places = (
+        f"filter(sequence(1, greatest(length({text}), 1)), "
+        f"__at -> substring({text}, __at, length({needle})) = {needle})"
+    )
+    onward = f"filter(__places, __at -> __at >= {start})"
+    end = f"length({text}) + {start} + 1"
+    backward = f"reverse(filter(__places, __at -> __at + length({needle}) - 1 <= {end}))"
+    places = f"CASE WHEN {start} > 0 THEN {onward} WHEN {start} < 0 THEN {backward} ELSE array() END"
+    no_number = "raise_error('INSTR: an occurrence is counted from 1')"
+    found = f"coalesce(get({places}, IF({occurrence} > 0, {occurrence} - 1, {no_number})), 0)"
+    is_null = any_is_null([text, needle, start, occurrence])
+    return f"IF({is_null}, NULL, {let('__places', all_places, found)})"
 
 
 STRINGS.add(
-    "INSTR(text STRING, needle STRING [, start INT])",
+    "INSTR(text STRING, needle STRING [, start INT, occurrence INT])",
     _INT,
     _emit_instr,
-    "Where a string is found in another, from 1; 0 if it is not.",
+    "Where a string is found in another for the first or n-th time, from 1; 0 if it is not. A negative start counts "
+    "from the end, and the search goes backwards.",
 )
 
 

@@ -269,17 +269,36 @@ TEMPORAL.add(
 
 
 def _emit_to_ltz(call: Call, operands: list[str]) -> str:
+    if is_string(call.operands[0].type):
+        return _emit_text_to_ltz(operands)
     digits = constant(call.operands[1]) if len(operands) > 1 else 3
     if digits not in {0, 3}:
         raise WrongArguments("TO_TIMESTAMP_LTZ counts seconds (0) or milliseconds (3)")
-    return f"timestamp_{'seconds' if digits == 0 else 'millis'}({operands[0]})"
+    number = operands[0] if digits == 3 else f"({operands[0]} * 1000)"
+    return f"timestamp_millis(CAST({number} AS bigint))"
+
+
+def _emit_text_to_ltz(operands: list[str]) -> str:
+    text, zone = operands[0], operands[2] if len(operands) > 2 else "'UTC'"
+    if len(operands) > 1:
+        made = f"try_to_timestamp(concat({text}, ' ', {zone}), concat({operands[1]}, ' VV'))"
+    else:
+        made = (
+            f"TRY_CAST(concat(CAST(TRY_CAST({text} AS timestamp_ntz) AS string), ' ', {zone}) AS timestamp)"
+        )
+    fail = f"CAST(raise_error(concat('TO_TIMESTAMP_LTZ: there is no time in ', {text})) AS timestamp)"
+    return truncated(f"coalesce({made}, IF({text} IS NULL, NULL, {fail}))", 3)
 
 
 TEMPORAL.add(
-    "TO_TIMESTAMP_LTZ(number INTEGER [, precision INT])",
+    [
+        "TO_TIMESTAMP_LTZ(number NUMBER [, precision INT])",
+        "TO_TIMESTAMP_LTZ(text STRING [, format STRING, zone STRING])",
+    ],
     LocalZonedTimestampType(3),
     _emit_to_ltz,
-    "The moment that many milliseconds (precision 3), or seconds (0), after 1970 in UTC.",
+    "The moment that many milliseconds (precision 3), or seconds (0), after 1970 in UTC; or the one that a text says, "
+    "by default in UTC and as `yyyy-MM-dd HH:mm:ss`. It fails if the text says none.",
     nulls=_ALWAYS,
 )
 TEMPORAL.add(

@@ -105,11 +105,18 @@ class StreamingJoin:
 
     def process(self, side: int, mark: str, row: tuple[Any, ...], now: int) -> list[Change]:
         comes = mark in ("+I", "+U")
+        if self._is_half and side == 1:
+            row = (None, row[1])  # nobody reads the rest
         matches = [each for each in self._alive(1 - side, now) if each.row[1] == row[1]]
         own = self._kept[side]
-        own[:] = [each for each in self._alive(side, now) if comes or each.row != row]
+        own[:] = self._alive(side, now)
+        equal = [each for each in own if each.row == row]
         if comes:
             own.append(_Kept(row, now, len(matches)))
+        elif equal:
+            own.remove(equal[0])
+        for each in equal:  # they are one entry of state, with a count
+            each.written_ms = now
         told = (
             self._half(side, mark, row, matches) if self._is_half else self._pairs(side, mark, row, matches)
         )
@@ -209,15 +216,17 @@ def _by_lengths(changes: list[Change], expected: list[list[Change]]) -> list[lis
 def check_first_rows(env: Any, rows: Rows, how: dict[str, Any]) -> None:
     """The best two of the rows that live: those that have ended make room, and are not taken back."""
     number = "ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, id) AS n"
-    query = f"SELECT id FROM (SELECT *, {number} FROM t) WHERE n <= 2"
-    case = Case((query,), {"t": rows}, **how)
+    query = f"SELECT id FROM (SELECT *, {number} FROM clocked) WHERE n <= 2"
+    case = Case((query,), {"clocked": rows}, **how)
     t_env = StreamTableEnvironment.create(env(parallelism=case.parallelism))
     (changes,) = run_locally(job_of(t_env, case), case).results
     kept: dict[str, list[tuple[int, str, int, int]]] = {}
     told: Counter[tuple[int]] = Counter()
     for epoch in range(len(rows.epochs)):
         came = [
-            row for row in timed(case, "t") if row[3] == case.clock(epoch) and row[0] in _ids(rows, epoch)
+            row
+            for row in timed(case, "clocked")
+            if row[3] == case.clock(epoch) and row[0] in _ids(rows, epoch)
         ]
         for key in sorted({row[1] for row in came}):
             alive = [row for row in kept.get(key, []) if case.clock(epoch) - row[3] < case.ttl_ms]

@@ -316,6 +316,7 @@ def _rounded(value: Any, scale: int) -> float:
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pmod": _of_values(lambda value, divisor: value % divisor),
     "unix_millis": _of_values(lambda micros: micros // 1000),
+    "timestamp_millis": _of_values(lambda ms: ms * 1000),
     "unix_timestamp": _of_values(lambda micros: micros // 1_000_000),
     "add_millis": _of_values(lambda ms, micros: micros + ms * 1000),
     "least": _least,

@@ -31,6 +31,9 @@ _FORMAT: Final = quoted("yyyy-MM-dd HH:mm:ss")
 
 # --- now ------------------------------------------------------------------------------------------
 
+# Spark's moments have six digits of a second, those of Flink three.
+_NOW: Final = "timestamp_millis(unix_millis(current_timestamp()))"
+
 for _name, _type, _text, _what in (
     ("CURRENT_DATE", DateType(), "current_date()", "Today, in the session's time zone."),
     ("CURRENT_TIME", TimeType(0), "current_time(0)", "The time of the day, in the session's time zone."),
@@ -38,21 +41,26 @@ for _name, _type, _text, _what in (
     (
         "CURRENT_TIMESTAMP",
         LocalZonedTimestampType(3),
-        "current_timestamp()",
+        _NOW,
         "The moment the epoch is planned.",
     ),
-    ("NOW", LocalZonedTimestampType(3), "current_timestamp()", "The moment the epoch is planned."),
+    ("NOW", LocalZonedTimestampType(3), _NOW, "The moment the epoch is planned."),
     (
         "CURRENT_ROW_TIMESTAMP",
         LocalZonedTimestampType(3),
-        "current_timestamp()",
+        _NOW,
         "The moment the epoch is planned.",
     ),
-    ("LOCALTIMESTAMP", TimestampType(3), "localtimestamp()", "Date and time in the session's time zone."),
+    (
+        "LOCALTIMESTAMP",
+        TimestampType(3),
+        f"CAST({_NOW} AS TIMESTAMP_NTZ)",
+        "Date and time in the session's time zone.",
+    ),
     (
         "PROCTIME",
         LocalZonedTimestampType(3),
-        "current_timestamp()",
+        _NOW,
         "Processing time, as a time attribute.",
     ),
     (

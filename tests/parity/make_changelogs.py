@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +213,16 @@ def main() -> None:
         run(int(sys.argv[1]), int(sys.argv[2]))
         return
     made = [recorded(seed, 60) for seed in (1, 2, 3)]
-    TARGET.write_text(json.dumps(made, indent=0) + "\n", encoding="utf-8")
+    TARGET.write_text(as_text(made), encoding="utf-8")
+
+
+def as_text(made: Sequence[Mapping[str, Any]]) -> str:
+    """Return what was recorded as JSON, a query a line."""
+    parts = []
+    for each in made:
+        emitted = [f"{json.dumps(name)}: {json.dumps(changes)}" for name, changes in each["emitted"].items()]
+        parts.append(f'{{"rows": {json.dumps(each["rows"])},\n"emitted": {{\n' + ",\n".join(emitted) + "}}")
+    return "[\n" + ",\n".join(parts) + "\n]\n"
 
 
 if __name__ == "__main__":

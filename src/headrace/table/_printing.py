@@ -23,6 +23,7 @@ from headrace.types.logical import (
     DecimalType,
     IntType,
     LocalZonedTimestampType,
+    RowType,
     SmallIntType,
     TimestampType,
     TimeType,
@@ -138,17 +139,21 @@ def shown(value: Any, data_type: DataType | None = None) -> str:
         case Decimal():
             return f"{value:f}"
         case Row():
-            return "(" + ", ".join(_inner(each) for each in value) + ")"
+            kinds = data_type.field_types() if isinstance(data_type, RowType) else [None] * len(value)
+            return "(" + ", ".join(_inner(*pair) for pair in zip(value, kinds, strict=True)) + ")"
         case list() | tuple():
-            return "[" + ", ".join(_inner(each) for each in value) + "]"
+            element = getattr(data_type, "element_type", None)
+            return "[" + ", ".join(_inner(each, element) for each in value) + "]"
         case dict():
-            return "{" + ", ".join(f"{_inner(key)}={_inner(each)}" for key, each in value.items()) + "}"
+            keys, values = getattr(data_type, "key_type", None), getattr(data_type, "value_type", None)
+            pairs = (f"{_inner(key, keys)}={_inner(each, values)}" for key, each in value.items())
+            return "{" + ", ".join(pairs) + "}"
         case _:
             return str(value)
 
 
-def _inner(value: Any) -> str:
-    return "NULL" if value is None else shown(value)
+def _inner(value: Any, data_type: DataType | None) -> str:
+    return "NULL" if value is None else shown(value, data_type)
 
 
 def _interval(value: datetime.timedelta) -> str:

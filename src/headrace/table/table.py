@@ -216,8 +216,9 @@ class Table:
 
     def order_by(self, *fields: Expression[Any]) -> Table:
         """Sort the rows; in a stream with `fetch` or `limit`."""
+        # As in Flink, where NULL comes is not what it is in SQL: behind all others, or before them if it goes down.
         order = ", ".join(
-            self._sql(field) + (f" {field._order}" if field._order else "")
+            f"{self._sql(field)} {'DESC NULLS FIRST' if field._order == 'DESC' else 'ASC NULLS LAST'}"
             for field in self._expanded(fields)
         )
         return self._query(f"SELECT * FROM {self._as_input()} ORDER BY {order}")

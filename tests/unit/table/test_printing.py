@@ -105,3 +105,13 @@ def test_intervals_are_shown_as_sql_writes_them():
     day = datetime.timedelta(days=1, hours=2, seconds=3, milliseconds=40)
 
     assert (shown(day), shown(-day)) == ("+1 02:00:03.040", "-1 02:00:03.040")
+
+
+def test_times_inside_of_values_have_the_digits_of_their_types():
+    noon = datetime.datetime.fromisoformat("2024-02-29T12:00:00")
+    time = DataTypes.TIMESTAMP(3)
+    row = DataTypes.ROW([DataTypes.FIELD("at", time), DataTypes.FIELD("n", DataTypes.INT())])
+
+    assert shown([noon, None], DataTypes.ARRAY(time)) == "[2024-02-29 12:00:00.000, NULL]"
+    assert shown({"a": noon}, DataTypes.MAP(DataTypes.STRING(), time)) == "{a=2024-02-29 12:00:00.000}"
+    assert shown(Row(noon, 1), row) == "(2024-02-29 12:00:00.000, 1)"

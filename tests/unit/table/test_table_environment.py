@@ -549,6 +549,16 @@ def test_a_table_that_cannot_be_written_is_named(t_env):
         t_env.execute_sql("INSERT INTO clicks SELECT * FROM clicks")
 
 
+def test_null_is_the_greatest_value_in_an_order_of_the_table_api(t_env):
+    clicks = t_env.from_path("clicks")
+
+    def nulls_first(table):
+        return [key.nulls_first for key in table._plan.keys]
+
+    assert nulls_first(clicks.order_by(col("url"), col("url").asc, col("url").desc)) == [False, False, True]
+    assert nulls_first(t_env.sql_query("SELECT * FROM clicks ORDER BY url, url DESC")) == [True, False]
+
+
 def test_two_columns_of_one_name_are_refused(t_env):
     clicks = t_env.from_path("clicks")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.errors import UserFunctionError
+from headrace.errors import JobExecutionError, UserFunctionError
 from headrace.metrics import Counter
 from headrace.table import DataTypes, EnvironmentSettings, StreamTableEnvironment, TableResult
 from headrace.table.udf import FunctionContext, ScalarFunction, udf
@@ -137,8 +137,23 @@ def test_names_within_functions_hide_no_column(env: EnvironmentFactory) -> None:
     t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_streaming_mode())
     query = (
         "SELECT ARRAY_REMOVE(ARRAY[1, 2], `one`), ARRAY_CONTAINS(ARRAY[1, 2], `one`), "
-        "JSON_VALUE(`text`, 'lax $.b' DEFAULT `text` ON EMPTY), JSON_QUERY(`value`, '$.a') "
-        """FROM (VALUES (2, '{"a":1}', '{"a":[2]}')) AS t(`one`, `text`, `value`)"""
+        "JSON_VALUE(`text`, 'lax $.b' DEFAULT `text` ON EMPTY), JSON_QUERY(`value`, '$.a'), "
+        # Of keys that turn out to be the same the last one counts.
+        "JSON_OBJECT(`k` VALUE `one`, 'a' VALUE NULLIF(1, 1), `k` VALUE JSON(`value`)), "
+        "JSON_OBJECT(`k` VALUE NULLIF(1, 1), 'a' VALUE `k` ABSENT ON NULL), INSTR(`text`, `k`, `one` - 4, `one` - 1) "
+        """FROM (VALUES (2, '{"a":1}', '{"a":[2]}', '"')) AS t(`one`, `text`, `value`, `k`)"""
     )
     [row] = t_env.execute_sql(query).collect()
-    assert list(row) == [[1], True, '{"a":1}', "[2]"]
+    assert list(row) == [
+        *([1], True, '{"a":1}', "[2]"),
+        *('{"\\"":{"a":[2]},"a":null}', '{"a":"\\""}', 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"), [("('a', 1), ('a', 2)", "the same key"), ("(CAST(NULL AS STRING), 1)", "is NULL")]
+)
+def test_keys_of_json_are_there_and_differ(env: EnvironmentFactory, rows: str, message: str) -> None:
+    t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_batch_mode())
+    with pytest.raises(JobExecutionError, match=message):
+        list(t_env.execute_sql(f"SELECT JSON_OBJECTAGG(k VALUE v) FROM (VALUES {rows}) AS t(k, v)").collect())

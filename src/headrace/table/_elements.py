@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from headrace.common.arrow_values import arrow_form
 from headrace.common.types import Row, RowKind
 from headrace.errors import JobDefinitionError, shorten
 from headrace.planner.logical import Schema
@@ -53,9 +54,34 @@ def rows_and_types(
             )
     if types is None:
         types = [_common(row[at] for row in rows) for at in range(len(names))]
+    columns = [
+        _column(rows, at, name, kind) for at, (name, kind) in enumerate(zip(names, types, strict=True))
+    ]
     if is_checked:
-        _check(rows, names, types)
-    return rows, names, types
+        _check(columns, names, types)
+    return list(zip(*columns, strict=True)), names, types
+
+
+def _column(rows: Sequence[Sequence[Any]], at: int, name: str, kind: DataType) -> list[Any]:
+    """Return the values of a column as Arrow takes them: rows inside of them are dictionaries."""
+    values = [row[at] for row in rows]
+    convert = arrow_form(to_arrow_type(kind))
+    if convert is None:
+        return values
+    formed = []
+    for value in values:
+        try:
+            formed.append(convert(value))
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise _misfit(name, kind, value) from error
+    return formed
+
+
+def _misfit(name: str, kind: DataType, value: Any) -> JobDefinitionError:
+    return JobDefinitionError(
+        f"from_elements(): column {name!r} is {kind}, which {shorten(value)} is not",
+        hint="give the column another type in the schema, or convert the values",
+    )
 
 
 def _names(element: Any) -> list[str]:
@@ -122,11 +148,10 @@ def _type_of(value: Any) -> DataType:
     raise JobDefinitionError(f"from_elements(): no type is known for {shorten(value)}", hint="pass a schema")
 
 
-def _check(rows: Sequence[Sequence[Any]], names: Sequence[str], types: Sequence[DataType]) -> None:
+def _check(columns: Sequence[Sequence[Any]], names: Sequence[str], types: Sequence[DataType]) -> None:
     import pyarrow as pa
 
-    for at, (name, kind) in enumerate(zip(names, types, strict=True)):
-        values = [_arrow_value(row[at]) for row in rows]
+    for values, name, kind in zip(columns, names, types, strict=True):
         if not kind.is_nullable and None in values:
             raise JobDefinitionError(f"from_elements(): column {name!r} is {kind}, and there is a None in it")
         arrow = to_arrow_type(kind)
@@ -134,10 +159,7 @@ def _check(rows: Sequence[Sequence[Any]], names: Sequence[str], types: Sequence[
             pa.array(values, arrow)
         except _MISFIT as error:
             wrong = next((value for value in values if not _fits(value, arrow)), None)
-            raise JobDefinitionError(
-                f"from_elements(): column {name!r} is {kind}, which {shorten(wrong)} is not",
-                hint="give the column another type in the schema, or convert the values",
-            ) from error
+            raise _misfit(name, kind, wrong) from error
 
 
 def _fits(value: Any, arrow: Any) -> bool:
@@ -148,10 +170,6 @@ def _fits(value: Any, arrow: Any) -> bool:
     except _MISFIT:
         return False
     return True
-
-
-def _arrow_value(value: Any) -> Any:
-    return tuple(value) if isinstance(value, Row) else value
 
 
 def rows_of_pandas(pdf: pd.DataFrame, schema: Any) -> tuple[list[tuple[Any, ...]], list[str], list[DataType]]:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from headrace.common import Configuration, JobClient, JobID, JobStatus
+from headrace.common.types import Row
 from headrace.datastream.started_jobs import StartedJobs
 from headrace.errors import (
     CatalogError,
@@ -482,6 +483,21 @@ def test_elements_have_types_that_are_found_or_given(t_env):
         t_env.from_elements([])
     with pytest.raises(JobDefinitionError, match="column 'a' is INT, which 'x' is not"):
         t_env.from_elements([("x",)], DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())]))
+
+
+def test_rows_inside_of_elements_are_rows_of_the_table(t_env):
+    guest = DataTypes.ROW(
+        [DataTypes.FIELD("name", DataTypes.STRING()), DataTypes.FIELD("age", DataTypes.INT())]
+    )
+    table = DataTypes.ROW([DataTypes.FIELD("host", guest), DataTypes.FIELD("guests", DataTypes.ARRAY(guest))])
+
+    made = t_env.from_elements([(Row("ann", 30), [Row("bob", 7), None])], table)
+
+    assert made._plan.table.attachment.rows == (
+        ({"name": "ann", "age": 30}, [{"name": "bob", "age": 7}, None]),
+    )
+    with pytest.raises(JobDefinitionError, match=r"column 'host' is ROW<.*>, which Row\('ann'\) is not"):
+        t_env.from_elements([(Row("ann"), [])], table)
 
 
 def test_a_pandas_frame_is_a_table(t_env):

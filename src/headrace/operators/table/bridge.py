@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from headrace.common.arrow_values import python_values
-from headrace.common.time import Instant
+from headrace.common.arrow_values import arrow_form, python_values
 from headrace.common.types import Row, RowKind
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK, Batch, TableRows
 from headrace.errors import UserFunctionError, shorten
@@ -78,7 +77,7 @@ class StreamToTableOperator(Operator):
     def __init__(self, declaration: StreamToTable) -> None:
         self._declaration = declaration
         self._schema = as_spark_gives(declaration.output)
-        self._converters = [_to_arrow_value(column.arrow) for column in self._schema]
+        self._converters = [arrow_form(column.arrow) for column in self._schema]
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
         self._is_idle = False
@@ -183,41 +182,6 @@ class StreamToTableOperator(Operator):
         return UserFunctionError(
             message, job=place.job_name, operator=place.operator_name, subtask=place.subtask, record=record
         )
-
-
-def _to_arrow_value(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return what makes values fit for Arrow: rows inside them become dictionaries; None if they fit as they are."""
-    if pa.types.is_timestamp(kind):
-        return _plain_time
-    if pa.types.is_struct(kind):
-        names = [field.name for field in kind]
-        inner = [_to_arrow_value(field.type) for field in kind]
-
-        def struct(value: Any) -> Any:
-            if value is None:
-                return None
-            parts = [value[name] for name in names] if isinstance(value, dict) else list(value)
-            return {
-                name: part if convert is None else convert(part)
-                for name, part, convert in zip(names, parts, inner, strict=True)
-            }
-
-        return struct
-    if pa.types.is_list(kind):
-        element = _to_arrow_value(kind.value_type)
-        return lambda value: None if value is None else [element(e) if element else e for e in value]
-    if pa.types.is_map(kind):
-        key, item = _to_arrow_value(kind.key_type), _to_arrow_value(kind.item_type)
-        return lambda value: (
-            None
-            if value is None
-            else [(key(k) if key else k, item(v) if item else v) for k, v in dict(value).items()]
-        )
-    return None
-
-
-def _plain_time(value: Any) -> Any:
-    return moment_of(value.to_epoch_milli()) if isinstance(value, Instant) else value
 
 
 # -- from a table to a stream ----------------------------------------------------------------------------------

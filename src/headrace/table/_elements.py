@@ -227,7 +227,13 @@ def pandas_of(rows: Iterable[Row], schema: Schema, *, is_insert_only: bool) -> p
     columns = [
         pa.array([row[at] for row in kept], to_arrow_type(field.type)) for at, field in enumerate(schema)
     ]
-    made: pd.DataFrame = pa.table(columns, names=[field.name for field in schema]).to_pandas()
+    table = pa.table(columns, names=[field.name for field in schema])
+    made: pd.DataFrame
+    try:
+        # As most DataFrames have them, so that they can be compared.
+        made = table.to_pandas(coerce_temporal_nanoseconds=True, maps_as_pydicts="lossy")
+    except pa.ArrowInvalid:  # a year that nanoseconds do not reach
+        made = table.to_pandas(maps_as_pydicts="lossy")
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from datetime import datetime
 
 import pandas as pd
 import pytest
@@ -18,6 +19,7 @@ from headrace.errors import (
     SqlValidationError,
     UnsupportedFeatureError,
 )
+from headrace.planner.logical import Field
 from headrace.table import (
     DataTypes,
     EnvironmentSettings,
@@ -28,6 +30,7 @@ from headrace.table import (
     TableDescriptor,
     TableEnvironment,
 )
+from headrace.table._elements import pandas_of
 from headrace.table.expression import (
     JsonExistsOnError,
     JsonOnNull,
@@ -587,6 +590,20 @@ def test_two_columns_of_one_name_are_refused(t_env):
 def test_a_column_that_is_not_there_comes_with_the_nearest(t_env):
     with pytest.raises(AttributeError, match="no method 'user'; did you mean 'user_id'"):
         t_env.from_path("clicks").user  # noqa: B018  # it is asked for
+
+
+def test_a_result_is_a_frame_with_nanoseconds_where_they_reach_and_maps_as_dictionaries():
+    noon, far = (datetime.fromisoformat(f"{year}-02-28T12:00:00") for year in (2024, 9999))
+    schema = (
+        Field("at", DataTypes.TIMESTAMP(3)),
+        Field("m", DataTypes.MAP(DataTypes.STRING(), DataTypes.INT())),
+    )
+
+    near = pandas_of([Row(noon, {"a": 1})], schema, is_insert_only=True)
+    later = pandas_of([Row(far, None)], schema, is_insert_only=True)
+
+    assert (str(near["at"].dtype), near["m"][0]) == ("datetime64[ns]", {"a": 1})
+    assert later["at"][0] == far
 
 
 def test_a_pandas_frame_takes_names_or_types_of_its_columns(t_env):

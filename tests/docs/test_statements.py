@@ -32,12 +32,12 @@ def run(t_env: TableEnvironment, statement: Statement) -> None:
         case StatementSet(inserts):
             jobs.job_graph(jobs.plan_inserts([insert.sink for insert in inserts]), "inserts")
         case CreateTableAs(create, insert):
-            t_env._execute(create)
+            t_env._statements.execute(create)
             jobs.job_graph(jobs.plan_inserts([insert.sink]), "insert")
         case ShowJobs() | StopJob():
             pass  # about jobs that run
         case _:
-            t_env._execute(bound)
+            t_env._statements.execute(bound)
 
 
 @pytest.mark.parametrize(

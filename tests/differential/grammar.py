@@ -51,6 +51,8 @@ CONDITIONS = one_of(
     "k IN ('a', 'c') AND NOT v = 3",
     "CASE WHEN k = 'a' THEN v ELSE 1 END > 0",
     "COALESCE(v, 7) <> 7",
+    either("k IN (1, 'a', 2.5)", "k IN ('1', 'a', '2.5')"),
+    "v IN (1, 3.0)",
     either("twice(CAST(v AS BIGINT)) > 2", "CAST(v AS BIGINT) * 2 > 2"),
     either("half(CAST(v AS DECIMAL(20, 8))) > 1", "CAST(v AS DECIMAL(20, 8)) > 2"),
     either("loud(k) = 'A!'", "concat(upper(k), '!') = 'A!'"),
@@ -579,6 +581,25 @@ def cascaded_joins(draw: Draw) -> str:
 
 
 @st.composite
+def groups_of_window_joins(draw: Draw) -> str:
+    """What window joins come to, summed up in the same windows or in larger ones."""
+    small, large = draw(CASCADES)
+    left, right = (f"(SELECT * FROM {_windowed(table, small)} s)" for table in (draw(one_of("e", "n")), "f"))
+    on = "l.window_start = r.window_start AND l.window_end = r.window_end AND l.k = r.k"
+    kind = draw(one_of("JOIN", "LEFT JOIN"))
+    bounds = "l.window_start AS window_start, l.window_end AS window_end, l.window_time AS rt"
+    pairs = f"SELECT l.k AS k, l.v AS v, r.id AS id, {bounds} FROM {left} l {kind} {right} r ON {on}"
+    items = "window_start AS ws, window_end AS we, COUNT(*) AS n, COUNT(id) AS m, MAX(v) AS h"
+    if draw(st.booleans()):
+        larger = _windowed("z", large, "rt")
+        return (
+            f"WITH w AS ({pairs}), z AS (SELECT k, v, id, rt FROM w) "
+            f"SELECT k, {items} FROM {larger} s GROUP BY k, window_start, window_end"
+        )
+    return f"WITH w AS ({pairs}) SELECT k, {items} FROM w s GROUP BY k, window_start, window_end"
+
+
+@st.composite
 def window_joins(draw: Draw) -> str:
     window = draw(WINDOWS)
     first = draw(one_of("e", "n"))
@@ -665,6 +686,7 @@ WINDOWED = [
     cascaded_grouping_sets,
     cascaded_top_ns,
     cascaded_joins,
+    groups_of_window_joins,
     window_joins,
     window_top_ns,
     window_result_top_ns,

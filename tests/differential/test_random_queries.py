@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import tempfile
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from headrace.table import StreamTableEnvironment
+from headrace.table import DataTypes, StreamTableEnvironment
 from tests.differential.grammar import PLAIN, WINDOWED
 from tests.differential.oracle import oracle_session
 from tests.differential.runs import (
@@ -25,7 +26,7 @@ from tests.differential.runs import (
     check_over_a_savepoint,
     check_upserts,
 )
-from tests.differential.tables import Rows
+from tests.differential.tables import NumberType, Rows
 from tests.engines import MINI
 
 # A busy machine takes its time.
@@ -99,6 +100,26 @@ def test_decimals_on_spark(env, session):
     table = Rows(tuple(changes), left, cuts=(), tells_end=True)
     t_env = StreamTableEnvironment.create(env(parallelism=2, max_records=8))
     check_on_spark(t_env, session, Case(queries, {"t": table}, parallelism=2))
+
+
+def test_decimals_without_room_on_spark(env, session):
+    """A sum that has too many digits is NULL, whether in one epoch or over several; others go on."""
+    large = 10**35
+    rows = [
+        (number, "ab"[number % 2], Decimal(9 * large if number % 2 else number * 10)) for number in range(10)
+    ]
+    gone = [rows[at] for at in (4, 3)]
+    changes = [("+I", *row) for row in rows] + [("-D", *row) for row in gone]
+    left = tuple(row for row in rows if row not in gone)
+    queries = (
+        "SELECT k, SUM(v) AS s, MIN(v) AS l, COUNT(v) AS n, SUM(DISTINCT v) AS d FROM t GROUP BY k",
+        "SELECT SUM(v) AS s, SUM(v) FILTER (WHERE v < 100) AS p, SUM(DISTINCT v + id) AS d FROM t",
+        "SELECT id, v + v AS a, v * v AS m, -v AS n, ABS(v) AS b FROM t",
+    )
+    number = NumberType("DECIMAL(38,2)", DataTypes.DECIMAL(38, 2), Decimal)
+    table = Rows(tuple(changes), left, cuts=(), tells_end=True, number=number)
+    t_env = StreamTableEnvironment.create(env(parallelism=1, max_records=5))
+    check_on_spark(t_env, session, Case(queries, {"t": table}, parallelism=1))
 
 
 @locally

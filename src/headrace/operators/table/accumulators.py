@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import InvariantViolation, UnsupportedFeatureError
-from headrace.operators.table.base import quote
+from headrace.operators.table.base import SIGNED_DIGITS, negative_decimal, quote
 from headrace.operators.table.declarations import KIND, AggSpec
 from headrace.state.columns import ColumnType, Ints
 
@@ -51,12 +51,13 @@ class ValueChanges:
 
     def sums(self, kind: pa.DataType) -> pa.Array:
         """Return by how much the sum of each key's values has grown; NULL where nothing changed."""
-        values = self.values.cast(sum_type(self.values.type)[0])
+        values = self.values.cast(_wide(sum_type(self.values.type)[0]))
         signed = pc.if_else(pa.array(self.signs > 0), values, pc.negate(values))
         sums = pa.table({"p": self.positions, "v": signed}).group_by("p").aggregate([("v", "sum")])
         places = np.full(self.count, -1, np.int64)
         places[sums.column("p").to_numpy()] = np.arange(sums.num_rows)
-        return sums.column("v_sum").combine_chunks().take(pa.array(places, mask=places < 0)).cast(kind)
+        found = sums.column("v_sum").combine_chunks().take(pa.array(places, mask=places < 0))
+        return _narrow(found, kind)
 
 
 class Accumulator(Protocol):
@@ -108,7 +109,7 @@ def make_accumulator(
         return Count(name, sql.count())
     kind = arguments[call.arguments[0]]
     if function in ("SUM", "SUM0", "AVG"):
-        return Sum(name, call, sql, sum_type(kind))
+        return Sum(name, call, sql, kind)
     if function in ("MIN", "MAX"):
         return Extreme(name, call, sql.extreme(function), kind, function)
     if function in ("VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "STDDEV"):
@@ -143,10 +144,11 @@ class PartialSql:
             return "count(1)" if condition == "true" else f"count(CASE WHEN {condition} THEN 1 END)"
         return f"CAST(coalesce(sum(CASE WHEN {condition} THEN {_WEIGHT} END), 0L) AS BIGINT)"
 
-    def sum(self, value: str, spark_type: str) -> str:
+    def sum(self, value: str, spark_type: str, *, is_decimal: bool = False) -> str:
         weighted = f"CAST({value} AS {spark_type})"
         if self.retracts:  # a product of decimals would have room for fewer digits behind the point
-            weighted = f"(CASE WHEN {_ADDS} THEN {weighted} ELSE -{weighted} END)"
+            gone = negative_decimal(weighted, spark_type) if is_decimal else f"-{weighted}"
+            weighted = f"(CASE WHEN {_ADDS} THEN {weighted} ELSE {gone} END)"
         return f"CAST(sum(CASE WHEN {self.condition()} THEN {weighted} END) AS {spark_type})"
 
     def extreme(self, function: str) -> str:
@@ -181,19 +183,34 @@ class Count:
 
 
 class Sum:
-    """SUM, SUM0 and AVG: a sum, and how many values are in it."""
+    """SUM, SUM0 and AVG: a sum, and how many values are in it.
 
-    def __init__(self, name: str, call: AggSpec, sql: PartialSql, kept_as: tuple[pa.DataType, str]) -> None:
+    A sum of decimals that has no room is NULL although there are values, and stays so until there are none.
+    """
+
+    def __init__(self, name: str, call: AggSpec, sql: PartialSql, kind: pa.DataType) -> None:
         self._sum, self._count = f"{name}s", f"{name}n"
         self._call = call
+        arrow, spark = sum_type(kind)
+        is_large = pa.types.is_decimal(kind) and kind.precision > SIGNED_DIGITS
         self.partials = (
-            (sql.sum(quote(call.arguments[0]), kept_as[1]), self._sum),
+            (sql.sum(quote(call.arguments[0]), spark, is_decimal=is_large), self._sum),
             (sql.count(), self._count),
         )
-        self.columns = (ColumnType(self._sum, kept_as[0]), ColumnType(self._count, pa.int64()))
+        self.columns = (ColumnType(self._sum, arrow), ColumnType(self._count, pa.int64()))
 
     def merge(self, old: Columns, new: Columns) -> dict[str, pa.Array]:
-        return {column.name: add(old[column.name], new[column.name]) for column in self.columns}
+        merged = {column.name: add(old[column.name], new[column.name]) for column in self.columns}
+        if pa.types.is_decimal(self.columns[0].arrow):
+            has_no_room = pc.or_(self._has_no_room(old), self._has_no_room(new))
+            merged[self._sum] = pc.if_else(
+                has_no_room, pa.scalar(None, merged[self._sum].type), merged[self._sum]
+            )
+        return merged
+
+    def _has_no_room(self, columns: Columns) -> pa.Array:
+        has_values = pc.not_equal(pc.fill_null(columns[self._count], 0), 0)
+        return pc.and_(pc.is_null(columns[self._sum]), has_values)
 
     def result(self, columns: Columns) -> pa.Array:
         total, count = columns[self._sum], pc.fill_null(columns[self._count], 0)
@@ -299,8 +316,7 @@ class Edge(_NotDistinct):
 def add(left: pa.Array, right: pa.Array) -> pa.Array:
     """Add numbers; NULL counts as nothing, and two of them are NULL."""
     kind = left.type
-    if pa.types.is_decimal(kind):  # one digit more than there is room for is not an overflow yet
-        left, right = (each.cast(pa.decimal256(60, kind.scale)) for each in (left, right))
+    left, right = (each if each.type == _wide(kind) else each.cast(_wide(kind)) for each in (left, right))
     if not left.null_count and not right.null_count:
         return _narrow(pc.add(left, right), kind)
     zero = pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, left.type)
@@ -309,8 +325,17 @@ def add(left: pa.Array, right: pa.Array) -> pa.Array:
     return _narrow(pc.if_else(nothing, pa.scalar(None, total.type), total), kind)
 
 
+def _wide(kind: pa.DataType) -> pa.DataType:
+    """Return what numbers are added as: decimals may have more digits than there is room for."""
+    return pa.decimal256(60, kind.scale) if pa.types.is_decimal(kind) else kind
+
+
 def _narrow(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return array if array.type == kind else array.cast(kind)
+    """Return numbers as they are kept; NULL, as in Flink, where there is no room for a decimal."""
+    if not pa.types.is_decimal(kind):
+        return array if array.type == kind else array.cast(kind)
+    limit = pa.scalar(Decimal(1).scaleb(kind.precision - kind.scale), array.type)
+    return pc.if_else(pc.less(pc.abs(array), limit), array, pa.scalar(None, array.type)).cast(kind)
 
 
 def pick(function: Any, left: pa.Array, right: pa.Array) -> pa.Array:

@@ -127,6 +127,16 @@ def key_hash_sql(columns: Sequence[tuple[str, bool]]) -> tuple[str, str]:
     return f"xxhash64({listed})", f"xxhash64(1L, {listed})"
 
 
+#: Beyond so many digits Spark rounds a decimal whose sign it changes.
+SIGNED_DIGITS = 34
+
+
+def negative_decimal(number: str, spark_type: str) -> str:
+    """Return the Spark SQL of a decimal with the other sign and all its digits."""
+    digits = f"CAST({number} AS STRING)"
+    return f"CAST(IF({number} < 0, substr({digits}, 2), '-' || {digits}) AS {spark_type})"
+
+
 def quote(name: str) -> str:
     """Return a column's name as Spark SQL wants it."""
     return "`" + name.replace("`", "``") + "`"

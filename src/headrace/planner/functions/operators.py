@@ -139,6 +139,14 @@ _operator(
 )
 
 
+def _listed(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    """A text is looked for among texts, also where the list has numbers: as in Flink it need not be a number."""
+    if is_string(types[0]) and all(is_string(one) or isinstance(one, NumericType) for one in types[1:]):
+        texts = tuple(DataTypes.STRING().with_nullability(one.is_nullable) for one in types)
+        return texts, BooleanType(_nullable(types))
+    return _compared("IN")(types)
+
+
 def _emit_in(call: Call, operands: list[str]) -> str:
     return f"({operands[0]} IN ({', '.join(operands[1:])}))"
 
@@ -146,7 +154,7 @@ def _emit_in(call: Call, operands: list[str]) -> str:
 _operator(
     "IN",
     "value [NOT] IN (value, ...)",
-    _compared("IN"),
+    _listed,
     _emit_in,
     "Whether a value is one of a list.",
 )

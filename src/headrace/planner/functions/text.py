@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from headrace.operators.table.base import SIGNED_DIGITS, negative_decimal
 from headrace.planner.expressions import Call, Expression, Literal
 from headrace.types import DataType, DecimalType
 
 __all__ = ["any_is_null", "constant", "let", "negative", "quoted", "string_constant"]
-
-#: Beyond so many digits Spark rounds a decimal whose sign it changes.
-_SIGNED_DIGITS: Final = 34
 
 
 def quoted(text: str) -> str:
@@ -56,7 +52,6 @@ def negative(number: str, kind: DataType) -> str:
     >>> print(negative("v", DecimalType(20, 2)))
     (- v)
     """
-    if not isinstance(kind, DecimalType) or kind.precision <= _SIGNED_DIGITS:
-        return f"(- {number})"
-    digits = f"CAST({number} AS STRING)"
-    return f"CAST(IF({number} < 0, substr({digits}, 2), '-' || {digits}) AS {kind.spark_name()})"
+    if isinstance(kind, DecimalType) and kind.precision > SIGNED_DIGITS:
+        return negative_decimal(number, kind.spark_name())
+    return f"(- {number})"

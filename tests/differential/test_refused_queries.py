@@ -61,7 +61,6 @@ _NOT_YET = {
     "SELECT k, LISTAGG(k, CAST(id AS STRING)) FROM t GROUP BY k": "LISTAGG with a separator that is no constant",
     "SELECT k, ARRAY_AGG(v ORDER BY v) FROM t GROUP BY k": "ORDER BY in ARRAY_AGG",
     "SELECT k, STDDEV_POP(DISTINCT v) FROM t GROUP BY k": "STDDEV_POP(DISTINCT ...)",
-    "SELECT k, JSON_ARRAYAGG(v) FROM t GROUP BY k": "JSON_ARRAYAGG",
     "SELECT l.id FROM e l JOIN p FOR SYSTEM_TIME AS OF l.ts AS r ON l.id = r.id": "FOR SYSTEM_TIME AS OF",
     "SELECT id FROM t WHERE v = (SELECT v FROM u)": "may give more or less than one row",
     "SELECT id FROM t WHERE v > ALL (SELECT v FROM u)": "comparison with ALL",

@@ -297,7 +297,7 @@ def test_the_switch_is_stronger_than_the_option(headrace, program):
 
 
 def test_a_missing_module_of_pyflink_is_a_refusal(headrace, program):
-    result = headrace("run", program("from pyflink.table.module import HiveModule"))
+    result = headrace("run", program("from pyflink.table.descriptors import Rowtime"))
 
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: pyflink.table.module is not in headrace yet")
+    assert result.stderr.startswith("error: pyflink.table.descriptors is not in headrace yet")

@@ -302,7 +302,7 @@ def test_a_key_that_has_ended_is_new_again(env, rows, how):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", _OUTER_JOINS)
-@_MANY
+@settings(_MANY, max_examples=200)
 @given(changes=changes_of_two(), how=_HOW)
 def test_many_outer_joins(env, kind, changes, how):
     check_outer_join(env, kind, changes, how)

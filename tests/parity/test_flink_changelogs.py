@@ -31,6 +31,7 @@ NOT_FOLLOWED = {
     "first row of e": "+U comes without the row before it, though the sink does not know of a key",
     "best row of e": "the same",
     "limit and offset of t": "when a row before the first goes, nothing is told",
+    "second row of t": "the same",
 }
 #: One node's rows are the next one's epoch, where Flink hands over one by one; what it comes to is the same.
 SEVERAL_NODES = {

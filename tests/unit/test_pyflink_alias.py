@@ -78,7 +78,7 @@ def test_classes_are_pickled_under_headraces_name():
     [
         "import pyflink.shell",
         "from pyflink import shell",
-        "from pyflink.table.module import HiveModule",
+        "from pyflink.table.descriptors import Rowtime",
         "import pyflink.table.data_view",
         "from pyflink.fn_execution.state_impl import RemovableConcatIterator",
         "from pyflink.java_gateway import get_gateway",

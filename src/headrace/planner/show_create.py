@@ -8,7 +8,7 @@ from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable, CatalogView, Column, ComputedColumn, MetadataColumn
 from headrace.config.secrets import looks_secret, mask_uri
 from headrace.planner.logical import Schema
-from headrace.types.logical import quote_name
+from headrace.types.logical import quote_name, quote_text
 
 __all__ = ["create_catalog_text", "create_table_text", "create_view_text", "declared_lines"]
 
@@ -16,12 +16,8 @@ __all__ = ["create_catalog_text", "create_table_text", "create_view_text", "decl
 _HIDDEN = "******"
 
 
-def _string(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _column(column: Column) -> str:
-    comment = f" COMMENT {_string(column.comment)}" if column.comment else ""
+    comment = f" COMMENT {quote_text(column.comment)}" if column.comment else ""
     match column:
         case ComputedColumn():
             return f"{quote_name(column.name)}{_origin(column)}{comment}"
@@ -35,7 +31,7 @@ def _origin(column: Column) -> str:
         case ComputedColumn():
             return f" AS {column.expression}"
         case MetadataColumn():
-            key = f" FROM {_string(column.key)}" if column.key else ""
+            key = f" FROM {quote_text(column.key)}" if column.key else ""
             return f" METADATA{key}{' VIRTUAL' if column.virtual else ''}"
         case _:
             return ""
@@ -50,7 +46,7 @@ def _key(table: CatalogTable) -> list[str]:
 
 def _with(options: Mapping[str, str]) -> str:
     pairs = ",\n  ".join(
-        f"{_string(key)} = {_string(_HIDDEN if looks_secret(key) else mask_uri(value))}"
+        f"{quote_text(key)} = {quote_text(_HIDDEN if looks_secret(key) else mask_uri(value))}"
         for key, value in options.items()
     )
     return f"WITH (\n  {pairs}\n)"
@@ -78,7 +74,7 @@ def create_table_text(identifier: ObjectIdentifier, table: CatalogTable, tempora
     body = ",\n  ".join(lines)
     parts = [f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {identifier} (\n  {body}\n)"]
     if table.comment:
-        parts.append(f"COMMENT {_string(table.comment)}")
+        parts.append(f"COMMENT {quote_text(table.comment)}")
     if table.partition_keys:
         parts.append(f"PARTITIONED BY ({', '.join(map(quote_name, table.partition_keys))})")
     if table.options:
@@ -88,13 +84,13 @@ def create_table_text(identifier: ObjectIdentifier, table: CatalogTable, tempora
 
 def create_catalog_text(name: str, properties: Mapping[str, str], comment: str | None) -> str:
     """CREATE CATALOG with its options, but for passwords."""
-    said = f"COMMENT {_string(comment)}\n" if comment else ""
+    said = f"COMMENT {quote_text(comment)}\n" if comment else ""
     return f"CREATE CATALOG {quote_name(name)}\n{said}{_with(dict(sorted(properties.items())))}\n"
 
 
 def create_view_text(identifier: ObjectIdentifier, view: CatalogView, temporary: bool = False) -> str:
     """CREATE VIEW with the names of its columns and its query."""
     columns = ", ".join(quote_name(column.name) for column in view.columns)
-    comment = f" COMMENT {_string(view.comment)}" if view.comment else ""
+    comment = f" COMMENT {quote_text(view.comment)}" if view.comment else ""
     kind = "TEMPORARY VIEW" if temporary else "VIEW"
     return f"CREATE {kind} {identifier} ({columns}){comment}\nAS {view.expanded_query}\n"

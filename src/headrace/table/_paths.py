@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.errors import SqlValidationError
 from headrace.table.schema import Schema
 from headrace.table.table_descriptor import TableDescriptor
-from headrace.types.logical import quote_name
+from headrace.types.logical import quote_name, quote_text
 
 __all__ = ["create_sql", "parts_of", "path_sql"]
 
@@ -43,12 +43,8 @@ def create_sql(path: str, descriptor: TableDescriptor, is_temporary: bool, if_no
     schema = descriptor.get_schema()
     if not isinstance(schema, Schema):
         raise SqlValidationError(f"table {path!r} has no schema", hint="TableDescriptor ... .schema(schema)")
-    comment = f" COMMENT {_text(descriptor.comment)}" if descriptor.comment else ""
+    comment = f" COMMENT {quote_text(descriptor.comment)}" if descriptor.comment else ""
     keys = ", ".join(map(quote_name, descriptor.partition_keys))
     partitioned = f" PARTITIONED BY ({keys})" if keys else ""
-    given = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in descriptor.options.items())
+    given = ", ".join(f"{quote_text(key)} = {quote_text(value)}" for key, value in descriptor.options.items())
     return f"CREATE {temporary}TABLE {exists}{path_sql(path)} {schema}{comment}{partitioned} WITH ({given})"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

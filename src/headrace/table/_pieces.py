@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from headrace.errors import SqlValidationError, shorten
-from headrace.types.logical import quote_name
+from headrace.types.logical import quote_name, quote_text
 
 __all__ = [
     "SHOWN",
@@ -143,7 +143,7 @@ def written(value: Any) -> str:
             # With an exponent it is a DOUBLE; without one it would be a DECIMAL.
             return repr(value) if "e" in repr(value) else f"{value!r}E0"
         case str():
-            return "'" + value.replace("'", "''") + "'"
+            return quote_text(value)
         case bytes():
             return f"X'{value.hex()}'"
         case datetime.datetime():

@@ -62,6 +62,15 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def quote_text(text: str) -> str:
+    """Write a text the way Flink's SQL has it.
+
+    >>> print(quote_text("it's"))
+    'it''s'
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
 class DataType:
     """The type of a column or an expression. Make one with `DataTypes`, or with its class.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from headrace.planner.coercion import common_type
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry, same_as
-from headrace.planner.functions.signature import Emission, Function, Nulls, Signature, WrongArguments
+from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments
 from headrace.planner.functions.text import quoted
 from headrace.types import (
     ArrayType,
@@ -27,28 +27,6 @@ __all__ = ["COLLECTIONS"]
 COLLECTIONS: Final = Registry("collection")
 _INT: Final = IntType()
 _ALWAYS: Final = Nulls.ALWAYS
-Resolved = tuple[tuple[DataType, ...], DataType]
-
-
-def _put(
-    name: str,
-    shown: str,
-    description: str,
-    resolve: Callable[[Sequence[DataType]], Resolved],
-    emission: Emission,
-) -> None:
-    COLLECTIONS.put(
-        Function(
-            name,
-            "collection",
-            (Signature(shown, name, ()),),
-            description,
-            resolve,
-            emission,
-            exact=True,
-            is_form=name == "ITEM",
-        )
-    )
 
 
 def _one_type(name: str, types: Sequence[DataType]) -> DataType:
@@ -84,9 +62,11 @@ def _emit_row(call: Call, operands: list[str]) -> str:
     return f"named_struct({', '.join(pairs)})"
 
 
-_put("ARRAY", "ARRAY[value, ...]", "An array of values.", _array, "array({all})")
-_put("MAP", "MAP[key, value, ...]", "A map of keys to values.", _map, "map({all})")
-_put("ROW", "ROW(value, ...)", "A row of values; also `(value, value, ...)`.", _row, _emit_row)
+COLLECTIONS.add_shape("ARRAY", "ARRAY[value, ...]", "An array of values.", _array, "array({all})")
+COLLECTIONS.add_shape("MAP", "MAP[key, value, ...]", "A map of keys to values.", _map, "map({all})")
+COLLECTIONS.add_shape(
+    "ROW", "ROW(value, ...)", "A row of values; also `(value, value, ...)`.", _row, _emit_row
+)
 
 
 def _item(types: Sequence[DataType]) -> Resolved:
@@ -115,12 +95,13 @@ def _emit_item(call: Call, operands: list[str]) -> str:
     return f"get({operands[0]}, {operands[1]} - 1)"
 
 
-_put(
+COLLECTIONS.add_shape(
     "ITEM",
     "array[place], map[key]",
     "An element by its place from 1, or a value by its key; NULL if there is none.",
     _item,
     _emit_item,
+    is_form=True,
 )
 
 

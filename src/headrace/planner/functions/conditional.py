@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from headrace.planner.coercion import common_type, comparison_type
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry
-from headrace.planner.functions.signature import Emission, Function, Signature, WrongArguments
+from headrace.planner.functions.signature import Resolved, Resolver, WrongArguments
 from headrace.planner.functions.text import any_is_null, quoted
 from headrace.types import BooleanType, DataType, DataTypes, NullType
 
 __all__ = ["CONDITIONAL"]
 
 CONDITIONAL: Final = Registry("conditional")
-Resolved = tuple[tuple[DataType, ...], DataType]
-Resolver = Callable[[Sequence[DataType]], Resolved]
 
 
 def _common(name: str, types: Sequence[DataType]) -> DataType:
@@ -25,11 +23,6 @@ def _common(name: str, types: Sequence[DataType]) -> DataType:
         shown = ", ".join(one.summary_without_null() for one in types)
         raise WrongArguments(f"{name} cannot give one type for {shown}", "CAST them to the same type")
     return found
-
-
-def _put(name: str, shown: str, description: str, resolve: Resolver, emission: Emission) -> None:
-    shape = Signature(shown, name, ())
-    CONDITIONAL.put(Function(name, "conditional", (shape,), description, resolve, emission, exact=True))
 
 
 def _case(types: Sequence[DataType]) -> Resolved:
@@ -55,7 +48,7 @@ def _emit_case(call: Call, operands: list[str]) -> str:
     return f"CASE {branches} ELSE {operands[-1]} END"
 
 
-_put(
+CONDITIONAL.add_shape(
     "CASE",
     "CASE WHEN condition THEN value ... [ELSE value] END",
     "The value of the first condition that holds; also `CASE value WHEN value THEN value ... END`.",
@@ -78,8 +71,10 @@ def _if_null(types: Sequence[DataType]) -> Resolved:
     return _coalesce(types)
 
 
-_put("COALESCE", "COALESCE(value, ...)", "The first value that is not NULL.", _coalesce, "coalesce({all})")
-_put(
+CONDITIONAL.add_shape(
+    "COALESCE", "COALESCE(value, ...)", "The first value that is not NULL.", _coalesce, "coalesce({all})"
+)
+CONDITIONAL.add_shape(
     "IFNULL", "IFNULL(value, instead)", "The value, or another if it is NULL.", _if_null, "coalesce({0}, {1})"
 )
 
@@ -92,7 +87,7 @@ def _null_if(types: Sequence[DataType]) -> Resolved:
     return (types[0], types[1]), types[0].nullable()
 
 
-_put(
+CONDITIONAL.add_shape(
     "NULLIF",
     "NULLIF(value, other)",
     "NULL if both are the same, otherwise the value.",
@@ -110,7 +105,7 @@ def _if(types: Sequence[DataType]) -> Resolved:
     return (BooleanType(types[0].is_nullable), result, result), result.nullable()
 
 
-_put("IF", "IF(condition, value, otherwise)", "One of two values.", _if, "IF({0}, {1}, {2})")
+CONDITIONAL.add_shape("IF", "IF(condition, value, otherwise)", "One of two values.", _if, "IF({0}, {1}, {2})")
 
 
 def _extreme(name: str) -> Resolver:
@@ -132,14 +127,16 @@ def _emit_extreme(call: Call, operands: list[str]) -> str:
     return f"IF({any_is_null(maybe)}, NULL, {text})" if maybe else text
 
 
-_put(
+CONDITIONAL.add_shape(
     "GREATEST",
     "GREATEST(value, ...)",
     "The largest value; NULL if one is.",
     _extreme("GREATEST"),
     _emit_extreme,
 )
-_put("LEAST", "LEAST(value, ...)", "The smallest value; NULL if one is.", _extreme("LEAST"), _emit_extreme)
+CONDITIONAL.add_shape(
+    "LEAST", "LEAST(value, ...)", "The smallest value; NULL if one is.", _extreme("LEAST"), _emit_extreme
+)
 
 
 def _type_of(types: Sequence[DataType]) -> Resolved:
@@ -148,7 +145,7 @@ def _type_of(types: Sequence[DataType]) -> Resolved:
     return tuple(types), DataTypes.STRING()
 
 
-_put(
+CONDITIONAL.add_shape(
     "TYPEOF",
     "TYPEOF(value)",
     "The type of a value, as a string.",

@@ -7,13 +7,13 @@ is an error; to a lax one it is nothing. JSON that cannot be read has no values,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from headrace.planner.coercion import is_string
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry
-from headrace.planner.functions.signature import Emission, Function, Nulls, Signature, WrongArguments
+from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments
 from headrace.planner.functions.text import constant, let, quoted, string_constant
 from headrace.types import ArrayType, BooleanType, DataType, DataTypes, NullType
 
@@ -22,28 +22,6 @@ __all__ = ["JSON"]
 JSON: Final = Registry("JSON")
 _STRING: Final = DataTypes.STRING()
 _PATH: Final = re.compile(r"\s*(?:(lax|strict)\s+)?(\$.*?)\s*", re.DOTALL)
-Resolved = tuple[tuple[DataType, ...], DataType]
-
-
-def _put(
-    name: str,
-    shown: str,
-    description: str,
-    resolve: Callable[[Sequence[DataType]], Resolved],
-    emission: Emission,
-) -> None:
-    JSON.put(
-        Function(
-            name,
-            "JSON",
-            (Signature(shown, name, ()),),
-            description,
-            resolve,
-            emission,
-            exact=True,
-            is_form=True,
-        )
-    )
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -135,13 +113,14 @@ def _emit_value(call: Call, operands: list[str]) -> str:
     return let("__text", path.text(json), chosen)
 
 
-_put(
+JSON.add_shape(
     "JSON_VALUE",
     "JSON_VALUE(json, path [RETURNING type] [{NULL | ERROR | DEFAULT value} ON EMPTY] [... ON ERROR])",
     "A scalar at a path of a JSON string, of the type RETURNING names. A strict path (the default) that finds none is "
     "an error, a `lax` one is empty; both give NULL unless something else is said.",
     _value,
     _emit_value,
+    is_form=True,
 )
 
 
@@ -192,7 +171,7 @@ def _wrapped(json: str, wrapper: str, otherwise: str) -> str:
     return f"{start} ELSE concat('[', to_json(__value), ']') END"
 
 
-_put(
+JSON.add_shape(
     "JSON_QUERY",
     "JSON_QUERY(json, path [RETURNING type] [{WITHOUT | WITH [CONDITIONAL | UNCONDITIONAL]} [ARRAY] WRAPPER] "
     "[{NULL | EMPTY ARRAY | EMPTY OBJECT | ERROR} ON EMPTY] [... ON ERROR])",
@@ -200,6 +179,7 @@ _put(
     "puts it, or a scalar, into an array; a CONDITIONAL one leaves arrays as they are.",
     _query,
     _emit_query,
+    is_form=True,
 )
 
 
@@ -225,12 +205,13 @@ def _emit_exists(call: Call, operands: list[str]) -> str:
     return f"CASE WHEN {json} IS NULL THEN NULL WHEN {path.text(json)} IS NOT NULL THEN TRUE ELSE {otherwise} END"
 
 
-_put(
+JSON.add_shape(
     "JSON_EXISTS",
     "JSON_EXISTS(json, path [{TRUE | FALSE | UNKNOWN | ERROR} ON ERROR])",
     "Whether there is a value at a path of a JSON string. What a strict path does not find is an error.",
     _exists,
     _emit_exists,
+    is_form=True,
 )
 
 

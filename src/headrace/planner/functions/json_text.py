@@ -5,13 +5,13 @@ As in Flink members of objects are in the order of their names, whatever they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from headrace.planner.coercion import is_binary, is_string
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry
-from headrace.planner.functions.signature import Emission, Function, Nulls, Signature, WrongArguments
+from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments
 from headrace.planner.functions.text import constant, let, quoted
 from headrace.types import (
     ArrayType,
@@ -36,7 +36,6 @@ JSON_TEXT: Final = Registry("JSON")
 #: What aggregates of JSON make of the list of a group's values.
 LISTED_JSON: Final = Registry("internal")
 _STRING: Final = DataTypes.STRING()
-Resolved = tuple[tuple[DataType, ...], DataType]
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -119,20 +118,6 @@ def _object(pairs: str, *, keeps_nulls: bool = True) -> str:
 # --- JSON_STRING, JSON_OBJECT, JSON_ARRAY ---------------------------------------------------------
 
 
-def _put(
-    registry: Registry,
-    name: str,
-    shown: str,
-    description: str,
-    resolve: Callable[[Sequence[DataType]], Resolved],
-    emission: Emission,
-) -> None:
-    shape = Signature(shown, name, ())
-    registry.put(
-        Function(name, registry.group, (shape,), description, resolve, emission, exact=True, is_form=True)
-    )
-
-
 JSON_TEXT.add(
     "JSON_STRING(value ANY)",
     _STRING,
@@ -183,14 +168,14 @@ def _emit_object(call: Call, operands: list[str]) -> str:
     return _object(kept)
 
 
-_put(
-    JSON_TEXT,
+JSON_TEXT.add_shape(
     "JSON_OBJECT",
     "JSON_OBJECT([[KEY] key VALUE value, ...] [{NULL | ABSENT} ON NULL])",
     "A JSON object. A value that is JSON_OBJECT, JSON_ARRAY or JSON(text) itself goes in as it is. Members that are "
     "NULL are kept unless ABSENT ON NULL is said.",
     _object_type,
     _emit_object,
+    is_form=True,
 )
 
 
@@ -202,13 +187,13 @@ def _emit_array(call: Call, operands: list[str]) -> str:
     return f"concat('[', array_join(array({', '.join(values)}), ','{nulls}), ']')"
 
 
-_put(
-    JSON_TEXT,
+JSON_TEXT.add_shape(
     "JSON_ARRAY",
     "JSON_ARRAY([value, ...] [{NULL | ABSENT} ON NULL])",
     "A JSON array. Values that are NULL are left out unless NULL ON NULL is said.",
     _made,
     _emit_array,
+    is_form=True,
 )
 
 
@@ -224,15 +209,17 @@ def _json(types: Sequence[DataType]) -> Resolved:
     return tuple(types), _STRING
 
 
-_put(
-    JSON_TEXT,
+JSON_TEXT.add_shape(
     "JSON",
     "JSON(text)",
     "Says that a string is JSON, as a value of JSON_OBJECT or JSON_ARRAY. It fails if it is none.",
     _json,
     lambda _, each: let("__text", each[0], _READ_JSON),
+    is_form=True,
 )
-_put(LISTED_JSON, "JSON_NESTED", "JSON_NESTED(json)", "JSON in JSON.", _json, lambda _, each: each[0])
+LISTED_JSON.add_shape(
+    "JSON_NESTED", "JSON_NESTED(json)", "JSON in JSON.", _json, lambda _, each: each[0], is_form=True
+)
 
 
 # --- aggregates -----------------------------------------------------------------------------------
@@ -276,14 +263,16 @@ def _emit_listed_object(call: Call, operands: list[str]) -> str:
     return f"coalesce({let('pairs', pairs, made)}, '{{}}')"
 
 
-_put(LISTED_JSON, "JSON_ARRAY_OF", "JSON_ARRAYAGG(value)", "A list as JSON.", _listed, _emit_listed_array)
-_put(
-    LISTED_JSON,
+LISTED_JSON.add_shape(
+    "JSON_ARRAY_OF", "JSON_ARRAYAGG(value)", "A list as JSON.", _listed, _emit_listed_array, is_form=True
+)
+LISTED_JSON.add_shape(
     "JSON_OBJECT_OF",
     "JSON_OBJECTAGG(key VALUE value)",
     "Pairs as JSON.",
     _listed,
     _emit_listed_object,
+    is_form=True,
 )
 
 

@@ -18,7 +18,7 @@ from headrace.planner.coercion import (
 )
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry
-from headrace.planner.functions.signature import Emission, Function, Signature, WrongArguments
+from headrace.planner.functions.signature import Emission, Resolved, Resolver, WrongArguments
 from headrace.planner.functions.text import constant, negative, quoted, string_constant
 from headrace.types import (
     BooleanType,
@@ -52,24 +52,11 @@ COMPARISON_NAMES: Final = {
     "GREATER_THAN_OR_EQUAL": ">=",
 }
 
-Resolver = Callable[[Sequence[DataType]], tuple[tuple[DataType, ...], DataType]]
-
 
 def _operator(
     name: str, shown: str, resolve: Resolver, emission: Emission, description: str, exact: bool = True
 ) -> None:
-    OPERATORS.put(
-        Function(
-            name,
-            "operators",
-            (Signature(shown, name, ()),),
-            description,
-            resolve,
-            emission,
-            exact=exact,
-            is_form=name != "MOD",
-        )
-    )
+    OPERATORS.add_shape(name, shown, description, resolve, emission, exact=exact, is_form=name != "MOD")
 
 
 def _nullable(types: Sequence[DataType]) -> bool:
@@ -80,7 +67,7 @@ def _nullable(types: Sequence[DataType]) -> bool:
 
 
 def _compared(symbol: str) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    def resolve(types: Sequence[DataType]) -> Resolved:
         found: DataType | None = types[0]
         for other in types[1:]:
             found = None if found is None else comparison_type(found, other)
@@ -95,7 +82,7 @@ def _compared(symbol: str) -> Resolver:
 
 
 def _never_null(inner: Resolver) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    def resolve(types: Sequence[DataType]) -> Resolved:
         return inner(types)[0], BooleanType(False)
 
     return resolve
@@ -139,7 +126,7 @@ _operator(
 )
 
 
-def _listed(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+def _listed(types: Sequence[DataType]) -> Resolved:
     """A text is looked for among texts, also where the list has numbers: as in Flink it need not be a number."""
     if is_string(types[0]) and all(is_string(one) or isinstance(one, NumericType) for one in types[1:]):
         texts = tuple(DataTypes.STRING().with_nullability(one.is_nullable) for one in types)
@@ -160,7 +147,7 @@ _operator(
 )
 
 
-def _any_value(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+def _any_value(types: Sequence[DataType]) -> Resolved:
     return tuple(types), BooleanType(False)
 
 
@@ -172,7 +159,7 @@ _operator("IS_NOT_NULL", "value IS NOT NULL", _any_value, "({0} IS NOT NULL)", "
 
 
 def _strings(name: str) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    def resolve(types: Sequence[DataType]) -> Resolved:
         for one in types:
             if not is_string(one) and not isinstance(one, NullType):
                 raise WrongArguments(f"{name} takes strings, not {one.summary_without_null()}")
@@ -230,7 +217,7 @@ _operator(
 )
 
 
-def _concatenated(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+def _concatenated(types: Sequence[DataType]) -> Resolved:
     for same, made in ((is_string, VarCharType), (is_binary, VarBinaryType)):
         if all(same(one) or isinstance(one, NullType) for one in types):
             length = sum(getattr(one, "length", MAX_LENGTH) for one in types)
@@ -247,7 +234,7 @@ _operator("CONCAT_OPERATOR", "string1 || string2", _concatenated, "concat({0}, {
 
 
 def _booleans(name: str, never_null: bool = False) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    def resolve(types: Sequence[DataType]) -> Resolved:
         for one in types:
             if not isinstance(one, BooleanType | NullType):
                 raise WrongArguments(f"{name} takes BOOLEAN, not {one.summary_without_null()}")
@@ -289,7 +276,7 @@ def _numbers(symbol: str, types: Sequence[DataType]) -> list[DataType]:
     return found
 
 
-def _arithmetic(symbol: str, types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+def _arithmetic(symbol: str, types: Sequence[DataType]) -> Resolved:
     one, other = _numbers(symbol, types)
     nullable = _nullable(types)
     if isinstance(one, DecimalType) or isinstance(other, DecimalType):
@@ -325,7 +312,7 @@ def _decimal_result(symbol: str, left: DecimalType, right: DecimalType, nullable
 
 
 def _sum(symbol: str) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    def resolve(types: Sequence[DataType]) -> Resolved:
         one, other = types
         nullable = _nullable(types)
         if is_temporal(one) and is_interval(other):
@@ -368,7 +355,7 @@ def _time_of_day(call: Call, operands: list[str], symbol: str) -> str:
 
 
 def _product(symbol: str) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+    def resolve(types: Sequence[DataType]) -> Resolved:
         one, other = types
         if is_interval(one) and isinstance(other, IntegralType) and symbol == "*":
             return (one, other), one.with_nullability(_nullable(types))
@@ -435,7 +422,7 @@ _operator(
 )
 
 
-def _remainder(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+def _remainder(types: Sequence[DataType]) -> Resolved:
     if len(types) != 2:
         raise WrongArguments("MOD takes two numbers", "MOD(value1, value2)")
     return _product("%")(types)
@@ -444,7 +431,7 @@ def _remainder(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataTyp
 _operator("MOD", "value1 % value2, MOD(value1, value2)", _remainder, _emit_mod, "The remainder.")
 
 
-def _signed(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+def _signed(types: Sequence[DataType]) -> Resolved:
     if not isinstance(types[0], NumericType | DayTimeIntervalType | YearMonthIntervalType):
         raise WrongArguments(f"a sign stands before numbers, not {types[0].summary_without_null()}")
     return tuple(types), types[0]
@@ -460,7 +447,7 @@ _operator(
 _operator("POSITIVE", "+ value", _signed, "{0}", "The number itself.")
 
 
-def _time_difference(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+def _time_difference(types: Sequence[DataType]) -> Resolved:
     if not all(is_temporal(one) for one in types[:2]):
         raise WrongArguments("a difference with a unit takes two times")
     found = comparison_type(types[0], types[1])

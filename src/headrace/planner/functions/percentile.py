@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.planner.expressions import Call, Expression, Literal
 from headrace.planner.functions.registry import Registry
-from headrace.planner.functions.signature import Function, Signature, WrongArguments
+from headrace.planner.functions.signature import Resolved, WrongArguments
 from headrace.planner.functions.text import let
 from headrace.types import ArrayType, DataType, DoubleType, IntegralType, NumericType, RowType
 from headrace.types.logical import quote_name
@@ -17,7 +17,7 @@ __all__ = ["LISTED_NUMBERS"]
 LISTED_NUMBERS: Final = Registry("internal")
 
 
-def _resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+def _resolve(types: Sequence[DataType]) -> Resolved:
     """Operands: the part or parts, the list of values or of rows of a value and how often it is there."""
     part, listed = types
     assert isinstance(listed, ArrayType)
@@ -74,15 +74,11 @@ def _emit(call: Call, operands: list[str]) -> str:
     return let("__numbers", numbers, f"IF(size(__numbers) > 0, {made}, NULL)")
 
 
-LISTED_NUMBERS.put(
-    Function(
-        "PERCENTILE_OF",
-        "internal",
-        (Signature("PERCENTILE(value, part [, frequency])", "PERCENTILE_OF", ()),),
-        "The percentile of a list.",
-        _resolve,
-        _emit,
-        exact=True,
-        is_form=True,
-    )
+LISTED_NUMBERS.add_shape(
+    "PERCENTILE_OF",
+    "PERCENTILE(value, part [, frequency])",
+    "The percentile of a list.",
+    _resolve,
+    _emit,
+    is_form=True,
 )

@@ -9,6 +9,8 @@ from headrace.planner.functions.signature import (
     Emission,
     Function,
     Nulls,
+    Resolved,
+    Resolver,
     Result,
     Signature,
     WrongArguments,
@@ -54,7 +56,7 @@ class Registry:
         )
         make = fixed(result) if isinstance(result, DataType) else result
 
-        def resolve(types: Sequence[DataType]) -> tuple[tuple[DataType, ...], DataType]:
+        def resolve(types: Sequence[DataType]) -> Resolved:
             arguments = _first_fit(read, types)
             nullable = nulls is Nulls.ALWAYS or (
                 nulls is Nulls.PASS and any(one.is_nullable for one in types)
@@ -72,6 +74,23 @@ class Registry:
                 tuple(aliases),
                 exact,
             )
+        )
+
+    def add_shape(
+        self,
+        name: str,
+        shown: str,
+        description: str,
+        resolve: Resolver,
+        emission: Emission,
+        *,
+        exact: bool = True,
+        is_form: bool = False,
+    ) -> None:
+        """Write down a function whose arguments no signature describes; ``shown`` is how a call looks."""
+        shape = Signature(shown, name, ())
+        self.put(
+            Function(name, self.group, (shape,), description, resolve, emission, exact=exact, is_form=is_form)
         )
 
     def put(self, function: Function) -> None:

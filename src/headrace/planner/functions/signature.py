@@ -167,6 +167,11 @@ def signature(text: str) -> Signature:
     return Signature(text, name, tuple(parameters))
 
 
+#: Types to cast the arguments of a call to, and the type of its result.
+Resolved = tuple[tuple[DataType, ...], DataType]
+Resolver = Callable[[Sequence[DataType]], Resolved]
+
+
 @dataclass(frozen=True)
 class Function:
     """A built-in function."""
@@ -177,8 +182,7 @@ class Function:
     signatures: tuple[Signature, ...]
     #: One sentence for the documentation.
     description: str
-    #: Types to cast the arguments to, and the type of the result.
-    resolve: Callable[[Sequence[DataType]], tuple[tuple[DataType, ...], DataType]]
+    resolve: Resolver
     emission: Emission
     aliases: tuple[str, ...] = ()
     #: Spark gives the declared type without a cast around it.

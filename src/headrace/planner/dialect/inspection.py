@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import Final
 
 from headrace.planner.dialect.queries import Queries
 from headrace.planner.dialect.syntax import (
@@ -30,19 +30,18 @@ __all__ = ["Inspection"]
 _DESCRIBED: Final = ("CATALOG", "DATABASE", "FUNCTION", "JOB", "MODEL")
 #: What SHOW lists by name, with LIKE.
 _LISTED: Final = (
-    *(
-        "CATALOGS",
-        "DATABASES",
-        "TABLES",
-        "VIEWS",
-        "FUNCTIONS",
-        "COLUMNS",
-        "PARTITIONS",
-        "MODULES",
-        "JARS",
-        "JOBS",
-    ),
-    *("PROCEDURES", "MODELS"),
+    "CATALOGS",
+    "DATABASES",
+    "TABLES",
+    "VIEWS",
+    "FUNCTIONS",
+    "COLUMNS",
+    "PARTITIONS",
+    "MODULES",
+    "JARS",
+    "JOBS",
+    "PROCEDURES",
+    "MODELS",
 )
 _NAMES: Final = (TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING)
 _JOB_ID: Final = "the job's id in single quotes"
@@ -202,7 +201,4 @@ class Inspection(Queries):
     def _key(self) -> str:
         if self.token.kind is TokenKind.STRING:
             return self.advance().text
-        self._unquoted_key()
-
-    def _unquoted_key(self) -> NoReturn:
         self.fail("a key is written in single quotes", hint="SET 'key' = 'value'")

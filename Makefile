@@ -8,6 +8,9 @@ PYTHON ?=
 ARGS   ?=
 # How many faults `make chaos` injects.
 N      ?= 2000
+# Which slow tests `make test-rotation` begins with, and how many seconds it has.
+SEED   ?= $(shell date -u +%Y%m%d)
+WITHIN ?= 1200
 
 BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -25,7 +28,7 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## list the targets
-	@echo "usage: make TARGET [ARGS=\"...\"] [PYTHON=python3.12] [N=2000]"
+	@echo "usage: make TARGET [ARGS=\"...\"] [PYTHON=python3.12] [N=2000] [SEED=1] [WITHIN=1200]"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
@@ -68,6 +71,12 @@ test-unit: $(READY) ## run the tests that need no Spark
 test-slow: $(READY) ## run the slow tests: long runs, kills, many seeds, new examples
 	@$(PYTEST) -m "slow or hypothesis" --timeout=900 --durations=10 --hypothesis-profile="new examples" $(ARGS) \
 		|| [ $$? -eq 5 ] # 5: none is marked slow
+
+.PHONY: test-rotation
+test-rotation: $(CLASSES) ## run the slow tests that fit into WITHIN seconds, in an order drawn from SEED
+	@SURVEY_SHARE=0.04 CHAOS_FAULTS=300 $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m slow --timeout=600 --durations=25 \
+		-p tests.rotation --rotation=$(SEED) --within=$(WITHIN) \
+		--hypothesis-profile="new examples" --hypothesis-seed=$(SEED) $(ARGS)
 
 .PHONY: chaos
 chaos: $(READY) ## run jobs until N faults were injected (N=2000), then the kills of real processes

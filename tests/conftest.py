@@ -29,7 +29,7 @@ EnvironmentFactory = Callable[..., StreamExecutionEnvironment]
 
 # By default Hypothesis fails an example that takes 200 ms, which it may on a machine that is busy. The examples are the
 # same every time, but for `make test-slow`, which looks for new ones, ten times as many.
-settings.register_profile("new examples", deadline=None, max_examples=1000)
+settings.register_profile("new examples", deadline=None, max_examples=1000, derandomize=False)
 settings.register_profile("same examples", deadline=None, derandomize=True, database=None)
 settings.load_profile("same examples")
 
@@ -73,15 +73,7 @@ def _can_have_files(place: Path) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give tests of real processes a second try: they wait for one another on a machine that others use too.
-
-    Such a test is named in the summary as run again, and fails if it fails twice. Tests without Spark have one try.
-
-    Where several processes share the work, files that take long come first: the others fill what is left at the end.
-    """
-    for item in items:
-        if any(item.get_closest_marker(name) for name in ("spark", "chaos")):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+    """Let files that take long come first where several processes share the work: the others fill what is left."""
     if hasattr(config, "workerinput"):
         items.sort(key=_place)
 

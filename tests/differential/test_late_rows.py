@@ -22,6 +22,7 @@ from tests.differential.tables import BEGIN, DELAY_MS, Rows, register
 from tests.engines import MINI
 from tests.operators.table_harness import as_numbers
 from tests.spark.sql_support import run_together
+from tests.surveys import examples
 
 _SIZE_MS, _STEP_MS, _GAP_MS = 6000, 3000, 2000
 #: A row and its window, by when the window ends.
@@ -166,7 +167,7 @@ def test_only_rows_whose_window_was_told_are_dropped(env, name, events, how):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("engine", [MINI])
 @pytest.mark.parametrize("name", SHAPES)
-@settings(_ANY_PACE, max_examples=500)
+@settings(_ANY_PACE, max_examples=examples(500))
 @given(events=late_events(), how=_HOW)
 def test_the_same_of_many_rows(env, name, events, how):
     check_locally(env, name, events, **how)
@@ -197,7 +198,7 @@ def check_on_spark(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@settings(_ANY_PACE, max_examples=20, phases=[Phase.generate])
+@settings(_ANY_PACE, max_examples=examples(20), phases=[Phase.generate])
 @given(events=late_events(), parallelism=st.integers(1, 2), max_records=st.integers(1, 4))
 def test_the_same_on_spark(env, events, parallelism, max_records):
     rows, times = events

@@ -13,6 +13,7 @@ from tests.differential.programs import Program, programs
 from tests.differential.runs import Case, job_of_tables, register_all, run_locally, tables_of
 from tests.engines import MINI
 from tests.operators.table_harness import materialized
+from tests.surveys import examples
 
 pytestmark = pytest.mark.parametrize("engine", [MINI])
 _ANY_PACE = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -43,7 +44,7 @@ def test_programs_say_what_sql_says(env, given):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@settings(_ANY_PACE, max_examples=1000)
+@settings(_ANY_PACE, max_examples=examples(1000))
 @given(given=cases())
 def test_many_programs_say_what_sql_says(env, given):
     check(env, *given)

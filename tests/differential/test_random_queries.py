@@ -28,6 +28,7 @@ from tests.differential.runs import (
 )
 from tests.differential.tables import NumberType, Rows
 from tests.engines import MINI
+from tests.surveys import examples
 
 # A busy machine takes its time.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -125,7 +126,7 @@ def test_decimals_without_room_on_spark(env, session):
 @locally
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@settings(_ANY_PACE, max_examples=1000)
+@settings(_ANY_PACE, max_examples=examples(1000))
 @given(case=cases(_PLAIN_QUERIES))
 def test_many_queries_over_changelogs(env, session, case):
     check(check_locally, env, session, case)
@@ -134,7 +135,7 @@ def test_many_queries_over_changelogs(env, session, case):
 @locally
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@settings(_ANY_PACE, max_examples=1000)
+@settings(_ANY_PACE, max_examples=examples(1000))
 @given(case=cases(_WINDOW_QUERIES))
 def test_many_queries_over_windows_of_events(env, session, case):
     check(check_locally, env, session, case)
@@ -143,7 +144,7 @@ def test_many_queries_over_windows_of_events(env, session, case):
 @locally
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@settings(_ANY_PACE, max_examples=300)
+@settings(_ANY_PACE, max_examples=examples(300))
 @given(case=cases(_PLAIN_QUERIES, max_queries=1))
 def test_many_sinks_with_a_key(env, session, case):
     check(check_upserts, env, session, case)
@@ -151,7 +152,7 @@ def test_many_sinks_with_a_key(env, session, case):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@settings(_ANY_PACE, max_examples=60)
+@settings(_ANY_PACE, max_examples=examples(60))
 @given(case=cases(_ON_SPARK, max_queries=3), max_records=st.integers(2, 8))
 def test_many_queries_on_spark(env, session, case, max_records):
     check(check_on_spark, env, session, case, max_records=max_records)
@@ -159,7 +160,7 @@ def test_many_queries_on_spark(env, session, case, max_records):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@settings(_ANY_PACE, max_examples=30)
+@settings(_ANY_PACE, max_examples=examples(30))
 @given(case=cases(_ON_SPARK, max_queries=3), max_records=st.integers(1, 4), last_epoch=st.integers(1, 4))
 def test_many_queries_that_go_on_from_a_savepoint(env, session, case, max_records, last_epoch):
     with tempfile.TemporaryDirectory() as directory:

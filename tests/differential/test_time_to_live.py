@@ -20,11 +20,12 @@ from tests.differential.runs import Case, job_of, run_locally
 from tests.differential.tables import Rows
 from tests.engines import MINI
 from tests.operators.table_harness import Change, materialized
+from tests.surveys import examples
 
 pytestmark = pytest.mark.parametrize("engine", [MINI])
 _ANY_PACE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 _FIXED = settings(_ANY_PACE, derandomize=True, database=None, max_examples=12)
-_MANY = settings(_ANY_PACE, max_examples=500)
+_MANY = settings(_ANY_PACE, max_examples=examples(500))
 
 _VALUES = st.tuples(st.sampled_from("ab"), st.integers(0, 5))
 
@@ -302,7 +303,7 @@ def test_a_key_that_has_ended_is_new_again(env, rows, how):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", _OUTER_JOINS)
-@settings(_MANY, max_examples=200)
+@settings(_MANY, max_examples=examples(200))
 @given(changes=changes_of_two(), how=_HOW)
 def test_many_outer_joins(env, kind, changes, how):
     check_outer_join(env, kind, changes, how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -34,7 +35,11 @@ def run(tmp_path: Path):
         command = [sys.executable, "-m", "pytest", "-v", "-p", "tests.rotation", *options, str(tmp_path)]
         # From the root, where the plugin can be imported; with the settings of the folder, not ours.
         done = subprocess.run(
-            [*command, "-c", str(tmp_path / "pytest.ini")], cwd=ROOT, capture_output=True, text=True, check=False
+            [*command, "-c", str(tmp_path / "pytest.ini")],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -67,4 +72,4 @@ def test_the_order_follows_from_the_seed_and_keeps_files_together(run):
     assert first != other
     assert sorted(first) == sorted(other)
     files = [name.partition("::")[0] for name in first]
-    assert sum(a != b for a, b in zip(files, files[1:], strict=False)) == 2
+    assert sum(a != b for a, b in itertools.pairwise(files)) == 2

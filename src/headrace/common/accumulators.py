@@ -60,7 +60,7 @@ class Accumulator(ABC, Generic[V, R]):
 
     @abstractmethod
     def reset_local(self) -> None:
-        """Forget everything."""
+        """Reset the local value to that of a new accumulator."""
 
     @abstractmethod
     def merge(self, other: Self) -> None:

@@ -22,7 +22,7 @@ class ConfigOptions:
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:
-        """Name the option."""
+        """Start an option with this key."""
         return ConfigOptions.OptionBuilder(key)
 
     class OptionBuilder:
@@ -32,27 +32,27 @@ class ConfigOptions:
             self._key = key
 
         def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
-            """Take truth values."""
+            """Declare a boolean option."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, bool)
 
         def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
-            """Take whole numbers."""
+            """Declare an integer option."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, int)
 
         def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
-            """Take whole numbers."""
+            """Declare an integer option; Python has one integer type."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, int)
 
         def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """Take numbers."""
+            """Declare a floating-point option."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
 
         def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """Take numbers."""
+            """Declare a floating-point option; Python has one float type."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
 
         def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
-            """Take text."""
+            """Declare an option whose value is a string."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, str)
 
     class TypedConfigOptionBuilder(Generic[T]):

@@ -122,7 +122,7 @@ class Configuration:
         return self._get(key, default_value, float)
 
     def set_float(self, key: str, value: float) -> Configuration:
-        """Set a number."""
+        """Set an option to a floating-point value."""
         return self.set_string(key, repr(value))
 
     def get_bytearray(self, key: str, default_value: bytearray | None) -> bytearray | None:

@@ -91,7 +91,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
             raise FormatError(f"expected {self._charset}: {error.reason}", example=message) from None
 
     def get_produced_type(self) -> TypeInformation:
-        """Return STRING."""
+        """Return `Types.STRING()`, the type of every record."""
         return Types.STRING()
 
 
@@ -99,11 +99,11 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
     """Records that are bytes already."""
 
     def serialize(self, element: bytes) -> bytes:
-        """Return the bytes."""
+        """Return the bytes unchanged."""
         return _expect_bytes(element, "ByteArraySchema")
 
     def deserialize(self, message: bytes) -> bytes:
-        """Return the bytes."""
+        """Return the bytes unchanged."""
         return message
 
     def get_produced_type(self) -> TypeInformation:
@@ -153,7 +153,7 @@ class Encoder:
         self._encode = encode
 
     def encode(self, element: Any, stream: BinaryIO) -> None:
-        """Write a record."""
+        """Write one record to the stream."""
         self._encode(element, stream)
 
     @staticmethod
@@ -176,7 +176,7 @@ class BulkWriter(Protocol):
     """Writes many records to a file as a whole, as columnar formats need it."""
 
     def add_element(self, element: Any) -> None:
-        """Take a record."""
+        """Add one record to the bulk file."""
 
     def flush(self) -> None:
         """Write what can be written already."""

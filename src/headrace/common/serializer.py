@@ -18,7 +18,7 @@ class TypeSerializer(ABC, Generic[T]):
 
     @abstractmethod
     def serialize(self, element: T, stream: BinaryIO) -> None:
-        """Write a value."""
+        """Write one value to the stream."""
 
     @abstractmethod
     def deserialize(self, stream: BinaryIO) -> T:
@@ -46,9 +46,9 @@ class VoidNamespaceSerializer(TypeSerializer[None]):
     """
 
     def serialize(self, element: None, stream: BinaryIO) -> None:
-        """Write the byte."""
+        """Write a single zero byte: a void value has no content."""
         stream.write(b"\0")
 
     def deserialize(self, stream: BinaryIO) -> None:
-        """Skip the byte."""
+        """Read the placeholder byte and return None."""
         stream.read(1)

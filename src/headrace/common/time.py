@@ -71,7 +71,7 @@ class Duration:
         return self._nanos // _NANOS_PER_MILLI
 
     def to_nanos(self) -> int:
-        """Return the nanoseconds."""
+        """Return the duration in nanoseconds."""
         return self._nanos
 
     def to_timedelta(self) -> timedelta:
@@ -183,7 +183,7 @@ class Time:
         return Time(_whole(days) * 86_400_000)
 
     def to_milliseconds(self) -> int:
-        """Return the milliseconds."""
+        """Return the duration in milliseconds."""
         return self._milliseconds
 
     def __eq__(self, other: object) -> bool:

@@ -188,7 +188,7 @@ class InstantTypeInfo(BasicTypeInfo):
     """The type of `Instant`; internally microseconds since the epoch."""
 
     def need_conversion(self) -> bool:
-        """Return True."""
+        """Return True: values are converted between Python and their stored form."""
         return True
 
     def to_internal_type(self, obj: Instant | None) -> int | None:
@@ -225,7 +225,7 @@ class DateTypeInfo(TypeInformation):
     EPOCH_ORDINAL: ClassVar[int] = datetime.date(1970, 1, 1).toordinal()
 
     def need_conversion(self) -> bool:
-        """Return True."""
+        """Return True: values are converted between Python and their stored form."""
         return True
 
     def to_internal_type(self, d: datetime.date | None) -> int | None:
@@ -243,7 +243,7 @@ class TimeTypeInfo(TypeInformation):
     EPOCH_ORDINAL: ClassVar[int] = DateTypeInfo.EPOCH_ORDINAL
 
     def need_conversion(self) -> bool:
-        """Return True."""
+        """Return True: values are converted between Python and their stored form."""
         return True
 
     def to_internal_type(self, t: datetime.time | None) -> int | None:
@@ -263,7 +263,7 @@ class TimestampTypeInfo(TypeInformation):
     """The type of `datetime.datetime`; internally microseconds since the epoch. No zone means UTC."""
 
     def need_conversion(self) -> bool:
-        """Return True."""
+        """Return True: values are converted between Python and their stored form."""
         return True
 
     def to_internal_type(self, dt: datetime.datetime | None) -> int | None:
@@ -451,7 +451,7 @@ class RowTypeInfo(TypeInformation):
         return list(self._field_types)
 
     def need_conversion(self) -> bool:
-        """Return True."""
+        """Return True: values are converted between Python and their stored form."""
         return True
 
     def to_internal_type(self, obj: Any) -> tuple[Any, ...] | None:

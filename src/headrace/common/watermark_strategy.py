@@ -139,13 +139,13 @@ class NoWatermarks(WatermarkGenerator):
     """Never says anything: for programs in processing time."""
 
     def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
-        """Do nothing."""
+        """Ignore the record: this generator never emits a watermark."""
 
     def on_batch(self, values: Sequence[Any], timestamps: Sequence[int], output: WatermarkOutput) -> None:
-        """Do nothing."""
+        """Ignore the records: this generator never emits a watermark."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Do nothing."""
+        """Emit nothing."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class RowReader(Protocol):
         """Say that no more will come."""
 
     def close(self) -> None:
-        """Stop reading."""
+        """Stop reading: records that still arrive are discarded."""
 
     def __next__(self) -> Any: ...
 

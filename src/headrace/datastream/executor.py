@@ -31,7 +31,7 @@ _LOCAL_CLUSTER: Final = re.compile(r"local-cluster\[ *([0-9]+) *, *([0-9]+) *, *
 
 
 class JobExecutor(Protocol):
-    """What runs jobs."""
+    """Runs job graphs. Environments find one by the name in `execution.target`."""
 
     def submit(self, job_graph: JobGraph, configuration: Configuration) -> JobHandle:
         """Start a job and return at once.

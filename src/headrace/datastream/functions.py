@@ -182,14 +182,14 @@ class KeySelector(Function):
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """Return the key."""
+        """Return the key of a record. Must be deterministic."""
 
 
 class NullByteKeySelector(KeySelector):
     """Gives every record the same key."""
 
     def get_key(self, value: Any) -> int:
-        """Return 0."""
+        """Return the same key for every record."""
         return 0
 
 
@@ -218,7 +218,7 @@ class SinkFunction(ABC):
 
     @abstractmethod
     def invoke(self, value: Any) -> None:
-        """Write a record."""
+        """Write one record to the external system."""
 
 
 class ProcessFunction(Function):
@@ -472,7 +472,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
         @abstractmethod
         def window(self) -> W2:
-            """Return the window."""
+            """Return the window that is being evaluated."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -508,7 +508,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
 
         @abstractmethod
         def window(self) -> W2:
-            """Return the window."""
+            """Return the window that is being evaluated."""
 
         @abstractmethod
         def window_state(self) -> KeyedStateStore:

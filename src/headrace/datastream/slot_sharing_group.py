@@ -33,7 +33,7 @@ class SlotSharingGroup:
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:
-        """Start a group."""
+        """Return a builder for a group with this name."""
         return SlotSharingGroup.Builder(name)
 
     def get_name(self) -> str:

@@ -25,5 +25,5 @@ class ResultTypeQueryable:
     """A source or format that knows the type of what it produces."""
 
     def get_produced_type(self) -> TypeInformation:
-        """Return the type."""
+        """Return the type of the produced records."""
         raise NotImplementedError

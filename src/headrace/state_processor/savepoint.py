@@ -101,7 +101,7 @@ class Savepoint:
 
     @property
     def path(self) -> str:
-        """Its directory."""
+        """The directory of the savepoint."""
         return self._stored.path
 
     @property

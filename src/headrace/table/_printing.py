@@ -84,7 +84,7 @@ class TableFrame:
         return [self.border, self._line(self._names), self.border]
 
     def row(self, row: Row) -> str:
-        """Write a row."""
+        """Print one row of the result table."""
         return self._line(self._cells(row))
 
     def _cells(self, row: Row) -> list[str]:

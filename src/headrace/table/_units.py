@@ -37,7 +37,7 @@ class TimeIntervalUnit(Enum):
 
 
 class TimePointUnit(Enum):
-    """Units of `timestamp_diff`."""
+    """The units that `timestamp_diff` can count in."""
 
     YEAR = 0
     MONTH = 1

@@ -66,11 +66,11 @@ class ObjectPath:
         return ObjectPath(*parts)
 
     def get_database_name(self) -> str:
-        """Return the database."""
+        """Return the name of the database."""
         return self.database_name
 
     def get_object_name(self) -> str:
-        """Return the name."""
+        """Return the name of the object without its database."""
         return self.object_name
 
     def get_full_name(self) -> str:
@@ -99,15 +99,15 @@ class ObjectIdentifier:
         return ObjectIdentifier(catalog_name, database_name, object_name)
 
     def get_catalog_name(self) -> str:
-        """Return the catalog."""
+        """Return the name of the catalog."""
         return self.catalog_name
 
     def get_database_name(self) -> str:
-        """Return the database."""
+        """Return the name of the database."""
         return self.database_name
 
     def get_object_name(self) -> str:
-        """Return the name."""
+        """Return the name of the object without its database."""
         return self.object_name
 
     def to_object_path(self) -> ObjectPath:
@@ -168,11 +168,11 @@ class Column:
         return False
 
     def get_data_type(self) -> DataType:
-        """Return its type."""
+        """Return the data type of the column."""
         return self.data_type
 
     def get_name(self) -> str:
-        """Return its name."""
+        """Return the name of the column."""
         return self.name
 
     def get_comment(self) -> str | None:
@@ -205,11 +205,11 @@ class PhysicalColumn(Column):
     """A column that the external system stores."""
 
     def is_physical(self) -> bool:
-        """It is."""
+        """Return True: the external system stores this column."""
         return True
 
     def is_persisted(self) -> bool:
-        """It is."""
+        """Return True: the column is part of what a sink writes."""
         return True
 
     def copy(self, new_data_type: DataType) -> Column:
@@ -302,7 +302,7 @@ class ResolvedSchema:
         return len(self._columns)
 
     def get_columns(self) -> list[Column]:
-        """Return the columns."""
+        """Return all columns in the order of their declaration."""
         return list(self._columns)
 
     def get_column_names(self) -> list[str]:

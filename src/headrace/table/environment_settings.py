@@ -51,7 +51,7 @@ class EnvironmentSettings:
         return self.is_streaming
 
     def get_configuration(self) -> Configuration:
-        """Return the configuration."""
+        """Return the options of these settings as a `Configuration`."""
         return self.configuration
 
     class Builder:
@@ -64,7 +64,7 @@ class EnvironmentSettings:
             self._configuration = Configuration()
 
         def with_configuration(self, config: Configuration) -> EnvironmentSettings.Builder:
-            """Set options."""
+            """Add the options of a `Configuration` to the settings."""
             self._configuration = config
             return self
 
@@ -89,5 +89,5 @@ class EnvironmentSettings:
             return self
 
         def build(self) -> EnvironmentSettings:
-            """Return the settings."""
+            """Build the `EnvironmentSettings`."""
             return EnvironmentSettings(self._is_streaming, self._catalog, self._database, self._configuration)

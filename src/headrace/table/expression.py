@@ -525,11 +525,11 @@ class Expression(Generic[T]):
         return function("ENCODE", self, charset)
 
     def left(self, length: Any) -> Expression[Any]:
-        """The first characters."""
+        """Return the leftmost characters of the string, as many as given."""
         return function("LEFT", self, length)
 
     def right(self, length: Any) -> Expression[Any]:
-        """The last characters."""
+        """Return the rightmost characters of the string, as many as given."""
         return function("RIGHT", self, length)
 
     def instr(self, s: Any) -> Expression[Any]:
@@ -633,7 +633,7 @@ class Expression(Generic[T]):
         return function("ARRAY_CONCAT", self, *arrays)
 
     def array_max(self) -> Expression[Any]:
-        """The greatest element."""
+        """Return the greatest element of the array."""
         return function("ARRAY_MAX", self)
 
     def array_join(self, delimiter: Any, null_replacement: Any = None) -> Expression[Any]:
@@ -641,7 +641,7 @@ class Expression(Generic[T]):
         return function("ARRAY_JOIN", self, delimiter, null_replacement)
 
     def array_min(self) -> Expression[Any]:
-        """The least element."""
+        """Return the smallest element of the array."""
         return function("ARRAY_MIN", self)
 
     def array_except(self, array: Any) -> Expression[Any]:

@@ -145,7 +145,7 @@ def current_time() -> Expression[Any]:
 
 
 def current_timestamp() -> Expression[Any]:
-    """Return this moment."""
+    """Return the current time as TIMESTAMP_LTZ(3)."""
     return Expression(("CURRENT_TIMESTAMP",))
 
 

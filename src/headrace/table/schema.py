@@ -145,7 +145,7 @@ class Schema:
         def from_fields(
             self, field_names: Sequence[str], field_data_types: Sequence[DataType]
         ) -> Schema.Builder:
-            """Add columns."""
+            """Add physical columns with these names and types."""
             for name, data_type in zip(field_names, field_data_types, strict=True):
                 self.column(name, data_type)
             return self
@@ -185,7 +185,7 @@ class Schema:
             return self
 
         def build(self) -> Schema:
-            """Return the schema."""
+            """Build the `Schema`."""
             return self._schema
 
         def _add(self, column: _Physical | _Computed | _Metadata) -> Schema.Builder:

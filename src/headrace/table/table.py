@@ -109,7 +109,7 @@ class Table:
         )
 
     def drop_columns(self, *fields: Expression[Any]) -> Table:
-        """Leave columns out."""
+        """Remove the given columns from the table."""
         gone = {name for field in self._expanded(fields) if (name := field._column) is not None}
         self._check_columns("drop_columns", gone)
         return self.select(*(col(name) for name in self._columns if name not in gone))
@@ -242,7 +242,7 @@ class Table:
         return TableSchema(self._columns, [each.type for each in self._plan.schema])
 
     def get_resolved_schema(self) -> ResolvedSchema:
-        """Return the columns."""
+        """Return the schema with resolved column types."""
         return ResolvedSchema.physical(self._columns, [each.type for each in self._plan.schema])
 
     def print_schema(self) -> None:
@@ -255,7 +255,7 @@ class Table:
         return self._t_env._statements.explain_query(self._plan, extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
-        """Print the plan."""
+        """Print the plan that `explain` returns."""
         print(self.explain(*extra_details))  # noqa: T201  # what it is for
 
     # --- running it ---------------------------------------------------------------------------------

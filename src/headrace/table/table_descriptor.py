@@ -56,7 +56,7 @@ class TableDescriptor:
             self._comment: str | None = None
 
         def schema(self, schema: Schema) -> TableDescriptor.Builder:
-            """Set the columns."""
+            """Set the schema of the table."""
             self._schema = schema
             return self
 
@@ -97,7 +97,7 @@ class TableDescriptor:
             return self
 
         def build(self) -> TableDescriptor:
-            """Return the descriptor."""
+            """Build the descriptor."""
             return TableDescriptor(self._schema, dict(self._options), self._partition_keys, self._comment)
 
 
@@ -114,11 +114,11 @@ class FormatDescriptor:
         return FormatDescriptor.Builder(format)
 
     def get_format(self) -> str:
-        """Return its name."""
+        """Return the name of the format."""
         return self.name
 
     def get_options(self) -> dict[str, str]:
-        """Return its options."""
+        """Return the options of the format."""
         return dict(self.options)
 
     class Builder:
@@ -129,11 +129,11 @@ class FormatDescriptor:
             self._options: dict[str, str] = {}
 
         def option(self, key: Any, value: Any) -> FormatDescriptor.Builder:
-            """Set an option."""
+            """Set an option of the format."""
             name = key if isinstance(key, str) else key.key()
             self._options[name] = str(value).lower() if isinstance(value, bool) else str(value)
             return self
 
         def build(self) -> FormatDescriptor:
-            """Return the descriptor."""
+            """Build the descriptor."""
             return FormatDescriptor(self._format, dict(self._options))

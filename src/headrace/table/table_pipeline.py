@@ -32,7 +32,7 @@ class TablePipeline:
         return self._t_env._statements.explain_inserts([self._sink], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
-        """Print the plan."""
+        """Print the plan that `explain` returns."""
         print(self.explain(*extra_details))  # noqa: T201  # what it is for
 
     def get_sink_identifier(self) -> ObjectIdentifier:

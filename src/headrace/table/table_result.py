@@ -110,7 +110,7 @@ class TableResult:
         return TableSchema([each.name for each in self._schema], [each.type for each in self._schema])
 
     def get_resolved_schema(self) -> ResolvedSchema:
-        """Return the columns."""
+        """Return the schema of the result."""
         return ResolvedSchema.physical(
             [each.name for each in self._schema], [each.type for each in self._schema]
         )

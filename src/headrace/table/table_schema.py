@@ -74,18 +74,18 @@ class TableSchema:
         return "\n".join(["root", *lines])
 
     class Builder:
-        """Collects columns."""
+        """Builds a `TableSchema` column by column."""
 
         def __init__(self) -> None:
             self._names: list[str] = []
             self._types: list[DataType] = []
 
         def field(self, name: str, data_type: DataType) -> TableSchema.Builder:
-            """Add a column."""
+            """Add a column with a name and a type."""
             self._names.append(name)
             self._types.append(data_type)
             return self
 
         def build(self) -> TableSchema:
-            """Return the schema."""
+            """Build the `TableSchema`."""
             return TableSchema(self._names, self._types)

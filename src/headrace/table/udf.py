@@ -158,7 +158,7 @@ class ImperativeAggregateFunction(UserDefinedFunction, ABC):
         )
 
     def merge(self, accumulator: Any, accumulators: Any) -> None:
-        """Put groups together."""
+        """Merge other accumulators into this one, for session windows and partial aggregates."""
         raise NotImplementedError(f"{type(self).__name__} cannot put groups together: it has no merge()")
 
     def get_result_type(self) -> DataType:

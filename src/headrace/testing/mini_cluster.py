@@ -397,7 +397,7 @@ class MiniJob:
 
     @property
     def progress(self) -> JobProgress:
-        """Totals so far."""
+        """Records and epochs that the job has completed so far."""
         return self.master.progress
 
     def status(self) -> JobStatus:

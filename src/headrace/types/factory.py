@@ -69,7 +69,7 @@ class DataTypes:
 
     @staticmethod
     def BOOLEAN(nullable: bool = True) -> BooleanType:
-        """TRUE and FALSE."""
+        """A boolean: TRUE or FALSE."""
         return BooleanType(nullable)
 
     @staticmethod
@@ -89,7 +89,7 @@ class DataTypes:
 
     @staticmethod
     def DECIMAL(precision: int, scale: int, nullable: bool = True) -> DecimalType:
-        """Exact numbers."""
+        """A decimal number with fixed precision and scale."""
         return DecimalType(precision, scale, nullable)
 
     @staticmethod
@@ -124,7 +124,7 @@ class DataTypes:
 
     @staticmethod
     def DATE(nullable: bool = True) -> DateType:
-        """Days."""
+        """A calendar date without a time or a time zone."""
         return DateType(nullable)
 
     @staticmethod
@@ -149,7 +149,7 @@ class DataTypes:
 
     @staticmethod
     def ARRAY(element_type: DataType, nullable: bool = True) -> ArrayType:
-        """Lists."""
+        """An array of elements of one type."""
         return ArrayType(element_type, nullable)
 
     @staticmethod
@@ -168,12 +168,12 @@ class DataTypes:
 
     @staticmethod
     def MAP(key_type: DataType, value_type: DataType, nullable: bool = True) -> MapType:
-        """Values by key."""
+        """A map from keys to values."""
         return MapType(key_type, value_type, nullable)
 
     @staticmethod
     def MULTISET(element_type: DataType, nullable: bool = True) -> MultisetType:
-        """Bags."""
+        """A multiset: elements with the number of their occurrences."""
         return MultisetType(element_type, nullable)
 
     @staticmethod
@@ -188,32 +188,32 @@ class DataTypes:
 
     @staticmethod
     def SECOND(precision: int = DayTimeIntervalType.DEFAULT_FRACTIONAL_PRECISION) -> Resolution:
-        """Seconds, for `INTERVAL`."""
+        """The resolution of an interval in seconds, for `INTERVAL`."""
         return Resolution(Resolution.IntervalUnit.SECOND, precision)
 
     @staticmethod
     def MINUTE() -> Resolution:
-        """Minutes, for `INTERVAL`."""
+        """The resolution of an interval in minutes, for `INTERVAL`."""
         return Resolution(Resolution.IntervalUnit.MINUTE)
 
     @staticmethod
     def HOUR() -> Resolution:
-        """Hours, for `INTERVAL`."""
+        """The resolution of an interval in hours, for `INTERVAL`."""
         return Resolution(Resolution.IntervalUnit.HOUR)
 
     @staticmethod
     def DAY(precision: int = DayTimeIntervalType.DEFAULT_DAY_PRECISION) -> Resolution:
-        """Days, for `INTERVAL`."""
+        """The resolution of an interval in days, for `INTERVAL`."""
         return Resolution(Resolution.IntervalUnit.DAY, precision)
 
     @staticmethod
     def MONTH() -> Resolution:
-        """Months, for `INTERVAL`."""
+        """The resolution of an interval in months, for `INTERVAL`."""
         return Resolution(Resolution.IntervalUnit.MONTH)
 
     @staticmethod
     def YEAR(precision: int = YearMonthIntervalType.DEFAULT_PRECISION) -> Resolution:
-        """Years, for `INTERVAL`."""
+        """The resolution of an interval in years, for `INTERVAL`."""
         return Resolution(Resolution.IntervalUnit.YEAR, precision)
 
     @staticmethod

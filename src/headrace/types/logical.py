@@ -172,13 +172,13 @@ class NullType(AtomicType):
 
 
 class NumericType(AtomicType):
-    """A number."""
+    """The common base of all numeric types."""
 
     __slots__ = ()
 
 
 class IntegralType(NumericType):
-    """A whole number."""
+    """The common base of the integer types."""
 
     __slots__ = ()
     #: Digits that every value fits in, as a DECIMAL.
@@ -193,7 +193,7 @@ class FractionalType(NumericType):
 
 
 class BooleanType(AtomicType):
-    """TRUE or FALSE."""
+    """A boolean: TRUE or FALSE."""
 
     __slots__ = ()
     ROOT = "BOOLEAN"
@@ -466,7 +466,7 @@ class MultisetType(DataType):
 
 
 class MapType(DataType):
-    """Values by key."""
+    """A map from keys of one type to values of another."""
 
     __slots__ = ("key_type", "value_type")
     ROOT = "MAP"

@@ -163,7 +163,7 @@ class _EventTime(_TimeWindows):
         return EventTimeTrigger()
 
     def is_event_time(self) -> bool:
-        """Say yes."""
+        """Return True: windows follow event time."""
         return True
 
 
@@ -179,7 +179,7 @@ class _ProcessingTime(_TimeWindows):
         return ProcessingTimeTrigger()
 
     def is_event_time(self) -> bool:
-        """Say no."""
+        """Return False: windows do not follow event time."""
         return False
 
 
@@ -406,7 +406,7 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
 
     @staticmethod
     def create() -> GlobalWindows:
-        """Make it."""
+        """Create the assigner."""
         return GlobalWindows()
 
     def assign_windows(
@@ -424,7 +424,7 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
         return GlobalWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """Say no."""
+        """Return False: windows do not follow event time."""
         return False
 
 
@@ -455,7 +455,7 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
         return CountWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """Say no."""
+        """Return False: windows do not follow event time."""
         return False
 
 

@@ -84,7 +84,7 @@ def check_call(owner: str, what: str, given: Any, method: str) -> None:
 
 
 def check_number(owner: str, what: str, given: Any) -> float:
-    """Accept a number."""
+    """Raise an error unless the value is a number."""
     if isinstance(given, int | float) and not isinstance(given, bool):
         return given
     raise JobDefinitionError(

@@ -82,7 +82,7 @@ class _OneSided(Evictor, ABC):
 
     @abstractmethod
     def evict(self, elements: list[Element]) -> list[Element]:
-        """Return what stays."""
+        """Return the elements that stay in the window."""
 
     def evict_before(
         self, elements: list[Element], size: int, window: Any, evictor_context: Evictor.EvictorContext
@@ -118,11 +118,11 @@ class CountEvictor(_OneSided):
 
     @staticmethod
     def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
-        """Make it."""
+        """Create the evictor."""
         return CountEvictor(max_count, do_evict_after)
 
     def evict(self, elements: list[Element]) -> list[Element]:
-        """Return the latest."""
+        """Return the latest elements, as many as configured."""
         return elements[-self.max_count :]
 
 
@@ -183,7 +183,7 @@ class DeltaEvictor(_OneSided):
     def of(
         threshold: float, delta_function: DeltaFunction | Any, do_evict_after: bool = False
     ) -> DeltaEvictor:
-        """Make it."""
+        """Create the evictor."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def evict(self, elements: list[Element]) -> list[Element]:

@@ -32,23 +32,23 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
     """
 
     def serialize(self, element: TimeWindow, stream: BinaryIO) -> None:
-        """Write 16 bytes."""
+        """Write start and end of the window, 16 bytes."""
         stream.write(_LONGS.pack(element.start, element.end))
 
     def deserialize(self, stream: BinaryIO) -> TimeWindow:
-        """Read 16 bytes."""
+        """Read start and end of the window."""
         return TimeWindow(*_LONGS.unpack(stream.read(_LONGS.size)))
 
 
 class CountWindowSerializer(TypeSerializer[CountWindow]):
-    """Writes the id."""
+    """Stores a `CountWindow` as its id, 8 bytes."""
 
     def serialize(self, element: CountWindow, stream: BinaryIO) -> None:
-        """Write 8 bytes."""
+        """Write the id of the window, 8 bytes."""
         stream.write(_LONG.pack(element.id))
 
     def deserialize(self, stream: BinaryIO) -> CountWindow:
-        """Read 8 bytes."""
+        """Read the id of the window."""
         return CountWindow(*_LONG.unpack(stream.read(_LONG.size)))
 
 
@@ -56,11 +56,11 @@ class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
     """Writes a byte that says nothing: there is only one such window."""
 
     def serialize(self, element: GlobalWindow, stream: BinaryIO) -> None:
-        """Write the byte."""
+        """Write a single zero byte: there is only one global window."""
         stream.write(b"\0")
 
     def deserialize(self, stream: BinaryIO) -> GlobalWindow:
-        """Skip the byte."""
+        """Read the placeholder byte and return the global window."""
         stream.read(1)
         return GlobalWindow.get()
 
@@ -69,9 +69,9 @@ class PickledWindowSerializer(TypeSerializer[Window]):
     """Pickles windows of any kind: for assigners that do not say how theirs are written."""
 
     def serialize(self, element: Window, stream: BinaryIO) -> None:
-        """Write a pickle."""
+        """Write the window as a pickle."""
         pickle.dump(element, stream, protocol=5)
 
     def deserialize(self, stream: BinaryIO) -> Any:
-        """Read a pickle."""
+        """Read a window from its pickle."""
         return pickle.load(stream)

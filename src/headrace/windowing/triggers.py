@@ -54,7 +54,7 @@ class EventTimeTrigger(Trigger[Any, Any]):
 
     @staticmethod
     def create() -> EventTimeTrigger:
-        """Make it."""
+        """Create the trigger."""
         return EventTimeTrigger()
 
     def on_element(
@@ -68,7 +68,7 @@ class EventTimeTrigger(Trigger[Any, Any]):
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Go on."""
+        """Return CONTINUE: this trigger ignores processing time."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -76,7 +76,7 @@ class EventTimeTrigger(Trigger[Any, Any]):
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """Say yes."""
+        """Return True: the trigger works with merging windows."""
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
@@ -86,7 +86,7 @@ class EventTimeTrigger(Trigger[Any, Any]):
             ctx.register_event_time_timer(end)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no more."""
+        """Delete the timer of the window."""
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
@@ -96,7 +96,7 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
-        """Make it."""
+        """Create the trigger."""
         return ProcessingTimeTrigger()
 
     def on_element(
@@ -107,15 +107,15 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire."""
+        """Fire the window at its end."""
         return TriggerResult.FIRE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Go on."""
+        """Return CONTINUE: this trigger ignores event time."""
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """Say yes."""
+        """Return True: the trigger works with merging windows."""
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
@@ -125,7 +125,7 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
             ctx.register_processing_time_timer(end)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no more."""
+        """Delete the timer of the window."""
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
@@ -154,7 +154,7 @@ class _Continuous(Trigger[Any, Any]):
 
     @abstractmethod
     def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
-        """Delete it."""
+        """Delete a timer of the clock the trigger follows."""
 
     def register_next_fire_timestamp(
         self, time: int, window: Any, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
@@ -182,7 +182,7 @@ class _Continuous(Trigger[Any, Any]):
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:
-        """Say yes."""
+        """Return True: the trigger works with merging windows."""
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
@@ -220,7 +220,7 @@ class ContinuousEventTimeTrigger(_Continuous):
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Go on."""
+        """Return CONTINUE: this trigger ignores processing time."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -259,7 +259,7 @@ class ContinuousProcessingTimeTrigger(_Continuous):
         return self._on_time(time, window, ctx)
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Go on."""
+        """Return CONTINUE: this trigger ignores event time."""
         return TriggerResult.CONTINUE
 
     def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
@@ -273,11 +273,11 @@ class _NoTimers(Trigger[Any, Any]):
     """A trigger that looks at records only."""
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Go on."""
+        """Return CONTINUE: this trigger ignores processing time."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Go on."""
+        """Return CONTINUE: this trigger ignores event time."""
         return TriggerResult.CONTINUE
 
 
@@ -300,7 +300,7 @@ class CountTrigger(_NoTimers):
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
-        """Make it."""
+        """Create the trigger."""
         return CountTrigger(window_size)
 
     def on_element(
@@ -315,7 +315,7 @@ class CountTrigger(_NoTimers):
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:
-        """Say yes."""
+        """Return True: the trigger works with merging windows."""
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
@@ -323,7 +323,7 @@ class CountTrigger(_NoTimers):
         ctx.merge_partitioned_state(_COUNT)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Forget the count."""
+        """Delete the count of the window."""
         ctx.get_partitioned_state(_COUNT).clear()
 
 
@@ -334,11 +334,11 @@ class NeverTrigger(_NoTimers):
     def on_element(
         self, element: Any, timestamp: int | None, window: Any, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """Go on."""
+        """Return CONTINUE: this trigger never fires."""
         return TriggerResult.CONTINUE
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Nothing is kept."""
+        """Do nothing: this trigger keeps no state."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -370,7 +370,7 @@ class DeltaTrigger(_NoTimers):
     def of(
         threshold: float, delta_function: DeltaFunction | Any, state_type_info: TypeInformation | None = None
     ) -> DeltaTrigger:
-        """Make it."""
+        """Create the trigger."""
         return DeltaTrigger(threshold, delta_function, state_type_info)
 
     def on_element(
@@ -388,7 +388,7 @@ class DeltaTrigger(_NoTimers):
         return TriggerResult.FIRE
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Forget the record."""
+        """Delete the record that the next ones are compared with."""
         ctx.get_partitioned_state(self._last_element).clear()
 
     def __repr__(self) -> str:
@@ -410,7 +410,7 @@ class PurgingTrigger(Trigger[Any, Any]):
 
     @staticmethod
     def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
-        """Make it."""
+        """Create the trigger."""
         return PurgingTrigger(nested_trigger)
 
     def on_element(
@@ -428,7 +428,7 @@ class PurgingTrigger(Trigger[Any, Any]):
         return _purging(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:
-        """Ask the other."""
+        """Return whether the wrapped trigger works with merging windows."""
         return self.nested_trigger.can_merge()
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:

@@ -186,7 +186,7 @@ class GlobalWindow(Window):
 
     @staticmethod
     def get() -> GlobalWindow:
-        """Return it."""
+        """Return the only instance of the global window."""
         return _GLOBAL_WINDOW
 
     def max_timestamp(self) -> int:

@@ -45,7 +45,7 @@ _DEFAULT_LENGTH = 100
 
 
 class DatagenFactory(OnlySource):
-    """Makes rows up."""
+    """Creates `datagen` tables, whose rows are generated."""
 
     identifier = "datagen"
 

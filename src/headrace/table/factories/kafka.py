@@ -136,7 +136,7 @@ def _offsets_of(
 
 
 def _offsets(options: TableOptions, which: str, topic: str) -> dict[KafkaTopicPartition, int]:
-    """Read ``partition:0,offset:42;partition:1,offset:300``."""
+    """Parse start offsets such as ``partition:0,offset:42;partition:1,offset:300``."""
     key = f"scan.{which}.specific-offsets"
     found = {}
     for pair in options.required(key).strip("; ").split(";"):

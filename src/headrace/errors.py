@@ -250,10 +250,10 @@ class UnsupportedFeatureError(HeadraceError):
 
         Example:
             >>> print(UnsupportedFeatureError.not_yet("MATCH_RECOGNIZE", "write a KeyedProcessFunction"))
-            MATCH_RECOGNIZE is not in headrace yet
+            MATCH_RECOGNIZE is not supported yet
             hint: write a KeyedProcessFunction
         """
-        return cls(f"{feature} is not in headrace yet", feature=feature, hint=way_round)
+        return cls(f"{feature} is not supported yet", feature=feature, hint=way_round)
 
 
 class ConnectorError(HeadraceError):

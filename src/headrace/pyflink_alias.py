@@ -80,7 +80,7 @@ def install() -> None:
         True
         >>> import pyflink.shell
         Traceback (most recent call last):
-        headrace.pyflink_alias.MissingModuleError: pyflink.shell is not in headrace yet
+        headrace.pyflink_alias.MissingModuleError: pyflink.shell is not supported yet
         >>> uninstall()
     """
     if is_installed():

@@ -132,7 +132,7 @@ def test_sql_errors_give_numbers_when_the_text_is_not_at_hand():
 def test_unsupported_features_name_the_feature_and_the_way_round():
     error = UnsupportedFeatureError.not_yet("Iterations", "use a queue between two jobs")
     assert error.feature == "Iterations"
-    assert str(error) == "Iterations is not in headrace yet\nhint: use a queue between two jobs"
+    assert str(error) == "Iterations is not supported yet\nhint: use a queue between two jobs"
 
 
 def test_checkpoint_errors_tell_their_reason():

@@ -85,7 +85,7 @@ def test_classes_are_pickled_under_headraces_name():
     ],
 )
 def test_modules_that_are_not_there_yet_say_so(statement):
-    with pytest.raises(ModuleNotFoundError, match=r"pyflink\.\S+ is not in headrace yet") as caught:
+    with pytest.raises(ModuleNotFoundError, match=r"pyflink\.\S+ is not supported yet") as caught:
         exec(statement)
 
     assert isinstance(caught.value, UnsupportedFeatureError)

@@ -110,7 +110,7 @@ class InMemoryCatalog:
 
     def _open(self, database: str) -> _Database:
         if database not in self._databases:
-            raise CatalogError(f"there is no database {database!r}")
+            raise CatalogError(f"database {database!r} does not exist")
         return self._databases[database]
 
     def tables(self, database: str) -> list[str]:

@@ -66,7 +66,7 @@ class CatalogManager:
             CatalogError: There is one with this name.
         """
         if name in self._catalogs:
-            raise CatalogError(f"there is a catalog {name!r} already")
+            raise CatalogError(f"catalog {name!r} already exists")
         self._catalogs[name] = catalog
 
     def catalog(self, name: str) -> Catalog:
@@ -76,7 +76,7 @@ class CatalogManager:
             CatalogError: There is none with this name.
         """
         if name not in self._catalogs:
-            raise CatalogError(f"there is no catalog {name!r}", hint=nearest(name, self._catalogs))
+            raise CatalogError(f"catalog {name!r} does not exist", hint=nearest(name, self._catalogs))
         return self._catalogs[name]
 
     def drop_catalog(self, name: str) -> None:
@@ -110,7 +110,7 @@ class CatalogManager:
         if found is None:
             known = self.catalog(catalog).databases()
             raise CatalogError(
-                f"there is no database {database!r} in catalog {catalog!r}", hint=nearest(database, known)
+                f"database {database!r} does not exist in catalog {catalog!r}", hint=nearest(database, known)
             )
         return found
 
@@ -128,7 +128,7 @@ class CatalogManager:
             case [catalog, database, name]:
                 return ObjectIdentifier(catalog, database, name)
             case _:
-                raise CatalogError(f"a name has one to three parts: {'.'.join(path)}")
+                raise CatalogError(f"a table name has one to three parts, got {'.'.join(path)}")
 
     # --- tables and views -------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class Modules:
             UnsupportedFeatureError: There is no such module.
         """
         if name in self._loaded:
-            raise CatalogError(f"module {name!r} is loaded already")
+            raise CatalogError(f"module {name!r} is already loaded")
         if name != CORE:
             raise UnsupportedFeatureError.not_yet(f"the module {name!r}", f"the only module is {CORE!r}")
         self._loaded.append(name)
@@ -64,12 +64,13 @@ class Modules:
         for name in names:
             self._require(name)
             if names.count(name) > 1:
-                raise CatalogError(f"module {name!r} is named more than once")
+                raise CatalogError(f"module {name!r} is listed more than once")
         self._used = list(names)
 
     def _require(self, name: str) -> None:
         if name not in self._loaded:
             loaded = ", ".join(self._loaded)
             raise CatalogError(
-                f"there is no module {name!r}", hint=f"there is: {loaded}" if loaded else "LOAD MODULE core"
+                f"module {name!r} does not exist",
+                hint=f"there is: {loaded}" if loaded else "LOAD MODULE core",
             )

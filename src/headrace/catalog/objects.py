@@ -104,7 +104,7 @@ class CatalogTable:
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise CatalogError(f"a table has each column once; twice here: {', '.join(twice)}")
+            raise CatalogError(f"duplicate column names: {', '.join(twice)}")
 
     def __hash__(self) -> int:
         return hash((self.columns, tuple(sorted(self.options.items())), self.watermark, self.primary_key))

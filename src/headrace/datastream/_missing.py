@@ -1,6 +1,6 @@
 """Names that PyFlink has and headrace has not yet: importing one says so.
 
-A program that comes from PyFlink should read "WindowedStream is not in headrace yet", not that a module has
+A program that comes from PyFlink should read "WindowedStream is not supported yet", not that a module has
 no such attribute.
 """
 
@@ -30,7 +30,7 @@ def missing_names(module: str, *names: str, **hints: str) -> Callable[[str], NoR
     Example:
         >>> missing_names("headrace.datastream", "WindowedStream")("WindowedStream")
         Traceback (most recent call last):
-        headrace.datastream._missing.MissingNameError: WindowedStream is not in headrace yet
+        headrace.datastream._missing.MissingNameError: WindowedStream is not supported yet
     """
     known = dict.fromkeys(names) | hints
 

@@ -129,7 +129,7 @@ class _BatchTranslation:
     def _source(self, scan: n.Scan, columns: d.Schema) -> Source | StreamInput:
         if not self._connectors.mode_of(scan).is_insert_only:
             raise UnsupportedFeatureError(
-                f"table {scan.identifier.dotted()!r} is a changelog, and the query runs in BATCH mode",
+                f"table {scan.identifier.dotted()!r} is a changelog, but the query runs in BATCH mode",
                 feature="a changelog in BATCH mode",
                 hint="as in Flink: use STREAMING mode",
             )
@@ -302,7 +302,7 @@ class BatchQuery:
     def _group_window(self, node: n.GroupWindowAggregate) -> str:
         if node.window.counts_rows:
             raise UnsupportedFeatureError(
-                "a window of rows in BATCH mode: rows come in no order there",
+                "a window over a number of rows in BATCH mode, where rows have no order",
                 feature="a window of rows in BATCH mode",
                 hint="use a window of time, or STREAMING mode",
             )

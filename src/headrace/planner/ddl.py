@@ -89,7 +89,7 @@ def _create_or_drop(
         if there is not None:
             if statement.if_not_exists:
                 return
-            raise CatalogError(f"there is a table or view {identifier.dotted()!r} already")
+            raise CatalogError(f"table or view {identifier.dotted()!r} already exists")
         if statement.temporary:
             manager.put_temporary_table(identifier, made)
         else:
@@ -104,7 +104,7 @@ def _create_or_drop(
         found = manager.permanent_table(identifier)
         if isinstance(temporary, wanted):
             raise CatalogError(
-                f"a temporary {what} hides {identifier.dotted()!r}",
+                f"a temporary {what} shadows {identifier.dotted()!r}",
                 hint=f"DROP TEMPORARY {what.upper()} first",
             )
     if not isinstance(found, wanted):
@@ -114,7 +114,7 @@ def _create_or_drop(
         others = manager.tables(identifier.catalog, identifier.database)
         known = [name for name, each in others.items() if isinstance(each, wanted)]
         raise CatalogError(
-            f"there is no {kind} {identifier.dotted()!r}", hint=nearest(identifier.name, known)
+            f"{kind} {identifier.dotted()!r} does not exist", hint=nearest(identifier.name, known)
         )
     if statement.temporary:
         manager.drop_temporary_table(identifier)
@@ -135,7 +135,7 @@ def _rename(statement: RenameTable, manager: CatalogManager) -> None:
     old, new = statement.identifier, statement.new_identifier
     new = ObjectIdentifier(old.catalog, old.database, new.name)
     if manager.table(new) is not None:
-        raise CatalogError(f"there is a table or view {new.dotted()!r} already")
+        raise CatalogError(f"table or view {new.dotted()!r} already exists")
     temporary = manager.temporary_table(old)
     if temporary is not None:
         manager.drop_temporary_table(old)
@@ -163,13 +163,13 @@ def _function(statement: CreateFunction | DropFunction, manager: CatalogManager)
                 manager.drop_function(identifier)
         if not dropped and not statement.if_exists:
             hint = nearest(identifier.name, manager.user_functions())
-            raise CatalogError(f"there is no function {identifier.dotted()!r}", hint=hint)
+            raise CatalogError(f"function {identifier.dotted()!r} does not exist", hint=hint)
         return
     path = (identifier.name,) if statement.system else identifier.parts
     if manager.function(path) is not None:
         if statement.if_not_exists:
             return
-        raise CatalogError(f"there is a function {identifier.dotted()!r} already")
+        raise CatalogError(f"function {identifier.dotted()!r} already exists")
     if statement.system:
         manager.put_system_function(identifier.name, statement.function)
     elif statement.temporary:
@@ -207,7 +207,7 @@ def _database_or_catalog(statement: CatalogStatement, manager: CatalogManager) -
             if manager.catalog(catalog).database(name) is None:
                 manager.catalog(catalog).put_database(name, database_)
             elif not if_not_exists:
-                raise CatalogError(f"there is a database {name!r} in catalog {catalog!r} already")
+                raise CatalogError(f"database {name!r} already exists in catalog {catalog!r}")
         case AlterDatabase(catalog, name, properties):
             old = manager.require_database(catalog, name)
             manager.catalog(catalog).put_database(
@@ -246,6 +246,6 @@ def _create_catalog(manager: CatalogManager, statement: CreateCatalog) -> None:
         raise UnsupportedFeatureError.not_yet(f"a catalog of type {kind!r}", "use 'generic_in_memory'")
     known = {"type", "default-database"}
     if unknown := sorted(set(properties) - known):
-        raise CatalogError(f"a catalog in memory has no option {unknown[0]!r}")
+        raise CatalogError(f"a generic_in_memory catalog has no option {unknown[0]!r}")
     database = properties.get("default-database", "default")
     manager.register_catalog(name, InMemoryCatalog(database, properties, statement.comment))

@@ -154,7 +154,7 @@ def _check(node: PhysicalNode, below: Sequence[ChangelogMode]) -> None:
         for source, mode in zip(node.inputs, below, strict=True):
             if not mode.is_insert_only:
                 raise SqlValidationError(
-                    f"{node.label} cannot take {_kinds(mode)} changes, which its input {source.label} makes",
+                    f"{node.label} does not support {_kinds(mode)} changes, which its input {source.label} produces",
                     hint="group the rows by window first, or take the rows before they are aggregated",
                 )
     if isinstance(node, Sink):
@@ -169,7 +169,7 @@ def _check(node: PhysicalNode, below: Sequence[ChangelogMode]) -> None:
                     "or windows, whose results are final",
                 )
             raise SqlValidationError(
-                f"table sink {node.name!r} cannot take {_kinds(mode)} changes, which {culprit.label} makes",
+                f"table sink {node.name!r} does not support {_kinds(mode)} changes, which {culprit.label} produces",
                 hint="declare PRIMARY KEY (...) NOT ENFORCED on a sink that can update, "
                 "or use windows, whose results are final",
             )

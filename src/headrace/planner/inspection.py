@@ -196,7 +196,7 @@ def _describe_function(statement: DescribeFunction, manager: CatalogManager) -> 
     built_in, aggregate = FUNCTIONS.find(name), find_aggregate(name) or listed.get(name)
     if len(path) > 1 or (built_in is None and aggregate is None):
         raise CatalogError(
-            f"there is no function {'.'.join(path)!r}",
+            f"function {'.'.join(path)!r} does not exist",
             hint=FUNCTIONS.suggestion(name, manager.user_functions()),
         )
     described = {"is system function": "true", "is temporary": "false"}

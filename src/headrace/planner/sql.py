@@ -109,9 +109,9 @@ def placed(text: str) -> Iterator[None]:
     """Give errors of the catalog a place in the statement that is being carried out.
 
     >>> with placed("DROP TABLE t"):
-    ...     raise CatalogError("there is no table 't'")
+    ...     raise CatalogError("table 't' does not exist")
     Traceback (most recent call last):
-    headrace.errors.CatalogError: there is no table 't'
+    headrace.errors.CatalogError: table 't' does not exist
       1 | DROP TABLE t
           ^^^^^^^^^^^^
     """

@@ -56,7 +56,7 @@ def time_of_records(target: StreamTarget, schema: Schema) -> int | None:
     if len(times) > 1:
         several = ", ".join(schema[at].name for at in times)
         raise SqlValidationError(
-            f"{target.call}: a record has one timestamp, and the table has several event times: {several}",
+            f"{target.call}: a record has one timestamp, but the table has several event-time columns: {several}",
             hint="CAST all but one to TIMESTAMP(3) or TIMESTAMP_LTZ(3), which makes plain columns of them",
         )
     return times[0] if times else None

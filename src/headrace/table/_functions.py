@@ -20,7 +20,7 @@ def as_user_function(name: str | None, function: Any) -> UserFunction:
     """
     if not isinstance(function, UserDefinedScalarFunctionWrapper):
         raise JobDefinitionError(
-            f"expected a function that udf() made; got {function!r}",
+            f"expected a function created with udf(); got {function!r}",
             hint="udf(function, result_type=DataTypes.BIGINT())",
         )
     return function._function(name)
@@ -39,7 +39,7 @@ def load_function(name: str, function: CatalogFunction) -> UserFunction:
     """
     if function.language.upper() != "PYTHON":
         raise UnsupportedFeatureError(
-            f"function {name!r} is written in {function.language}: headrace loads no Java code of a program",
+            f"function {name!r} is written in {function.language}, but headrace cannot load Java code",
             feature=f"functions in {function.language}",
             hint="write it in Python: CREATE FUNCTION ... AS 'module.attribute' LANGUAGE PYTHON",
         )
@@ -49,7 +49,7 @@ def load_function(name: str, function: CatalogFunction) -> UserFunction:
     except (ImportError, AttributeError, ValueError) as error:
         raise CatalogError(
             f"function {name!r}: cannot import {function.class_name!r}: {error}",
-            hint="give 'module.attribute' of a function that udf() made, on the program's import path",
+            hint="give 'module.attribute' of a function created with udf(), on the program's import path",
         ) from error
     try:
         return as_user_function(name, found)

@@ -43,7 +43,7 @@ def stop_job(started: StartedJobs, statement: StopJob) -> str | None:
     """
     job = _job(started, statement.job_id)
     if job.client is None:
-        raise SqlValidationError(f"job {job.job_id} ({job.name}) is {job.status.name} already")
+        raise SqlValidationError(f"job {job.job_id} ({job.name}) is already {job.status.name}")
     if not statement.with_savepoint:
         job.client.cancel().result()
         return None
@@ -54,7 +54,7 @@ def _job(started: StartedJobs, job_id: str) -> StartedJob:
     jobs = {job.job_id: job for job in started.jobs()}
     if job_id not in jobs:
         raise SqlValidationError(
-            f"this program has started no job {job_id!r}",
+            f"this program has not started a job {job_id!r}",
             hint=nearest(job_id, jobs) or "jobs of other programs: headrace list, headrace stop",
         )
     return jobs[job_id]

@@ -201,7 +201,7 @@ def _checked_zone(zone: str) -> str:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError):
         raise SqlValidationError(
-            f"{options.LOCAL_TIME_ZONE.key}: there is no time zone {zone!r}",
+            f"{options.LOCAL_TIME_ZONE.key}: unknown time zone {zone!r}",
             hint="such as 'Europe/Berlin' or 'UTC'",
         ) from None
     return zone

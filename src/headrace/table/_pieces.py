@@ -108,20 +108,20 @@ class Names:
             case WindowProperty(window, name):
                 if self._window is None:
                     raise SqlValidationError(
-                        f"col({window!r}).{name} asks for a window, and there is none",
+                        f"col({window!r}).{name} refers to a window, but the query has none",
                         hint="use it in select() after window(...).group_by(...)",
                     )
                 return self._window(window, name)
             case OverReference(alias):
                 if self._over is None:
                     raise SqlValidationError(
-                        f"over({alias!r}) asks for a window, and there is none",
+                        f"over({alias!r}) refers to a window, but the query has none",
                         hint="use it in select() after over_window(...)",
                     )
                 return self._over(alias)
             case Columns():
                 raise SqlValidationError(
-                    "with_columns(), without_columns() and range_() stand for several columns",
+                    "with_columns(), without_columns() and range_() select several columns",
                     hint="use them as arguments of select(), drop_columns() or a function alone",
                 )
 
@@ -156,8 +156,8 @@ def written(value: Any) -> str:
             seconds = Decimal(value // datetime.timedelta(microseconds=1)) / 1_000_000
             return f"INTERVAL '{seconds:f}' SECOND({len(str(int(abs(seconds))))})"
     raise SqlValidationError(
-        f"{shorten(value)} is a {type(value).__name__}, which SQL has no way to write",
-        hint="pass a number, a text, a date or time, a list or a dict",
+        f"{shorten(value)} is a {type(value).__name__}, which has no SQL literal",
+        hint="pass a number, a string, a date or time, a list or a dict",
     )
 
 

@@ -99,7 +99,8 @@ class StatementRunner:
             self.execute(DropTable(identifier))
         elif replaces == "REPLACE":
             raise CatalogError(
-                f"there is no table {identifier.dotted()!r} to replace", hint="CREATE OR REPLACE TABLE ... AS"
+                f"cannot replace table {identifier.dotted()!r}: it does not exist",
+                hint="CREATE OR REPLACE TABLE ... AS",
             )
 
     def _change_catalog(self, statement: CatalogStatement) -> TableResult:

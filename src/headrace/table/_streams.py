@@ -117,7 +117,9 @@ class StreamSchema:
                     hint=f".column_by_metadata({column.name!r}, 'TIMESTAMP_LTZ(3)')",
                 )
         if len(table.metadata_columns) > 1:
-            raise SqlValidationError(f"{self.call}: the timestamp of a record is one column; here it is two")
+            raise SqlValidationError(
+                f"{self.call}: only one column can hold the timestamp of a record, but two do"
+            )
         stream = AttachedStream(self.stream._transformation, self.fields, self.is_atomic, mode)
         return replace(table, options={}, attachment=stream)
 
@@ -203,10 +205,12 @@ def check_changelog_stream(call: str, schema: StreamSchema, mode: ChangelogMode)
             hint="map them to Row.of_kind(RowKind.INSERT, ...) with output_type=Types.ROW_NAMED([...], [...])",
         )
     if not mode.contains(RowKind.INSERT):
-        raise SqlValidationError(f"{call}: a changelog without inserts, {mode}, has no rows")
+        raise SqlValidationError(
+            f"{call}: changelog mode {mode} has no inserts, so the table would stay empty"
+        )
     if mode.has_updates and not mode.has_update_before and not schema.schema.primary_key:
         raise SqlValidationError(
-            f"{call}: in an upsert changelog, {mode}, a key says which row an update takes the place of",
+            f"{call}: upsert changelog mode {mode} needs a primary key to know which row an update replaces",
             hint="Schema.new_builder(). ... .primary_key('id').build()",
         )
 
@@ -261,7 +265,9 @@ class TargetSchema:
             )
         missing = [name for name in schema.primary_key if name not in written_names]
         if missing:
-            raise SqlValidationError(f"{call}: the primary key has no column {missing[0]!r} to be made of")
+            raise SqlValidationError(
+                f"{call}: primary key column {missing[0]!r} is not a column of the table"
+            )
         keys = tuple(written_names.index(name) for name in schema.primary_key)
         return TargetSchema(tuple(items), rowtime, keys)
 
@@ -278,7 +284,7 @@ def check_changelog_target(call: str, mode: ChangelogMode, keys: Sequence[int]) 
     """Refuse updates that come as the new row alone where no key says which row they take the place of."""
     if mode.has_updates and not mode.has_update_before and not keys:
         raise SqlValidationError(
-            f"{call}: in an upsert changelog, {mode}, a key says which row an update takes the place of",
+            f"{call}: upsert changelog mode {mode} needs a primary key to know which row an update replaces",
             hint="pass a schema with .primary_key(...), or ChangelogMode.all()",
         )
 

@@ -216,7 +216,7 @@ class Expression(Generic[T]):
 
     def __bool__(self) -> bool:
         raise SqlValidationError(
-            "an expression is neither true nor false before a query runs",
+            "an expression has no truth value before the query runs",
             hint="use & | ~ in place of and, or, not; and between() in place of a < x < b",
         )
 
@@ -439,7 +439,7 @@ class Expression(Generic[T]):
     def _named(self, asked: str) -> str:
         name = self._column
         if name is None:
-            raise SqlValidationError(f"{asked} is asked of the alias of a window, not of {self}")
+            raise SqlValidationError(f"{asked} can only be called on the alias of a window, not on {self}")
         return name
 
     # ----------------------------------------------------------------- functions with arguments
@@ -935,9 +935,7 @@ def _aggregate(name: str, value: Expression[Any], *arguments: Any) -> Expression
 def _interval(value: Expression[Any], unit: str) -> Expression[Any]:
     number = value._value
     if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
-        raise SqlValidationError(
-            f"an interval is made of a number, such as lit(5).{unit.lower()}s; got {value}"
-        )
+        raise SqlValidationError(f"an interval needs a number, such as lit(5).{unit.lower()}s; got {value}")
     if unit == "MILLISECOND":
         number, unit = Decimal(number) / 1000, "SECOND"
         number = f"{number:f}"

@@ -88,9 +88,7 @@ class Schema:
             SqlValidationError: If there are others.
         """
         if self.watermarks:
-            raise SqlValidationError(
-                f"{call}: a schema that is written to has no watermark: time comes with the rows"
-            )
+            raise SqlValidationError(f"{call}: a sink schema cannot declare a watermark")
         written = []
         for column in self.columns:
             match column:

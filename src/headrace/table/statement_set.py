@@ -40,7 +40,7 @@ class StatementSet:
         statement = self._t_env._bind_one(stmt)
         if not isinstance(statement, Insert):
             raise SqlValidationError(
-                "add_insert_sql(): only INSERT statements go into a statement set", sql=stmt
+                "add_insert_sql(): a statement set can only contain INSERT statements", sql=stmt
             )
         self._sinks.append(statement.sink)
         return self

@@ -382,7 +382,7 @@ class Table:
         for name, times in names.items():
             if name is not None and times > 1:
                 raise SqlValidationError(
-                    f"{times} columns are called {name!r}",
+                    f"{times} columns are named {name!r}",
                     hint="give one of them another name: alias(); or change it: add_or_replace_columns()",
                 )
 
@@ -390,7 +390,7 @@ class Table:
         unknown = [name for name in names if name not in self._columns]
         if unknown:
             raise SqlValidationError(
-                f"{call}(): there is no column {unknown[0]!r}; there are {', '.join(self._columns)}"
+                f"{call}(): column {unknown[0]!r} not found; there are {', '.join(self._columns)}"
             )
 
     def _whole_row(self) -> Expression[Any]:
@@ -457,7 +457,7 @@ class GroupWindowedTable:
         named = [field for field in fields if _checked(field)._column == self._window.alias]
         if not named:
             raise SqlValidationError(
-                f"group_by(): the window {self._window.alias!r} is not among the fields",
+                f"group_by(): the window {self._window.alias!r} is missing from the grouping",
                 hint=f"group_by(col({self._window.alias!r}), ...)",
             )
         return WindowGroupedTable(
@@ -480,7 +480,9 @@ class WindowGroupedTable:
 
         def property_of(alias: str, name: str) -> str:
             if alias != window.alias:
-                raise SqlValidationError(f"there is no window {alias!r}; the window here is {window.alias!r}")
+                raise SqlValidationError(
+                    f"window {alias!r} does not exist; the window here is {window.alias!r}"
+                )
             return window._sql(plain, f"_{name.upper()}")
 
         plain = table._names()
@@ -508,7 +510,7 @@ class OverWindowedTable:
         def window(alias: str) -> str:
             if alias not in self._windows:
                 raise SqlValidationError(
-                    f"there is no window {alias!r}; there are {', '.join(self._windows)}"
+                    f"window {alias!r} does not exist; there are {', '.join(self._windows)}"
                 )
             return self._windows[alias]._sql(plain)
 

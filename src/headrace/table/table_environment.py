@@ -259,7 +259,7 @@ class TableEnvironment(RefusedCalls):
             table_or_data_stream = self._table_of_stream(table_or_data_stream, fields_or_schema)
         identifier = self._manager.qualify(parts_of(view_path))
         if self._manager.temporary_table(identifier) is not None:
-            raise CatalogError(f"there is a temporary table or view {identifier.dotted()!r} already")
+            raise CatalogError(f"temporary table or view {identifier.dotted()!r} already exists")
         self._manager.put_temporary_table(identifier, _view_of(table_or_data_stream._plan))
 
     def _table_of_stream(self, data_stream: Any, fields_or_schema: tuple[Any, ...]) -> Table:

@@ -127,7 +127,7 @@ class TableResult:
         """
         if self._is_collected:
             raise JobDefinitionError(
-                "the rows of this result were collected or printed already",
+                "the rows of this result have already been collected or printed",
                 hint="run the statement again, or keep them: rows = list(result.collect())",
             )
         self._is_collected = self._job_client is not None

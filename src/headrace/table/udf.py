@@ -70,7 +70,7 @@ class FunctionContext:
     def get_metric_group(self) -> MetricGroup:
         """Return where the function's metrics belong."""
         if self._metric_group is None:
-            raise JobDefinitionError("this context was made without a group of metrics")
+            raise JobDefinitionError("this context has no metric group")
         return self._metric_group
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
@@ -154,20 +154,20 @@ class ImperativeAggregateFunction(UserDefinedFunction, ABC):
     def retract(self, accumulator: Any, *args: Any) -> None:
         """Take a row out of a group."""
         raise NotImplementedError(
-            f"{type(self).__name__} cannot take rows out of a group: it has no retract()"
+            f"{type(self).__name__} cannot retract rows: it does not implement retract()"
         )
 
     def merge(self, accumulator: Any, accumulators: Any) -> None:
         """Merge other accumulators into this one, for session windows and partial aggregates."""
-        raise NotImplementedError(f"{type(self).__name__} cannot put groups together: it has no merge()")
+        raise NotImplementedError(f"{type(self).__name__} cannot merge groups: it does not implement merge()")
 
     def get_result_type(self) -> DataType:
         """Return the type of the result."""
-        raise NotImplementedError(f"{type(self).__name__} does not say its result type")
+        raise NotImplementedError(f"{type(self).__name__} does not define get_result_type()")
 
     def get_accumulator_type(self) -> DataType:
         """Return the type of the accumulator."""
-        raise NotImplementedError(f"{type(self).__name__} does not say its accumulator type")
+        raise NotImplementedError(f"{type(self).__name__} does not define get_accumulator_type()")
 
 
 class AggregateFunction(ImperativeAggregateFunction):

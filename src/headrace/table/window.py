@@ -47,7 +47,7 @@ def _interval(call: str, interval: Any, *, of_rows: bool = True) -> Expression[A
         )
     if str(interval).endswith(_ROWS) and not of_rows:
         raise UnsupportedFeatureError(
-            f"{call}: a session ends by time, not by a number of rows",
+            f"{call}: a session window needs a time gap, not a number of rows",
             feature=call,
             hint="use an interval of time",
         )
@@ -259,6 +259,6 @@ class OverWindowPartitionedOrderedPreceding:
         """Set where the window ends: with the current row, which is all that there is."""
         if str(following) not in ("CURRENT ROW", "CURRENT RANGE"):
             raise UnsupportedFeatureError(
-                "following(): a window ends with the current row in streams", feature="following()"
+                "following(): in streaming mode, a window must end at the current row", feature="following()"
             )
         return self

@@ -79,5 +79,5 @@ def test_a_table_knows_what_is_read_and_what_is_written() -> None:
     assert [column.name for column in made.source_columns] == ["a", "offset", "ts"]
     assert [column.name for column in made.sink_columns] == ["a", "ts"]
     assert [column.metadata_key for column in made.metadata_columns] == ["offset", "timestamp"]
-    with pytest.raises(CatalogError, match="twice here: a"):
+    with pytest.raises(CatalogError, match="duplicate column names: a"):
         CatalogTable((PhysicalColumn("a", T.INT()), PhysicalColumn("a", T.INT())))

@@ -482,7 +482,7 @@ def test_patterns_and_zones_that_are_not_known_are_refused():
     ],
 )
 def test_settings_that_cannot_be_honoured_are_refused(tmp_path, ask):
-    with pytest.raises(UnsupportedFeatureError, match="is not in headrace yet"):
+    with pytest.raises(UnsupportedFeatureError, match="is not supported yet"):
         ask(tmp_path)
 
 

@@ -268,7 +268,7 @@ def test_a_damaged_packed_file_is_an_error_with_file_and_line(tmp_path):
 def test_packed_files_that_cannot_be_unpacked_are_refused_rather_than_read_as_text(tmp_path):
     (tmp_path / "log.xz").write_bytes(b"x")
 
-    with pytest.raises(UnsupportedFeatureError, match=r"reading \.xz files .* is not in headrace yet"):
+    with pytest.raises(UnsupportedFeatureError, match=r"reading \.xz files .* is not supported yet"):
         lines_from(tmp_path).build().create_enumerator(1).discover()
 
 

@@ -29,13 +29,13 @@ def test_what_is_missing_says_so_when_it_is_imported(module):
     stand_in = importlib.import_module(f"headrace.datastream.connectors.{module}")
 
     for name in stand_in.__all__:
-        message = f"pyflink.datastream.connectors.{module}.{name} is not in headrace yet"
+        message = f"pyflink.datastream.connectors.{module}.{name} is not supported yet"
         with pytest.raises(UnsupportedFeatureError, match=message):
             getattr(stand_in, name)
 
 
 def test_a_missing_name_is_an_error_of_the_import_statement():
-    with pytest.raises(ImportError, match=r"pulsar\.PulsarSource is not in headrace yet"):
+    with pytest.raises(ImportError, match=r"pulsar\.PulsarSource is not supported yet"):
         from headrace.datastream.connectors.pulsar import PulsarSource  # noqa: F401
 
 

@@ -404,7 +404,7 @@ def test_broadcast_with_descriptors_is_a_broadcast_stream(env: StreamExecutionEn
 
 
 def test_what_is_missing_says_so(env: StreamExecutionEnvironment) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"DataStream.cache\(\) is not in headrace yet"):
+    with pytest.raises(UnsupportedFeatureError, match=r"DataStream.cache\(\) is not supported yet"):
         numbers(env).cache()
 
 

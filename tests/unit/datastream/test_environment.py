@@ -239,7 +239,7 @@ def test_java_code_is_refused_with_the_reason(env: StreamExecutionEnvironment, c
 
 
 def test_what_is_missing_says_so(env: StreamExecutionEnvironment) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"create_input\(\) is not in headrace yet"):
+    with pytest.raises(UnsupportedFeatureError, match=r"create_input\(\) is not supported yet"):
         env.create_input(None)
 
 

@@ -219,5 +219,5 @@ def test_rows_have_names_and_positions(env: StreamExecutionEnvironment) -> None:
 
 
 def test_what_is_missing_says_so(env: StreamExecutionEnvironment) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"cache\(\) is not in headrace yet"):
+    with pytest.raises(UnsupportedFeatureError, match=r"cache\(\) is not supported yet"):
         keyed(env).cache()

@@ -11,12 +11,12 @@ from headrace.errors import UnsupportedFeatureError
 
 
 def test_a_name_of_pyflink_that_is_not_there_yet_says_so() -> None:
-    message = "^SourceFunction is not in headrace yet"
+    message = "^SourceFunction is not supported yet"
     with pytest.raises(UnsupportedFeatureError, match=message):
         _ = headrace.datastream.SourceFunction  # type: ignore[attr-defined]
     with pytest.raises(UnsupportedFeatureError, match=message):
         from headrace.datastream import SourceFunction  # type: ignore[attr-defined]  # noqa: F401
-    with pytest.raises(ImportError, match=r"^CachedDataStream is not in headrace yet$"):
+    with pytest.raises(ImportError, match=r"^CachedDataStream is not supported yet$"):
         from headrace.datastream.data_stream import CachedDataStream  # type: ignore[attr-defined]  # noqa: F401
 
 
@@ -31,7 +31,7 @@ def test_a_name_of_pyflink_that_is_not_there_yet_says_so() -> None:
     ],
 )
 def test_modules_know_what_they_miss(module: str, name: str) -> None:
-    with pytest.raises(MissingNameError, match=f"{name} is not in headrace yet"):
+    with pytest.raises(MissingNameError, match=f"{name} is not supported yet"):
         getattr(importlib.import_module(module), name)
 
 

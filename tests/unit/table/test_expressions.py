@@ -107,14 +107,14 @@ def test_an_alias_is_kept_beside_the_expression():
 
 
 def test_an_expression_has_no_truth_before_it_runs():
-    with pytest.raises(SqlValidationError, match="neither true nor false"):
+    with pytest.raises(SqlValidationError, match="has no truth value"):
         bool(col("a") == 1)
 
 
 def test_what_sql_cannot_write_is_refused():
-    with pytest.raises(SqlValidationError, match="SQL has no way to write"):
+    with pytest.raises(SqlValidationError, match="has no SQL literal"):
         lit(object())
-    with pytest.raises(SqlValidationError, match="an interval is made of a number"):
+    with pytest.raises(SqlValidationError, match="an interval needs a number"):
         _ = col("a").seconds
 
 
@@ -146,7 +146,7 @@ def test_windows_of_rows_have_a_function_for_their_length():
     assert Tumble.over(row_interval(10)).on(p).alias("w")._sql(SHOWN) == "TUMBLE(`p`, ROW_INTERVAL(10))"
     slide = Slide.over(row_interval(10)).every(row_interval(2)).on(p).alias("w")
     assert slide._sql(SHOWN) == "HOP(`p`, ROW_INTERVAL(2), ROW_INTERVAL(10))"
-    with pytest.raises(UnsupportedFeatureError, match="a session ends by time"):
+    with pytest.raises(UnsupportedFeatureError, match="a session window needs a time gap"):
         Session.with_gap(row_interval(10))
 
 

@@ -91,7 +91,7 @@ def test_datagen_without_an_end_is_unbounded(t_env):
         ({"number_of_rows": "many"}, "option 'number-of-rows' is a whole number"),
         ({"fields__id__kind": "prime"}, "is 'random' or 'sequence'"),
         ({"fields__id__kind": "sequence"}, "a sequence needs fields.id.start"),
-        ({"rows": "1"}, "there is no option 'rows'"),
+        ({"rows": "1"}, "has no option 'rows'"),
     ],
 )
 def test_wrong_options_are_refused(t_env, options, message):
@@ -130,7 +130,7 @@ def test_an_unknown_format_or_metadata_is_refused(t_env, tmp_path):
     with pytest.raises(SqlValidationError, match="option 'format' is one of json, csv, parquet"):
         source(t_env, "id BIGINT", connector="filesystem", path=str(tmp_path), format="orc")
     t_env.execute_sql("DROP TABLE t")
-    with pytest.raises(SqlValidationError, match="there is no metadata 'owner' of files"):
+    with pytest.raises(SqlValidationError, match="files have no metadata column 'owner'"):
         columns = "id BIGINT, o STRING METADATA FROM 'owner'"
         source(t_env, columns, connector="filesystem", path=str(tmp_path), format="json")
 

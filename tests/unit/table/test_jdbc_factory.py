@@ -102,9 +102,9 @@ def test_options_are_checked_and_passwords_are_not_shown(database: Path) -> None
     )
     assert (made.execution.max_retries, made.execution.batch_size) == (7, 100)
     assert "Geheim" not in repr(made)
-    with pytest.raises(SqlValidationError, match="needs the option 'table-name'"):
+    with pytest.raises(SqlValidationError, match="requires the option 'table-name'"):
         sink(COLUMNS, database)
-    with pytest.raises(SqlValidationError, match="there is no option 'tabel-name'"):
+    with pytest.raises(SqlValidationError, match="has no option 'tabel-name'"):
         sink(COLUMNS, database, table_name="totals", tabel_name="x")
 
 

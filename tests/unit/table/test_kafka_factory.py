@@ -183,17 +183,17 @@ def test_a_table_may_end() -> None:
     [
         ({"format": "xml"}, "option 'format' is one of json, csv, avro, raw; got 'xml'"),
         ({"topic": None}, "give either 'topic' or 'topic-pattern'"),
-        ({"properties.bootstrap.servers": None}, "needs the option 'properties.bootstrap.servers'"),
+        ({"properties.bootstrap.servers": None}, "requires the option 'properties.bootstrap.servers'"),
         ({"scan.startup.mode": None}, "which needs 'properties.group.id'"),
         ({"scan.startup.mode": "first"}, "option 'scan.startup.mode' is one of earliest-offset"),
-        ({"scan.startup.mode": "timestamp"}, "needs the option 'scan.startup.timestamp-millis'"),
+        ({"scan.startup.mode": "timestamp"}, "requires the option 'scan.startup.timestamp-millis'"),
         (
             {"scan.startup.mode": "specific-offsets", "scan.startup.specific-offsets": "0:42"},
             "such as 'partition:0,offset:42",
         ),
-        ({"key.format": "json"}, "'key.format' and 'key.fields' belong together"),
+        ({"key.format": "json"}, "'key.format' and 'key.fields' must be given together"),
         ({"key.format": "json", "key.fields": "b"}, "option 'key.fields' is a list of columns"),
-        ({"scan.startup.mod": "x"}, "there is no option 'scan.startup.mod'"),
+        ({"scan.startup.mod": "x"}, "has no option 'scan.startup.mod'"),
         ({"properties.max.poll.records": "5"}, "max.poll.records cannot be honoured"),
     ],
 )
@@ -203,7 +203,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, str | None], 
 
 
 def test_a_sink_that_cannot_be_is_refused() -> None:
-    with pytest.raises(SqlValidationError, match=r"needs the option 'sink.transactional-id-prefix'"):
+    with pytest.raises(SqlValidationError, match=r"requires the option 'sink.transactional-id-prefix'"):
         sink("a INT", "1", **{"sink.delivery-guarantee": "exactly-once"})
     with pytest.raises(
         SqlValidationError, match="metadata 'offset' is none that records of Kafka are written"

@@ -114,9 +114,9 @@ def test_jobs_are_shown_described_and_stopped(t_env):
     assert shown(f"STOP JOB '{second.job_id}' WITH SAVEPOINT WITH DRAIN") == [["/savepoints/1"]]
     assert second.asked == [(True, None)]
     assert [row[2] for row in shown("SHOW JOBS")] == ["CANCELED", "FINISHED"]
-    with pytest.raises(SqlValidationError, match="CANCELED already"):
+    with pytest.raises(SqlValidationError, match="already CANCELED"):
         t_env.execute_sql(f"STOP JOB '{first.job_id}'")
-    with pytest.raises(SqlValidationError, match="started no job 'x'"):
+    with pytest.raises(SqlValidationError, match="not started a job 'x'"):
         t_env.execute_sql("DESCRIBE JOB 'x'")
 
 
@@ -185,7 +185,7 @@ def test_expressions_of_json_and_percentiles_are_queries(t_env):
 
 
 def test_replace_wants_a_table(t_env):
-    with pytest.raises(CatalogError, match=r"no table .* to replace"):
+    with pytest.raises(CatalogError, match=r"cannot replace table"):
         t_env.execute_sql("REPLACE TABLE nowhere WITH ('connector' = 'blackhole') AS SELECT 1 AS a")
 
 
@@ -331,7 +331,7 @@ def test_columns_are_added_renamed_replaced_and_dropped(t_env):
     assert names(clicks.select(with_columns(range_(1, 2)))) == ["user_id", "url"]
     assert names(clicks.select(without_columns(col("url")))) == ["user_id"]
     assert str(clicks.url) == "`url`"
-    with pytest.raises(SqlValidationError, match="there is no column 'nope'"):
+    with pytest.raises(SqlValidationError, match="column 'nope' not found"):
         clicks.drop_columns(col("nope"))
 
 
@@ -368,7 +368,7 @@ def test_a_group_window_of_the_table_api_is_one_of_sql(t_env):
 
     assert table.get_schema().get_field_names() == ["url", "s", "e", "m"]
     assert "GroupWindowAggregate(groupBy=[url], window=[TUMBLE(time_col=ts, size=10 min)]" in table.explain()
-    with pytest.raises(SqlValidationError, match="the window 'w' is not among the fields"):
+    with pytest.raises(SqlValidationError, match="the window 'w' is missing from the grouping"):
         t_env.from_path("clicks").window(window).group_by(col("url"))
 
 
@@ -399,7 +399,7 @@ def test_python_functions_are_called_by_name_and_as_objects(t_env):
     assert "double(user_id)" in t_env.from_path("clicks").select(double(col("user_id"))).explain()
     assert t_env.list_user_defined_functions() == ["double", "twice"]
     assert t_env.drop_temporary_system_function("twice")
-    with pytest.raises(JobDefinitionError, match=r"udf\(\) made"):
+    with pytest.raises(JobDefinitionError, match=r"created with udf"):
         t_env.create_temporary_function("f", len)
 
 
@@ -434,11 +434,11 @@ def test_an_unknown_option_or_connector_is_refused(t_env):
     t_env.execute_sql("CREATE TABLE b (id INT) WITH ('connector' = 'pulsar')")
     t_env.execute_sql("CREATE TABLE c (id INT) WITH ('connector' = 'print')")
 
-    with pytest.raises(SqlValidationError, match="there is no option 'number-of-rosw'"):
+    with pytest.raises(SqlValidationError, match="has no option 'number-of-rosw'"):
         t_env._jobs.job_graph(t_env._jobs.plan_query(t_env.from_path("a")._plan), "x")
-    with pytest.raises(UnsupportedFeatureError, match="no connector 'pulsar' for tables"):
+    with pytest.raises(UnsupportedFeatureError, match="unknown table connector 'pulsar'"):
         t_env._jobs.job_graph(t_env._jobs.plan_query(t_env.from_path("b")._plan), "x")
-    with pytest.raises(SqlValidationError, match="can be written, not read"):
+    with pytest.raises(SqlValidationError, match="not as a source"):
         t_env._jobs.job_graph(t_env._jobs.plan_query(t_env.from_path("c")._plan), "x")
 
 
@@ -448,7 +448,9 @@ def test_a_sink_that_only_appends_refuses_changes(t_env, tmp_path):
         "'format' = 'json')"
     )
 
-    with pytest.raises(SqlValidationError, match="cannot take update changes, which GroupAggregate makes"):
+    with pytest.raises(
+        SqlValidationError, match="does not support update changes, which GroupAggregate produces"
+    ):
         t_env.execute_sql("INSERT INTO files SELECT url, COUNT(*) FROM clicks GROUP BY url")
 
 
@@ -563,7 +565,7 @@ def test_a_function_is_called_with_as_many_arguments_as_it_takes(t_env):
 
 def test_a_table_that_cannot_be_written_is_named(t_env):
     with pytest.raises(
-        SqlValidationError, match=r"table 'default_catalog.default_database.clicks': .*not written"
+        SqlValidationError, match=r"table 'default_catalog.default_database.clicks': .*not as a sink"
     ):
         t_env.execute_sql("INSERT INTO clicks SELECT * FROM clicks")
 
@@ -581,9 +583,9 @@ def test_null_is_the_greatest_value_in_an_order_of_the_table_api(t_env):
 def test_two_columns_of_one_name_are_refused(t_env):
     clicks = t_env.from_path("clicks")
 
-    with pytest.raises(SqlValidationError, match="2 columns are called 'url'"):
+    with pytest.raises(SqlValidationError, match="2 columns are named 'url'"):
         clicks.select(col("url"), col("url"))
-    with pytest.raises(SqlValidationError, match="2 columns are called 'url'"):
+    with pytest.raises(SqlValidationError, match="2 columns are named 'url'"):
         clicks.add_columns(col("user_id").alias("url"))
 
 

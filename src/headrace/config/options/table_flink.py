@@ -91,7 +91,7 @@ INTERVAL_JOIN_CLEANUP = (
     option("table.exec.interval-join.min-cleanup-interval", timedelta)
     .default(timedelta(0))
     .describe("How often an interval join drops what it needs no more.")
-    .checked_by(only(timedelta(0), "joins of tables within an interval are not in headrace yet"))
+    .checked_by(only(timedelta(0), "joins of tables within an interval are not supported yet"))
 )
 LOOKUP_CAPACITY = (
     option("table.exec.async-lookup.buffer-capacity", int)

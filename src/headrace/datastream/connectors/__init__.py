@@ -48,7 +48,7 @@ class _MissingModule(ModuleType):
 
 
 def _stand_in(name: str, names: str) -> None:
-    module = _MissingModule(f"{__name__}.{name}", f"`{name}` of PyFlink, not in headrace yet.")
+    module = _MissingModule(f"{__name__}.{name}", f"`{name}` of PyFlink, not supported yet.")
     module.__dict__["__all__"] = names.split()
     sys.modules.setdefault(module.__name__, module)
 

@@ -75,7 +75,7 @@ def _place(binder: TableMaker, table: CatalogTable, column: Identifier) -> int:
     names = [one.name for one in table.columns]
     if column.name not in names:
         raise binder.context.error(
-            f"there is no column {column.name!r}", column.span, hint=nearest(column.name, names)
+            f"column {column.name!r} not found", column.span, hint=nearest(column.name, names)
         )
     return names.index(column.name)
 
@@ -95,7 +95,9 @@ def _in_use(binder: TableMaker, table: CatalogTable, name: str, span: Span) -> N
     ]
     for what, used in uses:
         if used:
-            raise binder.context.error(f"column {name!r} is used by {what}", span, hint="change that first")
+            raise binder.context.error(
+                f"column {name!r} is still used by {what}", span, hint="change that first"
+            )
 
 
 def _mentions(text: str, name: str) -> bool:
@@ -110,7 +112,7 @@ def _without(binder: TableMaker, table: CatalogTable, node: AlterTableSyntax) ->
         _in_use(binder, table, column.name, column.span)
         table = replace(table, columns=(*table.columns[:place], *table.columns[place + 1 :]))
     if not table.columns:
-        raise binder.context.error("a table has at least one column", node.span)
+        raise binder.context.error("a table must have at least one column", node.span)
     return table
 
 
@@ -121,7 +123,7 @@ def _renamed(binder: TableMaker, table: CatalogTable, node: AlterTableSyntax) ->
     _in_use(binder, table, node.old_column.name, node.old_column.span)
     new = node.new_name.path[-1]
     if table.column(new) is not None:
-        raise binder.context.error(f"column {new!r} is there already", node.new_name.span)
+        raise binder.context.error(f"column {new!r} already exists", node.new_name.span)
     columns = list(table.columns)
     columns[place] = replace(columns[place], name=new)
     return replace(table, columns=tuple(columns))
@@ -162,6 +164,6 @@ def _target(binder: TableMaker, order: list[str], position: Identifier | str | N
         return 0
     if position.name not in order:
         raise binder.context.error(
-            f"there is no column {position.name!r}", position.span, hint=nearest(position.name, order)
+            f"column {position.name!r} not found", position.span, hint=nearest(position.name, order)
         )
     return order.index(position.name) + 1

@@ -48,7 +48,7 @@ class Context:
 
     def unsupported(self, feature: str, span: Span, *, hint: str | None = None) -> SqlError:
         """The error for what Flink has and headrace has not."""
-        return self.error(f"{feature} is not in headrace yet", span, hint=hint)
+        return self.error(f"{feature} is not supported yet", span, hint=hint)
 
     def near_table(self, name: str) -> str | None:
         """Which table or view was probably meant, or which there are."""

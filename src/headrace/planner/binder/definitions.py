@@ -116,7 +116,7 @@ class DefinitionBinder(NameBinder):
             given=columns_of_query,
         )
         if not table.columns:
-            raise self.context.error("a table has at least one column", node.name.span)
+            raise self.context.error("a table must have at least one column", node.name.span)
         return CreateTable(self.qualify(node.name), table, node.temporary, node.if_not_exists)
 
     def table(
@@ -160,7 +160,7 @@ class DefinitionBinder(NameBinder):
         taken = {column.name for column in found}
         for one in columns:
             if one.name.name in taken:
-                raise self.context.error(f"column {one.name.name!r} is there already", one.name.span)
+                raise self.context.error(f"column {one.name.name!r} already exists", one.name.span)
             taken.add(one.name.name)
 
     def _plain_column(self, one: ColumnSyntax) -> Column:
@@ -200,12 +200,12 @@ class DefinitionBinder(NameBinder):
         if not keys:
             return inherited
         if len(keys) > 1 or inherited is not None:
-            raise self.context.error("a table has one primary key", keys[-1].span)
+            raise self.context.error("a table can have only one primary key", keys[-1].span)
         known = {one.name for one in columns if isinstance(one, PhysicalColumn)}
         for column in keys[0].columns:
             if column.name not in known:
                 raise self.context.error(
-                    f"the primary key has no physical column {column.name!r} to be made of",
+                    f"primary key column {column.name!r} is not a physical column of the table",
                     column.span,
                     hint=nearest(column.name, known),
                 )
@@ -218,7 +218,7 @@ class DefinitionBinder(NameBinder):
         if not watermarks:
             return None
         if len(watermarks) > 1:
-            raise self.context.error("a table has one watermark", watermarks[1].span)
+            raise self.context.error("a table can have only one watermark", watermarks[1].span)
         one = watermarks[0]
         if len(one.column.path) > 1:
             raise self.context.unsupported(
@@ -229,7 +229,7 @@ class DefinitionBinder(NameBinder):
         found = next((each for each in fields if each.name == name), None)
         if found is None:
             raise self.context.error(
-                f"there is no column {name!r}",
+                f"column {name!r} not found",
                 one.column.span,
                 hint=nearest(name, [each.name for each in fields]),
             )
@@ -239,7 +239,8 @@ class DefinitionBinder(NameBinder):
             or kind.precision > _ROWTIME_PRECISION
         ):
             raise self.context.error(
-                f"a watermark is on a TIMESTAMP or TIMESTAMP_LTZ of up to 3 digits, not on {kind.summary()}",
+                "a watermark needs a TIMESTAMP or TIMESTAMP_LTZ column with at most 3 fractional digits, "
+                f"not {kind.summary()}",
                 one.column.span,
                 hint="declare it TIMESTAMP(3), or compute a column with TO_TIMESTAMP or TO_TIMESTAMP_LTZ",
             )
@@ -248,7 +249,8 @@ class DefinitionBinder(NameBinder):
         is_streams = isinstance(bound, Call) and bound.function == SOURCE_WATERMARK
         if type(bound.type) is not type(kind) and not is_streams:
             raise self.context.error(
-                f"the watermark of a {kind.summary_without_null()} is one too, not {bound.type.summary()}",
+                f"the watermark expression must have the type of its column, {kind.summary_without_null()}, "
+                f"not {bound.type.summary()}",
                 one.expression.span,
             )
         return WatermarkSpec(name, one.expression_text)
@@ -262,7 +264,9 @@ class DefinitionBinder(NameBinder):
             name, span = column.name, column.span
             if name not in known:
                 raise self.context.error(
-                    f"there is no physical column {name!r} to partition by", span, hint=nearest(name, known)
+                    f"partition column {name!r} is not a physical column of the table",
+                    span,
+                    hint=nearest(name, known),
                 )
             names.append(name)
         return tuple(names)
@@ -313,7 +317,8 @@ class DefinitionBinder(NameBinder):
         if columns:
             if len(columns) != len(names):
                 raise self.context.error(
-                    f"the view has {len(columns)} names for {len(names)} columns", query.span
+                    f"the view declares {len(columns)} column names, but its query returns {len(names)} columns",
+                    query.span,
                 )
             names = [column.name for column in columns]
             plan = renamed(plan, tuple(names))

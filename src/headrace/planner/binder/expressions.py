@@ -327,7 +327,7 @@ class ExpressionBinder:
         others = [each for one in aggregates() for each in (one.name, *one.aliases)]
         others += [*_WINDOW_PROPERTIES, *self.context.manager.user_functions()]
         hint = ELSEWHERE.get(word.upper()) or FUNCTIONS.suggestion(word, others)
-        self.fail(f"there is no function {name.dotted()!r}", name.span, hint=hint)
+        self.fail(f"function {name.dotted()!r} does not exist", name.span, hint=hint)
 
     def _plain(self, node: FunctionCall) -> None:
         """Refuse what only aggregates have."""
@@ -420,13 +420,13 @@ class ExpressionBinder:
         if isinstance(node, Subquery):
             if self.scalar_queries is None:
                 raise self.context.unsupported(
-                    f"a query in place of a value in {self.place}",
+                    f"a scalar subquery in {self.place}",
                     node.span,
                     hint="join with the query instead",
                 )
             return self.scalar_queries.reference(node.query)
         what = "IN with a query" if isinstance(node, In) else "EXISTS"
-        raise self.context.unsupported(f"{what} outside of the conditions that AND joins in WHERE", node.span)
+        raise self.context.unsupported(f"{what} anywhere but in the AND-ed conditions of WHERE", node.span)
 
     def _misplaced(self, node: Node) -> NoReturn:
         match node:
@@ -480,7 +480,7 @@ class ExpressionBinder:
         if isinstance(node, Identifier):
             if node.name not in self.over.windows:
                 hint = nearest(node.name, self.over.windows)
-                self.fail(f"there is no window {node.name!r}", node.span, hint=hint)
+                self.fail(f"window {node.name!r} does not exist", node.span, hint=hint)
             return self.over.windows[node.name]
         assert node is not None
         if node.base is None:
@@ -560,7 +560,7 @@ def aggregate_call(
 ) -> AggregateCall:
     """An aggregate call with its arguments over the rows of the group."""
     if function.only_over:
-        binder.fail(f"{function.name} needs OVER", node.span, hint=f"it is called {function.shown}")
+        binder.fail(f"{function.name} needs OVER", node.span, hint=f"usage: {function.shown}")
     if node.nulls == "IGNORE" or node.argument_names:
         raise binder.context.unsupported(f"{node.nulls or 'named arguments'} in {function.name}", node.span)
     if node.star and function.name != "COUNT":

@@ -282,7 +282,7 @@ def bind_grouping(
         call = _window_call(item)
         if call is not None:
             if window is not None:
-                raise context.error("GROUP BY has one window", item.span)
+                raise context.error("GROUP BY can have only one window", item.span)
             window = _group_window(context, binder, node, call)
             continue
         if item.kind == "SIMPLE":
@@ -317,7 +317,7 @@ def _sets(item: GroupItem, key: object, context: Context) -> list[tuple[int, ...
     if item.kind == "ROLLUP":
         return [_joined(parts[:length]) for length in range(len(parts), -1, -1)]
     if len(parts) > 9:
-        raise context.error("CUBE of so many keys makes too many sets", item.span)
+        raise context.error("CUBE with this many keys makes too many grouping sets", item.span)
     return [
         _joined(list(chosen)) for size in range(len(parts), -1, -1) for chosen in combinations(parts, size)
     ]
@@ -332,7 +332,7 @@ def _cross(context: Context, choices: list[list[tuple[int, ...]]], span: Span) -
     for one in choices:
         total *= len(one)
     if total > _MAX_SETS:
-        raise context.error(f"GROUP BY makes {total} grouping sets; {_MAX_SETS} is the most", span)
+        raise context.error(f"GROUP BY makes {total} grouping sets, more than the limit of {_MAX_SETS}", span)
     return [_joined(one) for one in product(*choices)]
 
 
@@ -359,22 +359,22 @@ def _group_window(
         )
     if len(call.arguments) != wanted:
         shown = "ts, slide, size" if kind == "HOP" else "ts, gap" if kind == "SESSION" else "ts, size"
-        raise context.error(f"{kind} takes other arguments", call.span, hint=f"{kind}({shown})")
+        raise context.error(f"wrong arguments for {kind}", call.span, hint=f"{kind}({shown})")
     counts_rows = any(map(_is_row_interval, call.arguments[1:]))
     arguments = tuple(binder.bind(_length_of(one)) for one in call.arguments)
     time = arguments[0]
     attribute = node.schema[time.index].time if isinstance(time, InputRef) else None
     if attribute is None or not isinstance(time, InputRef):
         raise context.error(
-            f"{kind} in GROUP BY goes over a time attribute",
+            f"{kind} in GROUP BY needs a time attribute as its first argument",
             call.arguments[0].span,
             hint="declare a WATERMARK on the column, or use PROCTIME()",
         )
     if counts_rows and (kind == "SESSION" or attribute is not TimeKind.PROCTIME):
         raise context.error(
-            "a window of rows is TUMBLE or HOP over processing time",
+            "a window over a number of rows must be TUMBLE or HOP over processing time",
             call.span,
-            hint="rows are counted as they come: declare a column AS PROCTIME()",
+            hint="declare a processing-time column: AS PROCTIME()",
         )
     lengths = []
     for argument, part in zip(arguments[1:], call.arguments[1:], strict=True):
@@ -383,7 +383,7 @@ def _group_window(
             length = interval_ms(argument) if not counts_rows else _row_count(part, argument)
         if length is None or length <= 0:
             wanted_length = "a number of rows" if counts_rows else "an interval of days or less"
-            raise context.error(f"a window's length is {wanted_length}", part.span)
+            raise context.error(f"the length of a window must be {wanted_length}", part.span)
         lengths.append(length)
     step = lengths[0]
     spec = WindowSpec(WindowKind[kind], lengths[-1], step, counts_rows=counts_rows)

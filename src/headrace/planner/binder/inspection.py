@@ -135,7 +135,8 @@ class InspectionBinder(NameBinder):
             raise self.missing(what, identifier, node.source.span)
         if isinstance(found, InlineView):
             raise self.context.error(
-                f"{identifier.dotted()!r} was made by a program: it has no text", node.source.span
+                f"{identifier.dotted()!r} was created by a program, so there is no CREATE statement to show",
+                node.source.span,
             )
         if isinstance(found, CatalogTable) != (what == "table"):
             other = "view" if what == "table" else "table"
@@ -153,5 +154,5 @@ class InspectionBinder(NameBinder):
             raise self.context.error(f"{identifier.dotted()!r} is not partitioned", node.table.span)
         wanted = partition_constants(self.context, found, identifier, node.partition)
         if len(wanted) < len(node.partition):
-            raise self.context.error("a partition is named by values: column = value", node.span)
+            raise self.context.error("specify a partition as column = value", node.span)
         return ShowPartitions(identifier, found, {name: str(one.value) for name, one in wanted.items()})

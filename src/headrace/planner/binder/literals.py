@@ -66,7 +66,7 @@ def _decimal(context: Context, node: Constant, value: Decimal) -> Literal:
     # Flink counts the digit before the point also where it is zero.
     precision = max(len(value.as_tuple().digits), scale + 1)
     if precision > 38:
-        raise context.error("a DECIMAL has up to 38 digits", node.span)
+        raise context.error("a DECIMAL has at most 38 digits", node.span)
     return Literal(value, DecimalType(precision, scale, False))
 
 
@@ -81,7 +81,7 @@ def _temporal(context: Context, node: Constant, text: str) -> Literal:
     }
     pattern, shown = shapes[node.kind]
     if not re.fullmatch(pattern, text, re.ASCII):
-        raise context.error(f"this is no {node.kind.upper()}", node.span, hint=f"write {shown}")
+        raise context.error(f"not a valid {node.kind.upper()}", node.span, hint=f"write {shown}")
     numbers = [int(digits) for digits in re.split(r"[-: ]", text.partition(".")[0])]
     fraction = text.partition(".")[2]
     micros = int(fraction.ljust(6, "0")) if fraction else 0
@@ -95,7 +95,7 @@ def _temporal(context: Context, node: Constant, text: str) -> Literal:
         clock = datetime.time(numbers[3], numbers[4], numbers[5], micros)
         moment = datetime.datetime.combine(day, clock)
     except ValueError as wrong:
-        raise context.error(f"this is no {node.kind.upper()}: {wrong}", node.span) from wrong
+        raise context.error(f"not a valid {node.kind.upper()}: {wrong}", node.span) from wrong
     return Literal(moment, TimestampType(len(fraction), False))
 
 
@@ -117,7 +117,9 @@ def bind_interval(context: Context, node: Interval) -> Literal:
         span = _as_time(node, text)
     except (ValueError, OverflowError) as wrong:
         unit = node.unit + (f" TO {node.to_unit}" if node.to_unit else "")
-        raise context.error(f"{node.text!r} is no INTERVAL {unit}", node.span, hint=_example(node)) from wrong
+        raise context.error(
+            f"{node.text!r} is not a valid INTERVAL {unit}", node.span, hint=_example(node)
+        ) from wrong
     return Literal(sign * span, _DAY_TIME)
 
 

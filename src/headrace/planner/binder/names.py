@@ -28,7 +28,7 @@ def partition_constants(
     for column, value in items:
         if column.name not in table.partition_keys:
             raise context.error(
-                f"{column.name!r} is no partition column of {identifier.dotted()}",
+                f"{column.name!r} is not a partition column of {identifier.dotted()}",
                 column.span,
                 hint=nearest(column.name, table.partition_keys),
             )
@@ -58,12 +58,12 @@ class NameBinder:
             case (catalog, database):
                 return catalog, database
             case _:
-                raise self.context.error("a database has one or two names", name.span)
+                raise self.context.error("a database name has one or two parts", name.span)
 
     def one_name(self, name: Name, what: str) -> str:
         """A name without dots."""
         if len(name.path) != 1:
-            raise self.context.error(f"a {what} has one name", name.span)
+            raise self.context.error(f"a {what} name has only one part", name.span)
         return name.path[0]
 
     def catalog(self, name: Name) -> str:
@@ -71,7 +71,7 @@ class NameBinder:
         found = self.one_name(name, "catalog")
         if found not in self.context.manager.catalogs():
             near = nearest(found, self.context.manager.catalogs())
-            raise self.context.catalog_error(f"there is no catalog {found!r}", name.span, hint=near)
+            raise self.context.catalog_error(f"catalog {found!r} does not exist", name.span, hint=near)
         return found
 
     def options(self, options: Sequence[OptionSyntax]) -> dict[str, str]:
@@ -79,7 +79,7 @@ class NameBinder:
         found: dict[str, str] = {}
         for option in options:
             if option.key in found:
-                raise self.context.error(f"option {option.key!r} is there twice", option.span)
+                raise self.context.error(f"option {option.key!r} is given twice", option.span)
             found[option.key] = option.value
         return found
 

@@ -106,7 +106,8 @@ class QueryBinder:
             if common.columns:
                 if len(common.columns) != len(plan.schema):
                     raise self.context.error(
-                        f"{common.name.name} has {len(plan.schema)} columns, and {len(common.columns)} names",
+                        f"{common.name.name} has {len(plan.schema)} columns, "
+                        f"but {len(common.columns)} column names are given",
                         common.name.span,
                     )
                 plan = renamed(plan, tuple(column.name for column in common.columns))
@@ -144,7 +145,9 @@ class QueryBinder:
         width = len(block.expressions)
         keys = [self._sort_key(block, item, width) for item in order_by]
         if len(block.expressions) > width and block.distinct:
-            raise self.context.error("ORDER BY of SELECT DISTINCT takes columns of SELECT", order_by[0].span)
+            raise self.context.error(
+                "ORDER BY of a SELECT DISTINCT can only use columns of the SELECT list", order_by[0].span
+            )
         node: LogicalNode = Sort(self._project(block, block.expressions, block.names), tuple(keys))
         if len(block.expressions) > width:
             shown = tuple(InputRef(place, one.type) for place, one in enumerate(node.schema[:width]))
@@ -202,7 +205,7 @@ class QueryBinder:
             aliases = {item.alias.name: item.expression for item in select.items if item.alias is not None}
             qualify = binder.condition(with_aliases(select.qualify, aliases, scope), "QUALIFY")
         if qualify is not None and not over.calls:
-            raise self.context.error("QUALIFY is about OVER calls, and there is none", select.span)
+            raise self.context.error("QUALIFY needs an OVER call, but the query has none", select.span)
         return _Block(node, expressions, names, binder, select.distinct, having, qualify)
 
     def _binder(self, select: Select, node: LogicalNode, scope: Scope, over: OverCalls) -> ExpressionBinder:
@@ -216,7 +219,7 @@ class QueryBinder:
         if any(isinstance(item.expression, Star) for item in select.items):
             star = next(item for item in select.items if isinstance(item.expression, Star))
             raise self.context.error(
-                "a star cannot stand beside GROUP BY or aggregates", star.expression.span
+                "* cannot be combined with GROUP BY or aggregate functions", star.expression.span
             )
         grouping: Grouping = bind_grouping(self.context, scope, node, select.group_by)
         return GroupedBinder(grouping, over, "SELECT")
@@ -229,7 +232,7 @@ class QueryBinder:
         for item in select.items:
             if isinstance(item.expression, Star):
                 if select.source is None:
-                    raise self.context.error("a star needs FROM", item.expression.span)
+                    raise self.context.error("SELECT * needs a FROM clause", item.expression.span)
                 qualifier = item.expression.qualifier
                 found = scope.star() if qualifier is None else scope.star_of(qualifier)
                 for name, expression in found:
@@ -264,18 +267,16 @@ class QueryBinder:
         body = query.body
         if not isinstance(body, Select) or body.group_by is not None or not calls_aggregate(body.items):
             raise self.context.unsupported(
-                "a query in place of a value that may give more or less than one row",
+                "a scalar subquery that can return more or less than one row",
                 query.span,
                 hint="aggregate without GROUP BY, or join with the query",
             )
         if body.having is not None or body.qualify is not None or query.offset or query.fetch is not None:
-            raise self.context.unsupported(
-                "HAVING, QUALIFY or LIMIT in a query in place of a value", query.span
-            )
+            raise self.context.unsupported("HAVING, QUALIFY or LIMIT in a scalar subquery", query.span)
         plan = bind_query(self.context, query)
         if len(plan.schema) != 1:
             raise self.context.error(
-                f"a query in place of a value gives one column, not {len(plan.schema)}", query.span
+                f"a scalar subquery must return one column, not {len(plan.schema)}", query.span
             )
         return plan
 
@@ -288,7 +289,7 @@ class QueryBinder:
         right, found = inner.subquery(part.query)
         if names_outer(right):
             raise self.context.unsupported(
-                "a column of the query around it, outside of WHERE of the query", part.query.span
+                "a correlated column outside the WHERE clause of the subquery", part.query.span
             )
         width = len(node.schema)
         joined = [joined_condition(one, width) for one in inner.correlated]
@@ -373,7 +374,7 @@ class QueryBinder:
         value = getattr(node, "value", None)
         if getattr(node, "kind", None) == "integer" and isinstance(value, int):
             if not 1 <= value <= width:
-                raise self.context.error(f"there is no column {value}: SELECT has {width}", item.span)
+                raise self.context.error(f"column {value} not found: SELECT has {width}", item.span)
             return InputRef(value - 1, expressions[value - 1].type)
         if isinstance(node, Name) and len(node.parts) == 1 and node.path[0] in names[:width]:
             place = names.index(node.path[0])
@@ -400,14 +401,15 @@ class QueryBinder:
         for row, written in zip(rows, body.rows, strict=True):
             if len(row) != width:
                 raise self.context.error(
-                    f"a row of VALUES has {len(row)} columns, the first one {width}", written[0].span
+                    f"every row of VALUES must have {width} columns like the first one, but this one has {len(row)}",
+                    written[0].span,
                 )
         fields = []
         for place in range(width):
             found = common_type([row[place].type for row in rows])
             if found is None:
                 raise self.context.error(
-                    f"column {place + 1} of VALUES has values of types that do not go together",
+                    f"column {place + 1} of VALUES has values of incompatible types",
                     body.rows[0][place].span,
                     hint="CAST them to the same type",
                 )
@@ -421,7 +423,9 @@ class QueryBinder:
         left, right = self._body(body.left), self._body(body.right)
         if len(left.schema) != len(right.schema):
             raise self.context.error(
-                f"{body.kind} of {len(left.schema)} and {len(right.schema)} columns", body.span
+                f"{body.kind} needs the same number of columns on both sides, "
+                f"got {len(left.schema)} and {len(right.schema)}",
+                body.span,
             )
         left, right = self._same_types(left, right, body.kind, body.span)
         if body.kind == "UNION" and body.all:

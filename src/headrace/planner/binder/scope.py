@@ -90,7 +90,7 @@ class Scope:
             ]
             if len(hits) > 1:
                 raise self.context.error(
-                    f"column {column.name!r} is in more than one table",
+                    f"column {column.name!r} is ambiguous: more than one table has it",
                     name.span,
                     hint=f"write the table before it: {self._qualified(column.name)}",
                 )
@@ -118,7 +118,7 @@ class Scope:
             known = [one.path[-1] for one in self.relations if one.path]
             columns = [each.name for one in self.relations for each in one.fields]
             raise self.context.error(
-                f"there is no table {'.'.join(qualifier)!r} here",
+                f"table {'.'.join(qualifier)!r} is not part of this query",
                 name.span,
                 hint=_near_table(qualifier[0], known, columns),
             )
@@ -128,7 +128,7 @@ class Scope:
             hint = (
                 f"SELECT computes {column!r} later: write its expression here, or this around a query with it"
             )
-        raise self.context.error(f"there is no column {column!r}", name.parts[-1].span, hint=hint)
+        raise self.context.error(f"column {column!r} not found", name.parts[-1].span, hint=hint)
 
     # --- stars ------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Scope:
         if row is None or not isinstance(row.type, RowType):
             known = [one.path[-1] for one in self.relations if one.path]
             raise self.context.error(
-                f"there is no table {qualifier.dotted()!r} here",
+                f"table {qualifier.dotted()!r} is not part of this query",
                 qualifier.span,
                 hint=nearest(qualifier.path[0], known),
             )

@@ -31,7 +31,7 @@ class StateTtl:
                     length = parse_duration(text)
                 except ValueError as wrong:
                     raise context.error(
-                        f"STATE_TTL of {name!r}: {text!r} is no duration",
+                        f"STATE_TTL of {name!r}: {text!r} is not a duration",
                         hint.span,
                         hint="write '12h' or '3 d'",
                     ) from wrong

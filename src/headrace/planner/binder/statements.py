@@ -81,16 +81,16 @@ def _insert(context: Context, node: InsertSyntax) -> Insert:
         raise context.catalog_error(wrong.message, node.target.span, hint=wrong.hint) from wrong
     if table is None:
         raise context.catalog_error(
-            f"there is no table {identifier.dotted()!r}",
+            f"table {identifier.dotted()!r} does not exist",
             node.target.span,
             hint=context.near_table(identifier.name),
         )
     if not isinstance(table, CatalogTable):
-        raise context.error(f"{identifier.dotted()!r} is a view: nothing is written to it", node.target.span)
+        raise context.error(f"{identifier.dotted()!r} is a view; you cannot insert into it", node.target.span)
     options: dict[str, str] = {}
     for hint in node.hints:
         if hint.name != "OPTIONS":
-            raise context.error(f"INSERT takes the hint OPTIONS, not {hint.name}", hint.span)
+            raise context.error(f"INSERT supports only the OPTIONS hint, not {hint.name}", hint.span)
         options.update(hint.options)
     if options:
         table = table.with_options(options)
@@ -149,7 +149,7 @@ class _Filling:
                     hint=nearest(column.name, self._columns),
                 )
             if column.name in names or column.name in static:
-                raise self._context.error(f"column {column.name!r} is filled twice", column.span)
+                raise self._context.error(f"column {column.name!r} is listed twice", column.span)
             names.append(column.name)
         return names
 
@@ -182,12 +182,12 @@ def _filled(
 ) -> Expression:
     if given is None:
         if not column.type.is_nullable:
-            raise context.error(f"column {column.name!r} is NOT NULL and gets no value", span)
+            raise context.error(f"column {column.name!r} is NOT NULL but gets no value", span)
         return Literal(None, column.type)
     constant = isinstance(given, Literal) and can_cast(given.type, column.type)
     if not can_cast_implicitly(given.type, column.type) and not constant:
         raise context.error(
-            f"column {column.name!r} is {column.type.summary_without_null()}, and the query gives "
+            f"column {column.name!r} is {column.type.summary_without_null()}, but the query returns "
             f"{given.type.summary_without_null()}",
             span,
             hint=f"CAST(... AS {column.type.summary_without_null()})",
@@ -209,12 +209,15 @@ def _create_table_as(context: Context, node: CreateTableSyntax) -> CreateTableAs
         for column in node.column_names:
             if column.name not in names:
                 raise context.error(
-                    f"the query gives no column {column.name!r}",
+                    f"the query returns no column {column.name!r}",
                     column.span,
                     hint=nearest(column.name, names),
                 )
         if sorted(order) != sorted(names):
-            raise context.error("the columns are those of the query, in any order", node.column_names[0].span)
+            raise context.error(
+                "the column list must name exactly the columns of the query, in any order",
+                node.column_names[0].span,
+            )
     elif node.columns is not None:
         raise context.unsupported("CREATE TABLE with columns and AS SELECT", node.span)
     columns = tuple(PhysicalColumn(name, plan.schema[names.index(name)].type) for name in order)

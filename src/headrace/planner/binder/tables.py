@@ -169,7 +169,7 @@ class TableBinder:
         if alias is not None and alias.columns:
             if len(alias.columns) != len(fields):
                 raise self.context.error(
-                    f"{alias.name.name} has {len(fields)} columns, and {len(alias.columns)} names",
+                    f"{alias.name.name} has {len(fields)} columns, but {len(alias.columns)} column names are given",
                     alias.name.span,
                 )
             fields = tuple(
@@ -195,7 +195,9 @@ class TableBinder:
         common = self.context.common_tables.get(name.path[0]) if len(name.path) == 1 else None
         if common is not None:
             if options:
-                raise self.context.error("OPTIONS belong to a table of a catalog", hints[0].span)
+                raise self.context.error(
+                    "the OPTIONS hint can only be used with a catalog table", hints[0].span
+                )
             return common.plan, name.path
         try:
             identifier = self.context.manager.qualify(name.path)
@@ -206,10 +208,10 @@ class TableBinder:
             raise self.context.catalog_error(wrong.message, name.span, hint=wrong.hint) from wrong
         if found is None:
             raise self.context.catalog_error(
-                f"there is no table {identifier.dotted()!r}", name.span, hint=self._near(name)
+                f"table {identifier.dotted()!r} does not exist", name.span, hint=self._near(name)
             )
         if options and not isinstance(found, CatalogTable):
-            raise self.context.error("OPTIONS belong to a table, not to a view", hints[0].span)
+            raise self.context.error("the OPTIONS hint cannot be used with a view", hints[0].span)
         match found:
             case CatalogTable():
                 table = found.with_options(dict(options)) if options else found
@@ -233,7 +235,7 @@ class TableBinder:
             )
         except SqlError as wrong:
             raise self.context.error(
-                f"view {dotted!r} cannot be read any more: {wrong.message}", name.span, hint=wrong.hint
+                f"view {dotted!r} is no longer valid: {wrong.message}", name.span, hint=wrong.hint
             ) from wrong
         names = tuple(column.name for column in view.columns)
         return renamed(plan, names)
@@ -251,7 +253,7 @@ class TableBinder:
         if hint.name in _KNOWN_HINTS:
             raise self.context.unsupported(f"the hint {hint.name}", hint.span)
         raise self.context.error(
-            f"there is no hint {hint.name}", hint.span, hint=nearest(hint.name, _KNOWN_HINTS)
+            f"hint {hint.name} does not exist", hint.span, hint=nearest(hint.name, _KNOWN_HINTS)
         )
 
     # --- windowing table functions ----------------------------------------------------------------
@@ -263,7 +265,7 @@ class TableBinder:
             if known is not None:
                 raise self.context.unsupported(f"the table function {name}", node.span)
             raise self.context.error(
-                f"there is no table function {node.call.name.dotted()!r}",
+                f"table function {node.call.name.dotted()!r} does not exist",
                 node.call.name.span,
                 hint=nearest(name, WINDOWS),
             )
@@ -315,7 +317,7 @@ class TableBinder:
         for one in right.relations:
             if one.path and any(other.path == one.path for other in left.relations):
                 raise self.context.error(
-                    f"two tables are named {one.path[-1]!r} here",
+                    f"table name or alias {one.path[-1]!r} is used twice",
                     node.right.span,
                     hint="give one of them an alias",
                 )
@@ -345,7 +347,9 @@ class TableBinder:
             one, other = left_scope.resolve(name), shift(right_scope.resolve(name), width)
             found = comparison_type(one.type, other.type)
             if found is None:
-                raise self.context.error(f"the two columns {column.name!r} cannot be compared", column.span)
+                raise self.context.error(
+                    f"the columns named {column.name!r} have types that cannot be compared", column.span
+                )
             nullable = one.type.is_nullable or other.type.is_nullable
             operands = (cast_to(one, found), cast_to(other, found))
             conditions.append(Call("EQUALS", operands, BooleanType(nullable)))
@@ -372,7 +376,7 @@ class TableBinder:
     ) -> tuple[LogicalNode, Scope]:
         assert isinstance(node.right, UnnestTable)
         if kind not in {JoinKind.INNER, JoinKind.LEFT}:
-            raise self.context.error(f"there is no {kind.value} JOIN UNNEST", node.span)
+            raise self.context.error(f"{kind.value} JOIN UNNEST is not valid", node.span)
         if node.on is not None:
             condition = ExpressionBinder(self.context, scope, None, "ON").bind(node.on)
             if condition != TRUE:
@@ -380,7 +384,7 @@ class TableBinder:
                     "JOIN UNNEST with a condition", node.on.span, hint="ON TRUE, then WHERE"
                 )
         elif node.natural or node.using:
-            raise self.context.error("UNNEST joins with ON TRUE or CROSS JOIN", node.span)
+            raise self.context.error("join UNNEST with ON TRUE or CROSS JOIN", node.span)
         return self._unnest(left, scope, node.right, kind)
 
     def _unnest(
@@ -404,7 +408,7 @@ class TableBinder:
         if node.alias is not None and node.alias.columns:
             if len(node.alias.columns) != len(names):
                 raise self.context.error(
-                    f"UNNEST gives {len(names)} columns, and there are {len(node.alias.columns)} names",
+                    f"UNNEST returns {len(names)} columns, but {len(node.alias.columns)} column names are given",
                     node.span,
                 )
             names = [column.name for column in node.alias.columns]

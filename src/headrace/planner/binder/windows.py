@@ -55,7 +55,7 @@ def bind_window_table(
     is_timestamp = isinstance(found.type, TimestampType | LocalZonedTimestampType)
     if not is_timestamp or (found.time is None and not context.batch):
         raise context.error(
-            f"column {column.name!r} is no time attribute",
+            f"column {column.name!r} is not a time attribute",
             column.span,
             hint="declare a WATERMARK on it, or use PROCTIME()",
         )
@@ -66,7 +66,7 @@ def bind_window_table(
         for part in data.partition_by
     )
     if partition and name != "SESSION":
-        raise context.error(f"PARTITION BY goes with SESSION, not with {name}", data.span)
+        raise context.error(f"PARTITION BY is only valid with SESSION, not with {name}", data.span)
     if data.order_by:
         raise context.error(f"{name} takes no ORDER BY", data.span)
     lengths = {key: _length(context, part, key) for key, part in arguments.items()}
@@ -74,14 +74,14 @@ def bind_window_table(
 
 
 def _no_column(context: Context, node: Node) -> int:
-    raise context.error("PARTITION BY takes columns", node.span)
+    raise context.error("PARTITION BY needs column names", node.span)
 
 
 def _column(context: Context, plan: LogicalNode, column: Identifier) -> int:
     names = [one.name for one in plan.schema]
     if column.name not in names:
         raise context.error(
-            f"there is no column {column.name!r}", column.span, hint=nearest(column.name, names)
+            f"column {column.name!r} not found", column.span, hint=nearest(column.name, names)
         )
     return names.index(column.name)
 
@@ -93,7 +93,7 @@ def _window_arguments(context: Context, name: str, call: FunctionCall) -> dict[s
     for place, argument in enumerate(call.arguments):
         written = call.argument_names[place] if call.argument_names else None
         if written is None and call.argument_names:
-            raise context.error("either all arguments have a name or none", argument.span)
+            raise context.error("name either all arguments or none", argument.span)
         if written is None and place >= len(order):
             raise context.error(f"{name} takes fewer arguments", argument.span, hint=shown)
         key = written.upper() if written is not None else order[place]
@@ -112,7 +112,11 @@ def _length(context: Context, node: Node, key: str) -> int:
     bound = ExpressionBinder(context, Scope(context, ()), None, "a window").bind(node)
     length = interval_ms(bound) if isinstance(bound, Literal) else None
     if length is None or (length <= 0 and key != "OFFSET"):
-        raise context.error(f"{key} is an interval of days or less", node.span, hint="INTERVAL '10' SECOND")
+        raise context.error(
+            f"{key} must be an interval of days, hours, minutes or seconds",
+            node.span,
+            hint="INTERVAL '10' SECOND",
+        )
     return length
 
 
@@ -130,7 +134,7 @@ def _spec(context: Context, name: str, lengths: dict[str, int], span: Span) -> W
     if lengths["SIZE"] % step:
         word = "slide" if kind is WindowKind.HOP else "step"
         raise context.error(
-            f"the size of {name} is a multiple of its {word}",
+            f"the size of {name} must be a multiple of its {word}",
             span,
             hint=f"the {word} comes before the size: {name}(TABLE t, DESCRIPTOR(time), {word}, size)",
         )

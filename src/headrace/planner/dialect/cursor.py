@@ -211,4 +211,4 @@ class Cursor:
 
     def unsupported(self, feature: str, span: Span | None = None, hint: str | None = None) -> NoReturn:
         """Refuse what Flink has and headrace has not."""
-        self.fail(f"{feature} is not in headrace yet", span, hint=hint)
+        self.fail(f"{feature} is not supported yet", span, hint=hint)

@@ -280,7 +280,7 @@ class Expressions(SpecialForms):
             return Constant("double", value, span)
         if "." in text:
             if len(text) > 40:
-                self.fail("a DECIMAL has up to 38 digits", span)
+                self.fail("a DECIMAL has at most 38 digits", span)
             return Constant("decimal", Decimal(text) * sign, span)
         if len(text) > 40 or not -(2**63) <= int(text) * sign < 2**63:
             self.fail("this number is beyond BIGINT", span, hint="write it as a DECIMAL, with a point")

@@ -38,9 +38,9 @@ def over_list(cursor: Cursor, call: FunctionCall) -> FunctionCall:
 def _percentile(cursor: Cursor, call: FunctionCall) -> FunctionCall:
     if len(call.arguments) not in (2, 3) or call.star:
         cursor.fail(
-            "PERCENTILE takes other arguments",
+            "wrong arguments for PERCENTILE",
             call.span,
-            hint="it is called PERCENTILE(value, part [, frequency])",
+            hint="usage: PERCENTILE(value, part [, frequency])",
         )
     value, part, *frequency = call.arguments
     return called("PERCENTILE_OF", call.span, part, _listed(call, [value, *frequency]))

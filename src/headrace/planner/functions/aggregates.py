@@ -50,7 +50,7 @@ class AggregateFunction:
             WrongArguments: The number of arguments, or the type of one, does not fit.
         """
         if not self.least <= len(types) <= self.most:
-            raise WrongArguments(f"{self.name} takes other arguments", f"it is called {self.shown}")
+            raise WrongArguments(f"wrong arguments for {self.name}", f"usage: {self.shown}")
         found = self.result(types)
         # Without GROUP BY there is a group even where there are no rows.
         return found if grouped or self.value_for_no_rows else found.nullable()
@@ -79,7 +79,7 @@ def _ordered(name: str) -> Callable[[Sequence[DataType]], DataType]:
     def result(types: Sequence[DataType]) -> DataType:
         if isinstance(types[0], ArrayType | MapType | MultisetType | RowType):
             raise WrongArguments(
-                f"{name} takes values that have an order, not {types[0].summary_without_null()}"
+                f"{name} takes values that can be ordered, not {types[0].summary_without_null()}"
             )
         return types[0]
 
@@ -101,7 +101,7 @@ def _counted(_: Sequence[DataType]) -> DataType:
 
 def _shifted(types: Sequence[DataType]) -> DataType:
     if len(types) > 1 and not isinstance(types[1], IntegralType):
-        raise WrongArguments("the offset is a whole number")
+        raise WrongArguments("the offset must be an integer")
     return types[0].nullable()
 
 

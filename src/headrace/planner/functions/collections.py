@@ -74,7 +74,7 @@ def _item(types: Sequence[DataType]) -> Resolved:
     match collection:
         case ArrayType():
             if not isinstance(key, IntegralType):
-                raise WrongArguments(f"an array's element has a number, not {key.summary_without_null()}")
+                raise WrongArguments(f"an array index must be an integer, not {key.summary_without_null()}")
             return (collection, IntType(key.is_nullable)), collection.element_type.nullable()
         case MapType():
             found = common_type([collection.key_type, key])
@@ -86,7 +86,7 @@ def _item(types: Sequence[DataType]) -> Resolved:
                 collection.value_type.nullable()
             )
         case _:
-            raise WrongArguments(f"[ ] takes an array or a map, not {collection.summary_without_null()}")
+            raise WrongArguments(f"[ ] needs an array or a map, not {collection.summary_without_null()}")
 
 
 def _emit_item(call: Call, operands: list[str]) -> str:

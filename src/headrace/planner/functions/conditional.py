@@ -21,7 +21,7 @@ def _common(name: str, types: Sequence[DataType]) -> DataType:
     found = common_type(types)
     if found is None:
         shown = ", ".join(one.summary_without_null() for one in types)
-        raise WrongArguments(f"{name} cannot give one type for {shown}", "CAST them to the same type")
+        raise WrongArguments(f"{name} has no common type for {shown}", "CAST them to the same type")
     return found
 
 

@@ -37,7 +37,7 @@ class _Path:
         match = _PATH.fullmatch(text)
         if match is None:
             raise WrongArguments(
-                f"{text!r} is no path", "a path begins with $, such as '$.name' or 'lax $.list[0]'"
+                f"{text!r} is not a JSON path", "a path begins with $, such as '$.name' or 'lax $.list[0]'"
             )
         self.is_lax = match[1] == "lax"
         #: Spark wants no dot before a bracket.
@@ -46,7 +46,7 @@ class _Path:
         self.before, self.is_wild, self.behind = before, bool(star), behind
         if "*" in self.before or "*" in self.behind or ".." in self.path or "?" in self.path:
             raise WrongArguments(
-                f"{call.function}: the path {text!r} is not in headrace yet",
+                f"{call.function}: the path {text!r} is not supported yet",
                 "a path has names, numbers of elements, and [*] once",
             )
 

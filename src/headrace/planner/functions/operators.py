@@ -349,7 +349,9 @@ def _time_of_day(call: Call, operands: list[str], symbol: str) -> str:
     is_first = isinstance(call.operands[0].type, TimeType)
     time, interval = operands if is_first else reversed(operands)
     if not isinstance(call.operands[1 if is_first else 0].type, DayTimeIntervalType):
-        raise WrongArguments("a TIME goes with an interval of days, hours, minutes or seconds")
+        raise WrongArguments(
+            "a TIME can only be combined with an interval of days, hours, minutes or seconds"
+        )
     moment = f"make_timestamp_ntz(DATE'2000-01-01', {time}) {symbol} {interval}"
     return f"CAST(({moment}) AS {call.type.spark_name()})"
 
@@ -433,7 +435,7 @@ _operator("MOD", "value1 % value2, MOD(value1, value2)", _remainder, _emit_mod, 
 
 def _signed(types: Sequence[DataType]) -> Resolved:
     if not isinstance(types[0], NumericType | DayTimeIntervalType | YearMonthIntervalType):
-        raise WrongArguments(f"a sign stands before numbers, not {types[0].summary_without_null()}")
+        raise WrongArguments(f"a sign can only precede a number, not {types[0].summary_without_null()}")
     return tuple(types), types[0]
 
 
@@ -449,10 +451,10 @@ _operator("POSITIVE", "+ value", _signed, "{0}", "The number itself.")
 
 def _time_difference(types: Sequence[DataType]) -> Resolved:
     if not all(is_temporal(one) for one in types[:2]):
-        raise WrongArguments("a difference with a unit takes two times")
+        raise WrongArguments("(a - b) with an interval qualifier needs two times")
     found = comparison_type(types[0], types[1])
     if found is None:
-        raise WrongArguments("both times have the same type")
+        raise WrongArguments("both times must have the same type")
     result = DataTypes.INTERVAL(DataTypes.SECOND(3)).with_nullability(_nullable(types))
     return (found, found), result
 

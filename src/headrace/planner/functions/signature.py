@@ -123,7 +123,7 @@ class Signature:
         least = sum(not one.optional for one in self.parameters)
         endless = bool(self.parameters) and self.parameters[-1].repeated
         if len(types) < least or (len(types) > len(self.parameters) and not endless):
-            raise WrongArguments(f"{self.name} takes other arguments", f"it is called {self.text}")
+            raise WrongArguments(f"wrong arguments for {self.name}", f"usage: {self.text}")
         found = []
         for place, one in enumerate(types):
             parameter = self.parameters[min(place, len(self.parameters) - 1)]
@@ -135,7 +135,7 @@ class Signature:
             else:
                 raise WrongArguments(
                     f"{self.name} takes {_article(parameter.family)} as {parameter.name}, not {one.summary()}",
-                    f"it is called {self.text}",
+                    f"usage: {self.text}",
                 )
         return tuple(found)
 

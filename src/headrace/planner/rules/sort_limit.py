@@ -64,7 +64,7 @@ def _temporal_sort(node: Sort, convert: Convert) -> PhysicalNode:
     time = node.input.schema[first.expression.index].time if isinstance(first.expression, InputRef) else None
     if time is None or not first.ascending:
         raise SqlValidationError(
-            "ORDER BY without LIMIT has no end in streaming mode: a later row could always come first",
+            "ORDER BY without LIMIT is not possible in streaming mode: a later row could always sort first",
             hint="add a LIMIT, sort by a time attribute first, ascending, or run the query in BATCH mode",
         )
     made, order = _with_order(convert(node.input), node.keys)

@@ -85,7 +85,7 @@ def convert_top_n(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     rows, rest = _row_range(conjuncts(condition), number)
     if rows.last is None:
         raise SqlValidationError(
-            "ROW_NUMBER() needs a condition that says where to stop, such as rn <= 10",
+            "ROW_NUMBER() needs a condition that says which rows to keep, such as rn <= 10",
             hint="without one every row would have to be kept in order, and renumbered",
         )
     has_number = any(number in references(each) for each in [*wanted, *rest])

@@ -63,7 +63,7 @@ def watermark(to: Translation, node: p.WatermarkAssigner) -> Stream:
             to.nodes[position] = replace(reader, declaration=taken)
             return stream
         raise SqlValidationError(
-            "SOURCE_WATERMARK(): only tables of data streams bring watermarks along",
+            "SOURCE_WATERMARK(): only tables created from data streams carry watermarks",
             hint="WATERMARK FOR ts AS ts - INTERVAL '5' SECOND",
         )
     time, ms = f.watermark_millis(stream, node.expression, is_utc=to.settings.is_utc)

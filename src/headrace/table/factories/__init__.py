@@ -75,8 +75,8 @@ class TableConnectors:
         request.options.check()
         if self._is_batch and source.boundedness is not Boundedness.BOUNDED:
             raise SqlValidationError(
-                f"table {name!r} has no end, and the query runs in BATCH mode",
-                hint="use STREAMING mode, or give the table an end",
+                f"table {name!r} is unbounded, but the query runs in BATCH mode",
+                hint="use STREAMING mode, or make the table bounded",
             )
         return source
 
@@ -112,7 +112,7 @@ class TableConnectors:
         factory = _factory(name, table)
         if isinstance(factory, OnlySource):
             raise SqlValidationError(
-                f"table {name!r}: one with 'connector' = '{factory.identifier}' can be read, not written"
+                f"table {name!r}: the connector '{factory.identifier}' can only be used as a source, not as a sink"
             )
         return factory.ability(table)
 
@@ -155,7 +155,7 @@ def _factory(name: str, table: CatalogTable) -> TableFactory:
         )
     if connector not in FACTORIES:
         raise UnsupportedFeatureError(
-            f"table {name!r}: there is no connector {connector!r} for tables",
+            f"table {name!r}: unknown table connector {connector!r}",
             feature=f"the table connector {connector!r}",
             hint=nearest(connector, FACTORIES),
         )

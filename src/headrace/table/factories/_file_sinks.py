@@ -72,7 +72,7 @@ def set_rolling_policy(builder: FileSink.BaseBuilder, options: TableOptions, kin
         return
     if kind == "parquet":
         raise UnsupportedFeatureError(
-            f"table {options.table!r}: {_ROLLING}* of Parquet: such a file is full with the next checkpoint",
+            f"table {options.table!r}: {_ROLLING}* of Parquet: a Parquet file is always closed by the next checkpoint",
             feature=f"{_ROLLING}* of Parquet",
             hint="set execution.checkpointing.interval",
         )

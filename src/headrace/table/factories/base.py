@@ -71,10 +71,14 @@ class OnlySource:
     identifier = ""
 
     def ability(self, table: CatalogTable) -> SinkAbility:
-        raise SqlValidationError(f"a table with 'connector' = '{self.identifier}' can be read, not written")
+        raise SqlValidationError(
+            f"the connector '{self.identifier}' can only be used as a source, not as a sink"
+        )
 
     def sink(self, request: TableRequest) -> Sink:
-        raise SqlValidationError(f"a table with 'connector' = '{self.identifier}' can be read, not written")
+        raise SqlValidationError(
+            f"the connector '{self.identifier}' can only be used as a source, not as a sink"
+        )
 
 
 class OnlySink:
@@ -84,7 +88,7 @@ class OnlySink:
 
     def source(self, request: TableRequest) -> Source:
         raise SqlValidationError(
-            f"table {request.name!r}: one with 'connector' = '{self.identifier}' can be written, not read"
+            f"table {request.name!r}: the connector '{self.identifier}' can only be used as a sink, not as a source"
         )
 
 

@@ -227,7 +227,7 @@ def _metadata(request: TableRequest) -> dict[str, str]:
         if isinstance(column, MetadataColumn):
             if column.metadata_key not in _METADATA:
                 raise SqlValidationError(
-                    f"table {request.name!r}: there is no metadata {column.metadata_key!r} of files",
+                    f"table {request.name!r}: files have no metadata column {column.metadata_key!r}",
                     hint=f"there are: {', '.join(_METADATA)}",
                 )
             made[column.name] = _METADATA[column.metadata_key]

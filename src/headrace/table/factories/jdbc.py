@@ -43,7 +43,7 @@ class JdbcFactory:
                     f"{column.type.summary_without_null()} from a database"
                 )
         if request.table.metadata_columns:
-            raise SqlValidationError(f"table {request.name!r}: tables of databases have no metadata")
+            raise SqlValidationError(f"table {request.name!r}: jdbc tables have no metadata columns")
         key = request.table.primary_key
         fetch = options.integer("scan.fetch-size")
         return JdbcTableSource(

@@ -165,7 +165,7 @@ class _Layout:
         )
         if (listed is None) != (self.key_format is None):
             raise SqlValidationError(
-                f"table {options.table!r}: 'key.format' and 'key.fields' belong together; give both, or none"
+                f"table {options.table!r}: 'key.format' and 'key.fields' must be given together or not at all"
             )
         if included not in ("ALL", "EXCEPT_KEY"):
             raise options.wrong("value.fields-include", "ALL or EXCEPT_KEY")
@@ -181,7 +181,7 @@ class _Layout:
         self.key = [names.index(name) for name in keys]
         self.value = [at for at in range(len(names)) if included == "ALL" or at not in self.key]
         if not self.value:
-            raise SqlValidationError(f"table {options.table!r}: there is no column for the value")
+            raise SqlValidationError(f"table {options.table!r}: no column is left for the value")
         #: What the fields are called in keys.
         self.key_names = [names[at].removeprefix(prefix) for at in self.key]
 

@@ -29,7 +29,7 @@ class TableOptions:
         ('datagen', None)
         >>> options.check()
         Traceback (most recent call last):
-        headrace.errors.SqlValidationError: table 't': there is no option 'rows' of its connector 'datagen'
+        headrace.errors.SqlValidationError: table 't': connector 'datagen' has no option 'rows'
         hint: did you mean 'number-of-rows'?
     """
 
@@ -52,7 +52,7 @@ class TableOptions:
         value = self.text(key)
         if value is None:
             raise SqlValidationError(
-                f"table {self.table!r}: its connector {self._values.get('connector')!r} needs the option {key!r}"
+                f"table {self.table!r}: connector {self._values.get('connector')!r} requires the option {key!r}"
             )
         return value
 
@@ -114,7 +114,6 @@ class TableOptions:
                 near = difflib.get_close_matches(key, self._known, 1, 0.4)
                 known = ", ".join(sorted(self._known - {"connector"}))
                 raise SqlValidationError(
-                    f"table {self.table!r}: there is no option {key!r} of its connector "
-                    f"{self._values.get('connector')!r}",
+                    f"table {self.table!r}: connector {self._values.get('connector')!r} has no option {key!r}",
                     hint=f"did you mean {near[0]!r}?" if near else f"there are: {known}",
                 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,9 +22,12 @@ from headrace.operators.table.declarations import (
     Select,
     TableScan,
     TableSink,
+    Where,
 )
+from headrace.runtime.messages import SubtaskReport
+from headrace.spark.task_messages import MessageParam
 from headrace.state_processor import Savepoint
-from tests.spark.table_jobs import bigint, materialized, straight, submit
+from tests.spark.table_jobs import bigint, collect, materialized, straight, submit
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_session")]
 
@@ -107,3 +112,48 @@ def test_a_lost_worker_changes_nothing(tmp_path: Path):
         job.result_future().add_done_callback(lambda future: rows.finish(future.exception()))
         assert materialized(list(rows)) == expected(60)
     assert (tmp_path / "died").exists()
+
+
+class Tampering:
+    """Changes, in the driver, what tasks of the second epoch have told, the first time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, change: Callable[[list[bytes]], list[bytes]]) -> None:
+        self.count = 0
+        add = MessageParam.addInPlace
+
+        def add_changed(param: MessageParam, old: list[bytes], new: list[bytes]) -> list[bytes]:
+            is_report = any(isinstance(pickle.loads(pickle.loads(each)[1]), SubtaskReport) for each in new)
+            self.count += is_report
+            # Of each epoch both subtasks report.
+            return add(param, old, change(new) if is_report and self.count == 3 else new)
+
+        monkeypatch.setattr(MessageParam, "addInPlace", add_changed)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    # Four epochs of two reports; two more if one of them is run again.
+    [(lambda new: [], 10), (lambda new: [*new, *new], 8)],
+    ids=["dropped", "delivered twice"],
+)
+def test_a_report_that_does_not_arrive_as_it_was_sent_changes_no_state(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[list[bytes]], list[bytes]], told: int
+):
+    tampering = Tampering(monkeypatch, change)
+    total = bigint("s")
+    aggregate = GroupAggregate((KEY, total), keys=("k",), calls=(AggSpec("SUM", ("v",), total),))
+    ten = Fragment((Select((("0L", "k"), ("10L", "v"))),), (KEY, bigint("v")))
+    nodes = [
+        TableNode(TableScan(RangeTableSource(("id",), 4), schema=(NUMBER,)), "numbers", uid="numbers"),
+        TableNode(aggregate, "sum", (TableInput(0, ten),), uid="sum"),
+    ]
+    rows = collect(nodes, (KEY, total), parallelism=2, max_records=1)
+    assert materialized(rows) == Counter({(0, 40): 1})
+    assert tampering.count == told
+
+
+def test_an_operator_whose_rows_nobody_needs_runs_and_reports():
+    """Spark would leave out all that is below a filter that is never true; then the operator's state would miss rows."""
+    nodes = counting("unused", 40)[:2]
+    never = Fragment((Where("false"),), (KEY, COUNT, SUM))
+    assert collect(nodes, (KEY, COUNT, SUM), never, max_records=20) == []

@@ -40,6 +40,7 @@ from headrace.runtime.messages import (
     state_files_dir,
 )
 from headrace.runtime.pacing import EpochPacer
+from headrace.runtime.report_checks import check_consistent, one_per_subtask
 from headrace.runtime.restore import StartingPoint, job_shape
 from headrace.runtime.sink_coordinator import Blaming, SinkCoordinator
 from headrace.runtime.source_coordinator import SourceCoordinator
@@ -275,7 +276,7 @@ class JobRun:
             self.tries = attempt + 1
             self._log.plan(current)
             try:
-                reports = self.runner.run(current)
+                reports = one_per_subtask(self.job, current.subtasks, self.runner.run(current))
                 check_consistent(reports)
                 return reports
             except HeadraceError as error:
@@ -410,19 +411,3 @@ class JobRun:
             ended = [each.subtask for each in self.ended if each.vertex_id == vertex.vertex_id]
             coordinator.restore(snapshot, ended, self._now_ms())
         return coordinator
-
-
-def check_consistent(reports: Sequence[SubtaskReport]) -> None:
-    """Make sure that every consumer read what the reporting attempt of its producer wrote.
-
-    After losing an executor Spark may compute part of a stage again while others have consumed its first output; with
-    functions that are not deterministic the two would not fit. Then the epoch is run again.
-    """
-    reported = {report.subtask: report.attempt_id for report in reports}
-    for report in reports:
-        for producer, attempt_id in report.consumed.items():
-            if reported.get(producer) != attempt_id:
-                raise TaskLostError(
-                    f"a part of the epoch was computed twice: subtask {report.subtask.subtask} read another "
-                    f"attempt of its input than the one that was kept"
-                )

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import logging
-import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -33,7 +32,7 @@ from headrace.spark.failures import carry
 from headrace.spark.function_results import checked
 
 if TYPE_CHECKING:
-    from pyspark import Accumulator
+    from headrace.spark.task_messages import TaskMessages
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ class CallSite:
         name: What the vertex is called.
         parallelism: How many subtasks it has.
         max_parallelism: How many it may have.
-        reports: What the driver hears of an epoch's tasks.
+        messages: What the driver hears of an epoch's tasks.
     """
 
     vertex_id: str
@@ -61,7 +60,7 @@ class CallSite:
     name: str
     parallelism: int
     max_parallelism: int
-    reports: Accumulator[list[bytes]]
+    messages: TaskMessages
 
 
 def result_of(call: PythonCall, site: CallSite) -> SparkColumn:
@@ -97,7 +96,7 @@ def _opening(call: PythonCall, site: CallSite) -> Callable[..., Any]:
     def called(*arguments: Any) -> Any:
         if not function.is_open:
             opened = _InTask(function, site, name)
-            site.reports.add(cast("list[bytes]", [opened]))
+            site.messages.tell_at_the_end(opened)
             opened.open()
         try:
             return function(*arguments)
@@ -145,7 +144,7 @@ class _InTask:
         _close(self._function)
         subtask = SubtaskId(self._site.vertex_id, self._subtask)
         told = CalledFunction(subtask, self._site.operator_id, self._place, self._metrics.reports())
-        return bytes, (pickle.dumps(told, protocol=5),)
+        return bytes, (self._site.messages.packed(told),)
 
 
 def _close(function: OpenedFunction) -> None:

@@ -2,8 +2,8 @@
 
     scan (slices of the plan) -> fragment -> exchange -> stateful node -> fragment -> ... -> sink
 
-What is stateless stays in the JVM. A stateful node is one python stage behind one exchange; it reports beside its rows,
-through an accumulator.
+What is stateless stays in the JVM. A stateful node is one python stage behind one exchange; it reports beside its rows
+(`task_messages.py`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
-from pyspark import Accumulator, SparkContext
+from pyspark import SparkContext
 from pyspark.accumulators import _accumulatorRegistry
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from headrace.connectors.base import SparkSource
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
-from headrace.errors import TaskLostError
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.graph.table_job import fragment_of, is_table_vertex, producer_of
 from headrace.operators.table.base import InputSpec, quote
@@ -41,6 +41,7 @@ from headrace.operators.table.declarations import (
 )
 from headrace.operators.table.factory import as_spark_gives
 from headrace.runtime.messages import CalledFunction, Crossing, EpochPlan, SubtaskId, SubtaskReport, TableTime
+from headrace.runtime.report_checks import one_per_subtask
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.runtime.task.table_time import (
@@ -67,7 +68,8 @@ from headrace.spark.table_frames import (
 )
 from headrace.spark.table_scans import TableScans, subtasks_of
 from headrace.spark.table_session import TableSession
-from headrace.spark.table_worker import ReportParam, TableFunctions
+from headrace.spark.table_worker import TableFunctions
+from headrace.spark.task_messages import MessageParam, TaskMessages
 from headrace.util import clock
 
 
@@ -77,7 +79,7 @@ class TableEpochRunner(SparkRunner):
     def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
         super().__init__(context, code, workers)
         self._job = code.job
-        self._reports = context.accumulator([], ReportParam())
+        self._told = context.accumulator([], MessageParam())
         self._operators = {
             vertex.vertex_id: operator_of(code.job, vertex)
             for vertex in code.job.vertices
@@ -100,8 +102,8 @@ class TableEpochRunner(SparkRunner):
         """Return an epoch that nothing has run of yet."""
         self._name_epoch(plan)
         self._context.setLocalProperty(JOB_PARAMETERS, json.dumps(dict(self._job.global_job_parameters)))
-        self._reports.value = []
-        functions = TableFunctions(self._job_key, self._broadcast, self._reports, plan)
+        messages = TaskMessages(self._told)
+        functions = TableFunctions(self._job_key, self._broadcast, messages, plan)
         return TableEpoch(
             self._session,
             self._job,
@@ -109,13 +111,13 @@ class TableEpochRunner(SparkRunner):
             self._operators,
             functions,
             self._workers,
-            self._reports,
+            messages,
         )
 
     def close(self) -> None:
         """Free what Spark keeps for the job."""
         super().close()
-        _accumulatorRegistry.pop(self._reports.aid, None)  # PySpark keeps every accumulator there is
+        _accumulatorRegistry.pop(self._told.aid, None)  # PySpark keeps every accumulator there is
 
 
 class TableEpoch:
@@ -129,12 +131,14 @@ class TableEpoch:
         operators: Mapping[str, Any],
         functions: TableFunctions,
         workers: WorkerKind,
-        told: Accumulator[list[bytes]],
+        messages: TaskMessages,
     ) -> None:
         self._settings = session
         self._session = session.spark
         self._workers = workers
-        self._told = told
+        self._messages = messages
+        #: What sinks have reported.
+        self._written: list[SubtaskReport] = []
         self._job = job
         self._plan = plan
         self._operators = operators
@@ -154,7 +158,7 @@ class TableEpoch:
         """Run vertices, one action per sink; what several of them read is computed once."""
         final_scans = {vertex.vertex_id: self._scans.ends(vertex) for vertex in vertices if vertex.is_source}
         self._times |= vertex_times(self._job, vertices, self._plan, final_scans, self._times)
-        sinks: list[DataFrame] = []
+        sinks: list[_SinkFrame] = []
         with self._workers.asked_for(self._session.sparkContext):
             for vertex in vertices:
                 declaration = vertex.head.declaration
@@ -164,7 +168,7 @@ class TableEpoch:
                     self._put_frame(vertex.vertex_id, self._frame(vertex))
         self._settings.expect(self._scans.most_rows)
         for sink in sinks:
-            _compute(sink)
+            self._written += sink.run()
 
     def take_from_stream(self, node: OperatorNode, vertex_id: str, out: Any, time: VertexTime) -> None:
         """Take the rows that a stream hands to tables.
@@ -315,31 +319,32 @@ class TableEpoch:
 
     # -- sinks -------------------------------------------------------------------------------------------------
 
-    def _sink(self, vertex: JobVertex, declaration: TableSink) -> list[DataFrame]:
+    def _sink(self, vertex: JobVertex, declaration: TableSink) -> list[_SinkFrame]:
         """Return what has to run for a sink; nothing if it has ended."""
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
             return []
         edges = self._job.inputs_of(vertex.vertex_id)
         kinds = any(has_kinds(self._job, edge) for edge in edges)
         frame = for_sink(self._input(vertex, 0), declaration, has_kinds=kinds)
-        if not declaration.sink.discards:
-            function = self._functions.writing(vertex.vertex_id, self._times[vertex.vertex_id])
-            frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "nothing INT")
-        return [frame]
+        if declaration.sink.discards:
+            return [_SinkFrame(frame, reports=False)]
+        function = self._functions.writing(vertex.vertex_id, self._times[vertex.vertex_id])
+        frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "report BINARY")
+        return [_SinkFrame(frame, reports=True)]
 
     # -- reports -----------------------------------------------------------------------------------------------
 
     def crossings(self) -> list[Crossing]:
         """Return who made and read rows on the border to streams, as far as this side knows."""
-        told = [pickle.loads(each) for each in self._told.value]
-        return [each for each in told if isinstance(each, Crossing)]
+        return [each for each in self._messages.told() if isinstance(each, Crossing)]
 
     def reports(self) -> list[SubtaskReport]:
-        """Return a report of every subtask: those that were told, and those of subtasks that are none of ours."""
-        told = [pickle.loads(each) for each in self._told.value]
-        told = [each for each in told if isinstance(each, SubtaskReport)]
-        self._refuse_doubles(told)
-        by_subtask = {report.subtask: report for report in told}
+        """Return a report of every subtask: those that tasks made, and those of subtasks that have no task of ours.
+
+        Raises:
+            TaskLostError: The report of a task is missing, or there are two.
+        """
+        by_subtask = {report.subtask: report for report in self._task_reports()}
         reports = []
         vertices = [vertex for vertex in self._job.vertices if is_table_vertex(vertex)]
         readers = [v for v in self._job.vertices if isinstance(v.head.declaration, TableToStream)]
@@ -374,8 +379,8 @@ class TableEpoch:
 
     def with_metrics(self, reports: Sequence[SubtaskReport]) -> Sequence[SubtaskReport]:
         """Add to reports what functions have counted that are called with their subtasks' rows."""
-        told = [pickle.loads(each) for each in self._told.value]
-        return with_metrics(reports, [each for each in told if isinstance(each, CalledFunction)])
+        called = [each for each in self._messages.told() if isinstance(each, CalledFunction)]
+        return with_metrics(reports, called)
 
     def with_timer(self, report: SubtaskReport) -> SubtaskReport:
         """Have the next epoch run at once where a table has come further than the stream that reads it knows."""
@@ -383,14 +388,35 @@ class TableEpoch:
             return report
         return replace(report, next_timer_ms=self._started_ms)
 
-    def _refuse_doubles(self, told: Sequence[SubtaskReport]) -> None:
-        twice = [
-            subtask for subtask, count in Counter(report.subtask for report in told).items() if count > 1
+    def _task_reports(self) -> list[SubtaskReport]:
+        """Return the reports of the tasks that ran, one for each subtask that has one."""
+        told = [each for each in self._messages.told() if isinstance(each, SubtaskReport)]
+        heard = {report.subtask.vertex_id for report in told}
+        expected = [
+            subtask
+            for vertex in self._job.vertices
+            if self._has_tasks(vertex) and (vertex.vertex_id in heard or not self._may_be_skipped(vertex))
+            for subtask, part in subtasks_of(vertex, self._plan)
+            if not part.has_ended
         ]
-        if twice:
-            raise TaskLostError(f"a part of the epoch was computed twice: subtask {twice[0].subtask}")
+        return [*one_per_subtask(self._job, expected, told), *self._written]
+
+    def _has_tasks(self, vertex: JobVertex) -> bool:
+        """Whether subtasks of a vertex report through messages."""
+        declaration = vertex.head.declaration
+        if isinstance(declaration, TableScan):
+            return not isinstance(declaration.source, SparkSource)
+        return isinstance(declaration, StatefulNode)
+
+    def _may_be_skipped(self, vertex: JobVertex) -> bool:
+        """Whether Spark may leave out the tasks of a vertex: a batch query, run when all rows are there, may need none."""
+        readers = [self._job.vertex(edge.target_vertex) for edge in self._job.outputs_of(vertex.vertex_id)]
+        return self._times[vertex.vertex_id].is_final and all(
+            isinstance(reader.head.declaration, SparkQuery) for reader in readers
+        )
 
     def _silent_report(self, subtask: SubtaskId) -> SubtaskReport:
+        """Make the report of a subtask without a task of ours: of a query, of a sink that got no partition."""
         at = self._times[subtask.vertex_id]
         return SubtaskReport(subtask, has_ended=at.is_final, watermark=at.after)
 
@@ -406,6 +432,20 @@ class TableEpoch:
             wants_more = is_behind and not report.has_ended and not is_source
             timed.append(replace(report, next_timer_ms=self._started_ms) if wants_more else report)
         return timed
+
+
+class _SinkFrame(NamedTuple):
+    """What has to run for a sink."""
+
+    frame: DataFrame
+    #: Whether what comes out are reports; they are the job's result, so Spark itself answers for their number.
+    reports: bool
+
+    def run(self) -> list[SubtaskReport]:
+        if self.reports:
+            return [pickle.loads(bytes(row.report)) for row in self.frame.collect()]
+        _compute(self.frame)
+        return []
 
 
 def _compute(frame: DataFrame) -> None:

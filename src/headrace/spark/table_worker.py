@@ -1,6 +1,7 @@
 """What runs in Spark's python workers for a table job: stateful nodes, python sources and writers of sinks.
 
-Rows go from stage to stage as Arrow batches; reports go to the driver beside them, in an accumulator.
+Rows go from stage to stage as Arrow batches; reports go to the driver beside them (`task_messages.py`). Behind a sink
+there are no rows: there the report is what comes out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import AccumulatorParam, TaskContext
+from pyspark import TaskContext
 
 from headrace.common.types import Row
 from headrace.connectors.base import Slice, SourceReader, SplitProgress, WriterContext
@@ -51,7 +52,9 @@ from headrace.spark.user_code import unpack_job
 from headrace.util import clock
 
 if TYPE_CHECKING:
-    from pyspark import Accumulator, Broadcast
+    from pyspark import Broadcast
+
+    from headrace.spark.task_messages import TaskMessages
 
 Batches = Iterable[pa.RecordBatch]
 #: Rows in a batch that goes back to Spark.
@@ -64,26 +67,13 @@ _readers: dict[tuple[str, SubtaskId], SourceReader] = {}
 _tasks = KeptTasks()
 
 
-class ReportParam(AccumulatorParam[list[bytes]]):
-    """Reports of subtasks, put together."""
-
-    def zero(self, value: list[bytes]) -> list[bytes]:
-        return []
-
-    def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:
-        value1.extend(value2)
-        return value1
-
-
 class TableFunctions:
     """The functions of one epoch's stages; small: the job's code comes once, as a broadcast."""
 
-    def __init__(
-        self, job_key: str, code: Broadcast[bytes], reports: Accumulator[list[bytes]], plan: EpochPlan
-    ) -> None:
+    def __init__(self, job_key: str, code: Broadcast[bytes], messages: TaskMessages, plan: EpochPlan) -> None:
         self._job_key = job_key
         self._code = code
-        self._reports = reports
+        self._messages = messages
         self._plan = plan
 
     def site(self, vertex: JobVertex, node: OperatorNode) -> CallSite:
@@ -94,14 +84,14 @@ class TableFunctions:
             vertex.name,
             vertex.parallelism,
             vertex.max_parallelism,
-            self._reports,
+            self._messages,
         )
 
     def stateful(
         self, vertex_id: str, at: VertexTime, sides: Sides
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stateful node's stage, behind an `exchange` of its inputs."""
-        job_key, code, reports = self._job_key, self._code, self._reports
+        job_key, code, messages = self._job_key, self._code, self._messages
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -112,14 +102,14 @@ class TableFunctions:
                 known = _job_code(job_key, code)
                 with _tasks.task(job_key, known, SubtaskId(vertex_id, subtask)) as task:
                     output, report = task.run(pickle.loads(plan), at, inputs, _attempt())
-                reports.add([pickle.dumps(report, protocol=5)])
+                messages.tell(report)
             yield from output.combine_chunks().to_batches(_OUT_ROWS)
 
         return run
 
     def writing(self, vertex_id: str, at: VertexTime) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-        """Return the function of a sink's stage: what comes out is nothing."""
-        job_key, code, reports = self._job_key, self._code, self._reports
+        """Return the function of a sink's stage: what comes out of a partition is the report of its subtask."""
+        job_key, code = self._job_key, self._code
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -129,14 +119,14 @@ class TableFunctions:
                 known = _job_code(job_key, code)
                 subtask = SubtaskId(vertex_id, context.partitionId())
                 report = _write(known, subtask, pickle.loads(plan), at, batches)
-                reports.add([pickle.dumps(report, protocol=5)])
-            yield from ()
+            packed = pa.array([pickle.dumps(report, protocol=5)], pa.binary())
+            yield pa.RecordBatch.from_arrays([packed], names=["report"])
 
         return run
 
     def receiving(self, vertex_id: str, operator_id: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stage that takes what came out of streams, and gives one operator's rows of it."""
-        reports = self._reports
+        messages = self._messages
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             with _carried():
@@ -151,13 +141,13 @@ class TableFunctions:
                             producer = SubtaskId(vertex_id, header.producer)
                             read.add(Crossing(producer, f"{header.attempt:016x}", is_made=False))
                             yield from_bytes(rows)
-                reports.add([pickle.dumps(each, protocol=5) for each in read])
+                messages.tell(*read)
 
         return run
 
     def handing_over(self, vertex_id: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stage that makes buffers of rows, for the subtasks of a stream."""
-        reports = self._reports
+        messages = self._messages
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             with _carried():
@@ -170,7 +160,7 @@ class TableFunctions:
                     buffer = pack_table_rows(header, vertex_id, to_bytes(batch))
                     yield pa.RecordBatch.from_arrays([pa.array([buffer], pa.binary())], names=["value"])
                 made = Crossing(rows_producer(vertex_id, partition), attempt_id, is_made=True)
-                reports.add([pickle.dumps(made, protocol=5)])
+                messages.tell(made)
 
         return run
 
@@ -181,7 +171,7 @@ class TableFunctions:
             vertex_id: The scan.
             split: The column in which rows say which of the subtask's slices they are of; None if nobody asks.
         """
-        job_key, code, reports = self._job_key, self._code, self._reports
+        job_key, code, messages = self._job_key, self._code, self._messages
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -192,7 +182,7 @@ class TableFunctions:
                         subtask = SubtaskId(vertex_id, number)
                         reader = _ScanReader(job_key, known, subtask, pickle.loads(plan))
                         yield from reader.run(split)
-                        reports.add([pickle.dumps(reader.report(), protocol=5)])
+                        messages.tell(reader.report())
 
         return run
 
@@ -249,6 +239,7 @@ class _ScanReader:
         finished = {name for name, progress in self._progress.items() if progress.is_finished}
         return SubtaskReport(
             subtask=self._subtask,
+            attempt_id=uuid4().hex[:16],
             progress=self._progress,
             has_ended=not self._plan.may_get_more_splits and self._plan.open_splits <= finished,
             records_in=self._records,

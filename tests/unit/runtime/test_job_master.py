@@ -19,7 +19,6 @@ from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import ConnectorError, JobCancelledError, TaskLostError, UserFunctionError
 from headrace.graph.execution_graph import ExecutionState
 from headrace.graph.operator_ids import hash_of_uid
-from headrace.runtime.job_run import check_consistent
 from headrace.runtime.messages import SubtaskId, SubtaskReport, lowest_watermark
 from headrace.state.compaction import compact
 from headrace.state.descriptors import ValueStateDescriptor
@@ -465,17 +464,6 @@ def test_the_watermark_of_a_job_is_that_of_its_slowest_subtask() -> None:
     assert lowest_watermark([report("a", watermark=7), report("b", has_ended=True)]) == 7
     assert lowest_watermark([report("a", watermark=MAX_WATERMARK)]) is None
     assert lowest_watermark([]) is None
-
-
-def test_everybody_must_have_read_the_attempt_that_reported() -> None:
-    source = report("source", attempt_id="1")
-    good = report("sink", attempt_id="2", consumed={SubtaskId("source", 0): "1"})
-    check_consistent([source, good])
-    bad = report("sink", attempt_id="2", consumed={SubtaskId("source", 0): "0"})
-    with pytest.raises(TaskLostError, match="computed twice"):
-        check_consistent([source, bad])
-    with pytest.raises(TaskLostError):
-        check_consistent([good])
 
 
 def test_a_sink_without_a_committer_publishes_by_itself() -> None:

@@ -153,7 +153,7 @@ def test_a_report_that_does_not_arrive_as_it_was_sent_changes_no_state(
 
 
 def test_an_operator_whose_rows_nobody_needs_runs_and_reports():
-    """Spark would leave out all that is below a filter that is never true; then the operator's state would miss rows."""
+    """Spark would leave out all that is below a filter that is never true, and the operator would miss rows."""
     nodes = counting("unused", 40)[:2]
     never = Fragment((Where("false"),), (KEY, COUNT, SUM))
     assert collect(nodes, (KEY, COUNT, SUM), never, max_records=20) == []

@@ -16,6 +16,7 @@ from functools import cached_property
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
 from headrace.config.parsing import format_duration
+from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import (
     AggregateCall,
     Call,
@@ -37,6 +38,7 @@ __all__ = [
     "Limit",
     "LogicalNode",
     "Over",
+    "Place",
     "Project",
     "Scan",
     "Schema",
@@ -55,6 +57,7 @@ __all__ = [
     "WindowSpec",
     "WindowTable",
     "window_columns",
+    "without_times",
 ]
 
 
@@ -83,6 +86,14 @@ class Field:
 
 
 Schema = tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a statement a node was written, for errors that only planning finds."""
+
+    text: str
+    span: Span
 
 
 class LogicalNode:
@@ -241,6 +252,8 @@ class WindowTable(_Unary):
     time_index: int
     #: Columns by which sessions are apart.
     partition_by: tuple[int, ...] = ()
+    #: Where the time attribute is named.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def schema(self) -> Schema:
@@ -314,6 +327,8 @@ class GroupWindowAggregate(_Unary):
     properties: tuple[WindowProperty, ...]
     #: Names of the keys, then of the calls, then of the properties.
     names: tuple[str, ...]
+    #: Where the time attribute is named.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def schema(self) -> Schema:
@@ -345,6 +360,11 @@ class JoinKind(Enum):
     ANTI = "ANTI"
 
 
+def without_times(schema: Schema) -> Schema:
+    """The columns, with plain timestamps in place of time attributes."""
+    return tuple(Field(one.name, one.type) for one in schema)
+
+
 def _optional(schema: Schema) -> Schema:
     return tuple(Field(one.name, one.type.nullable(), one.time) for one in schema)
 
@@ -360,6 +380,11 @@ class Join(LogicalNode):
     #: Of a STATE_TTL hint, for each side.
     left_ttl_ms: int | None = None
     right_ttl_ms: int | None = None
+    #: Whether time attributes are still some behind it. Known when the condition is complete: see
+    #: `rules/time_attributes.py`.
+    keeps_times: bool = True
+    #: Where the condition is, or the join if it has none.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
     def inputs(self) -> tuple[LogicalNode, ...]:
@@ -370,6 +395,8 @@ class Join(LogicalNode):
     def schema(self) -> Schema:
         """Both sides; columns that a missing partner leaves empty are nullable."""
         left, right = self.left.schema, self.right.schema
+        if not self.keeps_times:
+            left, right = without_times(left), without_times(right)
         match self.kind:
             case JoinKind.SEMI | JoinKind.ANTI:
                 return left
@@ -462,7 +489,7 @@ class Distinct(_Unary):
     @cached_property
     def schema(self) -> Schema:
         """The input's, without time attributes."""
-        return tuple(Field(one.name, one.type) for one in self.input.schema)
+        return without_times(self.input.schema)
 
 
 @dataclass(frozen=True)
@@ -592,7 +619,7 @@ def window_columns(node: LogicalNode) -> WindowColumns | None:
         ):
             below = window_columns(node.input)
             return below and below.moved(_places(list(enumerate(node.group_keys))))
-        case Join():
+        case Join() if node.keeps_times:
             # Both sides of a window join have the same windows; the left side's stand for both.
             return window_columns(node.left)
         case _:

@@ -29,6 +29,7 @@ from headrace.planner.physical import (
 from headrace.planner.rules import CONVERSIONS, REWRITES
 from headrace.planner.rules.nodes import exchanged
 from headrace.planner.rules.prune_columns import prune_columns
+from headrace.planner.rules.time_attributes import settle_time_attributes
 from headrace.planner.rules.tree import rewritten
 from headrace.types.logical import DataType
 
@@ -89,9 +90,13 @@ class Plan:
 
 
 def optimize_logical(node: LogicalNode) -> LogicalNode:
-    """Rewrite a query into one that asks for the same with less work."""
+    """Rewrite a query into one that asks for the same with less work.
+
+    Raises:
+        SqlValidationError: If it needs a time attribute where there is none any more, or an interval join.
+    """
     node = rewritten(node, REWRITES)
-    return rewritten(prune_columns(node), REWRITES)
+    return settle_time_attributes(rewritten(prune_columns(node), REWRITES))
 
 
 def to_physical(node: LogicalNode) -> PhysicalNode:

@@ -409,7 +409,7 @@ class TableEpoch:
         return isinstance(declaration, StatefulNode)
 
     def _may_be_skipped(self, vertex: JobVertex) -> bool:
-        """Whether Spark may leave out the tasks of a vertex: a batch query, run when all rows are there, may need none."""
+        """Whether Spark may leave out the tasks of a vertex: a batch query, once all rows are there, may need none."""
         readers = [self._job.vertex(edge.target_vertex) for edge in self._job.outputs_of(vertex.vertex_id)]
         return self._times[vertex.vertex_id].is_final and all(
             isinstance(reader.head.declaration, SparkQuery) for reader in readers

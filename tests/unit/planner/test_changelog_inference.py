@@ -7,8 +7,18 @@ import pytest
 from headrace.common.types import RowKind
 from headrace.errors import SqlValidationError
 from headrace.planner.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
-from headrace.planner.expressions import Call, SortKey
-from headrace.planner.logical import Distinct, JoinKind, Limit, Project, SetKind, SetOperation, Sort, Union
+from headrace.planner.expressions import Call, InputRef, SortKey
+from headrace.planner.logical import (
+    Distinct,
+    JoinKind,
+    Limit,
+    Project,
+    SetKind,
+    SetOperation,
+    Sort,
+    Union,
+    Watermark,
+)
 from tests.unit.planner.trees import (
     TIMESTAMP,
     Modes,
@@ -132,9 +142,10 @@ def test_an_upsert_sink_whose_key_is_not_the_querys_materializes():
 
 
 def test_window_operators_refuse_rows_that_are_taken_back():
-    updating = join(table(), table("b"), JoinKind.LEFT)
+    timed = Watermark(table(), 2, InputRef(2, table().schema[2].type))
+    updating = where(numbered(timed, [0], 1), "LESS_THAN_OR_EQUAL", 3, 2)
     windowed = tumble(updating, time=2)
-    top = where(numbered(windowed, [6, 7], 1), "LESS_THAN_OR_EQUAL", 9, 3)
+    top = where(numbered(windowed, [4, 5], 1), "LESS_THAN_OR_EQUAL", 7, 3)
 
     with pytest.raises(SqlValidationError, match="WindowRank does not support update and delete changes"):
         plan(top)

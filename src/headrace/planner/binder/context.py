@@ -9,7 +9,7 @@ from headrace.catalog.functions import CatalogFunction, UserFunction
 from headrace.catalog.manager import CatalogManager, nearest
 from headrace.errors import CatalogError, SqlError, SqlValidationError
 from headrace.planner.dialect.tokens import Span, error_at
-from headrace.planner.logical import LogicalNode
+from headrace.planner.logical import LogicalNode, Place
 
 __all__ = ["BoundTable", "Context", "FunctionLoader"]
 
@@ -49,6 +49,10 @@ class Context:
     def unsupported(self, feature: str, span: Span, *, hint: str | None = None) -> SqlError:
         """The error for what Flink has and headrace has not."""
         return self.error(f"{feature} is not supported yet", span, hint=hint)
+
+    def place(self, span: Span) -> Place:
+        """A place, for errors that only planning finds."""
+        return Place(self.text, span)
 
     def near_table(self, name: str) -> str | None:
         """Which table or view was probably meant, or which there are."""

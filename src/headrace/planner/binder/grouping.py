@@ -25,6 +25,7 @@ from headrace.planner.logical import (
     Aggregate,
     GroupWindowAggregate,
     LogicalNode,
+    Place,
     Project,
     TimeKind,
     WindowKind,
@@ -49,6 +50,8 @@ class GroupWindow:
     time_kind: TimeKind
     #: The call's arguments as they were bound, to tell windows apart.
     arguments: tuple[Expression, ...]
+    #: Where its time attribute is named.
+    place: Place
     properties: list[WindowProperty] = field(default_factory=list)
 
 
@@ -83,6 +86,7 @@ class Grouping:
                 tuple(self.calls),
                 tuple(self.window.properties),
                 tuple(names),
+                self.window.place,
             )
         sets = None
         if self.sets is not None:
@@ -387,7 +391,8 @@ def _group_window(
         lengths.append(length)
     step = lengths[0]
     spec = WindowSpec(WindowKind[kind], lengths[-1], step, counts_rows=counts_rows)
-    return GroupWindow(spec, time.index, time.type, attribute, arguments)
+    place = context.place(call.arguments[0].span)
+    return GroupWindow(spec, time.index, time.type, attribute, arguments, place)
 
 
 def _is_row_interval(node: Node) -> bool:

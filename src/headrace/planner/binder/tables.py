@@ -298,8 +298,21 @@ class TableBinder:
         condition: Expression = TRUE
         if node.on is not None:
             condition = ExpressionBinder(self.context, both, None, "ON").condition(node.on, "ON")
-        join = Join(left, right, kind, condition, self._ttl.of(left_scope), self._ttl.of(right_scope))
+        join = self._made(node, left, right, condition, (left_scope, right_scope))
         return join, self._rescoped(join, both, _merged_before(join, left_scope, right_scope))
+
+    def _made(
+        self,
+        node: JoinTable,
+        left: LogicalNode,
+        right: LogicalNode,
+        condition: Expression,
+        scopes: tuple[Scope, Scope],
+    ) -> Join:
+        kind = JoinKind.INNER if node.kind == "CROSS" else JoinKind[node.kind]
+        place = self.context.place(node.span if node.on is None else node.on.span)
+        left_ttl, right_ttl = map(self._ttl.of, scopes)
+        return Join(left, right, kind, condition, left_ttl, right_ttl, place=place)
 
     def _rescoped(self, join: LogicalNode, scope: Scope, merged: dict[str, Expression]) -> Scope:
         """The names over a join, whose columns may be nullable now."""
@@ -354,14 +367,7 @@ class TableBinder:
             operands = (cast_to(one, found), cast_to(other, found))
             conditions.append(Call("EQUALS", operands, BooleanType(nullable)))
             pairs.append((column.name, one, other))
-        join = Join(
-            left,
-            right,
-            kind,
-            conjunction(conditions),
-            self._ttl.of(left_scope),
-            self._ttl.of(right_scope),
-        )
+        join = self._made(node, left, right, conjunction(conditions), scopes)
         relations = (*left_scope.relations, *right_scope.shifted(width))
         merged: dict[str, Expression] = {}
         for name_, one, other in pairs:

@@ -70,7 +70,8 @@ def bind_window_table(
     if data.order_by:
         raise context.error(f"{name} takes no ORDER BY", data.span)
     lengths = {key: _length(context, part, key) for key, part in arguments.items()}
-    return WindowTable(plan, _spec(context, name, lengths, call.span), index, partition)
+    spec = _spec(context, name, lengths, call.span)
+    return WindowTable(plan, spec, index, partition, context.place(column.span))
 
 
 def _no_column(context: Context, node: Node) -> int:

@@ -35,7 +35,7 @@ from headrace.planner.physical import Join as PhysicalJoin
 from headrace.planner.physical import PhysicalNode, WindowJoin
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
 
-__all__ = ["convert_join"]
+__all__ = ["convert_join", "is_window_join"]
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,12 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
         columns += range(len(left.schema), len(left.schema) + len(node.right.schema))
     names = [field.name for field in node.schema]
     return calc(made, columns_of(made, columns), names, conjunction(behind) if behind else None)
+
+
+def is_window_join(node: Join) -> bool:
+    """Whether the condition says that both rows are in the same window."""
+    pairs, _ = _parted(node.condition, len(node.left.schema))
+    return _same_window(node, pairs) is not None
 
 
 def _calls_of_sides(

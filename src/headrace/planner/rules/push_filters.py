@@ -6,6 +6,7 @@ It never passes a watermark: rows that are filtered out still say how far time h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from headrace.planner.expressions import (
     Expression,
@@ -102,13 +103,11 @@ def _below_join(node: Filter, join: Join, conditions: list[Expression]) -> Logic
     if not left and not right and not into_condition:
         return None
     condition = conjunction([*conjuncts(join.condition), *into_condition])
-    moved = Join(
-        filtered(join.left, left),
-        filtered(join.right, [shift(each, -width) for each in right]),
-        join.kind,
-        condition,
-        join.left_ttl_ms,
-        join.right_ttl_ms,
+    moved = replace(
+        join,
+        left=filtered(join.left, left),
+        right=filtered(join.right, [shift(each, -width) for each in right]),
+        condition=condition,
     )
     return filtered(moved, kept)
 
@@ -125,13 +124,11 @@ def push_join_condition(node: LogicalNode) -> LogicalNode | None:
         right, both = [], [*both, *right]
     if not left and not right:
         return None
-    return Join(
-        filtered(node.left, left),
-        filtered(node.right, [shift(each, -width) for each in right]),
-        node.kind,
-        conjunction(both),
-        node.left_ttl_ms,
-        node.right_ttl_ms,
+    return replace(
+        node,
+        left=filtered(node.left, left),
+        right=filtered(node.right, [shift(each, -width) for each in right]),
+        condition=conjunction(both),
     )
 
 

@@ -191,18 +191,30 @@ def _described_operator(operator: OperatorReader) -> dict[str, Any]:
     "--limit", type=click.IntRange(min=1), metavar="N", default=100, help="At most so many rows; 100."
 )
 @click.option("--all", "no_limit", is_flag=True, help="All rows.")
+@click.option(
+    "--allow-pickle",
+    is_flag=True,
+    help="Load pickled values of any class. This can run code that is in the savepoint: use it only if you trust "
+    "whoever wrote it.",
+)
 @json_option
 def inspect(
-    path: str, operator: str | None, state: str | None, limit: int, no_limit: bool, as_json: bool
+    path: str,
+    operator: str | None,
+    state: str | None,
+    limit: int,
+    no_limit: bool,
+    allow_pickle: bool,
+    as_json: bool,
 ) -> None:
     """Print the rows of the state in the savepoint or checkpoint at PATH.
 
-    Values that were pickled with classes of the program can be shown where these can be imported: run it in the
-    directory of the program. With --json every line is a row.
+    Plain values are always shown. Values that were pickled with classes of the program are shown with --allow-pickle,
+    where these classes can be imported: run it in the directory of the program. With --json every line is a row.
     """
     from headrace.state_processor import Savepoint
 
-    found = Savepoint.load(path)
+    found = Savepoint.load(path, allow_pickle=allow_pickle)
     operators = found.operators if operator is None else (found.operator(operator),)
     rows = ((each, row) for each in operators for row in each.rows(state))
     shown = rows if no_limit else islice(rows, limit)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias
 
+from headrace.common.plain_pickle import Loads
 from headrace.common.typeinfo import BasicType, BasicTypeInfo, PrimitiveArrayTypeInfo, TypeInformation
 from headrace.errors import StateTypeError, shorten
 
@@ -50,8 +51,12 @@ def value_codec(type_info: TypeInformation | None) -> Codec:
     return _PICKLED
 
 
-def named_codec(type_name: str | None) -> Codec:
+def named_codec(type_name: str | None, loads: Loads = pickle.loads) -> Codec:
     """Return the functions of a type that is known by how it prints; None for an undeclared one.
+
+    Args:
+        type_name: How the declared type prints.
+        loads: Reads pickled values.
 
     Example:
         >>> from headrace.common.typeinfo import Types
@@ -61,8 +66,8 @@ def named_codec(type_name: str | None) -> Codec:
     if type_name == repr(_BYTES):
         return _encode_bytes, bytes
     if type_name is not None and type_name in BasicType.__members__:
-        return _BASIC.get(BasicType[type_name], _PICKLED)
-    return _PICKLED
+        return _BASIC.get(BasicType[type_name], (_PICKLED[0], loads))
+    return _PICKLED[0], loads
 
 
 _BYTE: Final = BasicTypeInfo.BYTE_TYPE_INFO()

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from headrace.connectors.base import Slice, Source, SourceSplit, SplitEnumerator, SplitProgress
+from headrace.errors import StateError
 
 #: Splits handed out per subtask and epoch beyond those read side by side.
 _AHEAD = 32
@@ -37,37 +40,75 @@ class SourceTaskPlan:
     idle_splits: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class _Stored:
-    """What a coordinator knows, as a checkpoint keeps it."""
+class _StoredOpen(msgspec.Struct, frozen=True, array_like=True):
+    """A split that is being read, as a checkpoint keeps it."""
 
-    unassigned: tuple[SourceSplit, ...]
-    #: Subtask, split, position, whether anything of it was read.
-    open: tuple[tuple[int, SourceSplit, Any, bool], ...]
-    finished: tuple[SourceSplit, ...]
+    subtask: int
+    name: str
+    #: Pickled: it is the connector's.
+    position: bytes
+    #: Whether anything of it was read.
+    is_started: bool
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """What a coordinator knows, as a checkpoint keeps it: names for people, and the splits themselves pickled."""
+
+    unassigned: tuple[str, ...]
+    open: tuple[_StoredOpen, ...]
+    finished: tuple[str, ...]
     parallelism: int
+    #: A tuple of all splits, in the order of the three fields above; pickled, as their classes are the connector's.
+    splits: bytes
+
+    def load_splits(self) -> tuple[list[SourceSplit], list[SourceSplit], list[SourceSplit]]:
+        """Return the splits: unassigned, open, finished. Unpickling may run any code."""
+        splits: list[SourceSplit] = list(pickle.loads(self.splits))
+        first, second = len(self.unassigned), len(self.unassigned) + len(self.open)
+        return splits[:first], splits[first:second], splits[second:]
+
+
+_stored_decoder = msgspec.msgpack.Decoder(_Stored)
+
+
+def _stored_in(snapshot: bytes) -> _Stored:
+    try:
+        return _stored_decoder.decode(snapshot)
+    except msgspec.MsgspecError as error:
+        raise StateError(f"the state of a source cannot be decoded: {error}", retryable=False) from error
+
+
+def _name(split: SourceSplit) -> str:
+    """Return the split's id as msgpack can hold it: names of files need not be valid text."""
+    return split.split_id.encode(errors="backslashreplace").decode()
 
 
 @dataclass(frozen=True)
 class SplitPosition:
     """How far one split was read."""
 
-    split: SourceSplit
-    #: Where reading goes on; None for a split that was not begun, or was read to its end.
-    position: Any
+    split_id: str
+    #: Where reading goes on, pickled; None for a split that was not begun, or was read to its end.
+    position: bytes | None
     #: Who reads it; None if nobody does now.
     subtask: int | None
     is_finished: bool = False
 
 
 def positions_in(snapshot: bytes) -> list[SplitPosition]:
-    """Return what a coordinator's snapshot says of each split."""
-    stored: _Stored = pickle.loads(snapshot)
+    """Return what a coordinator's snapshot says of each split, in the order of `splits_in`; nothing is unpickled."""
+    stored = _stored_in(snapshot)
     return [
-        *(SplitPosition(split, position, subtask) for subtask, split, position, _ in stored.open),
-        *(SplitPosition(split, None, None) for split in stored.unassigned),
-        *(SplitPosition(split, None, None, is_finished=True) for split in stored.finished),
+        *(SplitPosition(name, None, None) for name in stored.unassigned),
+        *(SplitPosition(each.name, each.position, each.subtask) for each in stored.open),
+        *(SplitPosition(name, None, None, is_finished=True) for name in stored.finished),
     ]
+
+
+def splits_in(snapshot: bytes) -> list[SourceSplit]:
+    """Return the splits of a coordinator's snapshot. They are unpickled, which may run any code."""
+    unassigned, opened, finished = _stored_in(snapshot).load_splits()
+    return [*unassigned, *opened, *finished]
 
 
 class SourceCoordinator:
@@ -154,17 +195,21 @@ class SourceCoordinator:
 
     def snapshot(self) -> bytes:
         """Return which splits there are, who reads them, and how far."""
+        opened = [(subtask, entry) for subtask, splits in enumerate(self._open) for entry in splits.values()]
+        splits = (*self._unassigned, *(entry.split for _, entry in opened), *self._finished)
         stored = _Stored(
-            tuple(self._unassigned),
+            tuple(map(_name, self._unassigned)),
             tuple(
-                (subtask, entry.split, entry.position, entry.is_started)
-                for subtask, splits in enumerate(self._open)
-                for entry in splits.values()
+                _StoredOpen(
+                    subtask, _name(entry.split), pickle.dumps(entry.position, protocol=5), entry.is_started
+                )
+                for subtask, entry in opened
             ),
-            tuple(self._finished),
+            tuple(map(_name, self._finished)),
             self._parallelism,
+            pickle.dumps(splits, protocol=5),
         )
-        return pickle.dumps(stored, protocol=5)
+        return msgspec.msgpack.encode(stored)
 
     def restore(self, snapshot: bytes, ended: Iterable[int], now_ms: int) -> None:
         """Go on from a snapshot; with another parallelism, splits are dealt out anew, with their positions.
@@ -174,26 +219,34 @@ class SourceCoordinator:
             ended: The subtasks that have read everything.
             now_ms: The time.
         """
-        stored: _Stored = pickle.loads(snapshot)
+        stored = _stored_in(snapshot)
+        unassigned, opened, self._finished = stored.load_splits()
         is_same = stored.parallelism == self._parallelism
-        splits = [*stored.unassigned, *(split for _, split, _, _ in stored.open), *stored.finished]
+        splits = [*unassigned, *opened, *self._finished]
         self._enumerator.restore(splits)
-        for split in stored.finished:
+        for split in self._finished:
             self._enumerator.split_finished(split)
         self._known = frozenset(split.split_id for split in splits)
-        self._unassigned.extend(stored.unassigned)
-        self._finished = list(stored.finished)
+        self._unassigned.extend(unassigned)
         self._ended = set(ended)
-        for index, (subtask, split, position, is_started) in enumerate(stored.open):
-            reader = subtask if is_same else index % self._parallelism
-            self._open[reader][split.split_id] = OpenSplit(split, position, now_ms, is_started)
+        for index, (split, entry) in enumerate(zip(opened, stored.open, strict=True)):
+            reader = entry.subtask if is_same else index % self._parallelism
+            self._open[reader][split.split_id] = OpenSplit(
+                split, pickle.loads(entry.position), now_ms, entry.is_started
+            )
 
     def checkpoint_completed(self, snapshot: bytes) -> None:
         """Tell the connector how far a checkpoint that is complete goes."""
-        reached = positions_in(snapshot)
+        stored = _stored_in(snapshot)
+        _, opened, finished = stored.load_splits()
+        positions = (pickle.loads(entry.position) for entry in stored.open)
         self._enumerator.checkpoint_completed(
-            {each.split.split_id: each.position for each in reached if each.position is not None},
-            [each.split for each in reached if each.is_finished],
+            {
+                split.split_id: position
+                for split, position in zip(opened, positions, strict=True)
+                if position is not None
+            },
+            finished,
         )
 
     @property

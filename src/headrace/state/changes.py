@@ -4,12 +4,13 @@ A change holds, per state and key group, the storage keys that were touched with
 file is cut by key group, so that a subtask of another parallelism reads its part only.
 
     file:  magic, format version | section of key group a | section of b | ... | index | index length, checksum
+
+Sections and index are msgpack (`state/sections.py`): reading a file runs no code, whoever wrote it.
 """
 
 from __future__ import annotations
 
 import io
-import pickle
 import struct
 import zlib
 from collections import defaultdict
@@ -17,21 +18,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Self, cast
 
+import msgspec
+
 from headrace.errors import StateError
 from headrace.state.files import new_file, open_file
 from headrace.state.handles import StateFile
 from headrace.state.row_sets import RowSet
+from headrace.state.sections import Section, decode_sections, encode_sections, rows_in
 
-_MAGIC = b"HRSTATE1"
+_MAGIC = b"HRSTATE2"
+#: Files of this format held pickles. No released version wrote them.
+_FIRST_MAGIC = b"HRSTATE1"
 _FOOTER = struct.Struct(">II")
 #: Bytes of a storage key that hold its key group.
 KEY_GROUP_BYTES = 2
 ALL_GROUPS = range(1 << 15)
 KEY_GROUP_PREFIX = tuple(struct.pack(">H", group) for group in ALL_GROUPS)
 
+#: Place, length and checksum of each key group's section.
+_Index = dict[int, tuple[int, int, int]]
+_index_decoder = msgspec.msgpack.Decoder(_Index)
 
-#: Storage keys and the new value bytes of each (None: removed). No key stands twice.
-Section = tuple[list[bytes], list[bytes | None]]
 #: The touched entries of one state, by key group.
 Column = dict[int, Section]
 #: State name to its touched entries.
@@ -67,16 +74,16 @@ def write_sections(path: str, sections: Iterable[tuple[int, dict[str, Section]]]
         path: Where to write.
         sections: Key groups, each once, with their touched entries by the name of the state.
     """
-    index: dict[int, tuple[int, int, int]] = {}
+    index: _Index = {}
     with new_file(path) as stream:
         offset = stream.write(_MAGIC)
         for group, entries in sections:
-            data = pickle.dumps(entries, protocol=5)
+            data = encode_sections(entries)
             index[group] = (offset, len(data), zlib.crc32(data))
             stream.write(data)
             offset += len(data)
             del entries, data  # while the next group is made
-        encoded_index = pickle.dumps(index, protocol=5)
+        encoded_index = msgspec.msgpack.encode(index)
         stream.write(encoded_index)
         stream.write(_FOOTER.pack(len(encoded_index), zlib.crc32(encoded_index)))
     return offset + len(encoded_index) + _FOOTER.size
@@ -123,16 +130,27 @@ class ChangeReader:
             raise StateError(
                 f"{self._path} is damaged: the checksum of key group {group} does not match", retryable=False
             )
-        entries: dict[str, Section] = pickle.loads(section)
-        return entries
+        try:
+            return decode_sections(section)
+        except (ValueError, LookupError) as error:
+            raise StateError(
+                f"{self._path} is damaged: key group {group} cannot be decoded: {error}", retryable=False
+            ) from error
 
     def close(self) -> None:
         self._stream.close()
 
-    def _read_index(self) -> dict[int, tuple[int, int, int]]:
+    def _read_index(self) -> _Index:
         size = self._stream.seek(0, io.SEEK_END)
         self._stream.seek(0)
-        if self._stream.read(len(_MAGIC)) != _MAGIC or size < len(_MAGIC) + _FOOTER.size:
+        magic = self._stream.read(len(_MAGIC))
+        if magic == _FIRST_MAGIC:
+            raise StateError(
+                f"{self._path} was written by an older version of headrace, in a format that is no longer read",
+                hint="start the job without this checkpoint, or with the version that wrote it",
+                retryable=False,
+            )
+        if magic != _MAGIC or size < len(_MAGIC) + _FOOTER.size:
             raise StateError(
                 f"{self._path} is not a state file of this version, or was cut short", retryable=False
             )
@@ -145,8 +163,12 @@ class ChangeReader:
             raise StateError(
                 f"{self._path} is damaged: the checksum of its index does not match", retryable=False
             )
-        index: dict[int, tuple[int, int, int]] = pickle.loads(encoded)
-        return index
+        try:
+            return _index_decoder.decode(encoded)
+        except msgspec.MsgspecError as error:
+            raise StateError(
+                f"{self._path} is damaged: its index cannot be decoded: {error}", retryable=False
+            ) from error
 
 
 def read_change(path: str, groups: range | None = None) -> StateChange:
@@ -186,11 +208,6 @@ def merge_changes(changes: Iterable[StateChange], *, keep_removals: bool) -> Sta
         **{name: _sorted_column(entries) for name, entries in merged.items()},
         **{name: _merged_tables(parts, keep_removals=keep_removals) for name, parts in tables.items()},
     }
-
-
-def rows_in(section: object) -> RowSet | None:
-    """Return the rows of a section of columnar state, which stand in files where others have entries; else None."""
-    return section if isinstance(section, RowSet) else None
 
 
 def table_change(tables: Mapping[str, RowSet], max_parallelism: int) -> StateChange:

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headrace.common.plain_pickle import Loads
+
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
@@ -129,8 +131,8 @@ def to_cells(array: pa.Array | pa.ChunkedArray, kind: ColumnType) -> Cells:
     return Cells(valid, None, np.diff(offsets), data[offsets[0] : offsets[-1]])
 
 
-def to_arrow(cells: Cells, kind: ColumnType) -> pa.Array:
-    """Return values as an Arrow array."""
+def to_arrow(cells: Cells, kind: ColumnType, loads: Loads = pickle.loads) -> pa.Array:
+    """Return values as an Arrow array; ``loads`` reads those that are pickled."""
     count = len(cells)
     validity = None if cells.valid.all() else pa.py_buffer(np.packbits(cells.valid, bitorder="little"))
     if cells.values is not None:
@@ -148,7 +150,7 @@ def to_arrow(cells: Cells, kind: ColumnType) -> pa.Array:
     array = pa.Array.from_buffers(stored, count, buffers)
     if is_text or pa.types.is_binary(kind.arrow):
         return array.cast(kind.arrow)
-    return pa.array([None if each is None else pickle.loads(each) for each in array.to_pylist()], kind.arrow)
+    return pa.array([None if each is None else loads(each) for each in array.to_pylist()], kind.arrow)
 
 
 def _as_binary(array: pa.Array) -> pa.Array:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 
-from headrace.state.changes import ALL_GROUPS, ChangeReader, Section, merge_changes, write_sections
+from headrace.state.changes import ALL_GROUPS, ChangeReader, merge_changes, write_sections
 from headrace.state.handles import StateFile
+from headrace.state.sections import Section
 from headrace.state.ttl import without_expired
 from headrace.util import clock
 

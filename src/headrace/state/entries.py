@@ -17,6 +17,7 @@ from itertools import repeat
 from typing import Any, Protocol
 from zlib import crc32
 
+from headrace.common.plain_pickle import Loads
 from headrace.state.changes import KEY_GROUP_PREFIX
 from headrace.state.key_groups import SPREAD
 from headrace.state.keys import STRING_SEED, STRING_TAG, all_strings, encode_key, shorten
@@ -144,8 +145,8 @@ def unpack_map_value(entry: bytes) -> bytes:
     return entry[_entry_header.size + length :]
 
 
-def unpack_map_entry(entry: bytes) -> tuple[Any, bytes]:
-    """Return the map key and the encoded value of an entry."""
+def unpack_map_entry(entry: bytes, loads: Loads = pickle.loads) -> tuple[Any, bytes]:
+    """Return the map key, which ``loads`` reads, and the encoded value of an entry."""
     (length,) = _entry_header.unpack_from(entry)
     start = _entry_header.size
-    return pickle.loads(entry[start : start + length]), entry[start + length :]
+    return loads(entry[start : start + length]), entry[start + length :]

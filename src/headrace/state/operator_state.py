@@ -6,7 +6,8 @@ What becomes of a part when a job comes back, maybe with another parallelism, is
     list/       elements are dealt out anew        union/   every subtask gets the elements of all
     broadcast/  every subtask has the same         own/     stays with its subtask, or goes with it
 
-Elements are encoded one by one, so that they can be dealt out without being understood.
+Elements are encoded one by one, so that they can be dealt out without being understood. The parts are msgpack around
+them, so that a checkpoint can be looked at without unpickling what is in it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from headrace.errors import StateDescriptorError, StateMigrationError
+import msgspec
+
+from headrace.errors import StateDescriptorError, StateError, StateMigrationError
 from headrace.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from headrace.state.interfaces import BroadcastState, ListState, OperatorStateStore, ReadOnlyBroadcastState
 
@@ -25,6 +28,8 @@ _UNION = "union/"
 _BROADCAST = "broadcast/"
 #: A part as it is stored: encoded as a whole, or element by element.
 _Encoded = bytes | list[bytes]
+_Parts = dict[str, _Encoded]
+_parts_decoder = msgspec.msgpack.Decoder(_Parts)
 
 
 class _Handle(Protocol):
@@ -44,9 +49,9 @@ class OperatorStateBackend(OperatorStateStore):
         self._own: dict[str, Any] = {}
         self._handles: dict[str, _Handle] = {}
         #: Parts that were restored and that nobody has asked for so far.
-        self._waiting: dict[str, _Encoded] = {}
+        self._waiting: _Parts = {}
         self._is_changed = False
-        self._restored: dict[str, _Encoded] = {}
+        self._restored: _Parts = {}
 
     def restore(self, snapshot: bytes | None) -> None:
         """Take the state of an earlier version; handles that were given out stay valid."""
@@ -75,7 +80,7 @@ class OperatorStateBackend(OperatorStateStore):
             encoded = handle.encoded()
             if encoded is not None:
                 parts[name] = encoded
-        return None if parts == self._restored else _encode(parts)
+        return None if parts == self._restored else _encode_parts(parts)
 
     @property
     def has_restored(self) -> bool:
@@ -156,7 +161,7 @@ def redistribute(
         keeps_own: Whether each subtask gets its own parts back; there must be as many as before.
     """
     before = [_parts_of(snapshot) for snapshot in snapshots]
-    after: list[dict[str, _Encoded]] = [{} for _ in range(parallelism)]
+    after: list[_Parts] = [{} for _ in range(parallelism)]
     names = sorted({name for parts in before for name in parts})
     for name in names:
         held = [parts[name] for parts in before if name in parts]
@@ -175,7 +180,7 @@ def redistribute(
         for parts, part in zip(after, dealt, strict=True):
             if part:
                 parts[name] = part
-    return [_encode(parts) if parts else None for parts in after]
+    return [_encode_parts(parts) if parts else None for parts in after]
 
 
 def own_part(snapshot: bytes | None, name: str) -> Any:
@@ -186,18 +191,19 @@ def own_part(snapshot: bytes | None, name: str) -> Any:
 
 def with_own_part(snapshot: bytes | None, name: str, value: Any) -> bytes:
     """Return a snapshot with a part of the subtask's own put into it."""
-    return _encode({**_parts_of(snapshot), _OWN + name: _encode(value)})
+    return _encode_parts({**_parts_of(snapshot), _OWN + name: _encode(value)})
 
 
-def elements_of(snapshot: bytes | None) -> Iterator[tuple[str, str, Any]]:
-    """Yield what user functions keep in a snapshot, decoded: kind, name, and the element or the map."""
+def elements_of(snapshot: bytes | None) -> Iterator[tuple[str, str, bytes]]:
+    """Yield what user functions keep in a snapshot: kind, name, and the pickled element.
+
+    An element of broadcast state is a pair of key and value.
+    """
     for full_name, part in _parts_of(snapshot).items():
         kind, _, name = full_name.partition("/")
         if isinstance(part, list):
             for element in part:
-                yield kind, name, pickle.loads(element)
-        elif kind != _OWN.rstrip("/"):
-            yield kind, name, pickle.loads(part)
+                yield kind, name, element
 
 
 def _dealt_out(elements: list[bytes], parallelism: int) -> Iterator[list[bytes]]:
@@ -214,8 +220,17 @@ def _concatenated(parts: Iterable[_Encoded]) -> list[bytes]:
     return [element for part in parts for element in part]  # type: ignore[misc]
 
 
-def _parts_of(snapshot: bytes | None) -> dict[str, _Encoded]:
-    return pickle.loads(snapshot) if snapshot else {}
+def _parts_of(snapshot: bytes | None) -> _Parts:
+    if not snapshot:
+        return {}
+    try:
+        return _parts_decoder.decode(snapshot)
+    except msgspec.MsgspecError as error:
+        raise StateError(f"the state of an operator cannot be decoded: {error}", retryable=False) from error
+
+
+def _encode_parts(parts: _Parts) -> bytes:
+    return msgspec.msgpack.encode(parts)
 
 
 def _encode(value: Any) -> bytes:
@@ -271,13 +286,13 @@ class DictBroadcastState(BroadcastState[Any, Any]):
     def __init__(self) -> None:
         self.entries: dict[Any, Any] = {}
 
-    def load(self, encoded: bytes | None) -> None:
+    def load(self, encoded: list[bytes] | None) -> None:
         """Take what was stored."""
-        self.entries = pickle.loads(encoded) if encoded else {}
+        self.entries = dict(map(pickle.loads, encoded or ()))
 
-    def encoded(self) -> bytes | None:
+    def encoded(self) -> list[bytes] | None:
         """Return what to store."""
-        return _encode(self.entries) if self.entries else None
+        return list(map(_encode, self.entries.items())) or None
 
     def get(self, key: Any) -> Any:
         return self.entries.get(key)

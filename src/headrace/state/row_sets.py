@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headrace.common.plain_pickle import Loads
 from headrace.state.columns import Bools, Cells, ColumnType, Ints, to_arrow
 
 
@@ -78,10 +80,11 @@ class RowSet:
             rows = rows.take(last_of_each(rows.keys))
         return rows if keep_removals or not rows.removed.any() else rows.take(~rows.removed)
 
-    def to_arrow(self) -> dict[str, pa.Array]:
-        """Return the columns with their types."""
+    def to_arrow(self, loads: Loads = pickle.loads) -> dict[str, pa.Array]:
+        """Return the columns with their types; ``loads`` reads values that are pickled."""
         return {
-            name: to_arrow(self.columns[name], ColumnType(name, kind)) for name, kind in self.types.items()
+            name: to_arrow(self.columns[name], ColumnType(name, kind), loads)
+            for name, kind in self.types.items()
         }
 
     def by_group(self, max_parallelism: int) -> Iterator[tuple[int, RowSet]]:

@@ -11,11 +11,13 @@ that is needed to go on moves with the group, whichever subtask gets it next, wi
 
 from __future__ import annotations
 
+import pickle
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from headrace.common.codec import value_codec
+from headrace.common.plain_pickle import Loads
 from headrace.state.changes import KEY_GROUP_BYTES, KEY_GROUP_PREFIX, Column, column_of
 from headrace.state.entries import (
     group_prefix,
@@ -213,11 +215,13 @@ def _mark_key(group: int) -> bytes:
     return KEY_GROUP_PREFIX[group] + _MARK
 
 
-def slice_entry(storage_key: bytes, value: bytes) -> tuple[bytes, Any, bytes] | None:
+def slice_entry(
+    storage_key: bytes, value: bytes, loads: Loads = pickle.loads
+) -> tuple[bytes, Any, bytes] | None:
     """Return the name of the slice, the key and the encoded accumulator of an entry; None for a mark."""
     start = KEY_GROUP_BYTES
     if storage_key[start:] == _MARK:
         return None
-    key, accumulator = unpack_map_entry(value)
+    key, accumulator = unpack_map_entry(value, loads)
     length = len(with_length(shorten(encode_key(key), _KEY_LIMIT)))
     return storage_key[start:-length], key, accumulator

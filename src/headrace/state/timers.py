@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
+from headrace.common.plain_pickle import Loads
 from headrace.state.changes import KEY_GROUP_BYTES, KEY_GROUP_PREFIX, Column, column_of
 from headrace.state.entries import group_prefix, with_length
 from headrace.state.keys import encode_key, shorten
@@ -206,6 +207,6 @@ def _time_of(storage_key: bytes) -> int:
     return int(flipped) - _SIGN
 
 
-def timer_of(storage_key: bytes, value: bytes) -> Timer:
+def timer_of(storage_key: bytes, value: bytes, loads: Loads = pickle.loads) -> Timer:
     """Return the timer that an entry stands for."""
-    return Timer(_time_of(storage_key), *pickle.loads(value))
+    return Timer(_time_of(storage_key), *loads(value))

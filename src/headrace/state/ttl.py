@@ -26,9 +26,10 @@ from typing import Any, ClassVar, Literal, Self
 
 from headrace.common.codec import Codec, value_codec
 from headrace.errors import InvariantViolation, StateMigrationError
-from headrace.state.changes import KEY_GROUP_BYTES, KEY_GROUP_PREFIX, Column, Section, StateChange, column_of
+from headrace.state.changes import KEY_GROUP_BYTES, KEY_GROUP_PREFIX, Column, StateChange, column_of
 from headrace.state.entries import KeyScheme, unpack_map_value
 from headrace.state.keys import shorten
+from headrace.state.sections import Section
 from headrace.state.stores.base import LocalStore
 from headrace.state.tables import CurrentKey, EntryTable, ListTable, MapTable, StateTable
 from headrace.state.ttl_config import StateTtlConfig

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.common import plain_pickle
 from headrace.common.codec import Codec, named_codec
+from headrace.common.plain_pickle import Loads
 from headrace.operators.window.encoding import window_of
 from headrace.operators.window.slices import unpack_slice_name
 from headrace.state.changes import KEY_GROUP_BYTES
@@ -44,7 +46,11 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands for a value that cannot be read here, usually because its class is not to be imported."""
+    """Stands for a value that cannot be read here.
+
+    Usually it is a pickle of a class of the program's: open the savepoint with ``allow_pickle=True`` if you trust who
+    wrote it, where the class can be imported.
+    """
 
     reason: str
     data: bytes
@@ -61,6 +67,13 @@ class Place:
     schema: StateSchema
     subtask: int
     key_group: int
+    #: Reads pickled values.
+    loads: Loads = plain_pickle.loads
+
+    @property
+    def codec(self) -> Codec:
+        """How the entries of the state are encoded."""
+        return codec_of(self.schema, self.loads)
 
 
 #: Decodes one stored entry.
@@ -72,11 +85,11 @@ def rows_of(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow
     return _READERS.get(place.schema.kind, _single)(place, storage_key, value)
 
 
-def codec_of(schema: StateSchema) -> Codec:
+def codec_of(schema: StateSchema, loads: Loads = plain_pickle.loads) -> Codec:
     """Return how the entries of a state are encoded: its values, or the chunks of a list."""
     if schema.kind == "list":
-        return chunk_codec(named_codec(schema.type)) if schema.has_ttl else named_codec(None)
-    values = named_codec(schema.type)
+        return chunk_codec(named_codec(schema.type, loads)) if schema.has_ttl else named_codec(None, loads)
+    values = named_codec(schema.type, loads)
     return stamped_codec(values) if schema.has_ttl else values
 
 
@@ -117,13 +130,13 @@ def _stamped(schema: StateSchema, value: Any) -> tuple[int | None, Any]:
 
 def _single(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
     key, namespace = split_key(place.schema, storage_key)
-    time_ms, decoded = _stamped(place.schema, readable(codec_of(place.schema)[1], value))
+    time_ms, decoded = _stamped(place.schema, readable(place.codec[1], value))
     yield _row(place, key, decoded, namespace=namespace, time_ms=time_ms)
 
 
 def _list(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
     key, namespace = split_key(place.schema, storage_key)
-    elements = readable(codec_of(place.schema)[1], value)
+    elements = readable(place.codec[1], value)
     for element in [elements] if isinstance(elements, Unreadable) else elements:
         time_ms, decoded = _stamped(place.schema, element)
         yield _row(place, key, decoded, namespace=namespace, time_ms=time_ms)
@@ -131,17 +144,17 @@ def _list(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
 
 def _map(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
     key, namespace = split_key(place.schema, storage_key)
-    entry = readable(unpack_map_entry, value)
+    entry = readable(lambda data: unpack_map_entry(data, place.loads), value)
     if isinstance(entry, Unreadable):
         yield _row(place, key, entry, namespace=namespace)
         return
     map_key, encoded = entry
-    time_ms, decoded = _stamped(place.schema, readable(codec_of(place.schema)[1], encoded))
+    time_ms, decoded = _stamped(place.schema, readable(place.codec[1], encoded))
     yield _row(place, key, decoded, namespace=namespace, map_key=map_key, time_ms=time_ms)
 
 
 def _timers(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
-    timer = readable(lambda data: timer_of(storage_key, data), value)
+    timer = readable(lambda data: timer_of(storage_key, data, place.loads), value)
     if isinstance(timer, Unreadable):
         yield _row(place, None, timer)
     else:
@@ -149,14 +162,14 @@ def _timers(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow
 
 
 def _slices(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
-    entry = readable(lambda data: slice_entry(storage_key, data), value)
+    entry = readable(lambda data: slice_entry(storage_key, data, place.loads), value)
     if isinstance(entry, Unreadable):
         yield _row(place, None, entry)
     elif entry is not None:
         name, key, encoded = entry
         level, start = unpack_slice_name(name)
         if level == 0:  # blocks are made of slices, and made again from them
-            yield _row(place, key, readable(named_codec(None)[1], encoded), namespace=start)
+            yield _row(place, key, readable(place.loads, encoded), namespace=start)
 
 
 _READERS: dict[str, EntryReader] = {"list": _list, "map": _map, "timers": _timers, "slices": _slices}

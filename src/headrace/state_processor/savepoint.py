@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from headrace.common import plain_pickle
+from headrace.common.plain_pickle import Loads
 from headrace.errors import StateError
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from headrace.runtime.checkpoint.storage import StoredCheckpoint, check_files, load_checkpoint
-from headrace.runtime.source_coordinator import positions_in
-from headrace.state.changes import ALL_GROUPS, KEY_GROUP_PREFIX, Section, rows_in
+from headrace.runtime.source_coordinator import positions_in, splits_in
+from headrace.state.changes import ALL_GROUPS, KEY_GROUP_PREFIX
 from headrace.state.compaction import read_groups
 from headrace.state.key_groups import key_group_of
 from headrace.state.keys import KeyDigest, encode_key, hash_key
 from headrace.state.operator_state import elements_of
 from headrace.state.row_sets import RowSet
 from headrace.state.schema import SCHEMAS, Schemas, StateSchema, schemas_in
+from headrace.state.sections import Section, rows_in
 from headrace.state.ttl import RULES
-from headrace.state_processor.rows import Place, StateRow, rows_of
+from headrace.state_processor.rows import Place, StateRow, Unreadable, readable, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,12 +68,13 @@ class SplitReading:
     """How far a source had read one of its splits."""
 
     split_id: str
-    #: Where reading goes on, in the connector's own terms; None for a split that was not begun or is finished.
+    #: Where reading goes on, in the connector's own terms; None for a split that was not begun or is finished,
+    #: `Unreadable` if it is a pickle of a class and pickles are not allowed.
     position: Any
     #: The subtask that reads it, if any.
     subtask: int | None
     is_finished: bool
-    #: The split itself.
+    #: The split itself; None unless pickles are allowed.
     split: Any = field(repr=False, default=None)
 
 
@@ -79,25 +84,33 @@ class Savepoint:
     Nothing is held in memory but its table of contents; rows are read from the files as they are asked for, one
     key group at a time.
 
+    Values of undeclared types, and of classes, are pickled, and a pickle can run any code when it is loaded. So only
+    plain data is loaded (numbers, text, lists, rows, times, ...); other values are `Unreadable`, unless you say with
+    ``allow_pickle`` that you trust whoever wrote the savepoint.
+
     Example:
         >>> savepoint = Savepoint.load("/data/savepoints/savepoint-3f2a9c-5d0e8b7a1c44")  # doctest: +SKIP
         >>> savepoint.operator("count").to_pandas("total")  # doctest: +SKIP
     """
 
-    def __init__(self, stored: StoredCheckpoint) -> None:
+    def __init__(self, stored: StoredCheckpoint, *, allow_pickle: bool = False) -> None:
         self._stored = stored
+        #: Whether pickled values of any class are loaded.
+        self.allow_pickle = allow_pickle
 
     @classmethod
-    def load(cls, path: str) -> Savepoint:
+    def load(cls, path: str, *, allow_pickle: bool = False) -> Savepoint:
         """Open a savepoint or checkpoint.
 
         Args:
             path: Its directory, or the ``_metadata`` in it, as a path or URI.
+            allow_pickle: Whether to load pickled values of any class, which can run code that the savepoint brings
+                along. Say True only for savepoints that you trust.
 
         Raises:
             StateError: If there is none, or it is damaged; it says which.
         """
-        return cls(load_checkpoint(path))
+        return cls(load_checkpoint(path), allow_pickle=allow_pickle)
 
     @property
     def path(self) -> str:
@@ -145,7 +158,7 @@ class Savepoint:
     @property
     def operators(self) -> tuple[OperatorReader, ...]:
         """Its operators, those without any state included."""
-        return tuple(map(OperatorReader, self.metadata.operators))
+        return tuple(OperatorReader(each, allow_pickle=self.allow_pickle) for each in self.metadata.operators)
 
     def operator(self, name: str) -> OperatorReader:
         """Return an operator by its uid, its id, or its name if only one has it.
@@ -167,8 +180,10 @@ class Savepoint:
 class OperatorReader:
     """One operator of a savepoint."""
 
-    def __init__(self, snapshot: OperatorSnapshot) -> None:
+    def __init__(self, snapshot: OperatorSnapshot, *, allow_pickle: bool = False) -> None:
         self._snapshot = snapshot
+        self._allow_pickle = allow_pickle
+        self._loads: Loads = pickle.loads if allow_pickle else plain_pickle.loads
 
     def __repr__(self) -> str:
         return f"OperatorReader({self.uid or self.name!r})"
@@ -236,8 +251,7 @@ class OperatorReader:
                 found[name, schema.kind] = replace(
                     before, entries=before.entries + len(keys), size=before.size + size
                 )
-        for row in self._operator_rows(None):
-            name, kind = row.state, row.kind
+        for _, kind, name, _ in self._operator_elements():
             summary = found.get(("/" + name, kind)) or StateSummary(name, kind, False, 0, 0)
             found["/" + name, kind] = replace(summary, entries=summary.entries + 1)
         return tuple(sorted(found.values(), key=lambda each: (not each.is_keyed, each.name, each.kind)))
@@ -289,9 +303,18 @@ class OperatorReader:
         """Return how far a source had read its splits; nothing for other operators."""
         if self._snapshot.source is None:
             return ()
+        data = self._snapshot.source.data
+        positions = positions_in(data)
+        splits = splits_in(data) if self._allow_pickle else [None] * len(positions)
         return tuple(
-            SplitReading(each.split.split_id, each.position, each.subtask, each.is_finished, each.split)
-            for each in positions_in(self._snapshot.source.data)
+            SplitReading(
+                each.split_id,
+                None if each.position is None else readable(self._loads, each.position),
+                each.subtask,
+                each.is_finished,
+                split,
+            )
+            for each, split in zip(positions, splits, strict=True)
         )
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -315,28 +338,43 @@ class OperatorReader:
                     yield from _table_rows(name, rows, subtask, group)
                     continue
                 keys, values = section
-                place = Place(name, schemas.get(name) or StateSchema("value"), subtask, group)
+                place = Place(name, schemas.get(name) or StateSchema("value"), subtask, group, self._loads)
                 for storage_key, value in zip(keys, values, strict=True):
                     assert value is not None  # removals are gone
                     yield from rows_of(place, storage_key, value)
 
-    def _operator_rows(self, state: str | None) -> Iterator[StateRow]:
-        seen: set[str] = set()
+    def _operator_elements(self) -> Iterator[tuple[int, str, str, bytes]]:
+        """Yield what is kept without a key: subtask, kind, name, and the pickled element; broadcast state once."""
+        owners: dict[str, int] = {}
         for subtask, part in sorted(self._snapshot.operator_state.items()):
             for kind, name, element in elements_of(part):
-                if (state is not None and name != state) or (kind == "broadcast" and name in seen):
-                    continue
-                if kind == "broadcast":  # every subtask has the same
-                    seen.add(name)
-                    for map_key, value in element.items():
-                        yield StateRow(name, kind, None, value, map_key=map_key, subtask=subtask)
-                else:
-                    yield StateRow(name, kind, None, element, subtask=subtask)
+                # Every subtask has the same broadcast state.
+                if kind != "broadcast" or owners.setdefault(name, subtask) == subtask:
+                    yield subtask, kind, name, element
+
+    def _operator_rows(self, state: str | None) -> Iterator[StateRow]:
+        for subtask, kind, name, element in self._operator_elements():
+            if state is not None and name != state:
+                continue
+            value = readable(self._loads, element)
+            if kind == "broadcast" and not isinstance(value, Unreadable):
+                map_key, value = value
+                yield StateRow(name, kind, None, value, map_key=map_key, subtask=subtask)
+            else:
+                yield StateRow(name, kind, None, value, subtask=subtask)
 
 
 def _table_rows(name: str, rows: RowSet, subtask: int, group: int) -> Iterator[StateRow]:
     """Yield the rows of a table of columnar state; a row's value is its columns by name."""
-    columns = {column: array.to_pylist() for column, array in rows.to_arrow().items()}
+    try:
+        arrays = rows.to_arrow(plain_pickle.loads)
+    except pickle.UnpicklingError as error:  # columns only ever hold plain data
+        raise StateError(
+            f"state '{name}', key group {group}: the stored columns are not what a table has: {error}",
+            hint="do not use this savepoint: it is damaged, or somebody has changed it",
+            retryable=False,
+        ) from error
+    columns = {column: array.to_pylist() for column, array in arrays.items()}
     for values in zip(*columns.values(), strict=True):
         row = dict(zip(columns, values, strict=True))
         yield StateRow(name, "table", None, row, subtask=subtask, key_group=group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -11,15 +12,18 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from headrace.common import plain_pickle
+from headrace.common.plain_pickle import Loads
 from headrace.common.typeinfo import TypeInformation
 from headrace.errors import StateError
 from headrace.graph.operator_ids import hash_of_uid
 from headrace.runtime.checkpoint.metadata import FileRef, KeyedPart, OperatorSnapshot
 from headrace.runtime.checkpoint.storage import write_savepoint
-from headrace.state.changes import Section, rows_in, write_sections
+from headrace.state.changes import write_sections
 from headrace.state.compaction import read_groups
 from headrace.state.entries import pack_map_entry
 from headrace.state.schema import SCHEMAS, Schemas, StateSchema, encode_schemas, type_text
+from headrace.state.sections import Section, rows_in
 from headrace.state_processor.rows import Place, StateRow, Unreadable, codec_of, rows_of
 from headrace.state_processor.savepoint import Savepoint, schemas_of
 
@@ -52,11 +56,12 @@ class SavepointWriter:
         >>> path = writer.write("/data/savepoints")  # doctest: +SKIP
 
     Args:
-        savepoint: The one to start from.
+        savepoint: The one to start from. If values of classes are to be changed, load it with ``allow_pickle=True``.
     """
 
     def __init__(self, savepoint: Savepoint) -> None:
         self._savepoint = savepoint
+        self._loads: Loads = pickle.loads if savepoint.allow_pickle else plain_pickle.loads
         self._dropped: set[str] = set()
         self._edits: defaultdict[str, _Edits] = defaultdict(_Edits)
 
@@ -127,13 +132,19 @@ class SavepointWriter:
         if not files:
             return part
         path = str(scratch / f"{len(list(scratch.iterdir())):06d}.base")
-        size = write_sections(path, _edited_groups(read_groups(files), part.subtask, edits, seen))
+        size = write_sections(
+            path, _edited_groups(read_groups(files), part.subtask, edits, seen, self._loads)
+        )
         merged = FileRef(path, size, 0, max(file.to_version for file in files), is_base=True)
         return KeyedPart(part.subtask, (merged,))
 
 
 def _edited_groups(
-    groups: Iterator[tuple[int, dict[str, Section]]], subtask: int, edits: _Edits, seen: set[str]
+    groups: Iterator[tuple[int, dict[str, Section]]],
+    subtask: int,
+    edits: _Edits,
+    seen: set[str],
+    loads: Loads,
 ) -> Iterator[tuple[int, dict[str, Section]]]:
     for group, sections in groups:
         schemas = schemas_of(group, sections)
@@ -145,7 +156,7 @@ def _edited_groups(
                     raise StateError(
                         f"state '{name}' is a table of a SQL job, which cannot be changed", retryable=False
                     )
-                before = Place(name, schemas.get(name) or StateSchema("value"), subtask, group)
+                before = Place(name, schemas.get(name) or StateSchema("value"), subtask, group, loads)
                 after = before.schema
                 if type_info is not None:
                     after = msgspec.structs.replace(after, type=type_text(type_info))
@@ -177,7 +188,8 @@ def _changed(row: StateRow, change: Change) -> Any:
     if isinstance(row.value, Unreadable):
         raise StateError(
             f"state '{row.state}', key {row.key!r}: {row.value!r}",
-            hint="make the classes of its values importable where this runs",
+            hint="open the savepoint with Savepoint.load(path, allow_pickle=True) if you trust who wrote it, where the "
+            "classes of its values can be imported",
         )
     return change(row)
 

@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import StateError
-from headrace.state.changes import read_change, rows_in, table_change, write_change
+from headrace.state.changes import read_change, table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Cells, ColumnType, to_arrow, to_cells
 from headrace.state.compaction import compact
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.row_sets import RowSet
+from headrace.state.sections import rows_in
 
 NUMBER, TEXT = ColumnType("number", pa.int64()), ColumnType("text", pa.string())
 LAYOUT = TableLayout("table", (NUMBER, TEXT), has_owners=True)

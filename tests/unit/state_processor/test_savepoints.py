@@ -380,7 +380,7 @@ def test_what_cannot_be_changed_is_refused_and_nothing_is_left(savepoint: Savepo
 def test_a_value_whose_class_is_gone_is_shown_as_unreadable(savepoint: Savepoint, monkeypatch: Any):
     monkeypatch.setattr(
         "headrace.state_processor.rows.named_codec",
-        lambda name: (None, lambda data: (_ for _ in ()).throw(AttributeError("no class"))),
+        lambda name, loads: (None, lambda data: (_ for _ in ()).throw(AttributeError("no class"))),
     )
     rows = list(savepoint.operator("all").rows("any"))
     assert {type(row.value) for row in rows} == {Unreadable}

@@ -1,12 +1,17 @@
 """What one completed checkpoint or savepoint is, and the file it is written to.
 
     file:   magic  format version  checksum of both | body length  checksum of the body | body
-            the same in every version                 version 1                           msgpack of the structs
+            the same in every version                 version 2                           msgpack of the structs
 
 State is named by operator, not by vertex: a program may chain its operators differently when it comes back. The body
 is a map by field name, so a field with a default can be added without a new version; a new version is for what an
-older headrace must not read. Files below the metadata's own directory are named relative to it, so a savepoint can be
-moved as a whole; all others by their absolute path.
+older headrace must not read.
+
+What needs classes of users or connectors is pickled, and is plain bytes here: committables, splits, elements of
+operator state, accumulators. Only a job that restores them may unpickle them.
+
+Files below the metadata's own directory are named relative to it, so a savepoint can be moved as a whole; all others by
+their absolute path.
 """
 
 from __future__ import annotations
@@ -22,8 +27,8 @@ from headrace.errors import StateError
 from headrace.state.files import absolute_path, is_absolute, join_path
 from headrace.state.handles import StateFile
 
-#: The format this module writes; it reads all up to it.
-FORMAT_VERSION = 1
+#: The format this module writes, and the only one it reads. Version 1 had parts as pickles; no release wrote it.
+FORMAT_VERSION = 2
 
 _MAGIC = b"HRCKPT\r\n"
 _PREFIX = struct.Struct(">8sI")
@@ -183,7 +188,7 @@ def decode_metadata(data: bytes, directory: str, *, path: str = "") -> Checkpoin
         path: How messages call the file; by default, by its directory.
 
     Raises:
-        StateError: If it was cut short, was damaged, is of a newer headrace, or is something else. It says which.
+        StateError: If it was cut short, was damaged, is of another version, or is something else. It says which.
     """
     metadata = _decode(data, path or directory)
     home = absolute_path(directory)
@@ -205,8 +210,8 @@ def _decode(data: bytes, name: str) -> CheckpointMetadata:
     if _CHECKSUM.unpack_from(data, _PREFIX.size)[0] != zlib.crc32(prefix):
         raise _damaged(name, "is damaged: the checksum of its head does not match")
     version = _PREFIX.unpack(prefix)[1]
-    if version > FORMAT_VERSION:
-        raise _newer(name, version)
+    if version != FORMAT_VERSION:
+        raise _other_version(name, version)
     length, checksum = _BODY_HEADER.unpack_from(data, _PREFIX.size + _CHECKSUM.size)
     body = data[_BODY_AT:]
     if len(body) < length:
@@ -226,10 +231,13 @@ def _damaged(name: str, what: str) -> StateError:
     return StateError(f"{name} {what}", hint="start from another checkpoint or savepoint", retryable=False)
 
 
-def _newer(name: str, version: int) -> StateError:
+def _other_version(name: str, version: int) -> StateError:
+    is_newer = version > FORMAT_VERSION
     error = StateError(
-        f"{name} is in format {version}; this headrace reads formats up to {FORMAT_VERSION}",
-        hint="run the version of headrace that wrote it, or a later one",
+        f"{name} is in format {version}; this version of headrace reads format {FORMAT_VERSION}",
+        hint="run the version of headrace that wrote it, or a later one"
+        if is_newer
+        else "run the version of headrace that wrote it, or start the job without this checkpoint",
         retryable=False,
     )
     # It is not damaged: whoever runs an older headrace has to act.

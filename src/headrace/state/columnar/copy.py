@@ -18,10 +18,11 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from headrace.errors import StateError
-from headrace.state.changes import ChangeReader, rows_in
+from headrace.state.changes import ChangeReader
 from headrace.state.columnar.slots import SlotTable, TableLayout, TableSize
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.row_sets import RowSet
+from headrace.state.sections import rows_in
 
 #: Rows of a state file that are put together before they are written.
 _CHUNK_ROWS = 1 << 18

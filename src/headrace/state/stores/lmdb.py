@@ -16,8 +16,9 @@ from typing import Any
 import lmdb
 
 from headrace.errors import StateError
-from headrace.state.changes import ChangeReader, Section
+from headrace.state.changes import ChangeReader
 from headrace.state.handles import StateChain
+from headrace.state.sections import Section
 
 #: Address space, not memory: the file grows with what is stored. A process has 128 TB of it for all copies it has open.
 _MAP_SIZE = 1 << 37

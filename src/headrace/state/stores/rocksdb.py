@@ -46,8 +46,9 @@ from rocksdict import (
 
 from headrace.config.options.rocksdb import CompactionStyle
 from headrace.errors import StateError
-from headrace.state.changes import ChangeReader, Section
+from headrace.state.changes import ChangeReader
 from headrace.state.handles import StateChain, StateFile
+from headrace.state.sections import Section
 from headrace.state.stores.settings import RocksDBSettings
 
 _log = logging.getLogger(__name__)

@@ -62,11 +62,20 @@ def test_something_else_is_not_taken_for_metadata() -> None:
 
 
 def test_a_newer_format_says_so_and_what_to_do() -> None:
-    prefix = struct.pack(">8sI", b"HRCKPT\r\n", 2)
-    newer = prefix + struct.pack(">I", zlib.crc32(prefix)) + b"whatever comes in format 2"
-    with pytest.raises(StateError, match="is in format 2; this headrace reads formats up to 1") as caught:
-        decode_metadata(newer, "/d/chk-7")
-    assert "version of headrace" in (caught.value.hint or "")
+    with pytest.raises(StateError, match="is in format 3; this version of headrace reads format 2") as caught:
+        decode_metadata(_in_format(3), "/d/chk-7")
+    assert "or a later one" in (caught.value.hint or "")
+
+
+def test_the_first_format_whose_parts_were_pickles_is_refused() -> None:
+    with pytest.raises(StateError, match="is in format 1; this version of headrace reads format 2") as caught:
+        decode_metadata(_in_format(1), "/d/chk-7")
+    assert "start the job without this checkpoint" in (caught.value.hint or "")
+
+
+def _in_format(version: int) -> bytes:
+    prefix = struct.pack(">8sI", b"HRCKPT\r\n", version)
+    return prefix + struct.pack(">I", zlib.crc32(prefix)) + b"whatever comes in this format"
 
 
 def test_a_whole_file_with_another_content_is_refused() -> None:

@@ -56,6 +56,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
 }
 
@@ -119,6 +120,8 @@ class RestApplication:
                 return self._page.answer(method, path, headers)
             self._guard.check(request)
             endpoint, params = self._router.find(method, path)
+            if endpoint.is_changing_get:
+                self._guard.check_changing_get(request)
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=50, errors="replace")
             for parameter in endpoint.query:
                 parameter.check([value for name, value in pairs if name == parameter.name])

@@ -32,6 +32,11 @@ class Request:
     #: The client's address.
     client: str = ""
 
+    @property
+    def content_type(self) -> str:
+        """What the body is, without parameters, in lower case; empty if the client does not say."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
     def read(self, kind: type[T]) -> T:
         """Read the JSON of the body.
 

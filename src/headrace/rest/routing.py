@@ -96,6 +96,8 @@ class Endpoint:
     is_archived: bool = False
     #: Whether it takes long, so that it must not hold up others.
     is_slow: bool = False
+    #: Whether it changes something although its method is GET.
+    is_changing_get: bool = False
     #: Whether the body is a job rather than JSON, and may be large.
     takes_job: bool = False
     #: Returns what the answer depends on, for one that is asked for often: while that is the same, so is the answer.

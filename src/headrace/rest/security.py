@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from headrace.config.options.rest import TOKEN_FILE
 from headrace.rest.errors import RestError
 from headrace.rest.http import Request
 from headrace.rest.settings import RestSettings
@@ -87,17 +88,37 @@ class Guard:
         if self._settings.is_loopback and host is not None and not _is_loopback(host):
             raise RestError(403, "Forbidden: this server answers its own machine only.")
 
+    def check_changing_get(self, request: Request) -> None:
+        """Make sure that a GET which changes something was meant to: any page can have a browser send a GET.
+
+        A token settles it, since other pages cannot make the browser show it. Without one, the browser itself must say
+        that the request comes from our own page.
+
+        Raises:
+            RestError: If it may come from elsewhere.
+        """
+        if self._expected is None and request.headers.get("sec-fetch-site") != "same-origin":
+            raise RestError(
+                403,
+                f"Forbidden: {request.method} {request.path} needs a token ({TOKEN_FILE.key}), because any web page "
+                "can send it. To cancel a job, use PATCH /jobs/:jobid.",
+            )
+
     def _check_origin(self, request: Request) -> None:
         """Refuse what a browser sends for the page of somebody else."""
+        host = request.headers.get("host", "").lower()
         origin = request.headers.get("origin")
-        if origin is None:
-            if (
-                request.headers.get("sec-fetch-site") in {"cross-site", "same-site"}
-                and request.method != "GET"
-            ):
-                raise RestError(403, "Forbidden: the request comes from another site.")
-            return
-        if urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower():
+        if origin is not None:
+            is_foreign = urlsplit(origin).netloc.lower() != host
+        elif request.method in {"GET", "HEAD"}:
+            is_foreign = False
+        else:
+            # Browsers send the origin with what changes something; older ones may send these only.
+            referrer = request.headers.get("referer")
+            is_foreign = request.headers.get("sec-fetch-site") in {"cross-site", "same-site"} or (
+                referrer is not None and urlsplit(referrer).netloc.lower() != host
+            )
+        if is_foreign:
             raise RestError(403, "Forbidden: the request comes from another site.")
 
     def _check_token(self, request: Request) -> None:

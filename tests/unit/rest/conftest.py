@@ -139,7 +139,7 @@ class RestCluster:
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Response:
         data = b"" if body is None else json.dumps(body).encode()
-        return self.application.answer(method, path, data, headers)
+        return self.application.answer(method, path, data, {"content-type": "application/json", **headers})
 
     def get(self, path: str) -> Any:
         response = self.ask("GET", path)

@@ -81,6 +81,9 @@ def test_a_short_token_is_refused() -> None:
         {"host": "localhost:8081", "origin": "null"},
         {"host": "localhost:8081", "origin": "http://localhost:9999"},
         {"host": "localhost:8081", "sec-fetch-site": "cross-site"},
+        {"host": "localhost:8081", "sec-fetch-site": "same-site"},
+        {"host": "localhost:8081", "referer": "http://evil.example/page"},
+        {"host": "localhost:8081", "referer": "http://localhost:9999/"},
         {"host": "evil.example:8081"},
         {"host": "127.0.0.1.evil.example"},
         {"host": "[::1"},
@@ -91,6 +94,77 @@ def test_the_page_of_another_site_is_refused(
 ) -> None:
     assert cluster.ask("PATCH", f"/jobs/{running.job_id}", **headers).status == 403
     assert not running.status.is_terminal_state()
+
+
+CROSS_SITE = (
+    {"host": "localhost:8081", "origin": "http://evil.example"},
+    {"host": "localhost:8081", "sec-fetch-site": "cross-site"},
+    {"host": "localhost:8081", "referer": "http://evil.example/page"},
+    {"host": "evil.example:8081", "origin": "http://evil.example:8081"},  # DNS rebinding
+)
+
+
+@pytest.mark.parametrize("headers", CROSS_SITE)
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/x-www-form-urlencoded", "application/json"]
+)
+def test_nothing_that_changes_something_is_reached_from_another_site(
+    cluster: RestCluster, headers: dict[str, str], content_type: str
+) -> None:
+    changing = [each for each in ENDPOINTS if each.method != "GET"]
+    assert {"/jobs", "/headrace/programs", "/jars/upload", "/cluster"} <= {each.path for each in changing}
+    for endpoint in changing:
+        path = endpoint.path.replace("{jobid}", JOB).replace("{triggerid}", JOB).replace("{jarid}", "a")
+        answer = cluster.ask(endpoint.method, path, {}, **headers, **{"content-type": content_type})
+        assert answer.status == 403, endpoint
+        assert b"another site" in answer.body or b"own machine" in answer.body
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "none"},
+        {"referer": "http://evil.example/page"},
+    ],
+)
+def test_a_get_from_elsewhere_does_not_cancel_a_job(
+    cluster: RestCluster, running: LiveJob, method: str, headers: dict[str, str]
+) -> None:
+    host = {"host": "localhost:8081"}
+    assert cluster.ask(method, f"/jobs/{running.job_id}/yarn-cancel", **host, **headers).status == 403
+    assert not running.status.is_terminal_state()
+
+
+def test_the_own_page_may_cancel_a_job_with_a_get(cluster: RestCluster, running: LiveJob) -> None:
+    headers = {"host": "localhost:8081", "sec-fetch-site": "same-origin"}
+    assert cluster.ask("GET", f"/jobs/{running.job_id}/yarn-cancel", **headers).status == 202
+
+
+def test_whoever_has_the_token_may_cancel_a_job_with_a_get(guarded: RestCluster) -> None:
+    path = f"/jobs/{JOB}/yarn-cancel"
+    assert guarded.ask("GET", path, authorization=f"Bearer {TOKEN}").status == 404  # reached: no such job
+    assert guarded.ask("GET", path, **{"sec-fetch-site": "same-origin"}).status == 401
+
+
+def test_no_other_get_changes_anything() -> None:
+    """`cancel` and its like are handlers of GETs only where it is declared."""
+    changing = {each.handler for each in ENDPOINTS if each.method != "GET"}
+    gets = [each for each in ENDPOINTS if each.method == "GET" and each.handler in changing]
+    assert [each.path for each in gets if not each.is_changing_get and "jar" not in each.path] == []
+
+
+@pytest.mark.parametrize("content_type", ["", "text/plain", "multipart/form-data"])
+def test_a_program_is_taken_as_json_only(content_type: str) -> None:
+    cluster = RestCluster({"web.submit.enable": "true"})
+    cluster.application.context.unpack = lambda data: counting(1)
+    headers = {"content-type": content_type}
+    answer = cluster.ask("POST", "/headrace/programs", {"name": "a.py", "source": "1"}, **headers)
+    cluster.close()
+    assert answer.status == 415, answer.body
 
 
 @pytest.mark.parametrize("host", ["localhost:8081", "127.0.0.1:8081", "[::1]:8081"])

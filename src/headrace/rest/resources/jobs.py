@@ -498,7 +498,15 @@ ENDPOINTS = (
     _job("/execution-result", "How a job ended.", execution_result, ExecutionResult),
     _job("/jobmanager/config", "All options of a job.", job_configuration, list[ConfigEntry]),
     Endpoint("PATCH", "/jobs/{jobid}", "Cancel a job.", cancel, Empty, query=(_MODE,), status=202),
-    Endpoint("GET", "/jobs/{jobid}/yarn-cancel", "Cancel a job.", cancel, Empty, status=202),
+    Endpoint(
+        "GET",
+        "/jobs/{jobid}/yarn-cancel",
+        "Cancel a job; only with a token, or from the web page.",
+        cancel,
+        Empty,
+        status=202,
+        is_changing_get=True,
+    ),
     Endpoint(
         "PATCH", "/jobs/{jobid}/clientHeartbeat", "A client is still there.", heartbeat, Empty, status=202
     ),

@@ -34,8 +34,7 @@ class JarFiles(Body):
 
 def submit(context: RestContext, request: Request) -> Submitted:
     ensure_allowed(context)
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != JOB_TYPE:
+    if request.content_type != JOB_TYPE:
         raise RestError(
             415,
             f"Jobs are submitted as {JOB_TYPE}, by `headrace run -m`. The jobs of `flink run` are Java objects, "

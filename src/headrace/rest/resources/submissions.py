@@ -42,6 +42,9 @@ class ProgramStatus(Body, omit_defaults=True):
 
 def start(context: RestContext, request: Request) -> Triggered:
     ensure_allowed(context)
+    # A form of another page cannot send this type, however old the browser.
+    if request.content_type != "application/json":
+        raise RestError(415, "Programs are sent as application/json.")
     body = request.read(ProgramRequest)
     programs = context.programs
     if programs is None:

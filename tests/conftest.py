@@ -117,9 +117,6 @@ def spark_session(spark_local_dir: Path) -> Iterator[SparkContext]:
             **BASE,
             "spark.local.dir": str(spark_local_dir),
             "env.log.dir": str(spark_local_dir / "log"),
-            # A machine without a name of its own in the network is enough.
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
             "spark.python.daemon.module": "tests.worker_daemon",
         }
     )

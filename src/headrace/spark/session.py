@@ -1,7 +1,8 @@
 """The Spark under a job: an embedded `local[*]`, or the cluster a master URL names.
 
 One context per process, made on first use with the settings that epochs need. Where a program already has a Spark
-context of its own, that one is used as it is.
+context of its own, that one is used, if its settings allow it (`spark/requirements.py`). An embedded Spark talks to
+itself only: it listens on the loopback address, and whoever connects must know a secret that Spark draws.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from pyspark.logger import PySparkLogger
 
 from headrace.config.configuration import Configuration
 from headrace.config.options import spark as spark_options
-from headrace.errors import ConfigurationError, JobExecutionError
+from headrace.errors import JobExecutionError
 from headrace.spark.artifacts import clear_staging
 from headrace.spark.jvm_output import JvmOutput
 from headrace.spark.masters import ClusterManager, check_master
 from headrace.spark.numpy_arguments import ask_numpy_itself
+from headrace.spark.requirements import FIXED, check_asked, check_foreign
 from headrace.util.application_log import SPARK_LOG, WORKERS_LOG, ApplicationLog, application_log
 
 _lock = threading.Lock()
 #: Called with the master when Spark is about to be started, which takes seconds.
 _start_listeners: list[Callable[[str], object]] = []
 
-#: What epochs rely on, with the reason; keys a user sets win, except where noted in `_FIXED`.
+#: What makes epochs fast, with the reason; keys that a user sets win.
 _DEFAULTS = {
     # Loopback TCP costs a delayed acknowledgement of 40 ms per python stage.
     "spark.python.unix.domain.socket.enabled": "true",
@@ -64,13 +66,9 @@ _DEFAULTS = {
 #: They write what Spark refuses to the terminal, with its plan and Java's stack; it is raised as an error anyway.
 _LOUD_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-#: Settings without which an epoch would not mean what it says.
-_FIXED = {
-    "spark.speculation": "false",
-    # A stage that is computed again after it was partly consumed may give other records: the epoch runs again instead.
-    "spark.stage.maxConsecutiveAttempts": "1",
-    "spark.python.worker.reuse": "true",
-}
+_LOOPBACK = "127.0.0.1"
+#: What Spark's web pages listen on, and what it calls this machine; read by its Java process.
+_LOCAL_IP = "SPARK_LOCAL_IP"
 
 
 @contextmanager
@@ -84,10 +82,15 @@ def announcing_start(listener: Callable[[str], object]) -> Iterator[None]:
 
 
 def spark_context(configuration: Configuration) -> SparkContext:
-    """Return the process's Spark context, starting Spark if need be."""
+    """Return the process's Spark context, starting Spark if need be.
+
+    Raises:
+        ConfigurationError: If the program has a context of its own whose settings would break epochs.
+    """
     with _lock:
         active = SparkContext._active_spark_context
         if active is not None:
+            check_foreign(active.getConf(), active.master or "")  # it may be the program's own
             return active
         # Workers must import what the driver imported.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -103,7 +106,8 @@ def spark_context(configuration: Configuration) -> SparkContext:
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
         interrupt = signal.getsignal(signal.SIGINT)
         try:
-            context = SparkContext(conf=conf, gateway=_launch_gateway(conf, log))
+            with _loopback_only(master):
+                context = SparkContext(conf=conf, gateway=_launch_gateway(conf, log))
         except Exception as error:
             raise _start_failure(error, log) from error
         if threading.current_thread() is threading.main_thread():
@@ -121,6 +125,19 @@ def stop_spark() -> None:
             with suppress(Py4JError, OSError):  # its Java process has ended by itself
                 active.stop()
             clear_staging()
+
+
+@contextmanager
+def _loopback_only(master: str) -> Iterator[None]:
+    """Have a Spark on this machine take the loopback address for its own, unless the user has named another."""
+    if not _is_on_this_machine(master) or _LOCAL_IP in os.environ:
+        yield
+        return
+    os.environ[_LOCAL_IP] = _LOOPBACK
+    try:
+        yield
+    finally:
+        del os.environ[_LOCAL_IP]
 
 
 def _launch_gateway(conf: SparkConf, log: ApplicationLog) -> JavaGateway | None:
@@ -157,21 +174,30 @@ def spark_settings(configuration: Configuration, log: ApplicationLog) -> dict[st
         **configuration.spark_settings(),
     }
     settings[_JAVA_OPTIONS] = f"{_logging_options(log)} {settings.get(_JAVA_OPTIONS, '')}".strip()
-    for key, value in _FIXED.items():
-        asked = settings.get(key)
-        if asked is not None and asked != value:
-            raise ConfigurationError(
-                f"{key} must be {value}, not {asked}: epochs rely on it",
-                hint=f"remove {key} from the configuration",
-            )
-    return {**settings, **_FIXED}
+    check_asked(settings)
+    return {**settings, **FIXED}
+
+
+def _is_on_this_machine(master: str) -> bool:
+    return ClusterManager.of(master) in {ClusterManager.LOCAL, ClusterManager.LOCAL_CLUSTER}
 
 
 def _on_this_machine(master: str) -> dict[str, str]:
-    """Return what holds where workers have this process's modules; elsewhere they may come with Spark's own files."""
-    if ClusterManager.of(master) not in {ClusterManager.LOCAL, ClusterManager.LOCAL_CLUSTER}:
+    """Return what holds where all of Spark is on this machine."""
+    if not _is_on_this_machine(master):
         return {}
-    return {"spark.python.daemon.module": "headrace.spark.worker_daemon"}
+    settings = {
+        # Workers have this process's modules; elsewhere they may come with Spark's own files.
+        "spark.python.daemon.module": "headrace.spark.worker_daemon",
+        # Nobody else is to reach Spark's ports.
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+    }
+    if ClusterManager.of(master) is ClusterManager.LOCAL:
+        # Other users of this machine can reach them; Spark draws the secret itself. (Of a local cluster it would have
+        # to be in the settings, and so in the list of processes.)
+        settings["spark.authenticate"] = "true"
+    return settings
 
 
 def _master(master: str, retries: int) -> str:

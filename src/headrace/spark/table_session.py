@@ -11,6 +11,7 @@ from headrace.graph.job_graph import JobGraph
 from headrace.graph.table_job import fragment_of, is_table_vertex
 from headrace.operators.table.base import TableOperator
 from headrace.operators.table.declarations import Column, PythonCalls, SparkQuery
+from headrace.spark.requirements import changed_meaning
 from headrace.state.columns import ColumnType
 
 _SETTINGS = {
@@ -48,14 +49,18 @@ class TableSession:
 
     def __init__(self, context: SparkContext, job: JobGraph, operators: Mapping[str, TableOperator]) -> None:
         self.spark = SparkSession(context).newSession()
-        settings = {
+        settings: dict[str, str | None] = {
+            **changed_meaning(context.getConf()),
             **_SETTINGS,
             **(_NO_LIMIT if has_fixed_width(job, operators.values()) else {}),
             **job.session_settings,
             "spark.sql.shuffle.partitions": str(max(vertex.parallelism for vertex in job.vertices)),
         }
         for key, value in settings.items():
-            self.spark.conf.set(key, value)
+            if value is None:
+                self.spark.conf.unset(key)
+            else:
+                self.spark.conf.set(key, value)
         #: Whether how many tasks read files is ours to say.
         self._sets_read_tasks = self.spark.conf.get(_READ_TASKS, None) is None
 

@@ -43,3 +43,16 @@ def test_a_setting_that_epochs_rely_on_is_not_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("master", "expected"), [("local", "local[1,4]"), ("local[*]", "local[*,4]")])
 def test_a_local_spark_may_try_a_task_again(tmp_path: Path, master: str, expected: str) -> None:
     assert settings_of(tmp_path, headrace_spark_master=master)["spark.master"] == expected
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "local-cluster[2,1,1024]"])
+def test_a_spark_on_this_machine_listens_to_this_machine_only(tmp_path: Path, master: str) -> None:
+    settings = settings_of(tmp_path, headrace_spark_master=master)
+    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
+    assert settings.get("spark.authenticate", "false") == str(not master.startswith("local-cluster")).lower()
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host:443"])
+def test_how_a_cluster_is_reached_is_left_to_the_user(tmp_path: Path, master: str) -> None:
+    settings = settings_of(tmp_path, headrace_spark_master=master)
+    assert not {"spark.driver.bindAddress", "spark.driver.host", "spark.authenticate"} & set(settings)

@@ -174,6 +174,12 @@ class Progress(AbstractContextManager["Progress"]):
         self._show_start(self._views[job_id])
         job.result_future().add_done_callback(lambda _: self._job_ended(job))
 
+    def loading(self, program: str) -> None:
+        """Show that headrace and the program are being loaded; nothing here."""
+
+    def loaded(self) -> None:
+        """Leave the terminal to the program, which starts now; nothing here."""
+
     def spark_starting(self, master: str) -> None:
         """Say that Spark is being started; nothing here."""
 
@@ -282,10 +288,23 @@ class LiveProgress(Progress):
             self._line.hide()
         sys.stdout, sys.stderr = self._streams
 
+    def loading(self, program: str) -> None:
+        """Show it at once: imports take seconds on a fresh installation, and nothing else moves meanwhile."""
+        self._wait_for(f"loading {program}")
+
+    def loaded(self) -> None:
+        """Remove the line until Spark starts."""
+        with self._lock, suppress(OSError, ValueError):
+            self._waiting_for = None
+            self._line.hide()
+
     def spark_starting(self, master: str) -> None:
         """Say it on the line, until there is a job."""
+        self._wait_for(f"starting Spark ({master})")
+
+    def _wait_for(self, what: str) -> None:
         with self._lock:
-            self._waiting_for = f"starting Spark ({master})", self._clock()
+            self._waiting_for = what, self._clock()
         self.paint()
 
     def note(self, text: str) -> None:

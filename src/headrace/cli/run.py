@@ -119,14 +119,15 @@ def run(
         place, kept = configuration.get(logs.DIRECTORY), configuration.get(logs.KEPT)
         context.exit(run_detached(_without_detached(sys.argv[1:]), place, kept))
 
+    display = _choose_progress(wanted=progress)
+    display.loading(program.path.name)
+
     from headrace.datastream.stream_execution_environment import set_default_configuration
 
     set_default_configuration(configuration)
     try:
         with pyflink_names(configuration, alias):
-            code = _Run(
-                program, arguments, _choose_progress(wanted=progress), configuration, keeps_page=keeps_page
-            ).to_its_end()
+            code = _Run(program, arguments, display, configuration, keeps_page=keeps_page).to_its_end()
     finally:
         set_default_configuration(None)
     context.exit(code)
@@ -224,6 +225,7 @@ class _Run:
                 for path in self._configuration.get(FILES):
                     add_to_import_path(path)
                 self._open_plane()
+                self._progress.loaded()
                 code = self._run_program()
                 is_clean = self._is_clean() or self._clean_up()
                 if not self._keeps_page:

@@ -125,6 +125,22 @@ def test_plain_progress_says_something_at_the_start_every_ten_seconds_and_at_the
     ]
 
 
+def test_a_terminal_shows_that_the_program_is_loaded_until_it_starts():
+    clock = Clock()
+    screen = io.StringIO()
+    progress = LiveProgress(Console(file=screen, width=200, force_terminal=True, color_system=None), clock)
+    progress.loading("visits.py")
+    clock.now_s = 2.1
+    progress.paint()
+    progress.loaded()
+    progress.paint()
+    assert screen.getvalue().split(ERASE)[1:] == [
+        "loading visits.py, 0:00:00",
+        "loading visits.py, 0:00:02",
+        "",
+    ]
+
+
 def test_the_start_of_spark_is_said_at_once():
     console = Console(file=io.StringIO(), width=200)
     PlainProgress(console).spark_starting("local[2]")

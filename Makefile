@@ -14,9 +14,12 @@ WITHIN ?= 1200
 
 BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-# Written when set-up has succeeded; as old as the environment it describes.
+# Written when set-up has succeeded; as old as the environment it describes. Running jobs needs Java and headrace
+# itself; tests need databases, a browser and the developers' tools besides.
+READY_RUN   := $(VENV)/.ready-run
 READY       := $(VENV)/.ready
 READY_BENCH := $(VENV)/.ready-bench
+READY_DOCS  := $(VENV)/.ready-docs
 CLASSES     := build/spark-classes.jsa
 
 # Compiled modules are kept, whatever the environment says: tests and jobs start Python by the hundred.
@@ -35,21 +38,29 @@ help: ## list the targets
 # --- set-up ---------------------------------------------------------------------------------------
 
 .PHONY: setup
-setup: $(READY) ## make .venv, install headrace in it, see that Java and PostgreSQL are there
+setup: $(READY) ## install everything for development: .venv, Java, test databases, a browser
 	@:
 
-$(READY): pyproject.toml scripts/setup.sh
-	@VENV="$(VENV)" PYTHON="$(PYTHON)" sh scripts/setup.sh
+$(READY_RUN): pyproject.toml scripts/setup.sh
+	@VENV="$(VENV)" PYTHON="$(PYTHON)" EXTRAS= sh scripts/setup.sh java venv packages
+	@touch $@
+
+$(READY): $(READY_RUN)
+	@VENV="$(VENV)" EXTRAS=dev sh scripts/setup.sh postgres mariadb chromium packages
 	@touch $@
 
 $(READY_BENCH): $(READY)
 	@VENV="$(VENV)" EXTRAS=dev,bench sh scripts/setup.sh packages
 	@touch $@
 
+$(READY_DOCS): $(READY_RUN)
+	@VENV="$(VENV)" EXTRAS=docs sh scripts/setup.sh packages
+	@touch $@
+
 # --- run ------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: $(READY) ## run the click-stream example, and say where its web page is (ARGS=--keep: it stays up)
+demo: $(READY_RUN) ## run the click-stream example and show where its web page is (ARGS=--keep keeps it up)
 	@$(BIN)/headrace run $(filter --keep,$(ARGS)) examples/clickstream_sessions.py $(filter-out --keep,$(ARGS))
 
 # --- test -----------------------------------------------------------------------------------------
@@ -106,6 +117,16 @@ docs: $(READY) ## write the generated reference pages again
 	$(BIN)/python -m headrace.rest.docs
 	$(BIN)/python -m headrace.cli.docs
 	$(BIN)/python -m headrace.planner.docs
+	$(BIN)/python -m headrace.cli.error_docs
+
+.PHONY: docs-site
+docs-site: $(READY_DOCS) ## build the documentation as a web site in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "headrace: the documentation is in build/site; make docs-serve shows it with search"
+
+.PHONY: docs-serve
+docs-serve: $(READY_DOCS) ## serve the documentation at http://127.0.0.1:8000 and rebuild it when a page changes
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve $(ARGS)
 
 # --- measure --------------------------------------------------------------------------------------
 

@@ -1,16 +1,17 @@
 #!/bin/sh
-# Makes a checkout ready to run: a Java for Spark, databases for tests, a virtual environment, and headrace
-# installed in it.
+# Makes a checkout ready to run: Java for Spark, a virtual environment with headrace in it, and databases and a
+# browser for tests.
 #
-#   scripts/setup.sh [java] [postgres] [mariadb] [chromium] [venv] [packages]      all steps when none is named
+#   scripts/setup.sh [java] [venv] [packages] [postgres] [mariadb] [chromium]      all steps when none is named
 #
-# `make setup` calls it. It is quiet about what is already there. It installs system packages (Java, PostgreSQL and
-# MariaDB servers and a browser for tests, and Debian's python3-venv) only with apt and only as root; everywhere
-# else it says what to type. Without servers and browser everything works, and the tests that need them are skipped.
+# The Makefile calls it with the steps a target needs: `make demo` with java, venv and packages, `make test` with all.
+# It is quiet about what is already there. It installs system packages (Java, PostgreSQL and MariaDB servers, a
+# browser, and Debian's python3-venv) only with apt and only as root; elsewhere it says what to type. Without servers
+# and browser everything works, and the tests that need them are skipped.
 #
 #   PYTHON               the interpreter to build the environment with; found when empty
 #   VENV                 where the environment goes (.venv)
-#   EXTRAS               the extras to install (dev)
+#   EXTRAS               the extras to install (dev); empty: headrace alone
 #   JAVA_HOME            the Java to use, as for Spark itself
 #   HEADRACE_SETUP_APT   "no": never install system packages
 set -eu
@@ -18,7 +19,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 VENV=${VENV:-.venv}
-EXTRAS=${EXTRAS:-dev}
+EXTRAS=${EXTRAS-dev}
 JAVA_WANTED=17
 
 say() {
@@ -35,6 +36,31 @@ have() {
     command -v "$1" >/dev/null 2>&1
 }
 
+# Runs a command and shows that it is alive: on a terminal its last line and the seconds so far, elsewhere a line now
+# and then. Its output goes to the file $1; the exit code is the command's.
+show_progress_of() {
+    progress_log=$1
+    shift
+    "$@" >>"$progress_log" 2>&1 </dev/null &
+    child=$!
+    # A shell's background jobs do not hear Ctrl-C.
+    trap 'kill "$child" 2>/dev/null; exit 130' INT TERM
+    seconds=0
+    while kill -0 "$child" 2>/dev/null; do
+        sleep 1
+        seconds=$((seconds + 1))
+        last=$(tail -n 1 "$progress_log" | cut -c 1-90)
+        if [ -t 1 ]; then
+            printf '\r\033[K  %d s  %s' "$seconds" "$last"
+        elif [ $((seconds % 20)) -eq 0 ]; then
+            printf '  %d s  %s\n' "$seconds" "$last"
+        fi
+    done
+    [ ! -t 1 ] || printf '\r\033[K'
+    trap - INT TERM
+    wait "$child"
+}
+
 # ------------------------------------------------------------------------------------ system packages
 
 may_use_apt() {
@@ -45,10 +71,10 @@ may_use_apt() {
 apt_install_first_of() {
     apt_log=$(mktemp)
     # One unreachable source makes update fail while the others are good: let install decide.
-    DEBIAN_FRONTEND=noninteractive apt-get update -qq >"$apt_log" 2>&1 </dev/null || true
+    show_progress_of "$apt_log" env DEBIAN_FRONTEND=noninteractive apt-get update -q || true
     for package in "$@"; do
-        if DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" \
-            >>"$apt_log" 2>&1 </dev/null; then
+        if show_progress_of "$apt_log" env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y -q --no-install-recommends "$package"; then
             rm -f "$apt_log"
             return 0
         fi
@@ -153,7 +179,7 @@ ensure_postgres() {
         say "Tests of databases need a PostgreSQL server; installing it with apt-get ..."
         apt_install_first_of postgresql && have_postgres && return
     fi
-    say "There is no PostgreSQL server: tests that need one will be skipped. To have them, install one" \
+    say "No PostgreSQL server found: the tests that need one are skipped. To run them, install it" \
         "    (apt, dnf: postgresql-server or postgresql; brew: postgresql@17) and put initdb on PATH."
 }
 
@@ -169,7 +195,7 @@ ensure_mariadb() {
         say "Tests of databases need a MariaDB server; installing it with apt-get ..."
         apt_install_first_of mariadb-server && have_mariadb && return
     fi
-    say "There is no MariaDB server: tests that need one will be skipped. To have them, install one" \
+    say "No MariaDB server found: the tests that need one are skipped. To run them, install it" \
         "    (apt, dnf: mariadb-server; brew: mariadb)."
 }
 
@@ -185,11 +211,11 @@ have_chromium() {
 ensure_chromium() {
     have_chromium && return
     if may_use_apt; then
-        say "Tests of the web page need a browser; installing Chromium with apt-get ..."
+        say "Tests of the web UI need a browser; installing Chromium with apt-get ..."
         # Ubuntu's chromium is a snap in disguise, which a container cannot run: tests say so and skip.
         apt_install_first_of chromium && have_chromium && return
     fi
-    say "There is no Chromium: tests of the web page will be skipped. To have them, install it" \
+    say "No Chromium found: the tests of the web UI are skipped. To run them, install it" \
         "    (apt, dnf, brew: chromium) and put it on PATH."
 }
 
@@ -248,25 +274,32 @@ ensure_venv() {
 }
 
 install_packages() {
+    what=headrace${EXTRAS:+[$EXTRAS]}
     if "$VENV/bin/python" -c 'import pyspark' >/dev/null 2>&1; then
-        say "Bringing the packages in $VENV up to date ..."
+        say "Installing $what in $VENV ..."
     else
-        say "Installing the packages (Spark alone is 400 MB: some minutes the first time) ..."
+        say "Installing $what in $VENV (Spark alone is 400 MB: this takes some minutes the first time) ..."
     fi
-    "$VENV/bin/python" -m pip install --quiet --no-input --disable-pip-version-check \
-        --editable ".[$EXTRAS]" </dev/null ||
-        fail "pip could not install the packages; its message is above. Run make again to resume."
+    pip_log=$(mktemp)
+    if show_progress_of "$pip_log" "$VENV/bin/python" -m pip install --no-input --disable-pip-version-check \
+        --editable ".${EXTRAS:+[$EXTRAS]}"; then
+        rm -f "$pip_log"
+        return
+    fi
+    tail -n 20 "$pip_log" | sed 's/^/    /' >&2
+    fail "pip could not install the packages; the end of its output is above, all of it in $pip_log." \
+        "Run make again to resume."
 }
 
-[ $# -gt 0 ] || set -- java postgres mariadb chromium venv packages
+[ $# -gt 0 ] || set -- java venv packages postgres mariadb chromium
 for step in "$@"; do
     case $step in
         java) ensure_java ;;
+        venv) ensure_venv ;;
+        packages) install_packages ;;
         postgres) ensure_postgres ;;
         mariadb) ensure_mariadb ;;
         chromium) ensure_chromium ;;
-        venv) ensure_venv ;;
-        packages) install_packages ;;
-        *) fail "unknown step '$step'; there are: java postgres mariadb chromium venv packages" ;;
+        *) fail "unknown step '$step'; the steps are: java venv packages postgres mariadb chromium" ;;
     esac
 done

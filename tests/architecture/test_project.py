@@ -52,6 +52,34 @@ def test_every_target_is_phony_so_that_no_file_can_shadow_it() -> None:
     assert phony == makefile_targets()
 
 
+def steps_of(target: str, venv: Path) -> list[str]:
+    """The set-up steps that a target takes on a machine where nothing has been installed."""
+    planned = subprocess.run(
+        ["make", "--dry-run", target, f"VENV={venv}"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    calls = re.findall(r"EXTRAS=(\S*) sh scripts/setup.sh (.*)", planned)
+    return [
+        step if step != "packages" else f"packages[{extras}]"
+        for extras, steps in calls
+        for step in steps.split()
+    ]
+
+
+def test_the_demo_installs_java_and_headrace_and_nothing_for_developers(tmp_path: Path) -> None:
+    assert steps_of("demo", tmp_path / "venv") == ["java", "venv", "packages[]"]
+
+
+def test_the_tests_install_everything_they_need(tmp_path: Path) -> None:
+    steps = steps_of("test", tmp_path / "venv")
+    assert set(steps) == {"java", "venv", "packages[]", "postgres", "mariadb", "chromium", "packages[dev]"}
+
+
+def test_a_finished_set_up_is_not_repeated(tmp_path: Path) -> None:
+    (tmp_path / ".ready-run").touch()
+    assert steps_of("demo", tmp_path) == []
+    assert steps_of("setup", tmp_path) == ["postgres", "mariadb", "chromium", "packages[dev]"]
+
+
 def test_the_ci_script_calls_existing_targets_only() -> None:
     script = (ROOT / ".ci" / "run").read_text()
     called = set(re.findall(r"^ *(?:\w+\) )?run ([a-z-]+)", script, flags=re.MULTILINE))

@@ -1,36 +1,39 @@
-"""Every exception headrace raises on purpose. This module imports nothing of headrace.
+"""Every exception headrace raises on purpose. This module imports nothing else from headrace.
 
     HeadraceError                       .domain  .retryable  .hint
-    ├─ ConfigurationError               unknown key, bad value, options that contradict each other
+    ├─ ConfigurationError               unknown key, invalid value, options that contradict each other
     ├─ JobDefinitionError               the program is wrong; found before anything runs
     │    ├─ InvalidTopologyError        the graph cannot be built or run
-    │    ├─ TypeInferenceError          a type is missing, or does not fit
-    │    ├─ StateDescriptorError        a state is declared twice, or differently
-    │    └─ KeyTypeError                a key cannot be hashed or ordered the same way everywhere
+    │    ├─ TypeInferenceError          a type is missing or does not match
+    │    ├─ StateDescriptorError        state is declared twice, or used where it cannot be
+    │    └─ KeyTypeError                a key does not hash to the same value in every process
     ├─ SqlError                         .sql  .line  .column
-    │    ├─ SqlParseError               the text is no statement
-    │    ├─ SqlValidationError          the statement names or combines what it may not
-    │    └─ CatalogError                a catalog, database, table or function is missing or in the way
+    │    ├─ SqlParseError               the text is not a valid statement
+    │    ├─ SqlValidationError          the statement refers to or combines things that do not match
+    │    └─ CatalogError                a catalog object does not exist, or already exists
     ├─ UnsupportedFeatureError          Flink has it, headrace does not yet: .feature
-    ├─ ConnectorError                   an external system refused or was away
-    │    └─ FormatError                 bytes that are not what the format says: .example
+    ├─ ConnectorError                   an external system refused a request or could not be reached
+    │    └─ FormatError                 data that the format cannot read or write: .example
     ├─ JobExecutionError                .job  .operator  .subtask  .attempt
     │    ├─ UserFunctionError           .user_traceback  .record
     │    ├─ CheckpointError             .reason
     │    ├─ StateError                  state could not be read, written or restored
-    │    │    └─ StateTypeError         a value is not of the type its state declares
+    │    │    └─ StateTypeError         a value does not have the type its state declares
     │    │         └─ StateMigrationError   state was written under another declaration
-    │    ├─ TaskLostError               a worker went away with its task
-    │    ├─ NoResourceAvailableError    the slots a job needs are not there
+    │    ├─ TaskLostError               a worker was lost together with its task
+    │    ├─ NoResourceAvailableError    the job did not get the slots it needs
     │    ├─ LeadershipError             another process leads the job
-    │    └─ JobCancelledError           somebody cancelled the job
-    ├─ JobSubmissionError               a job cannot be taken in: its id is taken, or nobody takes jobs here
-    ├─ UnknownJobError                  there is no job with this id
-    ├─ ClusterError                     a cluster cannot be reached, or refuses: .status
-    └─ InvariantViolation               our bug: .story
+    │    └─ JobCancelledError           the job was cancelled
+    ├─ JobSubmissionError               a job was rejected: its id is taken, or this process accepts no jobs
+    ├─ UnknownJobError                  no job has this id
+    ├─ ClusterError                     a cluster cannot be reached or refused a request: .status
+    └─ InvariantViolation               a bug in headrace: .story
 
-`domain` says whose turn it is ("user", "external", "internal") and `retryable` whether the same attempt may
-succeed later. Schedulers read these two, never class names or texts. All errors pickle with all attributes.
+`domain` says who has to act ("user", "external", "internal") and `retryable` whether the same attempt may succeed
+later. Schedulers read these two attributes, never class names or texts. All errors pickle with all attributes.
+
+Each class says what it means in its first sentence, then under `Cause` and `Remedy` why it is raised and what to do.
+`headrace.cli.error_docs` writes docs/errors.md from these.
 """
 
 from __future__ import annotations
@@ -80,7 +83,14 @@ Domain = Literal["user", "external", "internal"]
 
 
 class HeadraceError(Exception):
-    """Base of all errors headrace raises.
+    """Base class of all errors that headrace raises.
+
+    Cause:
+        Never raised itself. Catch it to catch every error of headrace.
+
+    Remedy:
+        Read the message, and the hint on its last line. `domain` says who has to act: you (`user`), an external system
+        (`external`) or headrace (`internal`).
 
     Args:
         message: Where it happened, what was expected, what came.
@@ -135,35 +145,90 @@ def _restore(
 
 
 class ConfigurationError(HeadraceError):
-    """A key is unknown, a value cannot be read, or options contradict. Correct the configuration."""
+    """A configuration key is unknown, a value is invalid, or two options contradict each other.
+
+    Cause:
+        A misspelled key, a value that cannot be converted to the option's type or is out of range, or a combination of
+        options that cannot work. Keys come from code, `SET`, `-D key=value`, environment variables and `headrace.yaml`.
+
+    Remedy:
+        Correct the key or value that the message names; it suggests the nearest known key. `headrace config`
+        shows where each value comes from, and the configuration reference lists all keys.
+    """
 
     domain = "user"
 
 
 class JobDefinitionError(HeadraceError):
-    """The program is wrong and was refused before anything ran. Correct the program."""
+    """The program defines a job that cannot run. Nothing has been started.
+
+    Cause:
+        A call in the program has an argument it cannot work with, or calls are combined in a way that makes no valid
+        job.
+
+    Remedy:
+        Correct the program at the line the message names.
+    """
 
     domain = "user"
 
 
 class InvalidTopologyError(JobDefinitionError):
-    """The transformations do not make a graph that can run: no sink, a loop, parallelisms that do not fit."""
+    """The transformations do not form a graph that can run.
+
+    Cause:
+        The job has no sink, two operators have the same uid, an operator's parallelism exceeds its max parallelism, or
+        an unbounded source is used in BATCH mode.
+
+    Remedy:
+        Follow the hint: add a sink, give each operator its own uid, or change the parallelism or the runtime mode.
+    """
 
 
 class TypeInferenceError(JobDefinitionError):
-    """A type could not be found out or does not fit. Declare it, for instance with `output_type=`."""
+    """A type could not be inferred, or does not match.
+
+    Cause:
+        A function's result type is not declared where headrace needs it, a declared type has invalid parameters (such
+        as a DECIMAL with 50 digits), or a value does not have the declared type.
+
+    Remedy:
+        Declare the type, for example with `output_type=Types.STRING()`, or correct the declaration.
+    """
 
 
 class StateDescriptorError(JobDefinitionError):
-    """State is used against its descriptor: no name, two types under one name, not on a keyed stream."""
+    """State is declared inconsistently, or used where it is not available.
+
+    Cause:
+        Keyed state is used on a stream that is not keyed, two descriptors share a name but not a type, or a window or
+        trigger asks for a kind of state it cannot have.
+
+    Remedy:
+        Call `key_by()` before the operator, give each state its own name, or use the kind of state that the hint names.
+    """
 
 
 class KeyTypeError(JobDefinitionError):
-    """A key does not hash alike in every process. Key by strings, numbers, or tuples of them."""
+    """A key does not hash to the same value in every process.
+
+    Cause:
+        The key is NaN, a list, a set or a dictionary, or an object that compares by identity. Records with equal keys
+        would reach different subtasks.
+
+    Remedy:
+        Key by strings, numbers, dates or tuples of them. Filter out records without a usable key before `key_by()`.
+    """
 
 
 class SqlError(HeadraceError):
-    """A statement could not be understood or carried out. Correct the statement.
+    """A SQL statement could not be understood or executed.
+
+    Cause:
+        See the more specific classes below. The message shows the statement with the place underlined.
+
+    Remedy:
+        Correct the statement at the underlined place.
 
     Args:
         message: What is wrong.
@@ -217,19 +282,50 @@ class SqlError(HeadraceError):
 
 
 class SqlParseError(SqlError):
-    """The text is not a statement of Flink SQL."""
+    """The text is not a valid Flink SQL statement.
+
+    Cause:
+        A typing error, a missing keyword, comma or quote, or a reserved word used as a name.
+
+    Remedy:
+        Correct the statement at the underlined place. Put reserved words that are names into backquotes.
+    """
 
 
 class SqlValidationError(SqlError):
-    """The statement reads well but names, types or clauses in it do not fit."""
+    """The statement parses, but names, types or clauses in it do not match.
+
+    Cause:
+        An unknown or ambiguous column, an argument of the wrong type, an aggregate where none is allowed, or a query
+        that does not match the columns or the changelog mode of its sink.
+
+    Remedy:
+        Correct the statement at the underlined place; for unknown names the message lists those that exist.
+    """
 
 
 class CatalogError(SqlError):
-    """A catalog, database, table, view, partition or function is missing, or is already there."""
+    """A catalog, database, table, view, partition or function does not exist, or already exists.
+
+    Cause:
+        The name is misspelled or belongs to another catalog or database, or a CREATE statement uses a name that is
+        taken.
+
+    Remedy:
+        Look at `SHOW TABLES`, `SHOW DATABASES` and `SHOW CATALOGS`. Use `IF EXISTS` and `IF NOT EXISTS` where both
+        states are fine.
+    """
 
 
 class UnsupportedFeatureError(HeadraceError):
-    """Flink can do it and headrace cannot yet. The message names the feature, the hint a way round."""
+    """The program uses a feature of Flink that headrace does not have yet.
+
+    Cause:
+        The message names the feature. Headrace refuses it instead of ignoring it.
+
+    Remedy:
+        Use the alternative in the hint, if there is one, or leave the feature out.
+    """
 
     domain = "user"
 
@@ -257,14 +353,31 @@ class UnsupportedFeatureError(HeadraceError):
 
 
 class ConnectorError(HeadraceError):
-    """A system outside refused or could not be reached. See that it runs; check address and rights."""
+    """An external system refused a request or could not be reached.
+
+    Cause:
+        The system is down or unreachable, the address or credentials are wrong, access is denied, or a client library
+        is not installed. Files that disappear or change while a job reads them raise it, too.
+
+    Remedy:
+        Check that the system runs and can be reached from the driver and from every worker, and check address and
+        permissions. The job retries as its restart strategy allows.
+    """
 
     domain = "external"
     retryable = True
 
 
 class FormatError(ConnectorError):
-    """Data that its format cannot read or write. The same data will fail again: skip it or change the format.
+    """A record cannot be read or written in the declared format.
+
+    Cause:
+        Data that is not valid JSON, CSV, Avro or text in the declared encoding, or that does not match the declared
+        schema. The error carries an example. The same data fails again after a restart.
+
+    Remedy:
+        Correct the data or the schema, or let the format skip such records: `json.ignore-parse-errors` on a table,
+        `ignore_parse_errors()` on the builder of a deserialization schema.
 
     Args:
         message: What the format expected.
@@ -291,7 +404,14 @@ class FormatError(ConnectorError):
 
 
 class JobExecutionError(HeadraceError):
-    """A running job failed. Look at the first line and the cause; the restart strategy decides what follows.
+    """A running job failed.
+
+    Cause:
+        The first line says what happened; the lines below name the job, the operator and the subtask, and the chained
+        exception is the cause.
+
+    Remedy:
+        Correct the cause. If the error is retryable, the restart strategy restarts the job from its last checkpoint.
 
     Args:
         message: What happened.
@@ -346,7 +466,14 @@ class JobExecutionError(HeadraceError):
 
 
 class UserFunctionError(JobExecutionError):
-    """A function of the user's program raised. Its own traceback comes first; correct the function.
+    """A function of your program raised an exception.
+
+    Cause:
+        The traceback of your function comes first, followed by the operator and the record it was called with.
+
+    Remedy:
+        Correct the function, or make it handle the record shown. The restart strategy restarts the job meanwhile, which
+        helps only if the failure was temporary.
 
     Args:
         message: One line: the type and text of what was raised.
@@ -437,7 +564,15 @@ def _is_ours(entry: TracebackType) -> bool:
 
 
 class CheckpointError(JobExecutionError):
-    """A checkpoint or savepoint failed. The job goes on while `tolerable-failed-checkpoints` allows it.
+    """A checkpoint or savepoint failed.
+
+    Cause:
+        The checkpoint exceeded its timeout, its storage failed, or a task could not write its part. `reason` is one of
+        the failure reasons listed at the end of the errors reference.
+
+    Remedy:
+        Check the checkpoint directory and its free space, or raise `execution.checkpointing.timeout`. The job continues
+        until more consecutive checkpoints fail than `execution.checkpointing.tolerable-failed-checkpoints` allows.
 
     Args:
         message: What happened.
@@ -478,62 +613,136 @@ class CheckpointError(JobExecutionError):
 
 
 class StateError(JobExecutionError):
-    """State could not be read, written or restored. If a snapshot is damaged, start from the one before."""
+    """State could not be read, written or restored.
+
+    Cause:
+        A checkpoint or savepoint is damaged or missing, the program no longer has an operator whose state is in it, or
+        the max parallelism has changed.
+
+    Remedy:
+        Give operators the uid they had, or start with `--allow-non-restored-state` to discard their state. If a
+        snapshot is damaged, restore an earlier one with `headrace run -s`.
+    """
 
 
 class StateTypeError(StateError):
-    """A value is not of the type its state declares. Correct the value, or declare the type it has."""
+    """A value does not have the type its state declares.
+
+    Cause:
+        The program stores a value in a state whose descriptor declares another type.
+
+    Remedy:
+        Store a value of the declared type, or declare the type that the values have.
+    """
 
     domain = "user"
 
 
 class StateMigrationError(StateTypeError):
-    """State was written as another kind or type than the program declares now. Declare it as it was, or rename it.
+    """State was written with another kind or type than the program declares now.
 
-    Nothing was changed by the attempt. To convert values, rewrite the savepoint with `headrace.state_processor`.
+    Cause:
+        A descriptor has changed in a way that cannot be migrated, for example from a string to a number. Nothing has
+        been modified.
+
+    Remedy:
+        Declare the state as it was, or give the new state another name. To convert the values, rewrite the savepoint
+        with `headrace.state_processor`.
     """
 
 
 class TaskLostError(JobExecutionError):
-    """A worker, executor or host went away. The epoch runs again; look at the cluster if it repeats."""
+    """A worker, executor or host was lost together with the task that ran there.
+
+    Cause:
+        The host or executor went down, the system killed a worker that used too much memory, or a worker process
+        crashed.
+
+    Remedy:
+        None for a single loss: headrace runs the epoch again. If it repeats, look at the executor's log and its memory.
+    """
 
     domain = "external"
 
 
 class NoResourceAvailableError(JobExecutionError):
-    """The slots a job needs did not come in time. Give it more executors, or a lower parallelism."""
+    """The job did not get the slots it needs in time.
+
+    Cause:
+        The cluster has fewer free cores than the job's parallelism needs, or executors have not started yet.
+
+    Remedy:
+        Add executors, lower the parallelism, or stop another job. `slot.request.timeout` sets how long a job waits.
+    """
 
     domain = "external"
 
 
 class LeadershipError(JobExecutionError):
-    """Another process leads, or may by now. Nothing is written any more here; look at the one that leads."""
+    """Another process leads the job, or may have taken it over.
+
+    Cause:
+        Two drivers have the same `high-availability.cluster-id`, or this one could not renew its lease in time. It has
+        stopped writing, so nothing is published twice.
+
+    Remedy:
+        Look at the process that leads: the job continues there. Jobs that have nothing to do with each other need
+        different cluster ids.
+    """
 
     domain = "external"
     retryable = False
 
 
 class JobCancelledError(JobExecutionError):
-    """The job was cancelled; whoever waited for its result gets this."""
+    """The job was cancelled; raised where its result is awaited.
+
+    Cause:
+        `headrace cancel`, the web UI, `JobClient.cancel()`, or Ctrl-C.
+
+    Remedy:
+        None: someone asked for it.
+    """
 
     domain = "user"
     retryable = False
 
 
 class JobSubmissionError(HeadraceError):
-    """A job was not taken in: another one has its id, or the cluster takes none. Nothing of it has run."""
+    """A job was rejected. Nothing of it has run.
+
+    Cause:
+        A job with the same id exists, or the process at this address runs a single program and accepts no other jobs.
+
+    Remedy:
+        Wait for the other job to end, or submit to a session that you start with `headrace session`.
+    """
 
     domain = "user"
 
 
 class UnknownJobError(HeadraceError):
-    """There is no job with this id, running or remembered. `headrace list -a` shows those there are."""
+    """No running or finished job has this id.
+
+    Cause:
+        The id is mistyped, belongs to another cluster, or the job ended so long ago that it has been forgotten.
+
+    Remedy:
+        Look at `headrace list -a`.
+    """
 
     domain = "user"
 
 
 class ClusterError(HeadraceError):
-    """A cluster could not be reached, or has refused a request. Check its address, and the token.
+    """A cluster could not be reached, or refused a request.
+
+    Cause:
+        No process listens at the address, the token is missing or wrong, or the request is invalid. `status` is the
+        HTTP status of the answer, None if there was none.
+
+    Remedy:
+        Check the address (`-m HOST:PORT`, `rest.address`, `rest.port`), the token, and the message of the answer.
 
     Args:
         message: What it said, or why it could not be asked.
@@ -557,7 +766,13 @@ class ClusterError(HeadraceError):
 
 
 class InvariantViolation(HeadraceError):
-    """Headrace did what it should never do: our bug. Report it with the whole message.
+    """Headrace reached a state it should never be in. This is a bug in headrace.
+
+    Cause:
+        A mistake in headrace, not in your program. `story` lists what happened before.
+
+    Remedy:
+        Report it with the whole message. Restarting the job from its last checkpoint usually lets it continue.
 
     Args:
         message: Which invariant does not hold.

@@ -149,7 +149,8 @@ class ConfigurationError(HeadraceError):
 
     Cause:
         A misspelled key, a value that cannot be converted to the option's type or is out of range, or a combination of
-        options that cannot work. Keys come from code, `SET`, `-D key=value`, environment variables and `headrace.yaml`.
+        options that cannot work. Keys come from code, `SET`, `-D key=value`, environment variables and the
+        configuration file.
 
     Remedy:
         Correct the key or value that the message names; it suggests the nearest known key. `headrace config`

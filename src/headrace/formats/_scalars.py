@@ -1,12 +1,14 @@
 """Numbers, truth values, dates and times as text, by their declared type: shared by formats that are text.
 
 Reading follows Flink: text around numbers is trimmed, and everything but `true` is false. Numbers that do not
-fit their type are refused.
+fit their type are refused. All readers raise ValueError, and nothing else.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -21,12 +23,24 @@ from headrace.common.typeinfo import (
     TimeTypeInfo,
     TypeInformation,
 )
+from headrace.errors import shorten
 
 FromText = Callable[[str], Any]
 ToText = Callable[[Any], str]
 
 _BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 _LocalTime = LocalTimeTypeInfo.TimeType
+#: Python reads more than Java does: `1_000`, digits of other scripts, `nan` in any case.
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NOT_FINITE = {
+    "NaN": math.nan,
+    "Infinity": math.inf,
+    "+Infinity": math.inf,
+    "-Infinity": -math.inf,
+}
+#: Digits of a whole number that is written with an exponent: `1e999999999` is short, and would fill the memory.
+_MOST_DIGITS = 4300
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - of no zone, as all timestamps in rows
 
 
@@ -44,8 +58,57 @@ def checked_int(value: int, basic_type: BasicType) -> int:
     """
     bounds = limits(basic_type)
     if bounds is not None and not bounds[0] <= value <= bounds[1]:
-        raise ValueError(f"{value} does not fit {basic_type.name}")
+        raise ValueError(f"{shorten(value)} does not fit {basic_type.name}")
     return value
+
+
+def whole_number(value: float | Decimal, basic_type: BasicType) -> int:
+    """Return a number without what is behind its point, as Java does.
+
+    Raises:
+        ValueError: It does not fit the type, or is not finite.
+    """
+    try:
+        if isinstance(value, Decimal) and value.adjusted() > _MOST_DIGITS:
+            raise OverflowError
+        return checked_int(int(value), basic_type)
+    except OverflowError:
+        raise ValueError(f"{value} does not fit {basic_type.name}") from None
+
+
+def finite_float(value: float | Decimal, basic_type: BasicType) -> float:
+    """Return a number as a float.
+
+    Raises:
+        ValueError: It is larger than any float.
+    """
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    if math.isinf(found):
+        raise ValueError(f"{shorten(value)} does not fit {basic_type.name}")
+    return found
+
+
+def read_integer(text: str) -> int:
+    """Return a whole number."""
+    text = text.strip()
+    if _INTEGER.fullmatch(text) is None:
+        raise ValueError(f"{shorten(text)} is not a whole number")
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"a whole number of {len(text)} digits is too long")
+    return int(text)
+
+
+def read_float(text: str) -> float:
+    """Return a number, which may be `NaN` or `Infinity`; one that is larger than any float is refused."""
+    text = text.strip()
+    if text in _NOT_FINITE:
+        return _NOT_FINITE[text]
+    if _NUMBER.fullmatch(text) is None:
+        raise ValueError(f"{shorten(text)} is not a number")
+    return finite_float(float(text), BasicType.DOUBLE)
 
 
 def temporal_kind(type_info: TypeInformation) -> str | None:
@@ -72,22 +135,28 @@ def reader_of(type_info: TypeInformation) -> FromText | None:
         return None
     basic = type_info.basic_type
     if basic in _BITS or basic is BasicType.BIG_INT:
-        return lambda text: checked_int(int(text.strip()), basic)
+        return lambda text: checked_int(read_integer(text), basic)
     return _BASIC_READERS[basic]
 
 
 def read_decimal(text: str) -> Decimal:
-    """Return the number; one that is none is a ValueError, as of all the others."""
+    """Return a decimal number, which is finite."""
+    text = text.strip()
     try:
-        return Decimal(text.strip())
-    except InvalidOperation:
-        raise ValueError(f"{text!r} is no number") from None
+        if _NUMBER.fullmatch(text) is not None:
+            return Decimal(text)
+    except InvalidOperation:  # the exponent is too large
+        pass
+    raise ValueError(f"{shorten(text)} is not a decimal number")
 
 
 def read_timestamp(text: str) -> datetime.datetime:
     """Return a timestamp of no zone, from SQL's or ISO's form; with an offset it is taken to UTC."""
     found = datetime.datetime.fromisoformat(text.strip())
-    return found if found.tzinfo is None else found.astimezone(datetime.UTC).replace(tzinfo=None)
+    try:
+        return naive_utc(found)
+    except OverflowError:
+        raise ValueError(f"{text!r} is not a timestamp of the years 1 to 9999 in UTC") from None
 
 
 def _read_time(text: str) -> datetime.time:
@@ -108,8 +177,8 @@ _BASIC_READERS: dict[BasicType, FromText] = {
     BasicType.STRING: str,
     BasicType.CHAR: str,
     BasicType.BOOLEAN: lambda text: text.strip().lower() == "true",
-    BasicType.FLOAT: lambda text: float(text.strip()),
-    BasicType.DOUBLE: lambda text: float(text.strip()),
+    BasicType.FLOAT: read_float,
+    BasicType.DOUBLE: read_float,
     BasicType.BIG_DEC: read_decimal,
     BasicType.INSTANT: _read_instant,
 }

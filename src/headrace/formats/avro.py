@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import io
 from collections.abc import Callable
+from decimal import Decimal
 from types import ModuleType
 from typing import Any
 
@@ -147,6 +148,8 @@ def fastavro() -> ModuleType:
             hint="pip install 'headrace[avro]', where the program runs and on every worker",
             retryable=False,
         ) from error
+    for kind in ("bytes-decimal", "fixed-decimal"):
+        module.read.LOGICAL_READERS[kind] = _exact_decimal
     return module
 
 
@@ -248,7 +251,7 @@ class RecordReader:
         """
         try:
             reader_schema = None if writer_schema is self._schema else self._schema
-            record = self._read(stream, writer_schema, reader_schema)
+            row: Row = self._convert(self._read(stream, writer_schema, reader_schema))
         except Exception as error:  # noqa: BLE001 - damaged bytes raise anything: EOFError, IndexError, MemoryError
             raise FormatError(
                 f"avro: expected a record of {self._schema['name']}: {type(error).__name__}: {error}",
@@ -260,7 +263,6 @@ class RecordReader:
                 example=message,
                 hint="the message was written with another schema, or names its schema: see avro_confluent",
             )
-        row: Row = self._convert(record)
         return row
 
 
@@ -292,7 +294,8 @@ def _row_converter(schema: Any, named: dict[str, Any] | None = None) -> Callable
     if isinstance(schema, list):
         return _union_converter([_row_converter(each, named) for each in schema], schema)
     if isinstance(schema, str):
-        return _later(named, schema) if schema in named else _same
+        plain = _int if schema == "int" else _same
+        return _later(named, schema) if schema in named else plain
     kind = schema["type"]
     if schema.get("logicalType") in _UTC_TIMESTAMPS:
         return lambda value: value.replace(tzinfo=None)
@@ -381,3 +384,19 @@ def _later(named: dict[str, Any], name: str) -> Callable[[Any], Any]:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _int(value: int) -> int:
+    """Take a number of 32 bits: an int and a long look alike in the bytes, and fastavro reads both as a long."""
+    if not -(1 << 31) <= value < 1 << 31:
+        raise ValueError(f"{value} does not fit int")
+    return value
+
+
+def _exact_decimal(data: bytes, writer_schema: Any = None, reader_schema: Any = None) -> Decimal:
+    """Read a decimal; fastavro's own reader rounds one that has more digits than its schema says."""
+    unscaled = int.from_bytes(data, "big", signed=True)
+    if abs(unscaled) >= 10 ** writer_schema["precision"]:
+        raise ValueError(f"a decimal has more than {writer_schema['precision']} digits")
+    sign, digits, _ = Decimal(unscaled).as_tuple()
+    return Decimal((sign, digits, -writer_schema.get("scale", 0)))

@@ -137,7 +137,7 @@ class CsvRowDeserializationSchema(FormatDeserializationSchema):
             text = message.decode()
         except UnicodeDecodeError as error:
             raise FormatError(f"CSV: expected UTF-8: {error.reason}", example=message) from None
-        text = text.removesuffix("\n").removesuffix("\r")
+        text = text.removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
         if self._dialect.allow_comments and text.startswith("#"):
             return None
         try:

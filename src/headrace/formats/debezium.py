@@ -15,15 +15,9 @@ from headrace.common.serialization import SerializationSchema
 from headrace.common.typeinfo import RowTypeInfo
 from headrace.common.types import Row, RowKind
 from headrace.errors import FormatError
+from headrace.formats._json_writers import TIMESTAMP_FORMATS, dump_json, writer_for
 from headrace.formats.base import FormatDeserializationSchema, row_type
-from headrace.formats.json import (
-    TIMESTAMP_FORMATS,
-    decoder_for,
-    dump_json,
-    load_json,
-    reader_for,
-    writer_for,
-)
+from headrace.formats.json import decoder_for, load_json, reader_for
 
 _REPLICA_HINT = (
     "for PostgreSQL set REPLICA IDENTITY of the table to FULL, so that updates and deletions say what was"
@@ -119,6 +113,8 @@ class DebeziumJsonDeserializationSchema(FormatDeserializationSchema):
             row: Row = self._read_row(node)
         except ValueError as error:
             raise FormatError(f"debezium-json: {field}: {error}", example=message) from None
+        except RecursionError:
+            raise FormatError(f"debezium-json: {field} is nested too deeply", example=message) from None
         row.set_row_kind(kind)
         return row
 

@@ -7,8 +7,8 @@ texts where the type says so; bytes are base64. A field without a declared type 
 from __future__ import annotations
 
 import base64
-import binascii
-import datetime
+import codecs
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from headrace.common.serialization import SerializationSchema
-from headrace.common.time import Instant
 from headrace.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
@@ -33,25 +32,26 @@ from headrace.common.typeinfo import (
 from headrace.common.types import Row, make_row
 from headrace.errors import FormatError, JobDefinitionError
 from headrace.formats._json_schema import type_from_json_schema
+from headrace.formats._json_writers import TIMESTAMP_FORMATS, dump_json, text_of, writer_for
 from headrace.formats._scalars import (
     checked_int,
-    instant_text,
+    finite_float,
     limits,
-    naive_utc,
     read_decimal,
+    read_float,
+    read_integer,
     reader_of,
-    temporal_kind,
+    whole_number,
 )
-from headrace.formats.base import FormatDeserializationSchema, required, row_type, row_values
+from headrace.formats.base import FormatDeserializationSchema, required, row_type
 
 #: Turns a value as the JSON parser gives it into one of the declared type; raises ValueError.
 Reader = Callable[[Any], Any]
-#: Turns a value of the declared type into what the JSON writer takes.
-Writer = Callable[[Any], Any]
 
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
-#: How timestamps are written: `2020-01-01T12:00:00Z`, `2020-01-01 12:00:00`, `2020-01-01T12:00:00`.
-TIMESTAMP_FORMATS = ("RFC-3339", "SQL", "ISO-8601")
+#: How deep a value without a declared type may be nested: pickling takes two of Python's 1000 levels for each.
+_MOST_NESTED = 200
+_TOO_DEEP = "expected JSON: it is nested too deeply"
 
 
 class JsonRowDeserializationSchema(FormatDeserializationSchema):
@@ -111,12 +111,14 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
             return self._convert(node)
         except ValueError as error:
             raise FormatError(f"JSON: {error}", example=message) from None
+        except RecursionError:
+            raise FormatError(_TOO_DEEP, example=message) from None
 
     def parse_leniently(self, message: bytes) -> Any:
         """Return the row with None for the fields that are wrong; None if it is no JSON object."""
         try:
-            return self._convert_leniently(self._decode(message))
-        except (msgspec.DecodeError, ValueError):
+            return self._convert_leniently(load_json(self._decode, message))
+        except (FormatError, ValueError, RecursionError):
             return None
 
     class Builder:
@@ -233,8 +235,6 @@ def _make_serializer(type_info: TypeInformation, timestamp_format: str) -> JsonR
 
 # --- bytes <-> nodes ------------------------------------------------------------------------------
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
-
 
 def decoder_for(type_info: TypeInformation) -> Callable[[bytes], Any]:
     """Return a JSON parser. Only where decimals are declared are numbers read as such, which is slower."""
@@ -250,20 +250,20 @@ def load_json(decode: Callable[[bytes], Any], message: bytes) -> Any:
     """
     try:
         return decode(message)
-    except msgspec.DecodeError as error:
-        raise FormatError(f"expected JSON: {error}", example=message) from None
+    except RecursionError:
+        raise FormatError(_TOO_DEEP, example=message) from None
+    except (ValueError, ArithmeticError) as error:
+        if message.startswith(codecs.BOM_UTF8):
+            return load_json(decode, message.removeprefix(codecs.BOM_UTF8))
+        raise FormatError(f"expected JSON: {_reason(error)}", example=message) from None
 
 
-def dump_json(convert: Writer, element: Any) -> bytes:
-    """Write a record.
-
-    Raises:
-        FormatError: It is not of the type.
-    """
-    try:
-        return _encode(convert(element))
-    except (TypeError, ValueError, AttributeError, msgspec.EncodeError) as error:
-        raise FormatError(f"JSON: {error}", example=element) from error
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"a text is not UTF-8: {error.reason}"
+    if isinstance(error, ArithmeticError):
+        return "a number has too large an exponent"
+    return str(error)
 
 
 # --- nodes -> values ------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class _ReaderCompiler:
         if isinstance(type_info, ExternalTypeInfo):
             (type_info,) = type_info._parts()  # type: ignore[assignment]  # the type inside
         if isinstance(type_info, PickledBytesTypeInfo):
-            return lambda node: node
+            return _read_untyped
         if isinstance(type_info, RowTypeInfo):
             return self._row(type_info)
         if isinstance(type_info, TupleTypeInfo):
@@ -390,12 +390,27 @@ def _blame_field(fields: list[tuple[str, Reader]], node: dict[str, Any]) -> None
             raise ValueError(f"field {name!r}: {error}") from None
 
 
+def _read_untyped(node: Any) -> Any:
+    """Take a value as it is; one that could not be copied or pickled later on is refused here."""
+    if type(node) in (dict, list):
+        _check_depth(node, _MOST_NESTED)
+    return node
+
+
+def _check_depth(node: Any, left: int) -> None:
+    if not left:
+        raise ValueError(f"nested more than {_MOST_NESTED} levels deep")
+    for each in node.values() if type(node) is dict else node:
+        if type(each) in (dict, list):
+            _check_depth(each, left - 1)
+
+
 def _read_bytes(node: Any) -> bytes:
     if type(node) is not str:
         raise ValueError(f"expected base64; got {_kind_of(node)}")
     try:
         return base64.b64decode(node, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise ValueError(f"expected base64: {error}") from None
 
 
@@ -409,11 +424,11 @@ def _scalar_reader(type_info: TypeInformation) -> Reader:
     if basic in (BasicType.STRING, BasicType.CHAR):
         return _read_text
     if basic is BasicType.BOOLEAN:
-        return lambda node: node if type(node) is bool else from_text(_text_of(node))
+        return lambda node: node if type(node) is bool else from_text(text_of(node))
     if basic in (BasicType.FLOAT, BasicType.DOUBLE):
-        return lambda node: node if type(node) is float else float(_number(node, float))
+        return _float_reader(basic)
     if basic is BasicType.BIG_DEC:
-        return lambda node: node if type(node) is Decimal else read_decimal(_text_of(node))
+        return lambda node: node if type(node) is Decimal else read_decimal(text_of(node))
     if basic is BasicType.INSTANT:
         return _from_text_only(from_text)
     bounds = limits(basic)
@@ -422,9 +437,19 @@ def _scalar_reader(type_info: TypeInformation) -> Reader:
     def read_int(node: Any) -> int:
         if type(node) is int and least <= node <= greatest:
             return node
-        return checked_int(int(_number(node, int)), basic)
+        found = _number(node, read_integer)
+        return checked_int(found, basic) if type(found) is int else whole_number(found, basic)
 
     return read_int
+
+
+def _float_reader(basic: BasicType) -> Reader:
+    def read_number(node: Any) -> float:
+        if type(node) is float and math.isfinite(node):
+            return node
+        return read_float(node) if type(node) is str else finite_float(_number(node, read_float), basic)
+
+    return read_number
 
 
 def _from_text_only(from_text: Callable[[str], Any]) -> Reader:
@@ -437,19 +462,14 @@ def _from_text_only(from_text: Callable[[str], Any]) -> Reader:
 
 
 def _read_text(node: Any) -> str:
-    return node if type(node) is str else _text_of(node)
-
-
-def _text_of(node: Any) -> str:
-    """Return a value as a text: as JSON, but for texts."""
-    return node if type(node) is str else _encode(node).decode()
+    return node if type(node) is str else text_of(node)
 
 
 def _number(node: Any, parse: Callable[[str], Any]) -> Any:
     if isinstance(node, int | float | Decimal) and type(node) is not bool:
         return node
     if type(node) is str:
-        return parse(node.strip())
+        return parse(node)
     raise ValueError(f"expected a number; got {_kind_of(node)}")
 
 
@@ -458,99 +478,3 @@ _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth val
 
 def _kind_of(node: Any) -> str:
     return _KINDS.get(type(node), "a number")
-
-
-# --- values -> nodes ------------------------------------------------------------------------------
-
-
-def writer_for(type_info: TypeInformation, timestamp_format: str = TIMESTAMP_FORMATS[0]) -> Writer:
-    """Compile what turns a value of the type into what the JSON writer takes.
-
-    Raises:
-        JobDefinitionError: The type cannot be written as JSON.
-    """
-    strict = _strict_writer(type_info, timestamp_format)
-    return lambda value: None if value is None else strict(value)
-
-
-def _strict_writer(type_info: TypeInformation, timestamp_format: str) -> Writer:
-    if isinstance(type_info, ExternalTypeInfo):
-        (type_info,) = type_info._parts()  # type: ignore[assignment]  # the type inside
-    if isinstance(type_info, PickledBytesTypeInfo):
-        return _plain
-    if isinstance(type_info, RowTypeInfo):
-        return _row_writer(type_info, timestamp_format)
-    if isinstance(type_info, TupleTypeInfo):
-        writers = [writer_for(each, timestamp_format) for each in type_info.get_field_types()]
-        return lambda value: [write(each) for write, each in zip(writers, value, strict=True)]
-    if isinstance(type_info, MapTypeInfo):
-        write_value = writer_for(type_info.value_type, timestamp_format)
-        return lambda value: {_text_of(_plain(key)): write_value(each) for key, each in value.items()}
-    if type_info == _BYTES:
-        return lambda value: base64.b64encode(value).decode()
-    if isinstance(type_info, _ElementTypeInfo):
-        write = writer_for(type_info.element_type, timestamp_format)
-        return lambda value: [write(each) for each in value]
-    kind = temporal_kind(type_info)
-    if kind is not None:
-        return _temporal_writer(kind, timestamp_format)
-    if isinstance(type_info, BasicTypeInfo):
-        return instant_text if type_info.basic_type is BasicType.INSTANT else _own_kind(type_info.basic_type)
-    raise JobDefinitionError(f"JSON: there is no writing of {type_info!r}")
-
-
-def _row_writer(type_info: RowTypeInfo, timestamp_format: str) -> Writer:
-    names = type_info.get_field_names()
-    writers = [writer_for(each, timestamp_format) for each in type_info.get_field_types()]
-
-    def write(value: Any) -> dict[str, Any]:
-        values = row_values(value, names, "JSON")
-        return {name: write(each) for name, write, each in zip(names, writers, values, strict=True)}
-
-    return write
-
-
-def _temporal_writer(kind: str, timestamp_format: str) -> Writer:
-    end = "Z" if timestamp_format == "RFC-3339" else ""
-    if kind == "date":
-        return lambda value: value.isoformat()
-    if kind == "time":
-        return lambda value: f"{value.isoformat()}{end}"
-    sep = " " if timestamp_format == "SQL" else "T"
-    return lambda value: f"{naive_utc(value).isoformat(sep=sep)}{end}"
-
-
-_PYTHON_TYPES: dict[BasicType, tuple[type, ...]] = {
-    BasicType.STRING: (str,),
-    BasicType.CHAR: (str,),
-    BasicType.BOOLEAN: (bool,),
-    BasicType.FLOAT: (float, int),
-    BasicType.DOUBLE: (float, int),
-    BasicType.BIG_DEC: (Decimal, int),
-}
-
-
-def _own_kind(basic: BasicType) -> Writer:
-    kinds = _PYTHON_TYPES.get(basic, (int,))
-
-    def write(value: Any) -> Any:
-        if not isinstance(value, kinds) or (type(value) is bool and bool not in kinds):
-            raise ValueError(f"expected {basic.name}; got {value!r}")
-        return value
-
-    return write
-
-
-def _plain(value: Any) -> Any:
-    """Turn a value of no declared type into what the JSON writer takes."""
-    if isinstance(value, Row):
-        return value.as_dict(recursive=True)
-    if isinstance(value, Instant):
-        return instant_text(value)
-    if isinstance(value, datetime.datetime):
-        return naive_utc(value).isoformat()
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value

@@ -87,7 +87,7 @@ def test_a_node_becomes_a_value_of_the_declared_type(type_info, node, value):
         (Types.BYTE(), 128, "does not fit BYTE"),
         (Types.INT(), "seven", "field 'x'"),
         (Types.INT(), True, "expected a number; got a truth value"),
-        (Types.BIG_DEC(), "x", "is no number"),
+        (Types.BIG_DEC(), "x", "is not a decimal number"),
         (Types.SQL_DATE(), "yesterday", "field 'x'"),
         (Types.SQL_DATE(), 7, "expected a text"),
         (BYTES, "%%%", "expected base64"),

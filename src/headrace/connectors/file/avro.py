@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, BinaryIO, NoReturn
 
 from headrace.common.serialization import BulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import Block, BulkFormat
-from headrace.errors import FormatError, JobDefinitionError
+from headrace.errors import FormatError, HeadraceError, JobDefinitionError
 from headrace.formats.avro import fastavro
 
 #: What every container file begins with.
@@ -102,10 +103,12 @@ class AvroBulkFormat(BulkFormat):
         if file.read(len(_MAGIC)) != _MAGIC:
             raise FormatError("this is no Avro container file")
         file.seek(0)
-        blocks = fastavro().block_reader(file, self._schema)  # has read what is in front
+        with _sound():
+            blocks = fastavro().block_reader(file, self._schema)  # has read what is in front
         file.seek(_first_block(file, start, file.tell()))
         while file.tell() < end:
-            block = next(blocks, None)
+            with _sound():
+                block = next(blocks, None)
             if block is None:
                 return
             yield _AvroBlock(block)
@@ -164,10 +167,23 @@ class _AvroBlock:
 
 
 def _resolved(block: Any) -> Iterator[Any]:
-    try:
+    with _sound():
         yield from block
+        if block.bytes_.read(1):
+            raise FormatError(f"the Avro block holds more than the {block.num_records} records it claims")
+
+
+@contextmanager
+def _sound() -> Iterator[None]:
+    """Blame the file for what fastavro fails with: damaged bytes raise anything, KeyError, zlib.error, MemoryError."""
+    try:
+        yield
+    except (HeadraceError, OSError):
+        raise
     except fastavro().read.SchemaResolutionError as error:
         raise FormatError(f"the file's schema does not fit the one to read with: {error}") from error
+    except Exception as error:
+        raise FormatError(f"the Avro file is damaged: {type(error).__name__}: {error}") from error
 
 
 class AvroBulkWriters:

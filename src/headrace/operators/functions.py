@@ -202,9 +202,11 @@ class FunctionOperator(Operator):
         return self.located(error, values[index] if 0 <= index < len(values) else None)
 
     def located(self, error: Exception, record: Any, what: str | None = None) -> HeadraceError:
+        place = self.context.place
+        if isinstance(error, UserFunctionError) and error.operator is None:
+            error.job, error.operator, error.subtask = place.job_name, place.operator_name, place.subtask
         if isinstance(error, HeadraceError):
             raise error
-        place = self.context.place
         name = place.operator_name if what is None else f"{place.operator_name} {what}"
         return UserFunctionError.from_exception(
             error,

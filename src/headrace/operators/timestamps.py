@@ -5,6 +5,9 @@ record, and the watermark stands there in the stream, as in Flink.
 
     records        3  5  5! 7  9! 4          ! emits its time
     out            3  5  5 W5 7  9 W9 4
+
+Timestamps have 64 bits, as in Flink. One beyond would be behind the last watermark: no window or timer would ever get
+to it, and the record would be gone without a word. So it is refused here, where records get their time.
 """
 
 from __future__ import annotations
@@ -12,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from operator import length_hint
+from operator import index, length_hint
 from typing import Any, ClassVar, Protocol, cast
 
 from headrace.common.watermark_strategy import WatermarkGenerator, WatermarkStrategy
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK, Batch, StreamStatus, Watermark
-from headrace.errors import JobDefinitionError
+from headrace.errors import JobDefinitionError, UserFunctionError, shorten
 from headrace.operators.base import EpochPlace, Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.functions import FunctionOperator
@@ -51,7 +54,10 @@ class NoTime:
     is_idle = False
 
     def stamp(self, batch: Batch) -> Iterator[Batch]:
-        yield batch
+        if batch.timestamps is None:
+            yield batch
+        else:
+            yield Batch(batch.values, checked_timestamps(batch.values, batch.timestamps))
 
     def snapshot(self) -> Any:
         return None
@@ -79,6 +85,8 @@ class GeneratedTime:
 
     def stamp(self, batch: Batch) -> Iterator[Batch]:
         timestamps = self._timestamps(batch)
+        if timestamps is not None:
+            timestamps = checked_timestamps(batch.values, timestamps)
         if timestamps is None:
             known = [NO_TIMESTAMP] * len(batch)
         elif None in timestamps:
@@ -115,6 +123,10 @@ class GeneratedTime:
     def emit_watermark(self, timestamp: int) -> None:
         """Take a watermark; one that goes back is ignored."""
         self._set_idle(is_idle=False)
+        if not _is_time(timestamp):
+            raise UserFunctionError(
+                f"the watermark generator emitted {shorten(timestamp)}: expected an int of 64 bits"
+            )
         if timestamp > MIN_WATERMARK and (self.watermark is None or timestamp > self.watermark):
             self.watermark = timestamp
             self._is_moved = True
@@ -138,6 +150,34 @@ class GeneratedTime:
     def restore(self, state: Any) -> None:
         self.watermark, self.is_idle, generator_state = state
         self._generator.restore(generator_state)
+
+
+def checked_timestamps(values: Sequence[Any], timestamps: list[Any]) -> list[int | None]:
+    """Return the timestamps of records; Flink's marker for none, the smallest number, is None.
+
+    Raises:
+        UserFunctionError: One of them is no int of 64 bits; it names the record.
+    """
+    if set(map(type, timestamps)) == {int} and (
+        min(timestamps) > NO_TIMESTAMP and max(timestamps) <= MAX_WATERMARK
+    ):
+        return timestamps
+    for value, timestamp in zip(values, timestamps, strict=True):
+        if timestamp is not None and not _is_time(timestamp):
+            raise UserFunctionError(
+                f"a record has the timestamp {shorten(timestamp)}: expected an int of 64 bits, in milliseconds "
+                "since 1970",
+                record=value,
+                hint="correct the timestamp assigner or the source; seconds, microseconds and floats need converting",
+            )
+    return [None if timestamp == NO_TIMESTAMP else timestamp for timestamp in timestamps]
+
+
+def _is_time(timestamp: Any) -> bool:
+    try:
+        return MIN_WATERMARK <= index(timestamp) <= MAX_WATERMARK
+    except TypeError:
+        return False
 
 
 def _part(values: list[Any], timestamps: list[int | None] | None, start: int, end: int) -> Batch:

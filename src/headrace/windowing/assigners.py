@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
+from headrace.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from headrace.common.serializer import TypeSerializer
 from headrace.common.typeinfo import Types
 from headrace.errors import JobDefinitionError, describe_function, shorten
@@ -23,6 +24,7 @@ from headrace.state.descriptors import ValueStateDescriptor
 from headrace.windowing.checks import (
     Amount,
     amount_ms,
+    beyond_time,
     check_call,
     check_count,
     check_offset,
@@ -155,8 +157,13 @@ class _EventTime(_TimeWindows):
 
         Raises:
             JobDefinitionError: It has none.
+            UserFunctionError: A window would begin or end beyond the time there is.
         """
-        return self.windows_at(element, require_timestamp(timestamp, element))
+        at = require_timestamp(timestamp, element)
+        windows = self.windows_at(element, at)
+        if windows and (windows[0].end - 1 > MAX_LONG_VALUE or windows[-1].start < MIN_LONG_VALUE):
+            raise beyond_time(element, at)
+        return windows
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
         """Return the trigger that fires when the watermark passes the end."""

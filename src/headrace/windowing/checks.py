@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.common.constants import MIN_LONG_VALUE
 from headrace.common.time import Duration, Time, as_millis
-from headrace.errors import JobDefinitionError, shorten
+from headrace.errors import JobDefinitionError, UserFunctionError, shorten
 
 #: An amount of time as users give it.
 Amount = Time | Duration | timedelta
@@ -101,6 +101,15 @@ def require_timestamp(timestamp: int | None, element: Any) -> int:
     if timestamp is not None and timestamp > MIN_LONG_VALUE:
         return timestamp
     raise no_timestamp(element)
+
+
+def beyond_time(element: Any, timestamp: int) -> UserFunctionError:
+    """Make the error for a record whose window would end after the last watermark, and so never."""
+    return UserFunctionError(
+        f"a record has the timestamp {timestamp}: its window would go beyond the 64 bits that time has",
+        record=element,
+        hint="correct the timestamp assigner or the source",
+    )
 
 
 def no_timestamp(element: Any) -> JobDefinitionError:

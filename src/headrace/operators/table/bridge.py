@@ -8,6 +8,7 @@ time has come; one that gets rows from a table is told by the plan.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -132,7 +133,7 @@ class StreamToTableOperator(Operator):
                     "with assign_timestamps_and_watermarks()",
                     values[timestamps.index(None)],
                 )
-            columns.append([moment_of(each) for each in timestamps if each is not None])
+            columns.append(self._moments(values, timestamps))
         arrays = [self._array(at, column, values) for at, column in enumerate(columns)]
         names = [column.name for column in self._schema]
         kinds = [each.get_row_kind() if isinstance(each, Row) else RowKind.INSERT for each in values]
@@ -176,6 +177,19 @@ class StreamToTableOperator(Operator):
                         record,
                     ) from error
             raise
+
+    def _moments(self, values: list[Any], timestamps: list[int | None]) -> list[datetime.datetime]:
+        moments = []
+        for value, timestamp in zip(values, timestamps, strict=True):
+            assert timestamp is not None
+            try:
+                moments.append(moment_of(timestamp))
+            except OverflowError:
+                raise self._failed(
+                    f"a record has the timestamp {timestamp}: a TIMESTAMP of a table is of the years 1 to 9999",
+                    value,
+                ) from None
+        return moments
 
     def _failed(self, message: str, record: Any) -> UserFunctionError:
         place = self._context.place

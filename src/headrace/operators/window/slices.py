@@ -25,7 +25,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from headrace.elements import MIN_WATERMARK, Batch, Watermark
+from headrace.elements import MAX_WATERMARK, MIN_WATERMARK, Batch, Watermark
 from headrace.operators.base import EpochPlace
 from headrace.operators.context import OperatorContext
 from headrace.operators.functions import Emission, FunctionOperator, key_getter, method_of
@@ -39,7 +39,7 @@ from headrace.state.key_groups import key_group_of
 from headrace.state.keys import hash_key
 from headrace.state.slices import Slice
 from headrace.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from headrace.windowing.checks import no_timestamp
+from headrace.windowing.checks import beyond_time, no_timestamp
 from headrace.windowing.triggers import EventTimeTrigger
 from headrace.windowing.windows import TimeWindow
 
@@ -185,6 +185,9 @@ class SlicedWindowProcessor(FunctionOperator):
                 if start < first_open:
                     self._late.take(value, timestamp)
                     continue
+                last = start - (start - offset) % self._slide + self._size
+                if last - 1 > MAX_WATERMARK or start < MIN_WATERMARK:
+                    raise beyond_time(value, timestamp)
                 piece = opened[start] = self._open_to_add(start)
             key = key_of(value)
             written = piece.written

@@ -20,10 +20,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headrace.common.types import Row
-from headrace.connectors.base import Slice, SourceReader, SplitProgress, WriterContext
+from headrace.connectors.base import ReaderContext, Slice, SourceReader, SplitProgress, WriterContext
 from headrace.elements import Batch
 from headrace.errors import HeadraceError, InvariantViolation, UserFunctionError
 from headrace.graph.job_graph import JobVertex, OperatorNode
+from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.operators.table.bridge import from_bytes, rows_of, to_bytes
 from headrace.operators.table.declarations import KIND, Schema, TableScan, TableSink
 from headrace.operators.table.factory import as_spark_gives
@@ -63,7 +64,7 @@ _OUT_ROWS = 1 << 16
 _codes: dict[str, JobCode] = {}
 _KEPT_JOBS = 4
 #: Readers of python sources, by job, vertex and subtask. They have connections, which are dear to make anew.
-_readers: dict[tuple[str, SubtaskId], SourceReader] = {}
+_readers: dict[tuple[str, SubtaskId], tuple[SourceReader, _ScanContext]] = {}
 _tasks = KeptTasks()
 
 
@@ -187,6 +188,14 @@ class TableFunctions:
         return run
 
 
+class _ScanContext(ReaderContext):
+    """Lends a reader its metrics, as long as the reader is kept."""
+
+    @property
+    def metrics(self) -> InMemoryMetricGroup:
+        return self._metrics
+
+
 class _ScanReader:
     """Reads the slices of one subtask of a python source."""
 
@@ -197,6 +206,7 @@ class _ScanReader:
         self._key = (job_key, subtask)
         self._scan = declaration
         self._name = vertex.name
+        self._operator_id = vertex.head.operator_id
         self._job_name = code.job.name
         self._subtask = subtask
         self._plan = plan.subtasks[subtask]
@@ -206,7 +216,8 @@ class _ScanReader:
         self._started, self._started_ms = time.perf_counter_ns(), clock.now_ms()
 
     def run(self, split: str | None) -> Iterator[pa.RecordBatch]:
-        reader = _readers.pop(self._key, None) or self._scan.source.create_reader()
+        kept = _readers.pop(self._key, None)
+        reader, self._context = kept or self._open_reader()
         is_done = False
         try:
             for number, piece in enumerate(self._plan.slices):
@@ -231,11 +242,17 @@ class _ScanReader:
             ) from error
         finally:
             if is_done:
-                _readers[self._key] = reader
+                _readers[self._key] = reader, self._context
             else:
                 reader.close()
 
+    def _open_reader(self) -> tuple[SourceReader, _ScanContext]:
+        reader, context = self._scan.source.create_reader(), _ScanContext()
+        reader.open(context)
+        return reader, context
+
     def report(self) -> SubtaskReport:
+        metrics = self._context.metrics.reports()
         finished = {name for name, progress in self._progress.items() if progress.is_finished}
         return SubtaskReport(
             subtask=self._subtask,
@@ -244,6 +261,7 @@ class _ScanReader:
             has_ended=not self._plan.may_get_more_splits and self._plan.open_splits <= finished,
             records_in=self._records,
             records_out=self._records,
+            user_metrics={self._operator_id: metrics} if metrics else {},
             **_place(self._started, self._started_ms),
         )
 
@@ -346,7 +364,7 @@ def _job_code(job_key: str, code: Broadcast[bytes]) -> JobCode:
             gone = next(iter(_codes))
             _codes.pop(gone)
             for key in [key for key in _readers if key[0] == gone]:
-                _readers.pop(key).close()
+                _readers.pop(key)[0].close()
     return known
 
 

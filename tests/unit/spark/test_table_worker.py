@@ -25,6 +25,9 @@ class CountedReader:
         self._log = log
         log.append("made")
 
+    def open(self, context: Any) -> None:
+        self._reader.open(context)
+
     def read(self, piece: Slice) -> Iterator[Any]:
         return self._reader.read(piece)
 

@@ -15,9 +15,11 @@ import pytest
 from headrace.common.types import Row
 from headrace.connectors.base import Boundedness, DeliveryGuarantee
 from headrace.connectors.kafka import KafkaOffsetsInitializer, KafkaTopicPartition
+from headrace.connectors.kafka._reader import _decoder_for
 from headrace.connectors.kafka.records import KafkaConsumerRecord
 from headrace.errors import FormatError, HeadraceError, SqlValidationError
 from headrace.formats.avro_types import avro_schema
+from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.table import DataTypes, EnvironmentSettings, TableEnvironment
 
 pytest.importorskip("confluent_kafka", reason="no client of Kafka: pip install 'headrace[kafka]'")
@@ -122,6 +124,71 @@ def test_parse_errors_fail_or_are_left_out() -> None:
         source("a INT").deserializer.deserialize(record(b"oops"))
     lenient = source("a INT", **{"json.ignore-parse-errors": "true"})
     assert list(lenient.deserializer.deserialize(record(b"oops"))) == []
+
+
+class Message:
+    """A message as the client of Kafka delivers it."""
+
+    def __init__(self, offset: int, value: bytes, time_ms: int = AT_MS) -> None:
+        self._offset, self._value, self._time_ms = offset, value, time_ms
+
+    def topic(self) -> str:
+        return "clicks"
+
+    def partition(self) -> int:
+        return 2
+
+    def offset(self) -> int:
+        return self._offset
+
+    def key(self) -> bytes | None:
+        return None
+
+    def value(self) -> bytes:
+        return self._value
+
+    def headers(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self._time_ms
+
+
+def decoded(made: Any, *messages: Message) -> tuple[list[Any], int]:
+    """Return the rows of some messages, and how many of those were counted as bad."""
+    metrics = InMemoryMetricGroup()
+    batch = _decoder_for(made, metrics, None).decode(list(messages), KafkaTopicPartition("clicks", 2))
+    return batch.values, metrics.counter("numRecordsInErrors").get_count()
+
+
+BAD = [b"oops", b'{"a": "\xff"}', b"[" * 100_000, b'{"a": 1e99999999}', b'{"d": 99999.5}']
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_ignored_parse_errors_are_counted(bad: bytes) -> None:
+    made = source("a INT, d DECIMAL(5, 2)", **{"json.ignore-parse-errors": "true"})
+
+    rows, errors = decoded(made, Message(0, b'{"a": 1}'), Message(1, bad), Message(2, b'{"a": 2}'))
+
+    assert [row for row in rows if row != (None, None)] == [(1, None), (2, None)]
+    assert errors == 1
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_record_is_named_by_its_partition_and_offset(bad: bytes) -> None:
+    with pytest.raises(FormatError, match=r"clicks.*2, offset 17: "):
+        decoded(source("a INT, d DECIMAL(5, 2)"), Message(17, bad))
+
+
+def test_decimals_are_rounded_to_their_scale() -> None:
+    rows, _ = decoded(source("d DECIMAL(5, 2)"), Message(0, b'{"d": 1.005}'), Message(1, b'{"d": 999.994}'))
+    assert rows == [(Decimal("1.01"),), (Decimal("999.99"),)]
+
+
+def test_a_time_of_a_record_that_no_timestamp_can_hold_is_named() -> None:
+    made = source("a INT, ts TIMESTAMP(3) METADATA FROM 'timestamp'")
+    with pytest.raises(FormatError, match="offset 3: metadata timestamp"):
+        decoded(made, Message(3, b'{"a": 1}', 2**62))
 
 
 def test_rows_become_records_with_key_time_and_headers() -> None:

@@ -233,11 +233,14 @@ class _WholeRecords(FormatDeserializationSchema):
     yields_many = True
 
     def __init__(self, schema: KafkaRecordDeserializationSchema) -> None:
-        super().__init__(schema.get_produced_type())
+        super().__init__(schema.get_produced_type(), ignore_parse_errors=schema.ignores_parse_errors)
         self._schema = schema
 
     def parse(self, message: Any) -> list[Any]:
-        return list(self._schema.deserialize(message))
+        return list(self._schema.parse(message))
+
+    def parse_leniently(self, message: Any) -> list[Any]:
+        return list(self._schema.parse_leniently(message))
 
 
 def _decoder_for(

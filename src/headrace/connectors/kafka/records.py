@@ -46,6 +46,23 @@ class KafkaRecordDeserializationSchema(ABC):
             FormatError: The record cannot be read.
         """
 
+    @property
+    def ignores_parse_errors(self) -> bool:
+        """Whether `parse_leniently` is asked what is left of a record that `parse` refuses."""
+        return False
+
+    def parse(self, record: KafkaConsumerRecord) -> Sequence[Any]:
+        """Return what the record becomes, whether or not errors are ignored.
+
+        Raises:
+            FormatError: The record cannot be read.
+        """
+        return self.deserialize(record)
+
+    def parse_leniently(self, record: KafkaConsumerRecord) -> Sequence[Any]:
+        """Return what is left of a record that `parse` refused."""
+        return ()
+
     def get_produced_type(self) -> TypeInformation:
         """Return the type of the job's records."""
         return Types.PICKLED_BYTE_ARRAY()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from functools import partial
 from typing import Any, Final, Literal
 
 from headrace.common.serialization import DeserializationSchema, SerializationSchema
@@ -20,10 +22,15 @@ from headrace.connectors.kafka.records import (
     KafkaRecordDeserializationSchema,
     KafkaRecordSerializationSchema,
 )
+from headrace.errors import FormatError
+from headrace.formats.base import FormatDeserializationSchema
 from headrace.types import DataType
+from headrace.types.logical import MAX_DECIMAL_PRECISION, DecimalType
 
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - of no zone, as all timestamps in rows
 _MILLISECOND = datetime.timedelta(milliseconds=1)
+#: Room for every number that fits a DECIMAL.
+_DIGITS = Context(prec=MAX_DECIMAL_PRECISION + 1)
 
 
 def _time(record: KafkaConsumerRecord) -> datetime.datetime | None:
@@ -79,9 +86,7 @@ class TableRows(KafkaRecordDeserializationSchema):
         self._prepare()
 
     def _prepare(self) -> None:
-        self._converters = [
-            None if place.data_type is None else arrow_converter(place.data_type) for place in self._columns
-        ]
+        self._converters = [_converter(place.data_type) for place in self._columns]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_converters"}
@@ -91,24 +96,91 @@ class TableRows(KafkaRecordDeserializationSchema):
         self._prepare()
 
     def deserialize(self, record: KafkaConsumerRecord) -> Sequence[tuple[Any, ...]]:
+        """Return the row, or nothing; what cannot be read raises, unless parse errors are ignored.
+
+        Raises:
+            FormatError: Key or value cannot be read.
+        """
+        try:
+            return self.parse(record)
+        except FormatError:
+            if not self.ignores_parse_errors:
+                raise
+            return self.parse_leniently(record)
+
+    @property
+    def ignores_parse_errors(self) -> bool:
+        """Whether the format of the value ignores them."""
+        return isinstance(self._value, FormatDeserializationSchema) and self._value.ignores_parse_errors
+
+    def parse(self, record: KafkaConsumerRecord) -> Sequence[tuple[Any, ...]]:
         """Return the row, or nothing.
 
         Raises:
             FormatError: Key or value cannot be read.
         """
+        return self._rows(record, _strictly)
+
+    def parse_leniently(self, record: KafkaConsumerRecord) -> Sequence[tuple[Any, ...]]:
+        """Return the row with None for what cannot be read, or nothing."""
+        try:
+            return self._rows(record, _leniently)
+        except FormatError:
+            return ()  # the key: its format does not ignore errors
+
+    def _rows(self, record: KafkaConsumerRecord, read: _Read) -> Sequence[tuple[Any, ...]]:
         if record.value is None:
             return ()
-        value = self._value.deserialize(record.value)
+        value = read(self._value, record.value)
         if value is None:
             return ()
-        key = None if self._key is None or record.key is None else self._key.deserialize(record.key)
-        found = (_value_of(place, record, key, value) for place in self._columns)
-        return [
-            tuple(
-                each if convert is None else convert(each)
-                for each, convert in zip(found, self._converters, strict=True)
-            )
-        ]
+        key = None if self._key is None or record.key is None else read(self._key, record.key)
+        row = []
+        for place, convert in zip(self._columns, self._converters, strict=True):
+            try:
+                found = _value_of(place, record, key, value)
+                row.append(found if convert is None else convert(found))
+            except (ValueError, OverflowError) as error:
+                if read is _strictly:
+                    raise FormatError(f"{place.part} {place.at}: {error}", example=record.value) from None
+                row.append(None)
+        return [tuple(row)]
+
+
+#: Reads a key or a value with its format.
+_Read = Callable[[DeserializationSchema, bytes], Any]
+
+
+def _strictly(schema: DeserializationSchema, data: bytes) -> Any:
+    return schema.parse(data) if isinstance(schema, FormatDeserializationSchema) else schema.deserialize(data)
+
+
+def _leniently(schema: DeserializationSchema, data: bytes) -> Any:
+    return schema.deserialize(data)
+
+
+def _converter(data_type: DataType | None) -> Callable[[Any], Any] | None:
+    """Return what brings the values of a column into the form and the range of its type."""
+    if isinstance(data_type, DecimalType):
+        return partial(_rounded, data_type)
+    return None if data_type is None else arrow_converter(data_type)
+
+
+def _rounded(data_type: DecimalType, value: Decimal | None) -> Decimal | None:
+    """Return a number with the digits behind the point that its type has, rounded as Flink does.
+
+    Raises:
+        ValueError: It has too many before the point.
+    """
+    if value is None:
+        return None
+    try:
+        found = value.quantize(Decimal(1).scaleb(-data_type.scale), ROUND_HALF_UP, _DIGITS)
+    except InvalidOperation:
+        found = None
+    if found is None or (found and found.adjusted() >= data_type.precision - data_type.scale):
+        raise ValueError(f"{value} does not fit {data_type.summary_without_null()}")
+    return found
 
 
 def _value_of(place: ColumnPlace, record: KafkaConsumerRecord, key: Any, value: Any) -> Any:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyspark
@@ -39,12 +40,17 @@ class StandaloneCluster:
     def is_possible() -> bool:
         return shutil.which("java") is not None
 
-    def add_worker(self, name: str) -> None:
-        """Start a worker with one core, and wait until the master knows it."""
+    def add_worker(self, name: str, *, within: Sequence[str] = ()) -> None:
+        """Start a worker with one core, and wait until the master knows it.
+
+        Args:
+            name: For its log.
+            within: A command that runs the one behind it in a place of its own, such as another mount namespace.
+        """
         directory = self._folder / f"work-{name}"
         directory.mkdir(exist_ok=True)
         words = ("--cores", "1", "--memory", "1g", "--work-dir", str(directory), "--webui-port", "0")
-        self._start(name, "worker.Worker", *words, self.url)
+        self._start(name, "worker.Worker", *words, self.url, within=within)
         wait_until(lambda: _REGISTERED.search(self.log(name)) is not None, 150)
 
     def kill_worker(self, name: str) -> None:
@@ -71,7 +77,7 @@ class StandaloneCluster:
                 process.wait()
             assert process.returncode is not None, name
 
-    def _start(self, name: str, main: str, *words: str) -> None:
+    def _start(self, name: str, main: str, *words: str, within: Sequence[str] = ()) -> None:
         home = Path(pyspark.__file__).parent
         environment = {
             **os.environ,
@@ -83,6 +89,7 @@ class StandaloneCluster:
         with (self._folder / f"{name}.log").open("wb") as log:
             self._processes[name] = subprocess.Popen(
                 [
+                    *within,
                     str(home / "bin" / "spark-class"),
                     f"org.apache.spark.deploy.{main}",
                     *("--host", "127.0.0.1"),

@@ -11,27 +11,66 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
 from headrace.cli.errors import ExitCode
+from headrace.config.references import has_reference
 from headrace.util.state_home import state_home
 
-__all__ = ["run_detached"]
+__all__ = ["run_detached", "without_secrets"]
 
 #: How long the process has to start its first job, s.
 _START_S: Final = 120.0
 _ADDRESS: Final = re.compile(r"^REST at (https?://\S+)$", re.MULTILINE)
 
 
-def run_detached(arguments: Sequence[str], directory: str | None, kept: int) -> int:
+def without_secrets(
+    arguments: Sequence[str], properties: Mapping[str, str], is_secret: Callable[[str], bool]
+) -> tuple[list[str], dict[str, str]]:
+    """Put references in the place of secrets that were given with -D.
+
+    The process in the background lives long, and all users of the machine can see its command line.
+
+    Args:
+        arguments: The words of the command line.
+        properties: What -D has set.
+        is_secret: Whether the value of a key is a secret.
+
+    Returns:
+        The words, and the environment variables they refer to.
+
+    Example:
+        >>> without_secrets(["run", "-D", "a.token=x", "job.py"], {"a.token": "x"}, lambda key: True)
+        (['run', '-D', 'a.token=${env:_HEADRACE_SECRET_0}', 'job.py'], {'_HEADRACE_SECRET_0': 'x'})
+    """
+    words = list(arguments)
+    variables: dict[str, str] = {}
+    for key, value in properties.items():
+        if not is_secret(key) or has_reference(value):
+            continue
+        name = f"_HEADRACE_SECRET_{len(variables)}"
+        for index, word in enumerate(words):
+            mark = "-D" if word.startswith("-D") else ""
+            given, equals, text = word.removeprefix("-D").partition("=")
+            if equals and (given.strip(), text.strip()) == (key, value):
+                words[index] = f"{mark}{key}=${{env:{name}}}"
+                variables[name] = value
+                break
+    return words, variables
+
+
+def run_detached(
+    arguments: Sequence[str], directory: str | None, kept: int, variables: Mapping[str, str] | None = None
+) -> int:
     """Start `headrace` with these arguments in the background; return when its first job runs, or it has ended.
 
     Args:
         arguments: The words of the command line.
+        variables: What its environment has beside that of this process.
         directory: Where its output goes; None for the usual place.
         kept: How many such files there are at most.
 
@@ -46,6 +85,7 @@ def run_detached(arguments: Sequence[str], directory: str | None, kept: int) -> 
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603  # this very program
             [sys.executable, "-m", "headrace.cli.main", *arguments],
+            env={**os.environ, **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -44,7 +44,8 @@ property_option = click.option(
     metavar="KEY=VALUE",
     multiple=True,
     callback=_split_properties,
-    help="Set a configuration option; may be repeated. `headrace config --defaults` lists them all.",
+    help="Set a configuration option; may be repeated. `headrace config --defaults` lists them all. In VALUE, "
+    "${env:NAME} and ${file:PATH} stand for a variable and the content of a file: use them for secrets.",
 )
 
 
@@ -161,9 +162,22 @@ def load_configuration(
         configuration = Configuration.load(command_line=values)
     for warning in noticed:
         click.echo(f"warning: {warning.message}", err=True)
+    _warn_of_secrets(properties, configuration)
     ignored = configuration.ignored()
     for entry in configuration.entries():
         # What a file shared with Flink says is not worth a line at every start; what was just typed is.
         if entry.layer is Layer.CLI and entry.key in ignored:
             click.echo(f"warning: {entry.key} has no effect: {ignored[entry.key]}", err=True)
     return configuration
+
+
+def _warn_of_secrets(properties: dict[str, str], configuration: Configuration) -> None:
+    from headrace.config.references import has_reference
+
+    for key, value in properties.items():
+        if configuration.is_secret(key) and not has_reference(value):
+            click.echo(
+                f"warning: every user of this machine can see {key} in the list of processes; write "
+                f"-D '{key}=${{file:PATH}}' or -D '{key}=${{env:NAME}}'",
+                err=True,
+            )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.cli.detached import run_detached
+from headrace.cli.detached import run_detached, without_secrets
 from headrace.cli.errors import ExitCode, describe_error, exit_code_of
 from headrace.cli.interrupts import Interrupts
 from headrace.cli.options import (
@@ -117,7 +117,10 @@ def run(
         from headrace.config.options import logs
 
         place, kept = configuration.get(logs.DIRECTORY), configuration.get(logs.KEPT)
-        context.exit(run_detached(_without_detached(sys.argv[1:]), place, kept))
+        line, variables = without_secrets(
+            _without_detached(sys.argv[1:]), properties, configuration.is_secret
+        )
+        context.exit(run_detached(line, place, kept, variables))
 
     display = _choose_progress(wanted=progress)
     display.loading(program.path.name)

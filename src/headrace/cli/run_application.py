@@ -81,18 +81,21 @@ def run_application(
     from headrace.spark.submission import Application, plan_submission, spark_submit_command, write_archive
 
     with TemporaryDirectory(prefix="headrace-application-") as folder:
-        archive = Path(folder) / "application.zip"
+        archive, secret_settings = Path(folder) / "application.zip", Path(folder) / "secret.properties"
         submission = plan_submission(
             Application(configuration, program, arguments, deploy_mode),
             entry=Path(__file__).with_name("application_entry.py"),
             archive=archive,
             spark_submit=spark_submit_command(),
+            properties=secret_settings,
         )
         if dry_run:
             click.echo(shlex.join(submission.command))
             return
         check_master(configuration.get(MASTER))
         environment = dict(os.environ)
+        if submission.secret_settings:
+            secret_settings.write_text(submission.secret_settings)  # in a directory that only we can read
         if submission.archive:
             write_archive(submission.archive, archive)
         else:

@@ -13,13 +13,14 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from headrace.config import file
 from headrace.config.option import ConfigOption
+from headrace.config.references import has_reference, resolve
 from headrace.config.registry import KnownKey, Registry, known_options
 from headrace.config.secrets import MASK, looks_secret
 
@@ -64,6 +65,8 @@ class _Setting:
 
     value: Any
     place: str
+    #: What was written, if the value is that of a variable or a file: shown in its place.
+    reference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,8 @@ class Configuration:
     ) -> Self:
         """Collect what a person configured: file, environment and command line.
 
+        `${env:NAME}` and `${file:PATH}` in a value stand for what a variable or a file holds.
+
         Args:
             command_line: Keys and values given as arguments.
             environ: Environment variables; those of the process if None.
@@ -134,10 +139,10 @@ class Configuration:
         config = cls()
         path = file.find_file(environ, working_directory)
         if path is not None:
-            config = config.with_values(file.read_file(path), layer=Layer.FILE, place=str(path))
+            config = config._with_references(file.read_file(path), Layer.FILE, str(path), environ)
         for key, (variable, value) in _from_environment(environ, config.registry).items():
-            config = config.with_values({key: value}, layer=Layer.ENVIRONMENT, place=f"${variable}")
-        return config.with_values(command_line or {}, layer=Layer.CLI)
+            config = config._with_references({key: value}, Layer.ENVIRONMENT, f"${variable}", environ)
+        return config._with_references(command_line or {}, Layer.CLI, _PLACES[Layer.CLI], environ)
 
     @property
     def registry(self) -> Registry:
@@ -177,6 +182,24 @@ class Configuration:
         changed._layers[layer] = before | self._check(values, place or _PLACES[layer])
         return changed
 
+    def _with_references(
+        self, values: Mapping[str, object], layer: Layer, place: str, environ: Mapping[str, str]
+    ) -> Self:
+        """Set values in which references may stand; they are remembered, to be shown in place of what they mean."""
+        written = {
+            key: value for key, value in values.items() if isinstance(value, str) and has_reference(value)
+        }
+        resolved = {
+            key: resolve(value, key, environ) if isinstance(value, str) else value
+            for key, value in values.items()
+        }
+        changed = self.with_values(resolved, layer=layer, place=place)
+        settings = changed._layers[layer]
+        for key, value in written.items():
+            name = self._name(self.registry.look_up(key))
+            settings[name] = replace(settings[name], reference=value)
+        return changed
+
     def with_value(self, option: ConfigOption[T], value: T, *, layer: Layer = Layer.CODE) -> Self:
         """Set one option to a typed value."""
         return self.with_values({option.key: value}, layer=layer)
@@ -192,6 +215,11 @@ class Configuration:
     def spark_settings(self) -> dict[str, str]:
         """Return the settings that go to Spark untouched: all keys under `spark.`."""
         return {key: self._text(key) for key in self._keys() if self.registry.is_pass_through(key)}
+
+    def is_secret(self, key: str) -> bool:
+        """Whether the value of a key must not be seen by others."""
+        option = self.registry.look_up(key).option
+        return looks_secret(key) if option is None else option.secret
 
     def ignored(self) -> dict[str, str]:
         """Return keys that were set and have no effect here, each with the reason."""
@@ -310,13 +338,19 @@ class Configuration:
         value = option.default if found is None else found[1].value
         return option.show(value) if for_people else option.write(value)
 
+    def _shown(self, key: str) -> str:
+        """Write a value for people: a reference as it was written, a secret masked."""
+        found = self._strongest(key)
+        reference = None if found is None else found[1].reference
+        return self._text(key, for_people=True) if reference is None else reference
+
     def _why_ignored(self, key: str) -> str | None:
         known = self.registry.look_up(key)
         return known.ignored_because or (known.option.no_effect if known.option else None) or None
 
     def _explain(self, key: str) -> ExplainedValue:
         found = list(self._settings(key))
-        text = self._text(key, for_people=True)
+        text = self._shown(key)
         if not found:
             option = self.registry.look_up(key).option
             note = option.default_note if option is not None and option.default is None else ""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.config.configuration import Configuration
+from headrace.config.references import escaped
 
 #: A program that has not submitted its jobs by then is ended, s.
 _TIMEOUT_S = 300.0
@@ -48,7 +49,7 @@ class ProgramRunner:
         # As variables, which a program's own options win over, and which nobody sees in a list of processes: jobs
         # start from the session's options, and their client knows its token.
         self._environment = {
-            option.environment_variable: given[option.key]
+            option.environment_variable: escaped(given[option.key])
             for option in configuration.registry
             if option.key in given
         }

@@ -88,7 +88,7 @@ class SparkEpochRunner(SparkRunner):
 
     def _build(self, plan: EpochPlan, table_rows: RDD[Any] | None = None) -> RDD[Any]:
         """Put an epoch's stages together; notes the shuffles between them."""
-        self._name_epoch(plan)
+        self._prepare(plan)
         encoded_plan = pickle.dumps(plan, protocol=5)
         stage = self._first_inputs if table_rows is None else table_rows
         last = self._layout.depth - 1

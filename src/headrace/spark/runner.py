@@ -17,6 +17,7 @@ from headrace.runtime.task.scratch import remove_scratch
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.failed_tasks import concurrent_failures
 from headrace.spark.failures import recover_from
+from headrace.spark.shared_directory import SharedDirectory
 from headrace.spark.user_code import pack_job
 from headrace.spark.worker import run_compaction
 
@@ -35,15 +36,21 @@ class SparkRunner:
         self._code = code
         self._job_key = f"{code.job.job_id}/{code.lineage}/{code.part}"
         self._group = job_group(code.job.job_id, code.lineage)
+        self._directory = SharedDirectory(context)
         self._broadcast = context.broadcast(pack_job(code))
         # One thread, only to wait for Spark's background job.
         self._background = ThreadPoolExecutor(1, thread_name_prefix="headrace-compaction")
 
-    def _name_epoch(self, plan: EpochPlan) -> None:
-        """Have Spark know what is built next as this epoch of the job."""
+    def _prepare(self, plan: EpochPlan) -> None:
+        """Have Spark know what is built next as this epoch of the job, and see to it that executors can run it.
+
+        Raises:
+            ConfigurationError: If an executor does not see the job's directory.
+        """
         self._context.setJobGroup(
             self._group, f"{self._code.job.name}: epoch {plan.epoch}", interruptOnCancel=True
         )
+        self._directory.check(plan.state_dir)
 
     def recovered(self, error: Exception) -> HeadraceError:
         """Return what an epoch really failed with."""

@@ -26,6 +26,7 @@ from pyspark.logger import PySparkLogger
 
 from headrace.config.configuration import Configuration
 from headrace.config.options import spark as spark_options
+from headrace.config.secrets import looks_secret
 from headrace.errors import JobExecutionError
 from headrace.spark.artifacts import clear_staging
 from headrace.spark.jvm_output import JvmOutput
@@ -147,8 +148,10 @@ def _launch_gateway(conf: SparkConf, log: ApplicationLog) -> JavaGateway | None:
     output = JvmOutput(log.open(WORKERS_LOG))
     # What is registered first runs last: Spark is stopped by then.
     atexit.register(output.silence)
+    # The settings become words of a command, which all users of the machine can see: the context gets secrets later.
+    seen = SparkConf().setAll([pair for pair in conf.getAll() if not looks_secret(pair[0])])
     try:
-        return launch_gateway(conf, popen_kwargs={"stderr": output.descriptor})
+        return launch_gateway(seen, popen_kwargs={"stderr": output.descriptor})
     finally:
         output.close_own_end()
 

@@ -5,12 +5,14 @@
            run application/program/job.py 1 2                    <- what the driver runs in the cluster
 
 Spark gives the driver one archive with the program, its artifacts and its options, unpacked in the working directory.
-So no option is a word of the command, which others can see. Nothing is run here.
+So no option of the program is a word of the command, which others can see; secrets among Spark's settings are in a file
+of properties. Nothing is run here.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -22,6 +24,8 @@ from pyspark.find_spark_home import _find_spark_home
 from headrace.config.configuration import Configuration
 from headrace.config.file import FILE_NAME
 from headrace.config.options import execution, python, spark
+from headrace.config.references import escaped
+from headrace.config.secrets import looks_secret
 from headrace.errors import UnsupportedFeatureError
 from headrace.runtime.artifacts import ArtifactKind, bundle, find_artifacts
 from headrace.spark.masters import ClusterManager
@@ -49,11 +53,15 @@ class Submission:
     command: tuple[str, ...]
     #: The options of the driver, as the text of a configuration file.
     options: str
+    #: Settings of Spark that are secret, as the text of a properties file; empty if there are none.
+    secret_settings: str = ""
     #: What the archive must hold, by name: bytes, or a file to read them from; without one there is no archive.
     archive: Mapping[str, bytes | Path] = field(default_factory=dict)
 
 
-def plan_submission(application: Application, entry: Path, archive: Path, spark_submit: str) -> Submission:
+def plan_submission(
+    application: Application, entry: Path, archive: Path, spark_submit: str, properties: Path
+) -> Submission:
     """Return the command that submits an application.
 
     Args:
@@ -61,6 +69,7 @@ def plan_submission(application: Application, entry: Path, archive: Path, spark_
         entry: A Python file that runs the command line of headrace.
         archive: Where the archive is going to be.
         spark_submit: The command.
+        properties: Where the file with secret settings is going to be.
 
     Raises:
         UnsupportedFeatureError: If the cluster cannot run the driver.
@@ -83,7 +92,8 @@ def plan_submission(application: Application, entry: Path, archive: Path, spark_
         else:
             content[f"program/{Path(program).name}"] = Path(program)
             program = f"{FOLDER}/program/{Path(program).name}"
-    text = json.dumps(options, indent=1)  # which is YAML as well
+    # References were resolved here, where variables and files are. JSON is YAML as well.
+    text = json.dumps({key: escaped(value) for key, value in options.items()}, indent=1)
     archives: list[str] = []
     if is_cluster:
         content[FILE_NAME] = text.encode()
@@ -92,15 +102,33 @@ def plan_submission(application: Application, entry: Path, archive: Path, spark_
     if not is_cluster:
         # Spark would take the first python3 of the path, which may know nothing of headrace.
         settings.setdefault("spark.pyspark.driver.python", sys.executable)
+    secret = {key: settings.pop(key) for key in list(settings) if looks_secret(key)}
     command = [
         spark_submit,
         *("--master", master, "--deploy-mode", application.deploy_mode),
         *("--name", configuration.get(execution.NAME) or Path(program).stem),
         *(word for pair in settings.items() for word in ("--conf", "=".join(pair))),
+        # With it, those of Spark's own defaults are read only if asked for.
+        *(("--properties-file", str(properties), "--load-spark-defaults") if secret else ()),
         *(("--archives", ",".join(archives)) if archives else ()),
         *(str(entry), "run", program, *application.arguments),
     ]
-    return Submission(tuple(command), text, content)
+    return Submission(tuple(command), text, _properties_text(secret), content)
+
+
+def _properties_text(settings: Mapping[str, str]) -> str:
+    """Return settings in the format of Java's properties files."""
+    return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in settings.items())
+
+
+def _escaped(text: str) -> str:
+    """Write all but letters and digits as Java's code units, so that no sign has a meaning of its own."""
+    return re.sub(r"[^A-Za-z0-9.]", _code_units, text)
+
+
+def _code_units(match: re.Match[str]) -> str:
+    data = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{data[at : at + 4]}" for at in range(0, len(data), 4))
 
 
 def write_archive(content: Mapping[str, bytes | Path], path: Path) -> None:

@@ -100,7 +100,7 @@ class TableEpochRunner(SparkRunner):
 
     def begin(self, plan: EpochPlan) -> TableEpoch:
         """Return an epoch that nothing has run of yet."""
-        self._name_epoch(plan)
+        self._prepare(plan)
         self._context.setLocalProperty(JOB_PARAMETERS, json.dumps(dict(self._job.global_job_parameters)))
         messages = TaskMessages(self._told)
         functions = TableFunctions(self._job_key, self._broadcast, messages, plan)

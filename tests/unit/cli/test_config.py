@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.cli.detached import without_secrets
+from tests.unit.cli.conftest import Invoke
+
 
 def write_file(folder: Path, text: str) -> Path:
     (folder / "conf").mkdir()
@@ -104,3 +107,36 @@ def test_config_as_json_masks_secrets_too(headrace):
         "note": "",
     }
     assert found["headrace.rest.token"]["value"] == "***"
+
+
+def test_a_secret_in_the_list_of_processes_is_warned_of(headrace: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a-token-that-nobody-knows")
+    plain = headrace(
+        "config", "-D", "headrace.rest.token=a-token-that-nobody-knows", "-D", "spark.a.password=b"
+    )
+    assert "can see headrace.rest.token in the list of processes" in plain.stderr
+    assert "can see spark.a.password in the list" in plain.stderr
+    assert "nobody-knows" not in plain.output
+    reference = f"headrace.rest.token=${{file:{tmp_path / 'token'}}}"
+    assert "processes" not in headrace("config", "-D", reference, "-D", "headrace.rest.token-file=a").stderr
+
+
+def test_a_process_in_the_background_has_no_secret_on_its_command_line() -> None:
+    line = [
+        "run",
+        "-Dx.token=abc",
+        "-D",
+        "y.token = d e ",
+        "-D",
+        "port=1",
+        "-D",
+        "z.token=${env:Z}",
+        "job.py",
+    ]
+    given = {"x.token": "abc", "y.token": "d e", "port": "1", "z.token": "${env:Z}"}
+    words, variables = without_secrets(line, given, lambda key: "token" in key)
+    assert words == [
+        *("run", "-Dx.token=${env:_HEADRACE_SECRET_0}", "-D", "y.token=${env:_HEADRACE_SECRET_1}"),
+        *("-D", "port=1", "-D", "z.token=${env:Z}", "job.py"),
+    ]
+    assert variables == {"_HEADRACE_SECRET_0": "abc", "_HEADRACE_SECRET_1": "d e"}

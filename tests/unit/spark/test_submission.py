@@ -15,6 +15,7 @@ from headrace.runtime.artifacts import find_artifacts
 from headrace.spark.submission import Application, Submission, plan_submission, write_archive
 
 ENTRY, ARCHIVE = Path("/lib/entry.py"), Path("/tmp/a.zip")
+PROPERTIES = Path("/tmp/secret.properties")
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def program(tmp_path: Path) -> Path:
 
 def planned(options: dict[str, str], program: str, *arguments: str, mode: str = "cluster") -> Submission:
     application = Application(Configuration(options), program, arguments, mode)
-    return plan_submission(application, ENTRY, ARCHIVE, "spark-submit")
+    return plan_submission(application, ENTRY, ARCHIVE, "spark-submit", PROPERTIES)
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster:6443"])
@@ -45,6 +46,24 @@ def test_a_cluster_gets_program_and_options_in_an_archive(program: Path, master:
     )
     assert set(submission.archive) == {"program/job.py", "headrace.yaml"}
     assert json.loads(submission.options) == options
+
+
+@pytest.mark.parametrize("mode", ["cluster", "client"])
+def test_secrets_among_sparks_settings_are_in_no_command(program: Path, mode: str) -> None:
+    options = {"headrace.spark.master": "yarn", "spark.hadoop.fs.s3a.secret.key": "abc=\\ é", "spark.a": "1"}
+    submission = planned(options, str(program), mode=mode)
+    words = " ".join(submission.command)
+    assert "abc" not in words
+    assert "--properties-file /tmp/secret.properties --load-spark-defaults" in words
+    assert "spark.a=1" in words
+    text = "spark.hadoop.fs.s3a.secret.key=abc\\u003d\\u005c\\u0020\\u00e9\n"
+    assert submission.secret_settings == text
+    assert not planned({"headrace.spark.master": "yarn"}, str(program)).secret_settings
+
+
+def test_a_value_that_looks_like_a_reference_is_not_looked_up_in_the_cluster(program: Path) -> None:
+    options = {"headrace.spark.master": "yarn", "headrace.rest.token": "${env:NOT-A-REFERENCE}"}
+    assert '"$${env:NOT-A-REFERENCE}"' in planned(options, str(program)).options
 
 
 def test_a_program_of_the_image_is_not_sent(program: Path) -> None:

@@ -96,6 +96,21 @@ def test_without_a_primary_key_rows_are_appended(database: Path) -> None:
     assert execute(database, "SELECT * FROM events") == [("Bern", 1, 5), ("Bern", 1, 5)]
 
 
+def test_a_password_comes_from_a_variable_or_a_file_and_the_catalog_keeps_the_reference(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_USER", "ann")
+    (tmp_path / "password").write_text("Geheim\n")
+    secret = f"${{file:{tmp_path / 'password'}}}"
+    made = sink(KEYED, database, table_name="totals", username="${env:DB_USER}", password=secret)
+    assert (made.connection.user_name, made.connection.password) == ("ann", "Geheim")
+    t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    t_env.execute_sql(f"CREATE TABLE t ({KEYED}) WITH ('connector' = 'jdbc', 'password' = '{secret}')")
+    assert "Geheim" not in str(t_env.get_current_catalog()) + str(
+        list(t_env.execute_sql("SHOW CREATE TABLE t").collect())
+    )
+
+
 def test_options_are_checked_and_passwords_are_not_shown(database: Path) -> None:
     made = sink(
         KEYED, database, table_name="totals", username="ann", password="Geheim", sink__max_retries="7"

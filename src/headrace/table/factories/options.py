@@ -1,4 +1,8 @@
-"""The options of a table, WITH ('key' = 'value', ...), read by its connector; what nobody reads is refused."""
+"""The options of a table, WITH ('key' = 'value', ...), read by its connector; what nobody reads is refused.
+
+`${env:NAME}` and `${file:PATH}` stand for what a variable or a file holds. They are looked up here, when a statement
+uses the table: the catalog keeps them as they are written.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import TypeVar
 
 from headrace.config.memory_size import MemorySize
 from headrace.config.parsing import form_of
+from headrace.config.references import resolve
 from headrace.errors import SqlValidationError
 
 __all__ = ["TableOptions"]
@@ -39,9 +44,17 @@ class TableOptions:
         self._known: set[str] = set()
 
     def text(self, key: str, default: str | None = None) -> str | None:
-        """Return an option as it is written."""
+        """Return an option as it is written, with references resolved.
+
+        Raises:
+            ConfigurationError: If a variable or file that it names is not there.
+        """
         self._known.add(key)
-        return self._values.get(key, default)
+        value = self._values.get(key)
+        return default if value is None else self._resolved(key, value)
+
+    def _resolved(self, key: str, value: str) -> str:
+        return resolve(value, f"table {self.table!r}, option {key!r}")
 
     def required(self, key: str) -> str:
         """Return an option that must be set.
@@ -60,7 +73,7 @@ class TableOptions:
         """Return the options that begin alike, without what they begin with."""
         found = [key for key in self._values if key.startswith(prefix)]
         self._known.update(found)
-        return {key.removeprefix(prefix): self._values[key] for key in found}
+        return {key.removeprefix(prefix): self._resolved(key, self._values[key]) for key in found}
 
     def integer(self, key: str) -> int | None:
         """Return an option that is a whole number."""
@@ -93,7 +106,8 @@ class TableOptions:
             result: T = form.read(value)
         except ValueError:
             raise SqlValidationError(
-                f"table {self.table!r}: option {key!r} is {form.expected} such as '{form.example}'; got {value!r}"
+                f"table {self.table!r}: option {key!r} is {form.expected} such as '{form.example}'; got "
+                f"{self._values[key]!r}"
             ) from None
         return result
 

@@ -22,6 +22,7 @@
     │    │         └─ StateMigrationError   state was written under another declaration
     │    ├─ TaskLostError               a worker was lost together with its task
     │    ├─ NoResourceAvailableError    the job did not get the slots it needs
+    │    ├─ DiskFullError               .directory  .needed  .free
     │    ├─ LeadershipError             another process leads the job
     │    └─ JobCancelledError           the job was cancelled
     ├─ JobSubmissionError               a job was rejected: its id is taken, or this process accepts no jobs
@@ -51,6 +52,7 @@ __all__ = [
     "ClusterError",
     "ConfigurationError",
     "ConnectorError",
+    "DiskFullError",
     "Domain",
     "FormatError",
     "HeadraceError",
@@ -677,6 +679,45 @@ class NoResourceAvailableError(JobExecutionError):
     """
 
     domain = "external"
+
+
+class DiskFullError(JobExecutionError):
+    """A file system has no space left for something that headrace has to write.
+
+    Cause:
+        The disk or the memory file system in the message is full, out of inodes, or the user's quota on it is used up.
+        Nothing that was written before is lost: checkpoints stay valid, and unfinished files are removed.
+
+    Remedy:
+        Free space in the directory that the message names, or set the option in its hint to a directory on a larger
+        disk. Then start the job again; a restart strategy also tries again by itself. `headrace doctor` shows the space
+        on this host, and what jobs that were killed have left.
+
+    Args:
+        message: What could not be written, where, and on which host.
+        directory: Where it was to be written.
+        needed: How many bytes it would have taken, if that is known.
+        free: How many bytes there are, if that is known.
+        hint: What to do about it.
+        retryable: Set it to differ from the class for this one error.
+    """
+
+    domain = "external"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        directory: str | None = None,
+        needed: int | None = None,
+        free: int | None = None,
+        hint: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, retryable=retryable)
+        self.directory = directory
+        self.needed = needed
+        self.free = free
 
 
 class LeadershipError(JobExecutionError):

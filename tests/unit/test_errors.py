@@ -42,6 +42,9 @@ _ARGUMENTS = {
     "reason": "TIMED_OUT",
     "story": ["A -> B", "B -> C"],
     "retryable": True,
+    "directory": "/data",
+    "needed": 4096,
+    "free": 0,
 }
 
 

@@ -30,7 +30,7 @@ from headrace.connectors.file import _storage
 from headrace.connectors.file._paths import Location, locate
 from headrace.connectors.file._writer import staging_name
 from headrace.elements import Batch
-from headrace.errors import ConnectorError, UserFunctionError
+from headrace.errors import ConnectorError, DiskFullError, UserFunctionError
 
 #: Records of an epoch that take more than this are staged in a file and do not travel with the report.
 _INLINE_BYTES = 64 << 10
@@ -249,7 +249,7 @@ class _Writer(SinkWriter):
         return [_Staged(self._marker, self._count, None, self._place)]
 
     def abort(self) -> None:
-        with suppress(ConnectorError):  # the disk may be full
+        with suppress(ConnectorError, DiskFullError):  # the disk may be full
             self.close()
         if self._place is not None:
             _storage.delete(self._place)

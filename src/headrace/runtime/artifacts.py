@@ -25,9 +25,12 @@ from uuid import uuid4
 from headrace.config.configuration import Configuration
 from headrace.config.options import python
 from headrace.config.parsing import parse_map
-from headrace.errors import ConfigurationError
+from headrace.errors import ConfigurationError, DiskFullError
 from headrace.state.files import is_local, join_path, open_file, write_new_file
+from headrace.util.disk_space import watching_space
 
+#: What to do where there is no space for copies.
+_ELSEWHERE = "set TMPDIR to a directory with more"
 #: Ends the name of a file that was a directory.
 _PACKED = ".directory.zip"
 _DIGEST_CHARACTERS = 16
@@ -124,19 +127,17 @@ def stage(artifact: Artifact, directory: Path) -> tuple[ShippedArtifact, Path]:
 
     Raises:
         ConfigurationError: If it cannot be read.
+        DiskFullError: If there is no space for the copy.
     """
     partial = directory / f"{uuid4().hex}.part"
     try:
-        if artifact.is_directory and not artifact.path.endswith(_PACKED):
-            _pack(Path(_local(artifact.path)), partial)
-        elif is_local(artifact.path):
-            shutil.copyfile(_local(artifact.path), partial)
-        else:
-            with open_file(artifact.path) as source, partial.open("wb") as target:
-                shutil.copyfileobj(source, target)
+        with watching_space(str(partial), f"a copy of {artifact.path!r}", _ELSEWHERE):
+            _copy(artifact, partial)
         digest = _digest(partial)
-    except OSError as error:
+    except (OSError, DiskFullError) as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, DiskFullError):
+            raise
         raise ConfigurationError(
             f"the {artifact.kind.value} {artifact.path!r} cannot be read: {error.strerror or error}"
         ) from error
@@ -148,6 +149,16 @@ def stage(artifact: Artifact, directory: Path) -> tuple[ShippedArtifact, Path]:
         artifact.kind, artifact.name, file, artifact.is_directory, artifact.is_executable
     )
     return shipped, directory / file
+
+
+def _copy(artifact: Artifact, target: Path) -> None:
+    if artifact.is_directory and not artifact.path.endswith(_PACKED):
+        _pack(Path(_local(artifact.path)), target)
+    elif is_local(artifact.path):
+        shutil.copyfile(_local(artifact.path), target)
+    else:
+        with open_file(artifact.path) as source, target.open("wb") as file:
+            shutil.copyfileobj(source, file)
 
 
 def _options_naming(artifacts: Sequence[Artifact], paths: Mapping[str, str]) -> dict[str, str]:

@@ -41,6 +41,7 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import high_availability as options
 from headrace.errors import ConfigurationError, LeadershipError
 from headrace.state.files import absolute_path, is_local, join_path, list_directory, sync_files
+from headrace.util.disk_space import watching_space
 
 _log = logging.getLogger(__name__)
 
@@ -315,10 +316,11 @@ class LeaderLease:
 def _create_new(path: str, data: bytes) -> None:
     """Create a file, or raise FileExistsError: on local file systems and NFS only one of many can succeed."""
     directory = os.path.dirname(path)
-    os.makedirs(directory, exist_ok=True)
-    with open(path, "xb") as stream:
-        stream.write(data)
-    sync_files([path])
+    with watching_space(path, "a lease", "set high-availability.storageDir to a place with more"):
+        os.makedirs(directory, exist_ok=True)
+        with open(path, "xb") as stream:
+            stream.write(data)
+        sync_files([path])
 
 
 class LeaseKeeper:

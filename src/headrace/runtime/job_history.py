@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from headrace.errors import StateError
+from headrace.errors import DiskFullError, StateError
 from headrace.state.files import delete_files, join_path, list_directory, publish_file, read_file
 
 _log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class JobHistory:
             if self._directory is not None:
                 try:
                     publish_file(join_path(self._directory, job.job_id), _encode(job))
-                except OSError as error:
+                except (OSError, DiskFullError) as error:
                     _log.warning("job %s could not be archived: %s", job.job_id, error)
             surplus = list(self._jobs)[: max(0, len(self._jobs) - self._capacity)]
             expired = [

@@ -28,10 +28,13 @@ from headrace.state.files import (
     publish_file,
     read_file,
 )
+from headrace.util.disk_space import watching_space
 
 _MAGIC = b"HRJOB\r\n1"
 _HEAD = struct.Struct(">8sQI")
 _JOB_FILE = "job"
+#: What to do where there is no space for jobs.
+_ELSEWHERE = "set high-availability.storageDir to a place with more"
 _POINTER = re.compile(r"checkpoint-([0-9]{20})-([0-9]{10})")
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -84,7 +87,8 @@ class JobStore:
         """
         self._lease.ensure_leader()
         try:
-            publish_file(self._path(job.job_id, _JOB_FILE), _frame(job))
+            with watching_space(self._directory, "a job", _ELSEWHERE):
+                publish_file(self._path(job.job_id, _JOB_FILE), _frame(job))
         except FileExistsError as error:
             raise ConfigurationError(
                 f"a job with id {job.job_id} has not ended yet: it runs, or waits to be recovered",
@@ -102,7 +106,8 @@ class JobStore:
         older = self._pointers(job_id)
         own = f"checkpoint-{self._lease.token:020d}-"
         number = max((int(name.removeprefix(own)) for name in older if name.startswith(own)), default=0) + 1
-        publish_file(self._path(job_id, f"{own}{number:010d}"), _frame(pointer))
+        with watching_space(self._directory, "the place of a checkpoint", _ELSEWHERE):
+            publish_file(self._path(job_id, f"{own}{number:010d}"), _frame(pointer))
         # The one before stays, in case this one turns out damaged.
         delete_files([self._path(job_id, name) for name in older[:-1]])
 

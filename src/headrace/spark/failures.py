@@ -16,7 +16,8 @@ from subprocess import Popen, TimeoutExpired
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from headrace.errors import FormatError, HeadraceError, JobExecutionError, TaskLostError
+from headrace.errors import DiskFullError, FormatError, HeadraceError, JobExecutionError, TaskLostError
+from headrace.util.disk_space import says_full
 
 #: How long a process may take to be gone after its sockets.
 _LAST_MOMENT_S = 1.0
@@ -44,6 +45,8 @@ _UNREADABLE = re.compile(
     r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?P<path>\S+?)\.?\s"
 )
 _CAUSE = re.compile(r"^Caused by: (?P<what>.*)$", re.MULTILINE)
+#: How Java names the file that there was no space for.
+_NO_SPACE_FOR = re.compile(r"(?P<directory>/\S*)/\S+ \(No space left on device\)")
 #: What a Python worker was left with, outside of our own code; the last of a chain of tracebacks counts.
 _PYTHON = re.compile(r"^[a-z][\w.]*\.[A-Z]\w*: (?P<what>.*)$", re.MULTILINE)
 #: Java's names of exceptions, and lines of a stack trace that hold nothing else.
@@ -102,6 +105,8 @@ def _recovered(text: str) -> HeadraceError:
         error = pickle.loads(base64.b64decode(carried.group(1)))
         assert isinstance(error, HeadraceError)
         return error
+    if says_full(text):
+        return _disk_full(text)
     said = _told(text)
     if said is not None:
         return said
@@ -111,6 +116,20 @@ def _recovered(text: str) -> HeadraceError:
     if _CANCELLED.search(text):
         return JobExecutionError(f"Spark cancelled the epoch: {reason}")
     return JobExecutionError(f"Spark failed the epoch: {reason}")
+
+
+def _disk_full(text: str) -> DiskFullError:
+    """Return the error for a disk that Spark itself found full: what it shuffles, caches or spills."""
+    file = _NO_SPACE_FOR.search(text)
+    directory = None if file is None else file["directory"]
+    place = _RECENT.search(text)
+    host = "" if place is None else f" on host {place['host']}"
+    return DiskFullError(
+        f"the disk is full{host}: Spark cannot write its temporary files{f' in {directory}' if directory else ''}",
+        directory=directory,
+        hint="make room there, or set spark.local.dir to a directory of every host with more; on YARN and Kubernetes "
+        "the cluster says where it is",
+    )
 
 
 def _told(text: str) -> HeadraceError | None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
 from headrace.errors import HeadraceError, JobExecutionError
 from headrace.runtime.messages import EpochPlan
@@ -65,7 +66,10 @@ class SparkRunner:
 
     def _compact(self, work: list[Compaction]) -> list[int]:
         self._context.setLocalProperty("spark.scheduler.pool", "headrace-background")
-        return self._context.parallelize(work, len(work)).map(run_compaction).collect()
+        try:
+            return self._context.parallelize(work, len(work)).map(run_compaction).collect()
+        except (Py4JError, PySparkException, OSError) as error:
+            raise self.recovered(error) from None
 
     def cancel(self) -> None:
         """Interrupt the running epoch."""

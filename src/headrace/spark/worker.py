@@ -75,4 +75,7 @@ class LevelFunction:
 
 def run_compaction(work: Compaction) -> int:
     """Merge one chain's files; returns the size of the result."""
-    return compact(work.files, work.path)
+    try:
+        return compact(work.files, work.path)
+    except Exception as error:
+        raise carry(error) from error

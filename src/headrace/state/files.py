@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from headrace.errors import StateError
+from headrace.util.disk_space import watching_space
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 #: File systems of pyarrow on which an object appears whole, when it was written to its end.
 _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
+#: What to do where there is no space for them; who writes other files says so.
+_FILES_ELSEWHERE = "set execution.checkpointing.dir to a place with more"
 #: Up to this size a file is fetched in one piece, also if parts of it are wanted: remote storage is slow to answer.
 _FETCHED_WHOLE = 16 << 20
 
@@ -40,12 +43,13 @@ def new_file(path: str) -> Iterator[IO[bytes]]:
         with _new_remote_file(filesystem, path) as stream:
             yield stream
         return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
     partial = f"{path}.{uuid4().hex[:8]}.part"
     try:
-        with open(partial, "wb") as stream:
-            yield stream
-        os.replace(partial, path)
+        with watching_space(path, "a state file", _FILES_ELSEWHERE):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(partial, "wb") as stream:
+                yield stream
+            os.replace(partial, path)
     except BaseException:
         with suppress(FileNotFoundError):
             os.remove(partial)
@@ -61,7 +65,8 @@ def publish_file(path: str, data: bytes) -> None:
     """
     filesystem, inner = _resolve(path)
     if filesystem is None:
-        _publish_local(inner, data)
+        with watching_space(inner, "a file", _FILES_ELSEWHERE, needed=len(data)):
+            _publish_local(inner, data)
         return
     if _size(filesystem, inner) is not None:
         raise FileExistsError(path)
@@ -137,16 +142,24 @@ def _sync(path: str) -> None:
 def copy_file(source: str, target: str) -> None:
     """Copy a file to a new name, from any storage to any."""
     (from_system, from_path), (to_system, to_path) = _resolve(source), _resolve(target)
-    if from_system is None and to_system is None:
-        os.makedirs(os.path.dirname(to_path), exist_ok=True)
-        shutil.copyfile(from_path, to_path)
+    if to_system is None:
+        with watching_space(to_path, "a file", _FILES_ELSEWHERE):
+            os.makedirs(os.path.dirname(to_path), exist_ok=True)
+            if from_system is None:
+                shutil.copyfile(from_path, to_path)
+            else:
+                _copy_between(from_system, from_path, None, to_path)
         return
+    if to_system.type_name not in _OBJECT_STORES:
+        to_system.create_dir(to_path.rpartition("/")[0], recursive=True)
+    _copy_between(from_system, from_path, to_system, to_path)
+
+
+def _copy_between(
+    from_system: FileSystem | None, from_path: str, to_system: FileSystem | None, to_path: str
+) -> None:
     from pyarrow.fs import LocalFileSystem, copy_files
 
-    if to_system is None:
-        os.makedirs(os.path.dirname(to_path), exist_ok=True)
-    elif to_system.type_name not in _OBJECT_STORES:
-        to_system.create_dir(to_path.rpartition("/")[0], recursive=True)
     local = LocalFileSystem()
     copy_files(
         from_path, to_path, source_filesystem=from_system or local, destination_filesystem=to_system or local

@@ -25,7 +25,13 @@ from headrace.connectors.file import (
     _storage,
 )
 from headrace.elements import Batch
-from headrace.errors import ConnectorError, JobDefinitionError, UnsupportedFeatureError, UserFunctionError
+from headrace.errors import (
+    ConnectorError,
+    DiskFullError,
+    JobDefinitionError,
+    UnsupportedFeatureError,
+    UserFunctionError,
+)
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00:00 UTC
 
@@ -255,7 +261,7 @@ def test_a_full_disk_while_staging_names_the_file_and_leaves_nothing(tmp_path, m
     writer.write("x", None)
     monkeypatch.setattr(os, "fsync", disk_full)
 
-    with pytest.raises(ConnectorError, match=rf"cannot write {tmp_path}/.staging/.*No space left"):
+    with pytest.raises(DiskFullError, match=rf"cannot be written in {tmp_path}/.staging/.*No space left"):
         writer.prepare_commit()
     writer.abort()
 
@@ -268,7 +274,9 @@ def test_a_full_disk_while_publishing_loses_nothing(tmp_path, monkeypatch):
     committer = sink.create_committer()
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", disk_full)
-        with pytest.raises(ConnectorError, match=r"cannot write .*\.tmp: .*No space left") as caught:
+        with pytest.raises(
+            DiskFullError, match=rf"cannot be written in {tmp_path}/.staging.*No space left"
+        ) as caught:
             committer.commit(committables)
     assert caught.value.retryable
     assert visible(tmp_path) == {}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import StateError
+from headrace.errors import DiskFullError, StateError
 from headrace.state.files import (
     absolute_path,
     copy_file,
@@ -109,7 +109,7 @@ def test_nothing_is_left_of_a_file_that_could_not_be_published(
         raise OSError(errno.ENOSPC, "no space left")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(DiskFullError, match="a file cannot be written"):
         publish_file(str(tmp_path / "x"), b"content")
     assert list_directory(str(tmp_path)) == []
 

@@ -1,7 +1,7 @@
 """The few things a sink does with files, each of them one step that a crash may come before or after.
 
 Local files go through the operating system, so that they can be synced and renamed without a copy; other
-places through `pyarrow.fs`. What fails is a `ConnectorError` that names the path.
+places through `pyarrow.fs`. What fails is a `ConnectorError` that names the path, or a `DiskFullError`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 from pyarrow.fs import FileSelector, FileType
 
 from headrace.connectors.file._paths import Location
-from headrace.errors import ConnectorError
+from headrace.errors import ConnectorError, DiskFullError
+from headrace.util.disk_space import disk_full, is_full
 
 _BLOCK_BYTES = 1 << 20
 
@@ -27,6 +28,8 @@ def blaming(place: Location, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if is_full(error) and not place.root:
+            raise disk_full(error, place.path, "output", "let the sink write elsewhere") from error
         raise ConnectorError(
             f"a sink cannot {what} {place}: {error}",
             hint="check that there is space, and that the driver and every worker may write there; nothing "
@@ -71,7 +74,7 @@ def concatenate(sources: Sequence[Location], target: Location) -> None:
         # Makes room again; what it was made from is all there.
         with suppress(OSError):
             stream.close()
-        with suppress(OSError, ConnectorError):
+        with suppress(OSError, ConnectorError, DiskFullError):
             delete(unfinished)
         raise
     rename(unfinished, target)

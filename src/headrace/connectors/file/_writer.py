@@ -17,7 +17,7 @@ from headrace.connectors.file._parts import Segment
 from headrace.connectors.file._paths import Location
 from headrace.connectors.file._policies import RollingPolicy
 from headrace.elements import Batch
-from headrace.errors import ConnectorError
+from headrace.errors import ConnectorError, DiskFullError
 
 STAGING = ".staging"
 _TOKEN_DIGITS = 12
@@ -120,7 +120,7 @@ class FileWriter(SinkWriter):
         return self._segments
 
     def abort(self) -> None:
-        with suppress(ConnectorError):  # the disk may be full
+        with suppress(ConnectorError, DiskFullError):  # the disk may be full
             self.close()
         for place in self._places:
             _storage.delete(place)

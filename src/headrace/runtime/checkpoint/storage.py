@@ -24,7 +24,7 @@ from uuid import uuid4
 
 import msgspec
 
-from headrace.errors import CheckpointError, HeadraceError, StateError
+from headrace.errors import CheckpointError, DiskFullError, HeadraceError, StateError
 from headrace.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from headrace.runtime.messages import state_files_dir
@@ -41,6 +41,7 @@ from headrace.state.files import (
     read_file,
     sync_files,
 )
+from headrace.util.disk_space import watching_space
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +52,8 @@ _FENCE_NAME = re.compile(r"fence-([0-9]{20})")
 _SNAPSHOT_NAME = re.compile(r"chk-[0-9]+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 #: Files of a savepoint that are copied at a time: on object stores most of the time is waiting.
 _COPIES = 8
+#: What to do where there is no space for checkpoints.
+_ELSEWHERE = "set execution.checkpointing.dir to a place with more"
 #: How many of the missing files a message names.
 _NAMED = 3
 
@@ -124,6 +127,7 @@ class CheckpointDirectory:
 
         Raises:
             CheckpointError: If that fails; it names the directory and what to do.
+            DiskFullError: If there is no space.
         """
         probe = join_path(self.shared_directory, f"probe-{uuid4().hex}")
         try:
@@ -186,10 +190,11 @@ class CheckpointDirectory:
         path = self.checkpoint_directory(metadata.checkpoint_id)
         files = frozenset(file.path for file in metadata.files())
         try:
-            # 1. What it names is safe ...
-            sync_files(files - self._synced)
-            # 2. ... before it names it.
-            publish_file(join_path(path, METADATA_FILE), encode_metadata(metadata, path))
+            with watching_space(path, "a checkpoint", _ELSEWHERE):
+                # 1. What it names is safe ...
+                sync_files(files - self._synced)
+                # 2. ... before it names it.
+                publish_file(join_path(path, METADATA_FILE), encode_metadata(metadata, path))
         except FileExistsError as error:
             raise CheckpointError(
                 f"checkpoint {metadata.checkpoint_id} of job {metadata.job_id} is there already: {path}",
@@ -462,9 +467,10 @@ def write_savepoint(metadata: CheckpointMetadata, target: str) -> StoredCheckpoi
     savepoint = msgspec.structs.replace(metadata.with_paths(copies.__getitem__), kind="savepoint")
     stored = StoredCheckpoint(path, savepoint)
     try:
-        copy_all(copies, {file.path: file.size for file in metadata.files()})
-        sync_files(copies.values())
-        publish_file(stored.metadata_path, encode_metadata(savepoint, path))
+        with watching_space(path, "the savepoint", "name another directory for it"):
+            copy_all(copies, {file.path: file.size for file in metadata.files()})
+            sync_files(copies.values())
+            publish_file(stored.metadata_path, encode_metadata(savepoint, path))
     except (OSError, ValueError, HeadraceError) as error:
         _discard(path)
         raise _not_written("the savepoint", path, error) from error
@@ -504,10 +510,11 @@ def _discard(path: str) -> None:
 
 def _not_written(what: str, path: str, error: Exception) -> CheckpointError:
     text = error.message if isinstance(error, HeadraceError) else str(error)
+    room = "see that the place exists, can be written and has room"
     return CheckpointError(
         f"{what} could not be written to {path}: {text}",
         reason=CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE.name,
-        hint="see that the place exists, can be written and has room",
+        hint=error.hint if isinstance(error, DiskFullError) else room,
     )
 
 

@@ -28,8 +28,11 @@ from uuid import uuid4
 
 from headrace.errors import JobDefinitionError
 from headrace.runtime.artifacts import ArtifactKind, ShippedArtifact
+from headrace.util.disk_space import is_full, watching_space
 
 _FOLDER = "headrace-artifacts"
+#: What to do where there is no space for it.
+_ELSEWHERE = "set spark.local.dir, or the work directory of Spark's workers, to a place with more"
 #: Python files that are directories in one file.
 _UNPACKED = (".zip", ".egg", ".whl")
 _ZIPPED = (*_UNPACKED, ".jar")
@@ -65,13 +68,15 @@ def prepare(artifacts: Sequence[ShippedArtifact], root: str, find: Callable[[str
 
     Raises:
         JobDefinitionError: If an archive cannot be unpacked, or requirements cannot be installed.
+        DiskFullError: If there is no space for it.
     """
     if not artifacts:
         return Workplace()
     folder = Path(root).resolve() / _FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
-        return _Preparation(folder, find).run(artifacts)
+    with watching_space(str(folder), "what the job brings along", _ELSEWHERE):
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            return _Preparation(folder, find).run(artifacts)
 
 
 class _Preparation:
@@ -185,6 +190,8 @@ def unpack(source: Path, name: str, target: Path) -> None:
                 hint="zip, jar, tar, tar.gz, tgz, tar.bz2, tar.xz",
             )
     except (zipfile.BadZipFile, tarfile.TarError, OSError, EOFError) as error:
+        if is_full(error):
+            raise
         raise JobDefinitionError(f"archive {name!r} cannot be unpacked: {error}") from error
 
 

@@ -23,6 +23,8 @@ from headrace.state.columnar.slots import SlotTable, TableLayout, TableSize
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.row_sets import RowSet
 from headrace.state.sections import rows_in
+from headrace.state.stores.settings import COPY_ELSEWHERE
+from headrace.util.disk_space import watching_space
 
 #: Rows of a state file that are put together before they are written.
 _CHUNK_ROWS = 1 << 18
@@ -54,6 +56,10 @@ class TableCopy:
     def catch_up(self, chain: StateChain, groups: range) -> None:
         """Bring the copy to the chain's version; what is read until ``release`` is this version."""
         self.release()
+        with watching_space(self._directory, "the copy of state", COPY_ELSEWHERE):
+            self._catch_up(chain, groups)
+
+    def _catch_up(self, chain: StateChain, groups: range) -> None:
         os.makedirs(self._directory, exist_ok=True)
         self._lock = open(os.path.join(self._directory, "lock"), "ab")
         fcntl.flock(self._lock, fcntl.LOCK_SH)

@@ -7,6 +7,9 @@
 
 A row that was removed keeps its slot, marked as dead, until the table is made anew. Everything works on whole arrays of
 keys: a probe round looks at one place per key that is still searching, so a lookup takes few rounds whatever its size.
+
+Files are longer than what is in use of them. What is written or looked at has its space on the disk reserved before:
+indexes as a whole, the others up to where they are in use. A touch of mapped memory without it ends the process.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ import pyarrow as pa
 from headrace.state.columns import Cells, ColumnType, Ints, gather
 from headrace.state.hashed import together
 from headrace.state.row_sets import RowSet
+from headrace.state.stores.settings import COPY_ELSEWHERE
+from headrace.util.disk_space import reserve, watching_space
 
 _FIRST_CAPACITY = 1 << 12
 _FIRST_HEAP = 1 << 16
@@ -228,6 +233,8 @@ class SlotTable:
         first, end = self.size.slots, self.size.slots + count
         if end > self._capacity // 2:
             self._grow(_power_of_two(2 * end))
+        for name in ("live", "rows"):
+            self._reserve(name, first, end)
         slots = np.arange(first, end)
         self.size.slots = end
         self._arrays["keys"][slots] = keys
@@ -325,6 +332,7 @@ class SlotTable:
         heap = self._arrays[f"{name}.heap"]
         if end > len(heap):
             heap = self._map(f"{name}.heap", np.dtype(np.uint8), _power_of_two(end))
+        self._reserve(f"{name}.heap", used, end)
         heap[used:end] = cells.data
         self.size.heaps[name] = end
         records[f"{name}.starts"][places] = used + np.cumsum(cells.lengths) - cells.lengths
@@ -337,7 +345,7 @@ class SlotTable:
         self._capacity = self._stored_capacity() or capacity
         self._map_slots(self._capacity // 2)
         for name in self._indexes():
-            self._map(name, np.dtype(np.int64), self._capacity)
+            self._map_index(name)
         for column in self.layout.columns:
             if column.raw is None:
                 size = max(_FIRST_HEAP, _power_of_two(self.size.heaps.get(column.name, 0)))
@@ -350,7 +358,7 @@ class SlotTable:
         for name in self._indexes():
             old = self._arrays.pop(name)
             os.unlink(self._path(name))
-            self._map(name, np.dtype(np.int64), capacity)
+            self._map_index(name)
             # What stands in an index goes to other places; chains hang together as they do.
             self._place(name, self._arrays[_HASHES[name]], old[old > 0] - 1)
 
@@ -361,6 +369,14 @@ class SlotTable:
         records = self._map("rows", record, slots)
         for name in record.names or ():
             self._arrays[name] = records[name]
+
+    def _map_index(self, name: str) -> None:
+        """Map an index, any place of which may be looked at."""
+        dtype: np.dtype[Any] = np.dtype(np.int64)
+        stored = _size_of(self._path(name))
+        if stored < self._capacity * dtype.itemsize:
+            self._reserve_bytes(name, stored, self._capacity * dtype.itemsize)
+        self._map(name, dtype, self._capacity)
 
     def _record(self) -> np.dtype[Any]:
         """Return what lies together of a row.
@@ -385,8 +401,9 @@ class SlotTable:
         return ["index", "chains"] if self.layout.has_owners else ["index"]
 
     def _stored_capacity(self) -> int:
-        path = self._path("index")
-        return os.path.getsize(path) // 8 if os.path.exists(path) else 0
+        stored = _size_of(self._path("index")) // 8
+        # A process that was killed may have made it longer by a part only.
+        return _power_of_two(stored) if stored else 0
 
     def _map(self, name: str, dtype: np.dtype[Any], length: int) -> Array:
         """Map a file of at least this many places; what is new of it is zero."""
@@ -400,8 +417,24 @@ class SlotTable:
         self._arrays[name] = mapped.array
         return mapped.array
 
+    def _reserve(self, name: str, start: int, end: int) -> None:
+        """Have space for places of an array that are about to be written for the first time."""
+        width = self._arrays[name].itemsize
+        self._reserve_bytes(name, start * width, end * width)
+
+    def _reserve_bytes(self, name: str, start: int, end: int) -> None:
+        with watching_space(self._directory, "the copy of state", COPY_ELSEWHERE, needed=end - start):
+            reserve(self._path(name), start, end)
+
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _file_of(path: str, size: int) -> os.stat_result:

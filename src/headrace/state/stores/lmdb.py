@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any
 
 import lmdb
@@ -19,30 +19,40 @@ from headrace.errors import StateError
 from headrace.state.changes import ChangeReader
 from headrace.state.handles import StateChain
 from headrace.state.sections import Section
+from headrace.state.stores.settings import COPY_ELSEWHERE
+from headrace.util.disk_space import disk_full, free_bytes, reserve, watching_space
 
 #: Address space, not memory: the file grows with what is stored. A process has 128 TB of it for all copies it has open.
 _MAP_SIZE = 1 << 37
 _META = b"\x00meta"
 #: Removed and rewritten entries are few per state; LMDB wants the number of tables up front.
 _MAX_TABLES = 256
+_MAX_READERS = 512
+#: LMDB maps its file of readers without looking whether there is space for it: 64 bytes each, and a head.
+_LOCK_FILE_BYTES = 64 * (_MAX_READERS + 4)
+#: LMDB calls it a failure of the disk if half of a write has found no space; then so little is free.
+_NEXT_TO_NOTHING = 64 << 10
 
 
 class LmdbStore:
     """Tables of sorted byte keys, at one committed version."""
 
     def __init__(self, directory: str) -> None:
-        os.makedirs(directory, exist_ok=True)
-        # Nothing is synced: the copy can always be built again from the change files.
-        self._env = lmdb.open(
-            directory,
-            map_size=_MAP_SIZE,
-            max_dbs=_MAX_TABLES,
-            max_readers=512,
-            sync=False,
-            metasync=False,
-            readahead=False,
-            meminit=False,
-        )
+        self._directory = directory
+        with _watching_space(directory):
+            os.makedirs(directory, exist_ok=True)
+            reserve(os.path.join(directory, "lock.mdb"), 0, _LOCK_FILE_BYTES)
+            # Nothing is synced: the copy can always be built again from the change files.
+            self._env = lmdb.open(
+                directory,
+                map_size=_MAP_SIZE,
+                max_dbs=_MAX_TABLES,
+                max_readers=_MAX_READERS,
+                sync=False,
+                metasync=False,
+                readahead=False,
+                meminit=False,
+            )
         # A worker that was killed while it read would keep old pages in use for ever.
         self._env.reader_check()
         self._tables: dict[str, Any] = {}
@@ -57,9 +67,10 @@ class LmdbStore:
                 f"the local state copy is at version {version}, this attempt wants {chain.version}: "
                 "a later attempt of the same subtask is at work"
             )
-        if version < chain.version:
-            self._apply(chain, groups)
-        self._open_tables()
+        with _watching_space(self._directory):
+            if version < chain.version:
+                self._apply(chain, groups)
+            self._open_tables()
         self._transaction = self._env.begin()
 
     def get(self, table: str, key: bytes) -> bytes | None:
@@ -147,6 +158,24 @@ class LmdbStore:
         for name in unknown:
             # In a write transaction of its own: a handle from a reading one ends with it.
             self._tables[name.decode()] = self._env.open_db(name, create=False)
+
+
+@contextmanager
+def _watching_space(directory: str) -> Iterator[None]:
+    """Say where there was no space, whatever LMDB calls it."""
+    try:
+        with watching_space(directory, "the copy of state", COPY_ELSEWHERE):
+            yield
+    except lmdb.MapFullError as error:
+        raise StateError(
+            f"the copy of state in {directory} is larger than {_MAP_SIZE >> 30} GiB, the most that LMDB maps",
+            hint="set state.backend.type to rocksdb, or give the operator a higher parallelism",
+            retryable=False,
+        ) from error
+    except lmdb.Error as error:
+        if free_bytes(directory) > _NEXT_TO_NOTHING:
+            raise
+        raise disk_full(error, directory, "the copy of state", COPY_ELSEWHERE) from error
 
 
 def _append(cursor: lmdb.Cursor, pairs: list[Any]) -> None:

@@ -18,6 +18,7 @@ what is found is the copy as it was after some batch, and the mark says whether 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -49,7 +50,8 @@ from headrace.errors import StateError
 from headrace.state.changes import ChangeReader
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.sections import Section
-from headrace.state.stores.settings import RocksDBSettings
+from headrace.state.stores.settings import ROCKSDB_ELSEWHERE, RocksDBSettings
+from headrace.util.disk_space import free_bytes, is_full, watching_space
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +65,8 @@ _LEVELS = 7
 _FIRST_CHUNK = 16
 _LARGEST_CHUNK = 1024
 _CHUNK_BYTES = 1 << 20
+#: What RocksDB answers, instead of waiting, when its buffers are full.
+_STALLED = "Write stall"
 #: How many entries go into a batch before its size is looked at.
 _ENTRIES_PER_LOOK = 256
 #: How long the end of an epoch waits for merges of files; one that takes longer is begun again in the next epoch.
@@ -110,10 +114,11 @@ class RocksDBStore:
         """Bring the copy to the chain's version, and keep it open to read."""
         self._generation += 1
         try:
-            self._lock.acquire()
-            if self._db is None:
-                self._db = self._open()
-            self._bring_to(chain, groups)
+            with watching_space(self._directory, "the copy of state", ROCKSDB_ELSEWHERE):
+                self._lock.acquire()
+                if self._db is None:
+                    self._db = self._open()
+                self._bring_to(chain, groups)
         except BaseException:
             self.close()
             raise
@@ -213,7 +218,7 @@ class RocksDBStore:
         return None if stored is None else _Mark.decode(stored)
 
     def _apply(self, files: Sequence[StateFile], groups: range, before: _Mark) -> None:
-        writer = _BatchWriter(self._opened(), self._settings.write_batch_size)
+        writer = _BatchWriter(self._opened(), self._settings)
         writer.put(_MARK, before.encode())
         for file in files:
             with closing(ChangeReader.of(file, groups)) as reader:
@@ -268,7 +273,9 @@ class RocksDBStore:
             return self._open_once()
         except StateError:
             raise
-        except Exception as error:  # noqa: BLE001 - rocksdict has no other
+        except Exception as error:  # rocksdict has no other
+            if is_full(error):
+                raise
             # Whatever was left of it is worth no more than the time to build it.
             _log.warning(
                 "the state copy in %s cannot be opened; it is built anew: %s", self._directory, error
@@ -293,6 +300,7 @@ class RocksDBStore:
             raise
         write = WriteOptions()
         write.disable_wal = True  # type: ignore[method-assign,assignment]  # a property, whatever its stub says
+        write.no_slowdown = True  # we wait by ourselves
         database.set_write_options(write)
         return database
 
@@ -321,24 +329,33 @@ class RocksDBStore:
         database, self._db = self._db, None
         try:
             if database is not None:
-                database.close()
+                self._close(database)
                 if self._is_damaged:
                     shutil.rmtree(self._database, ignore_errors=True)
         finally:
             self._is_damaged = False
             self._lock.let_go()
 
+    def _close(self, database: Rdict) -> None:
+        try:
+            database.close()
+        except Exception as error:  # noqa: BLE001 - rocksdict has no other
+            # It is closed all the same. What it could not write is in the state files.
+            _log.warning("the state copy in %s could not be written to the end: %s", self._directory, error)
+
 
 class _BatchWriter:
     """Writes entries in batches of a size, in the order they come."""
 
-    def __init__(self, database: Rdict, batch_size: int) -> None:
+    def __init__(self, database: Rdict, settings: RocksDBSettings) -> None:
         self._database = database
-        self._batch_size = batch_size
-        self._batch = WriteBatch(raw_mode=True)
+        self._settings = settings
+        #: What waits to be written, and how many bytes it has.
+        self._entries: list[tuple[bytes, bytes | None]] = []
+        self._size = 0
 
     def put(self, key: bytes, value: bytes) -> None:
-        self._batch.put(key, value)
+        self._entries.append((key, value))
 
     def put_section(self, section: dict[str, Section]) -> None:
         """Write entries of a key group, by table."""
@@ -347,20 +364,53 @@ class _BatchWriter:
 
     def _put_all(self, name: bytes, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
         for start in range(0, len(keys), _ENTRIES_PER_LOOK):
-            stop = start + _ENTRIES_PER_LOOK
-            put, delete = self._batch.put, self._batch.delete
-            for key, value in zip(keys[start:stop], values[start:stop], strict=True):
-                if value is None:
-                    delete(name + key)
-                else:
-                    put(name + key, value)
-            if self._batch.size_in_bytes() >= self._batch_size:
+            entries = [
+                (name + key, value)
+                for key, value in zip(
+                    keys[start : start + _ENTRIES_PER_LOOK],
+                    values[start : start + _ENTRIES_PER_LOOK],
+                    strict=True,
+                )
+            ]
+            self._entries += entries
+            self._size += sum(len(key) + len(value or b"") for key, value in entries)
+            if self._size >= self._settings.write_batch_size:
                 self.write()
 
     def write(self) -> None:
-        """Hand over what has been gathered."""
-        self._database.write(self._batch)
-        self._batch = WriteBatch(raw_mode=True)
+        """Hand over what has been gathered, when RocksDB has room for it."""
+        wait_s = _SHORTEST_WAIT_S
+        while not self._is_taken():
+            if self._database.property_int_value("rocksdb.background-errors"):
+                # It would wait for space to come, for ever.
+                raise self._cannot_write()
+            time.sleep(wait_s)
+            wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+        self._entries = []
+        self._size = 0
+
+    def _is_taken(self) -> bool:
+        batch = WriteBatch(raw_mode=True)
+        put, delete = batch.put, batch.delete
+        for key, value in self._entries:
+            if value is None:
+                delete(key)
+            else:
+                put(key, value)
+        try:
+            self._database.write(batch)
+        except Exception as error:
+            if _STALLED in str(error):
+                return False
+            raise
+        return True
+
+    def _cannot_write(self) -> Exception:
+        # RocksDB does not say what the error was. It fails when there is no room for what is in its buffers.
+        path = self._database.path()
+        if free_bytes(path) < 2 * self._settings.write_buffer_size:
+            return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        return StateError(f"RocksDB cannot write to {path}; its file LOG there says why")
 
 
 class _Lock:

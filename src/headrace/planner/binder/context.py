@@ -54,10 +54,6 @@ class Context:
         """A place, for errors that only planning finds."""
         return Place(self.text, span)
 
-    def place(self, span: Span) -> Place:
-        """A place, for errors that only planning finds."""
-        return Place(self.text, span)
-
     def near_table(self, name: str) -> str | None:
         """Which table or view was probably meant, or which there are."""
         here = list(self.manager.tables(self.manager.current_catalog, self.manager.current_database))

@@ -60,6 +60,7 @@ from headrace.runtime.job_settings import job_master_settings
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.settings import TaskSettings
 from headrace.state import files
+from headrace.state.key_secret import KeySecret
 from headrace.testing.mini_cluster import MiniCluster, random_faults
 from tests.unit.runtime.jobs import make_env
 
@@ -579,7 +580,7 @@ class ChaoticJob:
         configuration = Configuration({key: str(value) for key, value in options.items()})
         settings = TaskSettings(scratch_name="scratch", buffer_records=4)
 
-        def make_cluster(job: JobGraph, lineage: str) -> MiniCluster:
+        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> MiniCluster:
             code = JobCode(job, lineage, settings)
             faults = random_faults(self.rng.randrange(1 << 30), self.task_fault_rate)
             clusters.append(MiniCluster(code, f"{hosts}/{lineage}", seed=self.seed, faults=faults))

@@ -23,6 +23,7 @@ from headrace.operators.table.declarations import (
     Fragment,
     Join,
     PythonCalls,
+    RowIds,
     Schema,
     Select,
     StatefulNode,
@@ -33,7 +34,7 @@ from headrace.operators.table.declarations import (
     WindowJoin,
 )
 from headrace.runtime.task.table_task import has_kinds
-from tests.operators.table_harness import Change, Harness, as_binary, as_type, connect, in_sqlite
+from tests.operators.table_harness import Change, Harness, as_binary, as_type, connect, in_sqlite, key_of
 
 
 @dataclass
@@ -176,6 +177,10 @@ def _apply_step(rows: Sequence[Change], names: list[str], step: Step) -> tuple[l
         return _select(rows, names, [sql for sql, _ in step.items]), [name for _, name in step.items]
     if isinstance(step, PythonCalls):
         return _called(rows, names, step), [*names, *(call.result.name for call in step.calls)]
+    if isinstance(step, RowIds):
+        places = [names.index(each) for each in step.columns]
+        identified = [(*row, *key_of([row[1 + at] for at in places])) for row in rows]
+        return identified, [*names, *step.names]
     assert isinstance(step, Explode), f"no local way for {type(step).__name__}"
     generator = re.fullmatch(r"explode\((.*)\)", step.generator, re.DOTALL)
     assert generator is not None, step.generator

@@ -176,7 +176,7 @@ class Harness:
         for pair, keys in ((HASHES, spec.keys), (ROW_HASHES, spec.row_keys)):
             if keys is None:
                 continue
-            hashed = [_hashes([arrays[key][i].as_py() for key in keys]) for i in range(len(result))]
+            hashed = [key_of([arrays[key][i].as_py() for key in keys]) for i in range(len(result))]
             for index, name in enumerate(pair):
                 arrays[name] = pa.array([each[index] for each in hashed], pa.int64())
         return pa.table(arrays)
@@ -323,7 +323,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "as_decimal": _of_values(_rounded),
     "char_length": _of_values(len),
     "raise_error": _raise,
-    "xxhash64": lambda *values: _hashes(values)[0],
 }
 
 
@@ -370,7 +369,6 @@ _IN_SQLITE: tuple[tuple[str, Any], ...] = (
     (r"INTERVAL '(\d+) (\d+):(\d+):([\d.]+)' DAY TO SECOND", _interval),
     (r"<=>", "IS"),
     (r"(?i)\bIF\(", "iif("),
-    (r"\bisnull\((`[^`]*`)\)", r"(\1 IS NULL)"),
     (r"(?i) DIV ", " / "),
 )
 
@@ -410,7 +408,8 @@ def _array(values: list[Any], kind: pa.DataType | None) -> pa.Array:
     return pa.array(values) if any(value is not None for value in values) else pa.array(values, pa.int64())
 
 
-def _hashes(key: Sequence[Any]) -> tuple[int, int]:
+def key_of(key: Sequence[Any]) -> tuple[int, int]:
+    """Return the two numbers that a key is known by."""
     digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
     return int.from_bytes(digest[:8], signed=True), int.from_bytes(digest[8:], signed=True)
 

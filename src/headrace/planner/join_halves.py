@@ -4,7 +4,7 @@
       '--> Join INNER by keys, pairs checked by Spark --> JoinAssociations
     right --^
 
-Rows of an outer side are told apart by two hashes of all their columns, which travel with them into the pairs.
+Rows of an outer side are identified by two numbers (`RowIds`), which travel with them into the pairs.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import pyarrow as pa
-
 from headrace.operators.table import declarations as d
-from headrace.operators.table.base import key_hash_sql
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.fragments import BIGINT, Stream
@@ -59,9 +56,8 @@ def side_columns(schema: Schema, prefix: str) -> tuple[d.Column, ...]:
 
 def with_ids(stream: Stream, side: int) -> Stream:
     """Give rows of an outer side what tells them apart."""
-    hashes = key_hash_sql([(each.name, not pa.types.is_nested(each.arrow)) for each in stream.columns])
-    ids = [(sql, f.column(name, BIGINT)) for sql, name in zip(hashes, _IDS[side], strict=True)]
-    return stream.select([*stream.chosen(range(len(stream.columns))), *ids])
+    ids = [f.column(name, BIGINT) for name in _IDS[side]]
+    return stream.then(d.RowIds(tuple(stream.names), _IDS[side]), (*stream.columns, *ids))
 
 
 def declarations(

@@ -58,6 +58,7 @@ from headrace.runtime.scheduler import Scheduler, parallelism_of
 from headrace.runtime.sink_coordinator import SinkCoordinator
 from headrace.runtime.slots import SlotPool, endless_slots
 from headrace.runtime.state_registry import StateSize
+from headrace.state.key_secret import KeySecret
 from headrace.util import clock
 
 _log = logging.getLogger(__name__)
@@ -80,8 +81,8 @@ _FATAL = (
 )
 
 T = TypeVar("T")
-#: Makes what runs the epochs of a job under a lineage.
-MakeRunner = Callable[[JobGraph, str], EpochRunner]
+#: Makes what runs the epochs of a job under a lineage, with the secret of its keys.
+MakeRunner = Callable[[JobGraph, str, KeySecret], EpochRunner]
 
 
 @dataclass(frozen=True)
@@ -552,7 +553,7 @@ class JobMaster:
             max_changes=self._settings.max_changes,
             latency_interval_ms=self._settings.latency_interval_ms,
         )
-        runner = self._make_runner(self.job, lineage)
+        runner = self._make_runner(self.job, lineage, start.key_secret)
         try:
             return JobRun(
                 self.job,

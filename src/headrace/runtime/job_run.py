@@ -137,6 +137,7 @@ class JobRun:
         #: The last epoch that is complete, or is being run. Never one again that an earlier run has had.
         self.epoch = max(start.epoch, self._log.highest_epoch())
         self.ended = set(start.ended)
+        self._key_secret = start.key_secret
         self.accumulators = JobAccumulators(start.accumulators, job)
         self._coordinators: dict[str, SourceCoordinator] = {}
         for vertex in job.vertices:
@@ -326,6 +327,7 @@ class JobRun:
             ),
             shape=job_shape(self.job),
             accumulators=self.accumulators.snapshot(),
+            key_secret=self._key_secret,
         )
 
     def _snapshot_operator(

@@ -16,12 +16,14 @@ from headrace.connectors.base import Committable
 from headrace.elements import MIN_WATERMARK
 from headrace.errors import StateError
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
+from headrace.operators.table.declarations import StatefulNode
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from headrace.runtime.layout import producers_of
 from headrace.runtime.messages import SubtaskId
 from headrace.runtime.task.time_parts import GATE, gate_snapshot, lowest_gate_watermark, with_lowest_time
 from headrace.state.handles import StateChain, rescaled_chain
 from headrace.state.key_groups import key_group_range
+from headrace.state.key_secret import KeySecret
 from headrace.state.operator_state import redistribute, with_own_part
 
 
@@ -48,6 +50,8 @@ class StartingPoint:
     ended: frozenset[SubtaskId] = frozenset()
     #: What accumulators had come to; a job that takes over another's state counts from nothing.
     accumulators: bytes = b""
+    #: What goes into the keys of SQL state: that of the state there is, or a new one.
+    key_secret: KeySecret = field(default_factory=KeySecret.new)
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,7 @@ class _Assignment:
                 snapshot = self._snapshots.get(node.operator_id)
                 if snapshot is not None:
                     _check_key_groups(snapshot, vertex)
+                    self._check_keys(node, snapshot)
                     self._assign_keyed(vertex, node, snapshot)
                     self._assign_operator_state(vertex, node, snapshot)
             if vertex.head.operator_id not in self._snapshots:
@@ -148,6 +153,7 @@ class _Assignment:
             accumulators=(
                 self._checkpoint.accumulators if self._checkpoint.job_id == self._job.job_id else b""
             ),
+            key_secret=self._checkpoint.key_secret or KeySecret.new(),
         )
         return point, report
 
@@ -161,6 +167,18 @@ class _Assignment:
             if operator_id not in nodes and _has_state(snapshot)
         ]
         return RestoreReport(tuple(restored), tuple(fresh), tuple(left))
+
+    def _check_keys(self, node: OperatorNode, snapshot: OperatorSnapshot) -> None:
+        """Refuse rows of SQL state that were stored under hashes of another kind: none of them would be found."""
+        is_table = isinstance(node.declaration, StatefulNode)
+        if is_table and snapshot.keyed and self._checkpoint.key_secret is None:
+            raise StateError(
+                f"operator '{snapshot.name}': its state was written by a version of headrace that could mistake one "
+                "SQL key for another, and this version cannot read it",
+                hint="start the job without the checkpoint or savepoint, so that it reads its input again; or keep "
+                "using the version of headrace that wrote it",
+                retryable=False,
+            )
 
     # -- state -------------------------------------------------------------------------------------------------
 

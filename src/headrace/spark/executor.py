@@ -53,6 +53,7 @@ from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.spark.table_epochs import TableEpochRunner
 from headrace.state.files import delete_directory
+from headrace.state.key_secret import KeySecret
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import store_settings
 
@@ -384,15 +385,17 @@ class _Runners:
         self._artifacts = artifacts
         self._settings = settings
 
-    def __call__(self, job: JobGraph, lineage: str) -> SparkEpochRunner | TableEpochRunner | MixedEpochRunner:
+    def __call__(
+        self, job: JobGraph, lineage: str, secret: KeySecret
+    ) -> SparkEpochRunner | TableEpochRunner | MixedEpochRunner:
         context, settings, workers = self._spark
         code = JobCode(job, lineage, settings)
         try:
             parts = parts_of(job)
             if len(parts) > 1:
-                return MixedEpochRunner(context, code, workers)
+                return MixedEpochRunner(context, code, secret, workers)
             if parts[0].is_table:
-                return TableEpochRunner(context, code, workers)
+                return TableEpochRunner(context, code, secret, workers)
             return SparkEpochRunner(context, code, workers)
         except (Py4JError, PySparkException) as error:
             raise recover(str(error)) from None  # in words: Java's are forty lines

@@ -41,6 +41,7 @@ from headrace.spark.artifacts import WorkerKind
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.table_epochs import TableEpoch, TableEpochRunner
 from headrace.spark.table_frames import empty_buffers
+from headrace.state.key_secret import KeySecret
 
 _ENDED = TableTime(MAX_WATERMARK, is_final=True)
 
@@ -48,9 +49,11 @@ _ENDED = TableTime(MAX_WATERMARK, is_final=True)
 class MixedEpochRunner:
     """Runs the epochs of one job of streams and tables on a Spark context."""
 
-    def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
+    def __init__(
+        self, context: SparkContext, code: JobCode, secret: KeySecret, workers: WorkerKind | None = None
+    ) -> None:
         self._context = context
-        self._tables = TableEpochRunner(context, code, workers)
+        self._tables = TableEpochRunner(context, code, secret, workers)
         self._parts: list[tuple[Part, SparkEpochRunner | None]] = []
         for number, part in enumerate(parts_of(code.job), start=1):
             own = replace(code, job=code.job if part.is_table else part_job(code.job, part), part=number)

@@ -70,13 +70,16 @@ from headrace.spark.table_scans import TableScans, subtasks_of
 from headrace.spark.table_session import TableSession
 from headrace.spark.table_worker import TableFunctions
 from headrace.spark.task_messages import MessageParam, TaskMessages
+from headrace.state.key_secret import KeySecret
 from headrace.util import clock
 
 
 class TableEpochRunner(SparkRunner):
     """Runs the epochs of one table job on a Spark context."""
 
-    def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
+    def __init__(
+        self, context: SparkContext, code: JobCode, secret: KeySecret, workers: WorkerKind | None = None
+    ) -> None:
         super().__init__(context, code, workers)
         self._job = code.job
         self._told = context.accumulator([], MessageParam())
@@ -85,7 +88,7 @@ class TableEpochRunner(SparkRunner):
             for vertex in code.job.vertices
             if isinstance(vertex.head.declaration, StatefulNode)
         }
-        self._session = TableSession(context, code.job, self._operators)
+        self._session = TableSession(context, code.job, self._operators, secret)
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         """Run one epoch."""
@@ -117,6 +120,7 @@ class TableEpochRunner(SparkRunner):
     def close(self) -> None:
         """Free what Spark keeps for the job."""
         super().close()
+        self._session.close()
         _accumulatorRegistry.pop(self._told.aid, None)  # PySpark keeps every accumulator there is
 
 
@@ -143,7 +147,7 @@ class TableEpoch:
         self._plan = plan
         self._operators = operators
         self._functions = functions
-        self._scans = TableScans(session.spark, job, plan, operators, functions)
+        self._scans = TableScans(session, job, plan, operators, functions)
         #: What comes out of vertices, and of streams that hand rows to tables, by operator id.
         self._frames: dict[str, DataFrame | None] = {}
         self._times: dict[str, VertexTime] = {}
@@ -275,6 +279,7 @@ class TableEpoch:
                 united[side] = self._kept(united[side])
         exchanged, sides = exchange(
             self._session,
+            self._settings.row_keys,
             [(spec, self._summed_up(vertex, spec, united[spec.source])) for spec in operator.inputs],
             types,
             vertex.parallelism,
@@ -310,7 +315,14 @@ class TableEpoch:
                 carried = self._scans.carried.get(edge.source_vertex)
                 columns = carried.columns if carried is not None else ()
                 site = self._functions.site(self._job.vertex(edge.source_vertex), producer)
-                frame = apply_fragment(frame, fragment_of(edge), site, has_kinds=kinds, carried=columns)
+                frame = apply_fragment(
+                    frame,
+                    fragment_of(edge),
+                    site,
+                    self._settings.row_keys,
+                    has_kinds=kinds,
+                    carried=columns,
+                )
                 frames.append(frame if kinds or not is_changelog else frame.selectExpr("*", "0Y AS __kind"))
         if not frames:
             schema = ddl(fragment_of(edges[0]).schema, has_kinds=is_changelog)

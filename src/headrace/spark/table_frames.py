@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -23,7 +23,6 @@ from headrace.operators.table.base import (
     SESSION,
     SIDE,
     InputSpec,
-    key_hash_sql,
     quote,
 )
 from headrace.operators.table.declarations import (
@@ -32,6 +31,7 @@ from headrace.operators.table.declarations import (
     Fragment,
     Join,
     PythonCalls,
+    RowIds,
     Schema,
     Select,
     SinkMode,
@@ -41,6 +41,7 @@ from headrace.operators.table.declarations import (
     WindowJoin,
 )
 from headrace.spark.python_calls import CallSite, result_of
+from headrace.spark.row_keys import RowKeys
 
 #: What `SIDE` is in the one row that every subtask gets in every epoch, so that it runs and knows which one it is.
 CONTROL = -1
@@ -93,14 +94,22 @@ def _read_files(session: SparkSession, read: FileRead, schema: Schema) -> DataFr
 
 
 def apply_fragment(
-    frame: DataFrame, fragment: Fragment, site: CallSite, *, has_kinds: bool, carried: Sequence[str] = ()
+    frame: DataFrame,
+    fragment: Fragment,
+    site: CallSite,
+    row_keys: RowKeys,
+    *,
+    has_kinds: bool,
+    carried: Sequence[str] = (),
 ) -> DataFrame:
     """Do stateless work on rows, functions at a site; ``carried`` columns, which it does not know of, go along."""
     besides = [*([KIND] if has_kinds else []), *carried]
-    return reduce(lambda each, step: _apply_step(each, step, site, besides), fragment.steps, frame)
+    return reduce(lambda each, step: _apply_step(each, step, site, row_keys, besides), fragment.steps, frame)
 
 
-def _apply_step(frame: DataFrame, step: Step, site: CallSite, besides: Sequence[str]) -> DataFrame:
+def _apply_step(
+    frame: DataFrame, step: Step, site: CallSite, row_keys: RowKeys, besides: Sequence[str]
+) -> DataFrame:
     if isinstance(step, Where):
         return frame.where(step.condition)
     if isinstance(step, Select):
@@ -108,6 +117,8 @@ def _apply_step(frame: DataFrame, step: Step, site: CallSite, besides: Sequence[
         return frame.selectExpr(*items, *besides)
     if isinstance(step, Explode):
         return frame.selectExpr("*", _generator(step))
+    if isinstance(step, RowIds):
+        return row_keys.with_keys(frame, {step.names: step.columns})
     assert isinstance(step, PythonCalls)
     return frame.select("*", *(result_of(call, site) for call in step.calls))
 
@@ -201,6 +212,7 @@ Sides = Mapping[int, Sequence[Place]]
 
 def exchange(
     session: SparkSession,
+    row_keys: RowKeys,
     inputs: Sequence[tuple[InputSpec, DataFrame]],
     types: Mapping[int, Mapping[str, pa.DataType]],
     parallelism: int,
@@ -213,6 +225,7 @@ def exchange(
 
     Args:
         session: Where the rows are.
+        row_keys: Computes the keys of rows.
         inputs: The rows of each input.
         types: The types that the node knows columns by, by input.
         parallelism: How many subtasks it has.
@@ -220,7 +233,7 @@ def exchange(
     """
     parts, sides = [_control(session, parallelism, max_parallelism)], {}
     for spec, frame in inputs:
-        part, sides[spec.side] = _placed(frame, spec, types[spec.source])
+        part, sides[spec.side] = _placed(frame, spec, row_keys, types[spec.source])
         parts.append(part)
     united = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
     group = f"pmod({HASHES[0]}, {max_parallelism}L)"
@@ -271,33 +284,29 @@ def _control(session: SparkSession, parallelism: int, max_parallelism: int) -> D
 
 
 def _placed(
-    frame: DataFrame, spec: InputSpec, types: Mapping[str, pa.DataType]
+    frame: DataFrame, spec: InputSpec, row_keys: RowKeys, types: Mapping[str, pa.DataType]
 ) -> tuple[DataFrame, Sequence[Place]]:
     """Say of rows which input they are of and where they go; return where each of their columns is behind it."""
-    items = [f"{spec.side} AS {SIDE}"]
-    items += [f"{sql} AS {name}" for sql, name in zip(_hashes(spec.keys, types), HASHES, strict=True)]
-    columns = [(quote(field.name), field.name, field.dataType.simpleString()) for field in frame.schema]
+    items = [f"{spec.side} AS {SIDE}", *HASHES]
+    columns = [(field.name, field.dataType.simpleString()) for field in frame.schema]
+    keys = {HASHES: spec.keys}
     if spec.row_keys is not None:
-        hashes = zip(_hashes(spec.row_keys, types), ROW_HASHES, strict=True)
-        columns += [(sql, name, "bigint") for sql, name in hashes]
+        keys[ROW_HASHES] = spec.row_keys
+        columns += [(name, "bigint") for name in ROW_HASHES]
     seen: Counter[str] = Counter()
     places = []
-    for sql, name, kind in columns:
+    for name, kind in columns:
         place = f"{kind} {seen[kind]}"
         seen[kind] += 1
-        items.append(f"{sql} AS {quote(place)}")
+        items.append(f"{quote(name)} AS {quote(place)}")
         known = types.get(name)
         places.append(Place(place, name, known if known is not None and _comes_otherwise(known) else None))
-    return frame.selectExpr(*items), places
+    return row_keys.with_keys(frame, keys).selectExpr(*items), places
 
 
 def _comes_otherwise(kind: pa.DataType) -> bool:
     """Whether Spark names fields otherwise, or has the zone of its session for ours."""
     return pa.types.is_nested(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
-
-
-def _hashes(names: Iterable[str], types: Mapping[str, pa.DataType]) -> tuple[str, str]:
-    return key_hash_sql([(name, name not in types or not pa.types.is_nested(types[name])) for name in names])
 
 
 # -- the border to streams -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from headrace.connectors.base import Slice, SparkSource
@@ -33,6 +33,7 @@ from headrace.spark.carried_time import MOST_CARRIED, CarriedTime, seen_ms
 from headrace.spark.known_times import KnownTimes, known_time
 from headrace.spark.split_times import SPLIT, SplitTimes
 from headrace.spark.table_frames import apply_fragment, ddl, read_frame
+from headrace.spark.table_session import TableSession
 from headrace.spark.table_worker import TableFunctions
 from headrace.util import clock
 
@@ -55,13 +56,14 @@ class TableScans:
 
     def __init__(
         self,
-        session: SparkSession,
+        session: TableSession,
         job: JobGraph,
         plan: EpochPlan,
         operators: Mapping[str, TableOperator],
         functions: TableFunctions,
     ) -> None:
-        self._session = session
+        self._session = session.spark
+        self._row_keys = session.row_keys
         self._job = job
         self._plan = plan
         self._operators = operators
@@ -137,7 +139,9 @@ class TableScans:
         vertex = self._job.vertex(subtask.vertex_id)
         site = self._functions.site(vertex, vertex.head)
         kinds = declaration.has_kinds
-        return apply_fragment(frame, declaration.fragment, site, has_kinds=kinds, carried=carried)
+        return apply_fragment(
+            frame, declaration.fragment, site, self._row_keys, has_kinds=kinds, carried=carried
+        )
 
     def _observe(
         self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, slices: tuple[Slice, ...] = ()

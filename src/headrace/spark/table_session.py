@@ -12,7 +12,9 @@ from headrace.graph.table_job import fragment_of, is_table_vertex
 from headrace.operators.table.base import TableOperator
 from headrace.operators.table.declarations import Column, PythonCalls, SparkQuery
 from headrace.spark.requirements import changed_meaning
+from headrace.spark.row_keys import RowKeys
 from headrace.state.columns import ColumnType
+from headrace.state.key_secret import KeySecret
 
 _SETTINGS = {
     # The number of partitions is the number of subtasks, not what Spark finds convenient.
@@ -45,9 +47,16 @@ class TableSession:
         context: The context.
         job: The job.
         operators: Its stateful nodes at work.
+        secret: What goes into the keys of its rows.
     """
 
-    def __init__(self, context: SparkContext, job: JobGraph, operators: Mapping[str, TableOperator]) -> None:
+    def __init__(
+        self,
+        context: SparkContext,
+        job: JobGraph,
+        operators: Mapping[str, TableOperator],
+        secret: KeySecret,
+    ) -> None:
         self.spark = SparkSession(context).newSession()
         settings: dict[str, str | None] = {
             **changed_meaning(context.getConf()),
@@ -61,6 +70,7 @@ class TableSession:
                 self.spark.conf.unset(key)
             else:
                 self.spark.conf.set(key, value)
+        self.row_keys = RowKeys(self.spark, secret)
         #: Whether how many tasks read files is ours to say.
         self._sets_read_tasks = self.spark.conf.get(_READ_TASKS, None) is None
 
@@ -68,6 +78,10 @@ class TableSession:
         """Have so many tasks read files as is good for the rows that a subtask reads, at most, in an epoch."""
         if self._sets_read_tasks and rows:
             self.spark.conf.set(_READ_TASKS, str(max(1, rows // _ROWS_PER_TASK)))
+
+    def close(self) -> None:
+        """Free what Spark keeps for the session."""
+        self.row_keys.close()
 
 
 def has_fixed_width(job: JobGraph, operators: Iterable[TableOperator]) -> bool:

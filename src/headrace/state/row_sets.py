@@ -1,4 +1,4 @@
-"""RowSet: rows of a table of state, with the hashes of their keys; a section of a state file is one."""
+"""RowSet: rows of a table of state, with their keys as numbers; a section of a state file is one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import pyarrow as pa
 
 from headrace.common.plain_pickle import Loads
 from headrace.state.columns import Bools, Cells, ColumnType, Ints, to_arrow
+from headrace.state.hashed import last_of_each
 
 
 @dataclass
 class RowSet:
     """Rows that were written or removed; no key stands twice."""
 
-    #: Two 64-bit hashes of each row's key, side by side: what a row is known by.
+    #: The numbers of each row's key, side by side (`state/hashed.py`): what a row is known by.
     keys: npt.NDArray[np.int64]
-    #: The same of what rows are found together by (the key of a join), and whose key group they are in; None where
-    #: rows are found alone.
+    #: The two numbers of what rows are found together by (the key of a join), and whose key group they are in; None
+    #: where rows are found alone.
     owners: npt.NDArray[np.int64] | None
     #: Where it is True the row is gone, and its cells mean nothing.
     removed: Bools
@@ -111,14 +112,5 @@ class RowSet:
 
 
 def group_of(hashes: Ints, max_parallelism: int) -> Ints:
-    """Return the key groups of keys, by their first hashes; Spark's ``pmod(hash, max_parallelism)``."""
+    """Return the key groups of keys, by their first numbers; Spark's ``pmod(number, max_parallelism)``."""
     return hashes % max_parallelism
-
-
-def last_of_each(keys: npt.NDArray[np.int64]) -> Ints:
-    """Return the position of the last row of each key, in order."""
-    order = np.lexsort((keys[:, 1], keys[:, 0]))
-    ordered = keys[order]
-    is_last = np.ones(len(order), np.bool_)
-    is_last[:-1] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return np.sort(order[is_last])

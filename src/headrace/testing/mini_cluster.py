@@ -49,6 +49,7 @@ from headrace.runtime.task.latency import LatencySettings
 from headrace.runtime.task.level import JobCode, LevelRunner, read_report
 from headrace.runtime.task.settings import TaskSettings
 from headrace.state.compaction import compact
+from headrace.state.key_secret import KeySecret
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import store_settings
 from headrace.util import clock
@@ -372,7 +373,7 @@ class MiniJob:
             state_latency=StateLatencySettings.from_configuration(configuration),
         )
 
-        def make_cluster(job: JobGraph, lineage: str) -> MiniCluster:
+        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> MiniCluster:
             code = JobCode(job, lineage, task_settings)
             #: The one that runs the job now; a job that is restarted or rescaled gets another.
             self.cluster = MiniCluster(code, f"{self._directory}/hosts-{lineage}", **cluster_settings)

@@ -19,6 +19,7 @@ from headrace.runtime.job_master import JobProgress, MakeRunner
 from headrace.spark import executor
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.executor import SparkExecutor, SparkJob, cancel_running_jobs, running_jobs, watching
+from headrace.state.key_secret import KeySecret
 from tests.unit.datastream.fakes import RecordingExecutor, make_env
 
 JAVA_TEXT = """An error occurred while calling o47.broadcast.
@@ -32,7 +33,7 @@ class Master:
     """Stands for the job master: runs until it is cancelled, or until the test ends it."""
 
     def __init__(self, job: JobGraph, make_runner: MakeRunner, *_: object, **__: object) -> None:
-        make_runner(job, "line")
+        make_runner(job, "line", KeySecret.new())
         self.progress = JobProgress()
         self.execution = SimpleNamespace(status=JobStatus.RUNNING)
         self.end: Future[None] = Future()

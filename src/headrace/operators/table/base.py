@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Cells, Ints, to_arrow, to_cells
+from headrace.state.hashed import scattered
 from headrace.state.row_sets import RowSet
 
-#: Both hashes of a row's key, BIGINT; made in Spark, by `key_hash_sql`.
+#: Both numbers that a row's key is known by, BIGINT; made in Spark (`spark/row_keys.py`): no two keys have the same.
 HASHES = ("__h1", "__h2")
 #: The same of what tells rows of one key apart, where an operator wants it.
 ROW_HASHES = ("__r1", "__r2")
@@ -105,28 +106,6 @@ class TableOperator(Protocol):
         """Work off an epoch; inputs are by side, those without rows are left out."""
 
 
-def key_hash_sql(columns: Sequence[tuple[str, bool]]) -> tuple[str, str]:
-    """Return the Spark SQL of both hashes of a key.
-
-    Spark's hash passes over NULLs, so that each column comes with whether it is NULL.
-
-    What they say is equal is not compared again. That two of a billion keys agree in both has a chance of about one in
-    10^21 (for one BIGINT the first is one-to-one already), while a comparison would have to gather every key column of
-    every touched slot: as much again as the lookup itself for numbers, and several times that for texts.
-
-    Args:
-        columns: Names, and whether the type is one that Spark hashes well; others are hashed as text.
-    """
-    if not columns:
-        return "0L", "0L"
-    parts = []
-    for name, is_plain in columns:
-        quoted = quote(name)
-        parts += [quoted if is_plain else f"CAST({quoted} AS STRING)", f"isnull({quoted})"]
-    listed = ", ".join(parts)
-    return f"xxhash64({listed})", f"xxhash64(1L, {listed})"
-
-
 #: Beyond so many digits Spark rounds a decimal whose sign it changes.
 SIGNED_DIGITS = 34
 
@@ -149,36 +128,28 @@ def hashes_of(table: pa.Table, names: Sequence[str] = HASHES) -> Ints:
 
 def positions_in(keys: Ints, wanted: Ints) -> Ints:
     """Return where keys stand among others, none of which stands twice; -1 for those that do not."""
-    order = np.argsort(keys[:, 0])
-    first, second = keys[order, 0], keys[order, 1]
-    places = np.searchsorted(first, wanted[:, 0])
+    numbers_ = scattered(keys)
+    order = np.argsort(numbers_)
+    ordered, numbers_ = keys[order], numbers_[order]
+    sought = scattered(wanted)
+    places = np.searchsorted(numbers_, sought)
     found = np.full(len(wanted), -1, np.int64)
     at = np.arange(len(wanted))
     while len(at):
-        is_same = (places[at] < len(first)) & (first[np.minimum(places[at], len(first) - 1)] == wanted[at, 0])
+        is_same = (places[at] < len(order)) & (numbers_[np.minimum(places[at], len(order) - 1)] == sought[at])
         at = at[is_same]
-        hit = second[places[at]] == wanted[at, 1]
+        hit = np.ones(len(at), np.bool_)
+        for word in range(keys.shape[1]):
+            hit &= ordered[places[at], word] == wanted[at, word]
         found[at[hit]] = order[places[at[hit]]]
         at = at[~hit]
         places[at] += 1
     return found
 
 
-def mixed(keys: Ints, numbers_: Ints) -> Ints:
-    """Return hashes of keys together with a number, such as the end of a slice."""
-    salted = keys.astype(np.uint64) ^ _finalized(numbers_.astype(np.uint64) * _ODD)[:, None]
-    return _finalized(salted * np.array([_ODD, _OTHER_ODD])).view(np.int64)
-
-
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_OTHER_ODD = np.uint64(0xC2B2AE3D27D4EB4F)
-
-
-def _finalized(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Spread the bits of numbers over all of them; the last steps of MurmurHash3."""
-    values = (values ^ (values >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    values = (values ^ (values >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return values ^ (values >> np.uint64(33))
+def with_numbers(keys: Ints, *numbers_: Ints) -> Ints:
+    """Return keys of rows that are told apart by a key and by numbers, such as the end of a slice."""
+    return np.column_stack([keys, *numbers_])
 
 
 def numbers(table: pa.Table, name: str) -> Ints:

@@ -97,7 +97,20 @@ class PythonCalls:
     calls: tuple[PythonCall, ...]
 
 
-Step = Select | Where | Explode | PythonCalls
+@dataclass(frozen=True)
+class RowIds:
+    """Two BIGINT columns behind the row's that identify it: equal for rows with equal values, and for no others.
+
+    Args:
+        columns: The columns whose values count.
+        names: What the new columns are called.
+    """
+
+    columns: tuple[str, ...]
+    names: tuple[str, str]
+
+
+Step = Select | Where | Explode | PythonCalls | RowIds
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,15 @@ from headrace.operators.table.base import (
     EpochTime,
     InputSpec,
     hashes_of,
-    mixed,
     quote,
     read_columns,
+    with_numbers,
     written_rows,
 )
 from headrace.operators.table.changelog import UPDATE_AFTER, UPDATE_BEFORE, weights_of
 from headrace.operators.table.declarations import KIND, Schema
 from headrace.operators.table.ttl import TimeToLive
-from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.hashed import together
 from headrace.state.row_sets import RowSet
@@ -114,12 +114,15 @@ class KeptSide:
         self._ended_can_go = ended_can_go and bool(ttl_ms)
         kept = [ColumnType(f"c{index}", kind, is_key=True) for index, kind in enumerate(self.types)]
         kept += [ColumnType(_ORDER, pa.int64(), is_key=not newest_counts)] if is_ordered else []
-        self.layout = TableLayout(
-            self.name, (*kept, ColumnType(_COUNT, pa.int64()), *self._ttl.columns), has_owners=True
-        )
         # A row is looked for among those that are there if it goes, or has to live longer, and if only the first of
         # several counts. Others are written as they come: the columns to find them by are most of a join's work.
         self._finds_rows = retracts or bool(ttl_ms) or is_ordered
+        self.layout = TableLayout(
+            self.name,
+            (*kept, ColumnType(_COUNT, pa.int64()), *self._ttl.columns),
+            has_owners=True,
+            key_words=KEY_WORDS if self._finds_rows else KEY_WORDS + 1,
+        )
         unsafe = [quote(key) for key, is_safe in zip(keys, null_safe, strict=True) if not is_safe]
         self._has_unmatched = bool(unsafe) and keeps_unmatched
         items = [(" OR ".join(f"{key} IS NULL" for key in unsafe), UNMATCHED)] if self._has_unmatched else []
@@ -169,7 +172,8 @@ class KeptSide:
         """Return rows as they come, each under a key of its own."""
         change = SideChange(self, table, self._columns_of(rows), time.now_ms)
         change.owners = hashes_of(rows)
-        change.row_keys = mixed(change.owners, (time.epoch << _PLACE_BITS) + np.arange(rows.num_rows))
+        places = (time.epoch << _PLACE_BITS) + np.arange(rows.num_rows)
+        change.row_keys = with_numbers(change.owners, places)
         change.is_update = np.zeros(rows.num_rows, np.bool_)
         change.is_free = self._is_unmatched(rows)
         change.counts = np.ones(rows.num_rows, np.int64)
@@ -263,8 +267,8 @@ class SideChange:
         self._table = table
         self._columns = columns
         self._now_ms = now_ms
-        self.row_keys: Ints = np.empty((0, 2), np.int64)
-        self.owners: Ints = np.empty((0, 2), np.int64)
+        self.row_keys: Ints = np.empty((0, side.layout.key_words), np.int64)
+        self.owners: Ints = np.empty((0, KEY_WORDS), np.int64)
         self.counts: Ints = np.empty(0, np.int64)
         self.after: Ints = np.empty(0, np.int64)
         self.slots: Ints = np.empty(0, np.int64)

@@ -23,14 +23,14 @@ from headrace.operators.table.base import (
     EpochTime,
     InputSpec,
     hashes_of,
-    mixed,
     read_columns,
+    with_numbers,
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
 from headrace.operators.table.declarations import RowWindows, Schema
 from headrace.operators.table.kept_rows import counted_up, numbered
-from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.row_sets import RowSet
 
@@ -52,7 +52,10 @@ class RowWindowsOperator:
         self._names = [column.name for column in schema]
         kept = [ColumnType(f"c{at}", column.arrow, is_key=True) for at, column in enumerate(schema)]
         self._rows = TableLayout(
-            _ROWS, (*kept, ColumnType(_NUMBER, pa.int64(), is_key=True)), has_owners=True
+            _ROWS,
+            (*kept, ColumnType(_NUMBER, pa.int64(), is_key=True)),
+            has_owners=True,
+            key_words=KEY_WORDS + 1,
         )
         self._counts = TableLayout(_COUNTS, (ColumnType(_COUNT, pa.int64()),))
         self.layouts = (self._rows, self._counts)
@@ -107,7 +110,7 @@ class RowWindowsOperator:
         columns = {f"c{at}": column.take(picks) for at, column in enumerate(rows.columns)}
         return written_rows(
             self._rows,
-            mixed(owners, rows.numbers[moved]),
+            with_numbers(owners, rows.numbers[moved]),
             {**columns, _NUMBER: pa.array(rows.numbers[moved])},
             owners=owners,
             removed=goes[moved],

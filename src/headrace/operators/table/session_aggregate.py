@@ -20,10 +20,10 @@ from headrace.operators.table.base import (
     EpochTime,
     InputSpec,
     hashes_of,
-    mixed,
     numbers,
     quote,
     read_columns,
+    with_numbers,
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
@@ -31,7 +31,7 @@ from headrace.operators.table.declarations import Schema, WindowAggregate
 from headrace.operators.table.wall_clock import instant_ms
 from headrace.operators.table.window_aggregate import window_calls
 from headrace.operators.table.windows import on_the_wall
-from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.row_sets import RowSet
 
@@ -60,6 +60,7 @@ class SessionAggregateOperator:
                 *self._calls.columns,
             ),
             has_owners=True,
+            key_words=KEY_WORDS + 1,
         )
         self.layouts = (self._layout,)
         self.inputs = (
@@ -186,7 +187,7 @@ class SessionAggregateOperator:
         old = table.rows(gone)
         removed = RowSet(old.keys, old.owners, np.ones(len(gone), np.bool_), old.columns, old.types)
         left = {name: merged[name].filter(pa.array(stays)) for name in merged}
-        keys = mixed(owners[stays], _ints(left[_START]))
+        keys = with_numbers(owners[stays], _ints(left[_START]))
         written = written_rows(self._layout, keys, left, owners=owners[stays])
         return RowSet.merged([removed, written], keep_removals=True)
 

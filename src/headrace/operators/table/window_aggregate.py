@@ -18,21 +18,22 @@ from headrace.operators.table.base import (
     EpochTime,
     InputSpec,
     hashes_of,
-    mixed,
     numbers,
     quote,
     read_columns,
+    with_numbers,
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
 from headrace.operators.table.declarations import AggSpec, Schema, WindowAggregate, WindowKind
 from headrace.operators.table.group_aggregate import AggregateCalls
+from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.lists import best_values
 from headrace.operators.table.ttl import TimeToLive
 from headrace.operators.table.wall_clock import instant_ms
 from headrace.operators.table.window_values import SliceColumns, SlicedValues, WindowValues, window_keys
 from headrace.operators.table.windows import Slices, on_the_wall
-from headrace.state.columnar.slots import SlotTable, TableLayout
+from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.row_sets import RowSet
 
@@ -71,6 +72,7 @@ class WindowAggregateOperator:
                 *self._calls.plain_columns,
             ),
             has_owners=True,  # a slice goes where its key goes
+            key_words=KEY_WORDS + 2,
         )
         derived, by_window = self._windows_of_rows()
         self._values = self._make_values(
@@ -213,7 +215,7 @@ class WindowAggregateOperator:
             rows, keys = rows.filter(pa.array(on_time)), keys[on_time]
             ends, starts = ends[on_time], starts[on_time]
             rows = rows.combine_chunks()
-        row_keys = mixed(mixed(keys, ends), starts)
+        row_keys = with_numbers(keys, ends, starts)
         slots = table.find(row_keys)
         names = [column.name for column in self._calls.plain_columns]
         old = read_columns(table, slots, [*names, _ROWS, *([_TOLD] if self._remembers else [])])
@@ -260,7 +262,7 @@ class WindowAggregateOperator:
             return empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
         groups = None
         if not self._is_one_slice:
-            groups = _group_ids(columns, list(self._key_names.values()), positions, windows, window_starts)
+            groups = _group_ids(owners[positions], windows, window_starts)
             order = np.lexsort((ends[positions], groups))  # values are listed in the order of time
             positions, windows, window_starts = positions[order], windows[order], window_starts[order]
             groups = groups[order]
@@ -401,16 +403,10 @@ def _joined(
     return both, keys, np.concatenate([table.owners_at(stored), fresh["owners"]])
 
 
-def _group_ids(
-    columns: Mapping[str, pa.Array], keys: list[str], positions: Ints, windows: Ints, starts: Ints
-) -> Ints:
+def _group_ids(owners: Ints, windows: Ints, starts: Ints) -> Ints:
     """Number the groups of key and window that rows belong to."""
-    arrays = {f"g{index}": columns[name].take(pa.array(positions)) for index, name in enumerate(keys)}
-    table = pa.table({**arrays, "w": windows, "s": starts, "i": np.arange(len(positions))})
-    grouped = table.group_by([*arrays, "w", "s"], use_threads=False).aggregate([("i", "list")])
-    lists = grouped.column("i_list").combine_chunks()
-    ids = np.empty(len(positions), np.int64)
-    ids[lists.flatten().to_numpy()] = np.repeat(np.arange(grouped.num_rows), lists.value_lengths().to_numpy())
+    keys = with_numbers(owners, windows, starts)
+    _, ids, _ = numbered(keys, keys[:0])
     return ids
 
 

@@ -17,11 +17,11 @@ from headrace.operators.table.base import (
     ROW_HASHES,
     InputSpec,
     hashes_of,
-    mixed,
     numbers,
     positions_in,
     quote,
     read_columns,
+    with_numbers,
     written_rows,
 )
 from headrace.state.columnar.slots import SlotTable, TableLayout
@@ -78,7 +78,7 @@ class SlicedValues:
 
 def window_keys(owners: Ints, windows: Ints, starts: Ints) -> Ints:
     """Return what tells windows of keys apart."""
-    return mixed(mixed(owners, windows), starts)
+    return with_numbers(owners, windows, starts)
 
 
 class WindowValues:

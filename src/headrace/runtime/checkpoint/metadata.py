@@ -26,6 +26,7 @@ import msgspec
 from headrace.errors import StateError
 from headrace.state.files import absolute_path, is_absolute, join_path
 from headrace.state.handles import StateFile
+from headrace.state.key_secret import KeySecret
 
 #: The format this module writes, and the only one it reads. Version 1 had parts as pickles; no release wrote it.
 FORMAT_VERSION = 2
@@ -124,6 +125,8 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     leader: int = 0
     #: What accumulators had come to.
     accumulators: bytes = b""
+    #: What goes into the keys of SQL state; None if they were hashed without a secret, as in early builds.
+    key_secret: KeySecret | None = None
 
     @property
     def is_savepoint(self) -> bool:

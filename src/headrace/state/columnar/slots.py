@@ -1,7 +1,7 @@
 """SlotTable: the host's copy of one table of columnar state, in memory-mapped arrays that every process can open.
 
-    index    hash -> slot + 1, open addressing          keys     slot -> both hashes of the row's key
-    owners   slot -> both hashes of the row's owner     chains   hash of an owner -> newest slot + 1 -> next + 1 ...
+    index    key -> slot + 1, open addressing           keys     slot -> the numbers of the row's key
+    owners   slot -> both numbers of the row's owner    chains   owner -> newest slot + 1 -> next + 1 ...
     columns  slot -> value; of strings: slot -> place and length in a heap that is only appended to
     (what there is of a slot lies together, as one record)
 
@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.state.columns import Cells, ColumnType, Ints, gather
-from headrace.state.hashed import together
+from headrace.state.hashed import SPREAD, scattered, together
 from headrace.state.row_sets import RowSet
 from headrace.state.stores.settings import COPY_ELSEWHERE
 from headrace.util.disk_space import reserve, watching_space
@@ -34,11 +34,11 @@ _FIRST_CAPACITY = 1 << 12
 _FIRST_HEAP = 1 << 16
 #: Keys that are looked up at once: their records, or most of them, fit into a processor's own cache.
 _BLOCK = 1 << 13
-#: Spreads hashes over the index: neighbouring key groups share their low bits.
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
-#: The hashes that indexes go by.
-_HASHES = {"index": "keys", "chains": "owners"}
+#: What indexes go by.
+_KEYS = {"index": "keys", "chains": "owners"}
+#: Numbers that a key is known by, unless more tell rows of one key apart.
+KEY_WORDS = 2
 
 Array = npt.NDArray[Any]
 
@@ -51,6 +51,8 @@ class TableLayout:
     columns: tuple[ColumnType, ...]
     #: Whether rows are found together by their owner.
     has_owners: bool = False
+    #: How many numbers a row's key has: see `state/hashed.py`.
+    key_words: int = KEY_WORDS
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -255,34 +257,35 @@ class SlotTable:
         """Return how many bytes of the heaps rows point to."""
         return sum(int(self._arrays[f"{name}.lengths"][slots].sum()) for name in self.size.heaps)
 
-    def _probe(self, index: str, hashes: Array, keys: Ints) -> Ints:
+    def _probe(self, index: str, stored: Array, keys: Ints) -> Ints:
         """Return the slots under which keys stand in an index, -1 for those that do not."""
         found = np.full(len(keys), -1, np.int64)
         for start in range(0, len(keys), _BLOCK):
             block = slice(start, start + _BLOCK)
-            self._probe_block(self._arrays[index], hashes, keys[block], found[block])
+            self._probe_block(self._arrays[index], stored, keys[block], found[block])
         return found
 
-    def _probe_block(self, table: Ints, hashes: Array, keys: Ints, found: Ints) -> None:
+    def _probe_block(self, table: Ints, stored: Array, keys: Ints, found: Ints) -> None:
         """Look keys up, into ``found``: so few that what one step has brought from memory is at hand in the next."""
         mask = len(table) - 1
-        first, second = keys[:, 0], keys[:, 1]
-        stored_first, stored_second = hashes[:, 0], hashes[:, 1]
+        words = [(stored[:, word], keys[:, word]) for word in range(keys.shape[1])]
         at = np.arange(len(keys))
-        places = _home(first, mask)
+        places = _home(keys, mask)
         while len(at):
             slots = table[places] - 1
             occupied = slots >= 0
             at, slots, places = at[occupied], slots[occupied], places[occupied]
-            same = (stored_first[slots] == first[at]) & (stored_second[slots] == second[at])
+            same = np.ones(len(at), np.bool_)
+            for there, wanted in words:
+                same &= there[slots] == wanted[at]
             found[at[same]] = slots[same]
             at, places = at[~same], (places[~same] + 1) & mask
 
-    def _place(self, index: str, hashes: Array, slots: Ints) -> None:
+    def _place(self, index: str, stored: Array, slots: Ints) -> None:
         """Put slots of keys that are not there into an index."""
         table = self._arrays[index]
         mask = len(table) - 1
-        places = _home(hashes[slots, 0], mask)
+        places = _home(stored[slots], mask)
         while len(slots):
             is_free = table[places] == 0
             # Of several that want the same place the last one gets it; the others look on.
@@ -312,7 +315,7 @@ class SlotTable:
         """Put other slots of the same owners in the place of those that stand in an index."""
         table = self._arrays[index]
         mask = len(table) - 1
-        places = _home(self._arrays["owners"][old, 0], mask)
+        places = _home(self._arrays["owners"][old], mask)
         while len(old):
             here = table[places] == old + 1
             table[places[here]] = new[here] + 1
@@ -360,7 +363,7 @@ class SlotTable:
             os.unlink(self._path(name))
             self._map_index(name)
             # What stands in an index goes to other places; chains hang together as they do.
-            self._place(name, self._arrays[_HASHES[name]], old[old > 0] - 1)
+            self._place(name, self._arrays[_KEYS[name]], old[old > 0] - 1)
 
     def _map_slots(self, slots: int) -> None:
         """Map what there is per slot: whether it is live, which is looked at for all at once, and the rest together."""
@@ -385,9 +388,9 @@ class SlotTable:
         from memory, and through a page, of its own.
         """
         number: np.dtype[Any] = np.dtype(np.int64)
-        fields: list[tuple[Any, ...]] = [("keys", number, (2,))]
+        fields: list[tuple[Any, ...]] = [("keys", number, (self.layout.key_words,))]
         if self.layout.has_owners:
-            fields += [("owners", number, (2,)), ("next", number)]
+            fields += [("owners", number, (KEY_WORDS,)), ("next", number)]
         for column in self.layout.columns:
             if column.raw is not None:
                 fields.append((f"{column.name}.values", column.raw))
@@ -448,9 +451,10 @@ def _file_of(path: str, size: int) -> os.stat_result:
         return os.fstat(file.fileno())
 
 
-def _home(hashes: Ints, mask: int) -> Ints:
-    """Return where in an index of this size the search for hashes begins."""
-    spread = (hashes.astype(np.uint64) * _SPREAD) >> np.uint64(20)
+def _home(keys: Ints, mask: int) -> Ints:
+    """Return where in an index of this size the search for keys begins."""
+    # Neighbouring key groups share their low bits.
+    spread = (scattered(keys).astype(np.uint64) * SPREAD) >> np.uint64(20)
     return (spread & np.uint64(mask)).astype(np.int64)
 
 

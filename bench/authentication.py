@@ -2,8 +2,8 @@
 
     python -m bench.authentication [epochs]
 
-Each setting runs in a process of its own, several times in turn. What is printed is the median of an epoch in ms, and the
-processor time that an epoch takes in all processes, which a busy machine changes less.
+Each setting runs in a process of its own, several times in turn. What is printed is the median of an epoch in ms, and
+the processor time that it takes in all processes, which a busy machine changes less.
 """
 
 from __future__ import annotations

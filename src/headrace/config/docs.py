@@ -54,6 +54,9 @@ Durations are written `500 ms`, `10 s`, `1 min`, `1 h`, `2 d` (a plain number is
 kb`, `64 mb`, `1 gb` (a plain number is bytes), lists `a;b` or `a,b`, maps `key1:value1;key2:value2`. An
 unknown key is an error. Keys that start with `spark.` go to Spark untouched. Keys that only make sense in
 Flink's own processes, such as `taskmanager.memory.process.size`, are accepted and do nothing.
+
+On the command line, in variables and in the file, `${env:NAME}` stands for an environment variable and
+`${file:PATH}` for the text of a file: [secrets](security.md#secrets) belong there.
 """
 
 

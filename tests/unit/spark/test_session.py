@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from pyspark import SparkConf, SparkContext
 
 from headrace.config import Configuration
 from headrace.errors import ConfigurationError
+from headrace.spark import session
 from headrace.spark.session import spark_settings
-from headrace.util.application_log import application_log
+from headrace.util.application_log import ApplicationLog, application_log
 
 DAEMON = "spark.python.daemon.module"
 
@@ -56,3 +59,44 @@ def test_a_spark_on_this_machine_listens_to_this_machine_only(tmp_path: Path, ma
 def test_how_a_cluster_is_reached_is_left_to_the_user(tmp_path: Path, master: str) -> None:
     settings = settings_of(tmp_path, headrace_spark_master=master)
     assert not {"spark.driver.bindAddress", "spark.driver.host", "spark.authenticate"} & set(settings)
+
+
+def test_secrets_are_no_words_of_the_command_that_starts_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[SparkConf] = []
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(session, "launch_gateway", lambda conf, popen_kwargs: started.append(conf))
+    conf = SparkConf(loadDefaults=False).setAll([("spark.hadoop.fs.s3a.secret.key", "abc"), ("spark.a", "1")])
+    session._launch_gateway(conf, ApplicationLog(tmp_path))
+    assert started[0].get("spark.a") == "1"
+    assert started[0].get("spark.hadoop.fs.s3a.secret.key", None) is None
+
+
+@pytest.mark.parametrize(
+    ("master", "given", "expected"),
+    [("local[2]", None, "127.0.0.1"), ("local[2]", "10.0.0.1", "10.0.0.1"), ("yarn", None, None)],
+)
+def test_web_pages_of_a_local_spark_listen_to_this_machine_only(
+    monkeypatch: pytest.MonkeyPatch, master: str, given: str | None, expected: str | None
+) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    if given is not None:
+        monkeypatch.setenv("SPARK_LOCAL_IP", given)
+    with session._loopback_only(master):
+        assert os.environ.get("SPARK_LOCAL_IP") == expected
+    assert os.environ.get("SPARK_LOCAL_IP") == given
+
+
+def test_a_context_of_the_program_that_breaks_epochs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Foreign:
+        master = "spark://host:7077"
+
+        def getConf(self) -> SparkConf:
+            return SparkConf(loadDefaults=False).set("spark.speculation", "true")
+
+    monkeypatch.setattr(SparkContext, "_active_spark_context", Foreign())
+    with pytest.raises(
+        ConfigurationError, match=r"own Spark context cannot run epochs: spark\.speculation is true"
+    ):
+        session.spark_context(Configuration())

@@ -1,15 +1,15 @@
 """Unpickles plain data from files that may come from anybody.
 
 `pickle.loads` calls whatever the bytes name, so bytes that somebody else wrote can run any code. `loads` here knows a
-fixed list of harmless classes and refuses all others. It is for those who look at a checkpoint; a job that restores its
-own state uses `pickle.loads`.
+fixed list of harmless classes and refuses all others. It is for those who look at a checkpoint, and for text in which
+anybody's data may stand; a job that restores its own state uses `pickle.loads`.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeAlias
 
 #: Makes an object of its pickle: `loads` here, or pickle's own.
@@ -37,19 +37,27 @@ class ForeignClassError(pickle.UnpicklingError):
 
 
 class _PlainUnpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, more: Mapping[str, Collection[str]]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._more = more
+
     def find_class(self, module_name: str, global_name: str, /) -> Any:
-        if global_name in _HARMLESS.get(module_name, ()):
+        if global_name in _HARMLESS.get(module_name, ()) or global_name in self._more.get(module_name, ()):
             return super().find_class(module_name, global_name)
         raise ForeignClassError(f"it needs {module_name}.{global_name}, which is only loaded on request")
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes, more: Mapping[str, Collection[str]] | None = None) -> Any:
     """Return the object of a pickle that consists of plain data.
 
     >>> loads(pickle.dumps({"a": (1, 2.0, None)}))
     {'a': (1, 2.0, None)}
 
+    Args:
+        data: The pickle.
+        more: Module to names that are harmless here, too.
+
     Raises:
         ForeignClassError: If it names anything else; nothing of it was called.
     """
-    return _PlainUnpickler(io.BytesIO(data)).load()
+    return _PlainUnpickler(data, more or {}).load()

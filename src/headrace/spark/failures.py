@@ -2,6 +2,9 @@
 
 A worker's exception reaches the driver as text in a Java stack trace. So the worker puts the error itself, pickled,
 at the end of its text; the driver takes it out again, and nobody has to read Java.
+
+A record may stand in the same text, and may look as if an error were in it. So nothing but errors of headrace is made
+of what is found there, and the last one counts: it is the worker's.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from subprocess import Popen, TimeoutExpired
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from headrace import errors
+from headrace.common import plain_pickle
 from headrace.errors import DiskFullError, FormatError, HeadraceError, JobExecutionError, TaskLostError
 from headrace.util.disk_space import says_full
 
@@ -23,6 +28,14 @@ from headrace.util.disk_space import says_full
 _LAST_MOMENT_S = 1.0
 _MARK = "headrace-error:"
 _CARRIED = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
+#: What the pickle of an error names: its class, and the function that makes it.
+_OWN_ERRORS = {
+    errors.__name__: frozenset(
+        name
+        for name, each in vars(errors).items()
+        if name == "_restore" or (isinstance(each, type) and issubclass(each, HeadraceError))
+    )
+}
 #: What Spark says when a process or machine went away, rather than the user's code having failed.
 _LOST = re.compile(
     r"ExecutorLostFailure|FetchFailed|Python worker exited unexpectedly|MetadataFetchFailed|"
@@ -100,11 +113,9 @@ def recover(text: str) -> HeadraceError:
 
 
 def _recovered(text: str) -> HeadraceError:
-    carried = _CARRIED.search(text)
+    carried = _carried(text)
     if carried is not None:
-        error = pickle.loads(base64.b64decode(carried.group(1)))
-        assert isinstance(error, HeadraceError)
-        return error
+        return carried
     if says_full(text):
         return _disk_full(text)
     said = _told(text)
@@ -116,6 +127,17 @@ def _recovered(text: str) -> HeadraceError:
     if _CANCELLED.search(text):
         return JobExecutionError(f"Spark cancelled the epoch: {reason}")
     return JobExecutionError(f"Spark failed the epoch: {reason}")
+
+
+def _carried(text: str) -> HeadraceError | None:
+    for found in reversed(_CARRIED.findall(text)):
+        try:
+            error = plain_pickle.loads(base64.b64decode(found), _OWN_ERRORS)
+        except Exception:  # noqa: BLE001, S112 - bytes that anybody may have written raise anything
+            continue
+        if isinstance(error, HeadraceError):
+            return error
+    return None
 
 
 def _disk_full(text: str) -> DiskFullError:

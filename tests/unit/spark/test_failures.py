@@ -1,7 +1,15 @@
 from __future__ import annotations
 
-from headrace.errors import FormatError, JobExecutionError, TaskLostError
-from headrace.spark.failures import recover
+import base64
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from headrace import errors
+from headrace.errors import FormatError, HeadraceError, JobExecutionError, TaskLostError, UserFunctionError
+from headrace.spark.failures import carry, recover
 
 TASK = (
     "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted due to stage failure: "
@@ -53,3 +61,46 @@ def test_of_a_chain_of_tracebacks_of_a_worker_the_last_one_is_told():
     assert error.message == (
         "Spark failed the epoch: a Python worker failed: Failed to convert the value of the column '_0'."
     )
+
+
+class Attack:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self):
+        return os.makedirs, (str(self._path),)
+
+
+def forged(path: Path) -> str:
+    """Text of a record that looks like an error on its way to the driver."""
+    return "headrace-error:" + base64.b64encode(pickle.dumps(Attack(path))).decode()
+
+
+def test_a_record_in_the_text_of_an_error_cannot_run_code_in_the_driver(tmp_path: Path):
+    record = forged(tmp_path / "attacked")
+    said = f"[USER_RAISED_EXCEPTION] cannot CAST a string to INT: {record} SQLSTATE: P0001"
+    assert type(recover(f"{TASK}a.b.SparkRuntimeException: {said}")) is JobExecutionError
+    assert not (tmp_path / "attacked").exists()
+
+
+def test_the_error_of_the_worker_is_found_behind_a_record_that_looks_like_one(tmp_path: Path):
+    record = forged(tmp_path / "attacked")
+    original = UserFunctionError.from_exception(ValueError(f"not a number: {record}"), record=record)
+    text = f"{TASK}Traceback ...\nValueError: not a number: {record}\n{carry(original)}"
+    recovered = recover(text)
+    assert type(recovered) is UserFunctionError
+    assert recovered.message == original.message
+    assert not (tmp_path / "attacked").exists()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, HeadraceError)],
+)
+def test_every_error_reaches_the_driver(kind: type[HeadraceError]):
+    error = kind("what happened", hint="what to do")
+    error.__cause__ = JobExecutionError("before")
+    recovered = recover(f"{TASK}{carry(error)}")
+    assert type(recovered) is kind
+    assert (recovered.message, recovered.hint) == (error.message, "what to do")
+    assert str(recovered.__cause__) == "before"

@@ -13,7 +13,7 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.speculation": "true",
     "spark.stage.maxConsecutiveAttempts": "4",
-    "spark.task.maxFailures": "1",
+    "spark.task.maxFailures": "8",
     "spark.io.encryption.enabled": "true",
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.excludeOnFailure.enabled": "true",

@@ -69,10 +69,10 @@ def refusal_of(action: Callable[[], object]) -> HeadraceError:
 def says_what_to_do(error: HeadraceError, directory: str, option: str) -> None:
     assert isinstance(error, DiskFullError | CheckpointError), error
     text = str(error)
-    assert "the disk is full on host" in text
+    assert "disk full on host" in text
     assert directory in text
     assert "free" in text
-    assert "make room there, or" in text
+    assert "free space there, or" in text
     assert option in text
     assert error.retryable
 

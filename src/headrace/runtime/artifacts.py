@@ -30,7 +30,7 @@ from headrace.state.files import is_local, join_path, open_file, write_new_file
 from headrace.util.disk_space import watching_space
 
 #: What to do where there is no space for copies.
-_ELSEWHERE = "set TMPDIR to a directory with more"
+_ELSEWHERE = "set TMPDIR to a directory on a larger disk"
 #: Ends the name of a file that was a directory.
 _PACKED = ".directory.zip"
 _DIGEST_CHARACTERS = 16

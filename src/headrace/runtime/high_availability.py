@@ -316,7 +316,7 @@ class LeaderLease:
 def _create_new(path: str, data: bytes) -> None:
     """Create a file, or raise FileExistsError: on local file systems and NFS only one of many can succeed."""
     directory = os.path.dirname(path)
-    with watching_space(path, "a lease", "set high-availability.storageDir to a place with more"):
+    with watching_space(path, "a lease", "set high-availability.storageDir to a larger disk"):
         os.makedirs(directory, exist_ok=True)
         with open(path, "xb") as stream:
             stream.write(data)

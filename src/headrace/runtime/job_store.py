@@ -34,7 +34,7 @@ _MAGIC = b"HRJOB\r\n1"
 _HEAD = struct.Struct(">8sQI")
 _JOB_FILE = "job"
 #: What to do where there is no space for jobs.
-_ELSEWHERE = "set high-availability.storageDir to a place with more"
+_ELSEWHERE = "set high-availability.storageDir to a larger disk"
 _POINTER = re.compile(r"checkpoint-([0-9]{20})-([0-9]{10})")
 
 T = TypeVar("T", bound=msgspec.Struct)

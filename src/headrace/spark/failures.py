@@ -147,10 +147,10 @@ def _disk_full(text: str) -> DiskFullError:
     place = _RECENT.search(text)
     host = "" if place is None else f" on host {place['host']}"
     return DiskFullError(
-        f"the disk is full{host}: Spark cannot write its temporary files{f' in {directory}' if directory else ''}",
+        f"disk full{host}: Spark cannot write its temporary files{f' in {directory}' if directory else ''}",
         directory=directory,
-        hint="make room there, or set spark.local.dir to a directory of every host with more; on YARN and Kubernetes "
-        "the cluster says where it is",
+        hint="free space there, or set spark.local.dir to a larger disk that every host has; on YARN and Kubernetes "
+        "the cluster manager decides where it is",
     )
 
 

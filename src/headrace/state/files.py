@@ -24,7 +24,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSY
 #: File systems of pyarrow on which an object appears whole, when it was written to its end.
 _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
 #: What to do where there is no space for them; who writes other files says so.
-_FILES_ELSEWHERE = "set execution.checkpointing.dir to a place with more"
+_FILES_ELSEWHERE = "set execution.checkpointing.dir to a larger disk"
 #: Up to this size a file is fetched in one piece, also if parts of it are wanted: remote storage is slow to answer.
 _FETCHED_WHOLE = 16 << 20
 

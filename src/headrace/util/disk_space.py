@@ -69,11 +69,11 @@ def disk_full(
     """Make the error for a path that has no space left; raise it from its cause, whose words it gives as well."""
     directory = path if os.path.isdir(path) else os.path.dirname(path) or path
     free, why = _room(directory)
-    wanted = "" if needed is None else f"{readable_size(needed)} more would be needed, and "
+    wanted = "" if needed is None else f"needs {readable_size(needed)} more, "
     if free is not None and free > (needed or _MUCH):
-        why += ", but not for this user: a quota may be used up"
+        why += ", so a quota may be exhausted"
     return DiskFullError(
-        f"the disk is full on host {socket.gethostname()}: {what} cannot be written in {directory}: {wanted}{why} "
+        f"disk full on host {socket.gethostname()}: cannot write {what} in {directory}: {wanted}{why} "
         f"({cause})",
         directory=directory,
         needed=needed,
@@ -83,7 +83,7 @@ def disk_full(
 
 
 def _hint(way_out: str) -> str:
-    return f"make room there, or {way_out}"
+    return f"free space there, or {way_out}"
 
 
 def free_bytes(path: str) -> int:
@@ -99,7 +99,7 @@ def _room(directory: str) -> tuple[int | None, str]:
     except OSError:
         return None, "no space is left"
     if found.f_files and not found.f_favail:
-        return 0, "no more files can be made there (its inodes are used up)"
+        return 0, "the file system has no free inodes"
     free = found.f_bavail * found.f_frsize
     return free, f"{readable_size(free)} is free" if free else "nothing is free"
 

@@ -261,7 +261,7 @@ def test_a_full_disk_while_staging_names_the_file_and_leaves_nothing(tmp_path, m
     writer.write("x", None)
     monkeypatch.setattr(os, "fsync", disk_full)
 
-    with pytest.raises(DiskFullError, match=rf"cannot be written in {tmp_path}/.staging/.*No space left"):
+    with pytest.raises(DiskFullError, match=rf"cannot write output in {tmp_path}/.staging/.*No space left"):
         writer.prepare_commit()
     writer.abort()
 
@@ -275,7 +275,7 @@ def test_a_full_disk_while_publishing_loses_nothing(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", disk_full)
         with pytest.raises(
-            DiskFullError, match=rf"cannot be written in {tmp_path}/.staging.*No space left"
+            DiskFullError, match=rf"cannot write output in {tmp_path}/.staging.*No space left"
         ) as caught:
             committer.commit(committables)
     assert caught.value.retryable

@@ -109,7 +109,7 @@ def test_nothing_is_left_of_a_file_that_could_not_be_published(
         raise OSError(errno.ENOSPC, "no space left")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DiskFullError, match="a file cannot be written"):
+    with pytest.raises(DiskFullError, match="cannot write a file"):
         publish_file(str(tmp_path / "x"), b"content")
     assert list_directory(str(tmp_path)) == []
 

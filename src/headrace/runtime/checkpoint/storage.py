@@ -53,7 +53,7 @@ _SNAPSHOT_NAME = re.compile(r"chk-[0-9]+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 #: Files of a savepoint that are copied at a time: on object stores most of the time is waiting.
 _COPIES = 8
 #: What to do where there is no space for checkpoints.
-_ELSEWHERE = "set execution.checkpointing.dir to a place with more"
+_ELSEWHERE = "set execution.checkpointing.dir to a larger disk"
 #: How many of the missing files a message names.
 _NAMED = 3
 

@@ -32,7 +32,7 @@ from headrace.util.disk_space import is_full, watching_space
 
 _FOLDER = "headrace-artifacts"
 #: What to do where there is no space for it.
-_ELSEWHERE = "set spark.local.dir, or the work directory of Spark's workers, to a place with more"
+_ELSEWHERE = "set spark.local.dir, or the work directory of Spark's workers, to a larger disk"
 #: Python files that are directories in one file.
 _UNPACKED = (".zip", ".egg", ".whl")
 _ZIPPED = (*_UNPACKED, ".jar")

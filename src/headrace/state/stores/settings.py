@@ -14,8 +14,8 @@ from headrace.errors import ConfigurationError, UnsupportedFeatureError
 
 _MB: Final = 1 << 20
 #: What to do where there is no space for copies of state.
-COPY_ELSEWHERE: Final = f"set {state.LOCAL_DIRECTORY.key} to a directory of the host with more"
-ROCKSDB_ELSEWHERE: Final = f"set {rocksdb.LOCAL_DIRECTORIES.key} to directories of the host with more"
+COPY_ELSEWHERE: Final = f"set {state.LOCAL_DIRECTORY.key} to a directory on a larger disk"
+ROCKSDB_ELSEWHERE: Final = f"set {rocksdb.LOCAL_DIRECTORIES.key} to directories on larger disks"
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,17 @@ reads it and writes one of its own, and the driver reads those:
     executor a                            reads it, writes .probe-x/a
     executor b                            reads it, writes .probe-x/b
 
-Whether a path is shared cannot be told from the path: `/data` may be a disk or a network file system.
+Whether a path is shared cannot be told from the path: `/data` may be a disk or a network file system. What may pass,
+such as an object store that does not answer, fails the epoch like any other failure of storage, and is tried again.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
@@ -22,14 +25,17 @@ from uuid import uuid4
 from pyspark import SparkContext
 
 from headrace.config.options.checkpointing import DIRECTORY
-from headrace.errors import ConfigurationError, HeadraceError
+from headrace.errors import ConfigurationError, StateError
 from headrace.spark.cluster import spark_executors
+from headrace.spark.failures import carry
 from headrace.spark.masters import ClusterManager
 from headrace.state.files import absolute_path, delete_directory, join_path, read_file, write_new_file
 
 #: Tasks go to whoever is free: an executor that was busy is tried again so many times.
 _ROUNDS = 3
 _DRIVER = "driver"
+#: Refusals that do not pass by themselves.
+_MAY_NOT_WRITE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,8 @@ def check_directory(directory: str, ask: Ask) -> None:
             (look, problem) for look in looks if (problem := look.problem or _unseen(place, look, content))
         ]
     finally:
-        delete_directory(place)
+        with suppress(OSError):  # what was found matters more
+            delete_directory(place)
     if blind:
         raise _not_shared(directory, blind)
 
@@ -112,14 +119,18 @@ def look(place: str, content: bytes) -> Look:
     executor = f"{host}/{os.getppid()}/{_mounts()}"
     try:
         found = read_file(join_path(place, _DRIVER))
-    except (OSError, HeadraceError):
+    except StateError:
         return Look(host, executor, problem="does not see the files that the driver writes there")
+    except PermissionError as error:
+        return Look(host, executor, problem=f"cannot read there: {error}")
     if found != content:
         return Look(host, executor, problem="sees other files there than the driver has written")
     marker = uuid4().hex
     try:
         write_new_file(join_path(place, marker), content)
-    except (OSError, HeadraceError) as error:
+    except OSError as error:
+        if error.errno not in _MAY_NOT_WRITE:
+            raise
         return Look(host, executor, problem=f"cannot write there: {error}")
     return Look(host, executor, marker)
 
@@ -134,7 +145,7 @@ def _mounts() -> str:
 def _unseen(place: str, look: Look, content: bytes) -> str:
     try:
         is_seen = read_file(join_path(place, look.marker)) == content
-    except (OSError, HeadraceError):
+    except StateError:
         is_seen = False
     return "" if is_seen else "writes files there that the driver does not see"
 
@@ -154,7 +165,10 @@ def _ask_executors(context: SparkContext, place: str, content: bytes) -> list[Lo
 
 
 def _look(place: str, content: bytes, _: int) -> Look:
-    return look(place, content)
+    try:
+        return look(place, content)
+    except Exception as error:
+        raise carry(error) from error
 
 
 def _not_shared(directory: str, blind: Iterable[tuple[Look, str]]) -> ConfigurationError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -73,3 +74,21 @@ def test_files_of_another_driver_are_not_taken_for_ours(tmp_path: Path) -> None:
     place.mkdir()
     (place / "driver").write_bytes(b"another")
     assert "sees other files" in look(str(place), b"content").problem
+
+
+@pytest.mark.parametrize("failing", ["read_file", "write_new_file"])
+def test_storage_that_does_not_answer_is_no_reason_to_refuse_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """It is a failure like others: the epoch is tried again."""
+
+    def time_out(*_: object) -> None:
+        raise TimeoutError(errno.ETIMEDOUT, "timed out")
+
+    def ask(place: str, content: bytes) -> Sequence[Look]:
+        with monkeypatch.context() as patch:
+            patch.setattr(f"headrace.spark.shared_directory.{failing}", time_out)
+            return [on_host("b", place, content)]
+
+    with pytest.raises(TimeoutError):
+        check_directory(str(tmp_path / "job"), ask)

@@ -17,6 +17,7 @@ from uuid import uuid4
 import pyspark
 import pytest
 
+from headrace.util.host_directories import find_directories, usual_parents
 from tests.chaos.driver_program import is_exact
 from tests.postgres import PostgresServer
 
@@ -142,6 +143,12 @@ class Drivers:
         assert is_exact(files)
         assert rows is None or rows == files
 
+    def leftovers(self) -> list[str]:
+        """Return the directories that drivers or their workers have left on this host."""
+        pids = {process.pid for process in self.started}
+        found = find_directories([*usual_parents(), str(self.directory)])
+        return [each.path for each in found if each.owner is not None and each.owner.pid in pids]
+
     def of_session(self, process: subprocess.Popen[bytes], word: str) -> list[int]:
         """Return the processes that a driver has started, directly or not, with a word in their command."""
         found = []
@@ -210,6 +217,7 @@ def test_a_job_outlives_its_drivers(drivers: Callable[..., Drivers], tmp_path: P
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [], (
         "a job that is over leaves nothing"
     )
+    assert job.leftovers() == [], "the next driver removes what a killed one has left on the host"
 
 
 def test_a_driver_that_was_stopped_past_its_lease_changes_nothing_when_it_wakes(

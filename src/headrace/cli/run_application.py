@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -19,6 +18,7 @@ from headrace.cli.options import (
     recovery_properties,
 )
 from headrace.cli.program import load_program
+from headrace.util.host_directories import temporary_directory
 
 __all__ = ["run_application"]
 
@@ -80,7 +80,7 @@ def run_application(
     from headrace.spark.masters import check_master
     from headrace.spark.submission import Application, plan_submission, spark_submit_command, write_archive
 
-    with TemporaryDirectory(prefix="headrace-application-") as folder:
+    with temporary_directory("application") as folder:
         archive, secret_settings = Path(folder) / "application.zip", Path(folder) / "secret.properties"
         submission = plan_submission(
             Application(configuration, program, arguments, deploy_mode),

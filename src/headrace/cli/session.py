@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,7 @@ import click
 from headrace.cli.errors import ExitCode
 from headrace.cli.interrupts import Interrupts
 from headrace.cli.options import load_configuration, property_option
+from headrace.util.host_directories import temporary_directory
 from headrace.util.state_home import state_home
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def session(
     configuration = load_configuration(properties, master=master)
     if not configuration.get(SUBMIT_ENABLED):
         click.echo(f"warning: no jobs are taken: allow it with --submit ({SUBMIT_ENABLED.key})", err=True)
-    with TemporaryDirectory(prefix="headrace-session-", ignore_cleanup_errors=True) as folder:
+    with temporary_directory("session") as folder:
         code = _serve(configuration, folder)
     context.exit(code)
 

@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from headrace.config.configuration import Configuration
 from headrace.config.references import escaped
+from headrace.util.host_directories import temporary_directory
 
 #: A program that has not submitted its jobs by then is ended, s.
 _TIMEOUT_S = 300.0
@@ -87,7 +87,7 @@ class ProgramRunner:
     def _run(
         self, name: str, source: str, arguments: Sequence[str], parallelism: int | None, savepoint: str | None
     ) -> EndedProgram:
-        with tempfile.TemporaryDirectory(prefix="headrace-program-") as folder:
+        with temporary_directory("program") as folder:
             # The name is for messages: no part of it may lead elsewhere.
             plain = _FILE_NAME.sub("_", Path(name).name).lstrip(".-") or "program"
             file = Path(folder) / (plain if plain.endswith(".py") else f"{plain}.py")

@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 from headrace.config.configuration import Configuration
@@ -28,6 +27,7 @@ from headrace.config.parsing import parse_map
 from headrace.errors import ConfigurationError, DiskFullError
 from headrace.state.files import is_local, join_path, open_file, write_new_file
 from headrace.util.disk_space import watching_space
+from headrace.util.host_directories import temporary_directory
 
 #: What to do where there is no space for copies.
 _ELSEWHERE = "set TMPDIR to a directory on a larger disk"
@@ -191,7 +191,7 @@ def bundle(configuration: Configuration) -> tuple[dict[str, str], dict[str, byte
     artifacts = find_artifacts(configuration)
     names: dict[str, str] = {}
     content: dict[str, bytes] = {}
-    with TemporaryDirectory(prefix="headrace-bundle-") as directory:
+    with temporary_directory("bundle") as directory:
         for artifact in artifacts:
             shipped, path = stage(artifact, Path(directory))
             # Digest and name are apart, because a Python file is imported by its own name.

@@ -10,8 +10,6 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +22,7 @@ from pyspark import SparkContext, SparkFiles
 from headrace.errors import ConfigurationError
 from headrace.runtime.artifacts import Artifact, ArtifactKind, ShippedArtifact, stage
 from headrace.spark.masters import ClusterManager
+from headrace.util.host_directories import HeldDirectory, make_temporary
 
 _lock = threading.Lock()
 #: Guards what a context is told about workers while stages are built.
@@ -72,7 +71,7 @@ def ship(
     shipped = []
     staged: dict[str, Path] = {}
     for artifact in artifacts:
-        sent, path = stage(artifact, _staging())
+        sent, path = stage(artifact, Path(_staging().path))
         shipped.append(sent)
         staged[sent.file] = path
     inside = _archive_of(executable, shipped)
@@ -117,14 +116,14 @@ def _interpreter(context: SparkContext, executable: str | None, inside: ShippedA
 
 
 @cache
-def _staging() -> Path:
+def _staging() -> HeldDirectory:
     """Return where files lie that Spark fetches, as long as it lives."""
     atexit.register(clear_staging)
-    return Path(tempfile.mkdtemp(prefix="headrace-artifacts-"))
+    return make_temporary("artifacts")
 
 
 def clear_staging() -> None:
     """Delete the files, now that no Spark wants them any more."""
     if _staging.cache_info().currsize:
-        shutil.rmtree(_staging(), ignore_errors=True)
+        _staging().remove()
         _staging.cache_clear()

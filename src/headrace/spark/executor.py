@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
@@ -42,9 +41,10 @@ from headrace.runtime.leadership import Leadership
 from headrace.runtime.restore import RestoreReport
 from headrace.runtime.task.latency import LatencySettings
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.scratch import remove_scratch
+from headrace.runtime.task.scratch import hold_scratch_for_driver, remove_scratch, sweep_scratch
 from headrace.runtime.task.settings import TaskSettings
 from headrace.spark.artifacts import WorkerKind, ship
+from headrace.spark.clean_up import remove_copies
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
 from headrace.spark.main_script import program_of
@@ -52,10 +52,10 @@ from headrace.spark.mixed_epochs import MixedEpochRunner
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.spark.table_epochs import TableEpochRunner
-from headrace.state.files import delete_directory
 from headrace.state.key_secret import KeySecret
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import store_settings
+from headrace.util.host_directories import PREFIX, HeldDirectory, Owner, make_temporary
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +65,8 @@ _epoch_listeners: list[Callable[[JobGraph, EpochSummary], None]] = []
 _job_listeners: list[Callable[[SparkJob], object]] = []
 #: Longer than Spark gives a python worker to end by itself (spark.python.task.killTimeout: 2 s).
 _LAST_WRITES_S = 3.0
+#: How long the end of a job waits for executors that are busy.
+_CLEAN_UP_S = 10.0
 #: Names of the jobs of this process that are highly available, by cluster id.
 _led: dict[str, str] = {}
 #: The jobs of this process that are not over, in the order they were started.
@@ -183,12 +185,17 @@ class SparkJob:
         if self._leadership is not None and self._owns_leadership:
             job_graph = self._leadership.with_lasting_id(job_graph)
         self._graph = job_graph
-        run_name = f"headrace-{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
-        configured = configuration.get(checkpointing.DIRECTORY)
+        whose = {"job_id": job_graph.job_id, "job_name": job_graph.name}
+        run_name = f"{PREFIX}{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
         #: Where state goes that nobody wants to keep.
-        self._temporary = None if configured else tempfile.mkdtemp(prefix=f"{run_name}-")
+        self._temporary: HeldDirectory | None = None
+        state_dir = configuration.get(checkpointing.DIRECTORY)
+        if not state_dir:
+            self._temporary = make_temporary("state files", run_name, **whose)
+            state_dir = self._temporary.path
         self._task_settings = task_settings = TaskSettings(
             scratch_name=run_name,
+            owner=Owner.here("copies of state", **whose),
             store=store,
             buffer_records=configuration.get(exchange.BUFFER_RECORDS),
             state_cache_entries=configuration.get(state.CACHE_ENTRIES),
@@ -200,7 +207,7 @@ class SparkJob:
             self._master = JobMaster(
                 job_graph,
                 _Runners(configuration, artifacts, task_settings),
-                job_master_settings(configuration, configured or str(self._temporary)),
+                job_master_settings(configuration, state_dir),
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,
                 leader=0 if self._leadership is None else self._leadership.token,
@@ -212,6 +219,8 @@ class SparkJob:
             raise
         if self._leadership is not None:
             self._leadership.when_lost(self._master.step_down)
+        sweep_scratch(task_settings)
+        hold_scratch_for_driver(task_settings)
         self._started = time.monotonic()
         self._thread = InheritableThread(target=self._run, name=f"job-master-{job_graph.name}", daemon=True)
         for listener in _job_listeners:
@@ -303,10 +312,12 @@ class SparkJob:
         return self._result
 
     def remove_files(self) -> None:
-        """Remove the job's files, except those of checkpoints that stay, and its copy of state on this host."""
+        """Remove the job's files, except those of checkpoints that stay, and its copies of state on all hosts."""
         self._master.remove_files()
         self._remove_temporary()
         remove_scratch(self._task_settings)
+        remove_copies(self._task_settings, _CLEAN_UP_S)
+        sweep_scratch(self._task_settings)
 
     def _ensure_leader(self) -> None:
         if self._leadership is not None:
@@ -318,7 +329,7 @@ class SparkJob:
 
     def _remove_temporary(self) -> None:
         if self._temporary is not None:
-            delete_directory(self._temporary)
+            self._temporary.remove()
 
     def _run(self) -> None:
         with program_of(self._graph.main_classes):

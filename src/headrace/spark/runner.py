@@ -14,7 +14,7 @@ from headrace.errors import HeadraceError, JobExecutionError
 from headrace.runtime.messages import EpochPlan
 from headrace.runtime.state_registry import Compaction
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.scratch import remove_scratch
+from headrace.runtime.task.scratch import remove_run
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.failed_tasks import concurrent_failures
 from headrace.spark.failures import recover_from
@@ -77,9 +77,9 @@ class SparkRunner:
             self._context.cancelJobGroup(self._group)
 
     def close(self) -> None:
-        """Free the broadcast and this host's scratch space; other hosts' goes with their executors."""
+        """Free the broadcast and this host's copies of state; those of other hosts are removed when the job ends."""
         self._background.shutdown(wait=True, cancel_futures=True)
         if self._context._jsc is not None:
             with suppress(Py4JError, OSError):
                 self._broadcast.destroy()
-        remove_scratch(self._code.settings)
+        remove_run(self._code.settings, self._code.lineage)

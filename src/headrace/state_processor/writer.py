@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from headrace.state.schema import SCHEMAS, Schemas, StateSchema, encode_schemas,
 from headrace.state.sections import Section, rows_in
 from headrace.state_processor.rows import Place, StateRow, Unreadable, codec_of, rows_of
 from headrace.state_processor.savepoint import Savepoint, schemas_of
+from headrace.util.host_directories import temporary_directory
 
 #: What a function returns for a row that is to go.
 REMOVE: Final[Any] = type("Remove", (), {"__repr__": lambda self: "REMOVE"})()
@@ -103,7 +103,7 @@ class SavepointWriter:
         """
         metadata = self._savepoint.metadata
         kept = [each for each in metadata.operators if each.operator_id not in self._dropped]
-        with tempfile.TemporaryDirectory(prefix="headrace-savepoint-") as scratch:
+        with temporary_directory("savepoint") as scratch:
             operators = tuple(self._rewritten(each, Path(scratch)) for each in kept)
             # The shape is that of another job from now on: nothing may be taken over as it was.
             changed = msgspec.structs.replace(metadata, operators=operators, shape="")

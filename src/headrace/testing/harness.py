@@ -13,8 +13,6 @@ a job: look at it with `harness.operator.function`.
 from __future__ import annotations
 
 import copy
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -34,6 +32,7 @@ from headrace.state.keys import hash_key
 from headrace.state.operator_state import redistribute
 from headrace.state.schema import SCHEMAS
 from headrace.state.stores.lmdb import LmdbStore
+from headrace.util.host_directories import HeldDirectory, make_temporary
 
 __all__ = ["OperatorHarness", "Snapshot", "rescale"]
 
@@ -138,7 +137,7 @@ class OperatorHarness:
         self._job_parameters = dict(job_parameters or {})
         self._cache_entries = cache_entries
         self._given_directory = state_dir
-        self._own_directory: str | None = None
+        self._own_directory: HeldDirectory | None = None
         self._recorder = _Recorder()
         #: State as of the last barrier.
         self._chain = StateChain(_LINEAGE)
@@ -171,7 +170,7 @@ class OperatorHarness:
             self._stop()
         finally:
             if self._own_directory is not None:
-                shutil.rmtree(self._own_directory, ignore_errors=True)
+                self._own_directory.remove()
                 self._own_directory = None
 
     def __enter__(self) -> Self:
@@ -219,8 +218,8 @@ class OperatorHarness:
         if self._given_directory is not None:
             return self._given_directory
         if self._own_directory is None:
-            self._own_directory = tempfile.mkdtemp(prefix="headrace-harness-")
-        return self._own_directory
+            self._own_directory = make_temporary("harness")
+        return self._own_directory.path
 
     def _make_keyed_state(self) -> KeyedStateBackend:
         place = self._place

@@ -13,7 +13,6 @@ import copy
 import pickle
 import random
 import shutil
-import tempfile
 import threading
 import time
 import traceback
@@ -53,6 +52,7 @@ from headrace.state.key_secret import KeySecret
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import store_settings
 from headrace.util import clock
+from headrace.util.host_directories import make_temporary
 
 __all__ = ["Fault", "Faults", "MiniCluster", "MiniExecutor", "MiniJob", "TaskAttempt", "random_faults"]
 
@@ -347,7 +347,8 @@ class MiniJob:
         self.configuration = configuration = configuration or Configuration()
         self._graph = job_graph
         self._result: Future[JobExecutionResult] = Future()
-        self._directory = tempfile.mkdtemp(prefix="headrace-mini-")
+        self._held = make_temporary("mini cluster", "headrace-mini")
+        self._directory = self._held.path
         #: What each epoch did, in order.
         self.epochs: list[EpochSummary] = []
         self._on_epoch = on_epoch
@@ -356,7 +357,7 @@ class MiniJob:
         try:
             self.master = self._set_up(configuration, cluster_settings)
         except BaseException:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._held.remove()
             raise
         self._started = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"mini-job-{job_graph.name}", daemon=True)
@@ -447,7 +448,7 @@ class MiniJob:
             self.master.run()
         except BaseException as caught:  # noqa: BLE001 - whatever ended the job is its result
             error = caught
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._held.remove()
         if error is not None:
             self._result.set_exception(error)
         else:

@@ -183,7 +183,8 @@ def _make_directory(configured: str | None, kept: int) -> Path:
     parent = Path(configured) if configured else state_home() / "log"
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     try:
-        (parent / name).mkdir(parents=True)
+        # A place of our own choice is for this user only; who has named another knows who reads it.
+        (parent / name).mkdir(0o777 if configured else 0o700, parents=True)
     except OSError as error:
         fallback = Path(tempfile.mkdtemp(prefix="headrace-log-"))
         _log.warning("logs go to %s: %s cannot be written: %s", fallback, parent, error.strerror)

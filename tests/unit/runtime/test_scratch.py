@@ -1,16 +1,29 @@
+"""Where copies of state are on a host, and when they are removed."""
+
 from __future__ import annotations
 
+import os
+import shutil
+import stat
 import tempfile
 from pathlib import Path
 
-from headrace.runtime.task.scratch import copy_directory, remove_scratch, scratch_directories
+from headrace.runtime.task.scratch import (
+    copy_directory,
+    hold_scratch_for_driver,
+    remove_run,
+    remove_scratch,
+    renew_scratch,
+    scratch_directories,
+)
 from headrace.runtime.task.settings import TaskSettings
 from headrace.state.stores.settings import RocksDBSettings, StoreSettings
+from headrace.util.host_directories import read_owner
 
 
 def test_rocksdb_is_on_disk_unless_told_otherwise() -> None:
     settings = TaskSettings(scratch_name="run", store=StoreSettings(rocksdb=RocksDBSettings()))
-    assert scratch_directories(settings) == [f"{tempfile.gettempdir()}/run"]
+    assert scratch_directories(settings) == [f"{tempfile.gettempdir()}/run-{os.geteuid()}"]
 
 
 def test_copies_are_spread_over_the_directories_and_found_again(tmp_path: Path) -> None:
@@ -21,6 +34,8 @@ def test_copies_are_spread_over_the_directories_and_found_again(tmp_path: Path) 
     assert {Path(place).parents[2].parent.name for place in places} == {"a", "b"}
     for place in places:
         Path(place).mkdir(parents=True)
+    for directory in scratch_directories(settings):
+        assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
     remove_scratch(settings)
     assert [list((tmp_path / name).iterdir()) for name in "ab"] == [[], []]
 
@@ -29,4 +44,47 @@ def test_a_worker_that_stands_for_a_host_has_a_directory_of_its_own(tmp_path: Pa
     settings = TaskSettings(
         scratch_name="run", scratch_parent=str(tmp_path), store=StoreSettings(directories=("/elsewhere",))
     )
-    assert scratch_directories(settings) == [str(tmp_path / "run")]
+    assert scratch_directories(settings) == [str(tmp_path / f"run-{os.geteuid()}")]
+
+
+def test_a_new_run_removes_the_copies_of_the_one_before(tmp_path: Path) -> None:
+    settings = TaskSettings(scratch_name="run", scratch_parent=str(tmp_path))
+    first = Path(copy_directory(settings, "first", "op", "0-of-1"))
+    first.mkdir(parents=True)
+    second = Path(copy_directory(settings, "second", "op", "0-of-1"))
+    second.mkdir(parents=True)
+    assert not first.exists()
+    assert copy_directory(settings, "second", "other", "0-of-1").startswith(str(second.parents[1]))
+    assert second.exists()
+    remove_run(settings, "second")
+    assert not second.exists()
+    remove_scratch(settings)
+
+
+def test_the_driver_says_that_it_holds_the_directory_and_workers_leave_that_as_it_is(tmp_path: Path) -> None:
+    settings = TaskSettings(scratch_name="run", scratch_parent=str(tmp_path))
+    hold_scratch_for_driver(settings)
+    copy_directory(settings, "first", "op", "0-of-1")
+    (directory,) = scratch_directories(settings)
+    owner = read_owner(directory)
+    assert owner is not None
+    assert owner.holds_lease
+    remove_scratch(settings)
+
+
+def test_a_driver_makes_no_directory_where_its_host_has_no_such_place(tmp_path: Path) -> None:
+    settings = TaskSettings(scratch_name="run", store=StoreSettings(directories=(str(tmp_path / "nvme"),)))
+    hold_scratch_for_driver(settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_renewed_and_gone_is_held_again(tmp_path: Path) -> None:
+    settings = TaskSettings(scratch_name="run", scratch_parent=str(tmp_path))
+    copy_directory(settings, "first", "op", "0-of-1")
+    (directory,) = scratch_directories(settings)
+    shutil.rmtree(directory)
+    renew_scratch(settings)
+    assert sorted(os.listdir(directory)) == ["lease", "owner.json"]
+    remove_scratch(settings)
+    renew_scratch(settings)  # by now it is nobody's
+    assert list(tmp_path.iterdir()) == []

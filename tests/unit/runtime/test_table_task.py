@@ -52,12 +52,12 @@ class Worker:
 
     def end(self, job: str) -> None:
         """What the driver does at the end of a job."""
-        shutil.rmtree(self._directory / job)
+        shutil.rmtree(self._directory / f"{job}-{os.geteuid()}")
 
     def open_files(self, job: str) -> int:
         """How many files of a job's state the process has open."""
         places = Path("/proc/self/maps").read_text().splitlines()
-        return sum(f"{self._directory / job}{os.sep}" in place for place in places)
+        return sum(f"{self._directory / job}-{os.geteuid()}{os.sep}" in place for place in places)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from headrace.runtime.artifacts import ShippedArtifact
 from headrace.runtime.task.latency import LatencySettings
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import StoreSettings
+from headrace.util.host_directories import Owner
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class TaskSettings:
 
     #: Name of the directory, under the host's scratch space, for local state copies of this run.
     scratch_name: str
+    #: Who is written down as the owner of these directories.
+    owner: Owner = field(default_factory=lambda: Owner.here("copies of state"))
     #: Where the host's scratch space is, whatever the store would choose; for workers that only seem to be hosts.
     scratch_parent: str | None = None
     store: StoreSettings = field(default_factory=StoreSettings)

@@ -41,7 +41,7 @@ from headrace.runtime.messages import (
 )
 from headrace.runtime.task.chain import ChainLink, Partition, build_chain
 from headrace.runtime.task.latency import LatencyMeasure
-from headrace.runtime.task.scratch import copy_directory
+from headrace.runtime.task.scratch import copy_directory, renew_scratch
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.time_parts import GATE, NO_TIME, TABLE_IDLE, TIME
 from headrace.state.changes import write_change
@@ -376,6 +376,7 @@ class StreamTask:
         context.attempt = self._spark_attempt
         context.operator_state.restore(self._own_plan.operator_state.get(link.node.operator_id))
         if context.keyed_state is not None:
+            renew_scratch(self._settings)
             context.keyed_state.begin_epoch(self._chain_of(link))
 
     def _restore_time(self) -> None:

@@ -23,7 +23,7 @@ from headrace.operators.table.factory import build_operator
 from headrace.operators.window.late import LATE_DROPPED
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.scratch import copy_directory
+from headrace.runtime.task.scratch import copy_directory, renew_scratch
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.table_time import VertexTime, time_state
 from headrace.state.changes import table_change, write_change
@@ -74,6 +74,7 @@ class TableTask:
         directory = copy_directory(
             settings, lineage, self._node.operator_id, f"{subtask.subtask}-of-{self._vertex.parallelism}"
         )
+        self._settings = settings
         self._copy = TableCopy(directory, self._operator.layouts)
 
     @property
@@ -97,6 +98,7 @@ class TableTask:
         groups = key_group_range(
             self._subtask.subtask, self._vertex.max_parallelism, self._vertex.parallelism
         )
+        renew_scratch(self._settings)
         try:
             self._copy.catch_up(chain, groups)
             now = EpochTime(at.before, at.after, started_ms, at.is_final, plan.epoch)

@@ -60,6 +60,11 @@ class StoreSettings:
     directories: tuple[str, ...] = ()
 
     @property
+    def elsewhere(self) -> str:
+        """What to do where there is no space for copies."""
+        return COPY_ELSEWHERE if self.rocksdb is None else ROCKSDB_ELSEWHERE
+
+    @property
     def prefers_memory(self) -> bool:
         """Whether copies belong on a memory file system."""
         return self.rocksdb is None

@@ -8,7 +8,6 @@ import platform
 import re
 import shutil
 import socket
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,8 +17,9 @@ import click
 
 from headrace.cli.errors import ExitCode
 from headrace.cli.options import json_option, load_configuration, property_option
-from headrace.cli.text import print_json, print_table
+from headrace.cli.text import duration_text, print_json, print_table
 from headrace.cli.version import java_version
+from headrace.util.disk_space import readable_size
 
 if TYPE_CHECKING:
     from headrace.config import Configuration
@@ -39,24 +39,36 @@ class Finding:
     found: str
     #: What to do about it.
     advice: str = ""
+    #: Whether it is worth knowing although nothing has to be fixed.
+    is_note: bool = False
+
+    @property
+    def status(self) -> str:
+        """How it is shown."""
+        return "FIX" if not self.is_fine else "note" if self.is_note else "ok"
 
 
 @click.command(short_help="Check what jobs need: Java, Spark, ports, storage.")
 @property_option
 @click.option("--master", metavar="URL", help="The Spark master to look for; headrace.spark.master.")
+@click.option("--clean", is_flag=True, help="Remove the directories that killed jobs left on this host.")
 @json_option
 @click.pass_context
-def doctor(context: click.Context, properties: dict[str, str], master: str | None, as_json: bool) -> None:
-    """Check what jobs need, and say what to fix. The exit code is 1 if something is missing."""
+def doctor(
+    context: click.Context, properties: dict[str, str], master: str | None, clean: bool, as_json: bool
+) -> None:
+    """Check what jobs need, and say what to fix. The exit code is 1 if something is missing.
+
+    Directories that killed jobs left on this host are listed with their owner, size and age. The next job
+    that starts here removes them; so does `--clean`. Directories that a process uses are never removed.
+    """
     configuration = load_configuration(properties, master=master)
-    findings = list(examine(configuration))
+    findings = [*(_cleaned(configuration) if clean else ()), *examine(configuration)]
+    findings = [each if each.status != "ok" else replace(each, advice="") for each in findings]
     if as_json:
-        print_json([asdict(each if not each.is_fine else replace(each, advice="")) for each in findings])
+        print_json([asdict(each) for each in findings])
     else:
-        rows = [
-            ["ok" if each.is_fine else "FIX", each.what, each.found, "" if each.is_fine else each.advice]
-            for each in findings
-        ]
+        rows = [[each.status, each.what, each.found, each.advice] for each in findings]
         print_table(("", "WHAT", "FOUND", "WHAT TO DO"), rows, folded=("FOUND", "WHAT TO DO"))
     if not all(finding.is_fine for finding in findings):
         context.exit(ExitCode.FAILED)
@@ -71,7 +83,8 @@ def examine(configuration: Configuration) -> Iterator[Finding]:
         lambda: _master(configuration),
         lambda: _rest(configuration),
         lambda: _directories(configuration),
-        _scratch,
+        lambda: _scratch(configuration),
+        lambda: _leftovers(configuration),
         _host_name,
     )
     for check in checks:
@@ -171,16 +184,54 @@ def _directory(key: str, place: str) -> Finding:
     return Finding(key, True, f"{place} can be written")
 
 
-def _scratch() -> Iterator[Finding]:
-    for place in dict.fromkeys((tempfile.gettempdir(), "/dev/shm")):  # noqa: S108 - looked at, not written to
+def _scratch_places(configuration: Configuration) -> list[str]:
+    """Return where jobs keep temporary files and copies of state on this host."""
+    from headrace.config.options import rocksdb, state
+    from headrace.util.host_directories import usual_parents
+
+    named = [configuration.get(state.LOCAL_DIRECTORY), *configuration.get(rocksdb.LOCAL_DIRECTORIES)]
+    return list(dict.fromkeys([*usual_parents(), *filter(None, named)]))
+
+
+def _scratch(configuration: Configuration) -> Iterator[Finding]:
+    for place in _scratch_places(configuration):
         if Path(place).is_dir():
             free = shutil.disk_usage(place).free
             yield Finding(
                 f"space in {place}",
                 free >= _LEAST_FREE,
                 f"{free / 1024**3:.1f} GiB free",
-                "make room: 1 GiB or more",
+                "free at least 1 GiB there",
             )
+
+
+def _leftovers(configuration: Configuration) -> Iterator[Finding]:
+    from headrace.util.host_directories import Verdict, find_directories
+
+    advice = {
+        Verdict.LEFTOVER: "`headrace doctor --clean` removes it, and so does the next job on this host",
+        Verdict.FOREIGN: "it belongs to another user, who can remove it if no job uses it",
+        Verdict.UNKNOWN: "an earlier version of headrace may have left it; delete it if no job uses it",
+    }
+    found = [
+        each
+        for each in find_directories(_scratch_places(configuration))
+        if each.verdict is not Verdict.IN_USE
+    ]
+    if not found:
+        yield Finding("leftovers", True, "none")
+    for each in found:
+        whose = "unknown owner" if each.owner is None else str(each.owner)
+        size, age = readable_size(each.size), duration_text(int(each.age_s * 1000))
+        text = f"{each.path}: {size}, unused for {age}; user {each.user}, {whose}"
+        yield Finding("leftover", True, text, advice[each.verdict], is_note=True)
+
+
+def _cleaned(configuration: Configuration) -> Iterator[Finding]:
+    from headrace.util.host_directories import sweep
+
+    for path in sweep(_scratch_places(configuration)):
+        yield Finding("removed", True, path)
 
 
 def _host_name() -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -15,6 +16,7 @@ from headrace.common.job_status import JobStatus
 from headrace.rest.server import RestServer
 from headrace.rest.settings import RestSettings
 from headrace.runtime.dispatcher import LiveJob
+from headrace.util.host_directories import HeldDirectory, Owner
 from tests.unit.rest.conftest import ENDLESS, RestCluster, counting, wait_until
 
 Invoke = Callable[..., Result]
@@ -168,7 +170,41 @@ def test_the_doctor_looks_for_the_master(headrace: Invoke) -> None:
     assert not master["is_fine"]
     assert "no Spark master answers" in master["found"]
     found = json.loads(headrace("doctor", "--json").stdout)
-    assert {"what": "Spark master", "is_fine": True, "found": "local[*]: this process", "advice": ""} in found
+    assert {
+        "what": "Spark master",
+        "is_fine": True,
+        "found": "local[*]: this process",
+        "advice": "",
+    }.items() <= (next(each for each in found if each["what"] == "Spark master").items())
+
+
+def test_the_doctor_lists_what_killed_jobs_have_left_and_cleans_up(
+    headrace: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.util.host_directories.MEMORY", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    owner = Owner("state files", "ab" * 16, "clicks", "vm", 4711, "ann", holds_lease=True)
+    HeldDirectory(str(tmp_path / "headrace-left"), owner).let_go()
+    used = HeldDirectory(str(tmp_path / "headrace-used"), owner)
+    (tmp_path / "headrace-old").mkdir()
+
+    def shown(*words: str) -> dict[str, Any]:
+        result = json.loads(headrace("doctor", "--json", *words).stdout)
+        return {each["found"].partition(":")[0]: each for each in result if str(tmp_path) in each["found"]}
+
+    found = shown()
+    assert list(found) == [str(tmp_path / "headrace-left"), str(tmp_path / "headrace-old")]
+    left, old = found.values()
+    assert "state files of job 'clicks' (abab" in left["found"]
+    assert "process 4711 on vm" in left["found"]
+    assert "--clean" in left["advice"]
+    assert left["is_fine"]  # the next job removes it
+    assert left["is_note"]
+    assert "earlier version" in old["advice"]
+
+    assert [each["what"] for each in shown("--clean").values()] == ["removed", "leftover"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["headrace-old", "headrace-used"]
+    used.remove()
 
 
 def test_a_session_says_that_it_takes_no_jobs_unless_told(headrace: Invoke) -> None:

@@ -148,6 +148,11 @@ class ReaderContext:
         """The metrics of the source operator."""
         return self._metrics
 
+    @property
+    def attempt(self) -> int:
+        """How often the task was tried before; what it reads may have ended its process."""
+        return 0
+
     def emit_side(self, tag_id: str, value: Any) -> None:
         """Send a record to a side output of the source."""
 

@@ -118,6 +118,11 @@ class SourceTask(Operator):
         """The operator's metrics."""
         return self._context.metrics
 
+    @property
+    def attempt(self) -> int:
+        """How often Spark has tried the task before."""
+        return self._context.attempt
+
     def begin_epoch(self, place: EpochPlace) -> None:
         self.progress = {}
         self.records = 0
@@ -249,6 +254,10 @@ class _SourceReaderContext(ReaderContext):
     @property
     def metrics(self) -> MetricGroup:
         return self._task.metrics
+
+    @property
+    def attempt(self) -> int:
+        return self._task.attempt
 
     def emit_side(self, tag_id: str, value: Any) -> None:
         self._task.output.emit_side(tag_id, Batch([value]))

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from tests.postgres import free_port
+from tests.postgres import ENDS_WITH_TESTS, free_port
 
 VERSION = "3.9.1"
 #: Less than a test may take, so that a slow network skips tests and does not fail them.
@@ -94,9 +94,10 @@ def resolve(organisation: str, module: str, version: str, target: Path) -> Path:
 class KafkaBroker:
     """A broker that can be stopped, killed and started again on the same port with the same data."""
 
-    def __init__(self, jars: Path, directory: Path) -> None:
+    def __init__(self, jars: Path, directory: Path, host: str = "127.0.0.1") -> None:
         self._jars = jars
         self._directory = directory
+        self._host = host
         self.port, self.sasl_port, controller_port = free_port(), free_port(), free_port()
         self.user, self.password = "tester", secrets.token_hex(12)
         self._process: subprocess.Popen[bytes] | None = None
@@ -104,10 +105,10 @@ class KafkaBroker:
         settings = {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "controller.quorum.voters": f"1@{host}:{controller_port}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},SASL_PLAINTEXT://127.0.0.1:{self.sasl_port},"
-            f"CONTROLLER://127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://{host}:{self.port},SASL_PLAINTEXT://{host}:{self.sasl_port},"
+            f"CONTROLLER://{host}:{controller_port}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain."
@@ -134,16 +135,16 @@ class KafkaBroker:
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self._host}:{self.port}"
 
     @property
     def sasl_address(self) -> str:
-        return f"127.0.0.1:{self.sasl_port}"
+        return f"{self._host}:{self.sasl_port}"
 
     def start(self) -> None:
         with open(self._directory / "log", "ab") as log:
             self._process = subprocess.Popen(
-                [*self._java(), "kafka.Kafka", str(self._config)],
+                [*ENDS_WITH_TESTS, *self._java(), "kafka.Kafka", str(self._config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -261,7 +262,7 @@ class KafkaBroker:
         from confluent_kafka.admin import AdminClient
 
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while not _answers(self.port):
+        while not _answers(self._host, self.port):
             self._check_alive(deadline)
             time.sleep(0.05)
         while True:  # the port is open before the broker is registered
@@ -296,15 +297,18 @@ def _cluster_id() -> str:
     return "K" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
 
 
-def _answers(port: int) -> bool:
+def _answers(host: str, port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((host, port)) == 0
 
 
 @contextmanager
-def run_broker() -> Iterator[KafkaBroker]:
+def run_broker(host: str = "127.0.0.1") -> Iterator[KafkaBroker]:
     """Start a broker; stop it and remove its files at the end.
+
+    Args:
+        host: The address it listens at.
 
     Raises:
         NoBrokerError: There can be none; the message says why.
@@ -312,7 +316,7 @@ def run_broker() -> Iterator[KafkaBroker]:
     jars = find_jars()
     directory = Path(tempfile.mkdtemp(prefix="headrace-kafka-"))
     try:
-        broker = KafkaBroker(jars, directory)
+        broker = KafkaBroker(jars, directory, host)
         try:
             broker.start()
             yield broker

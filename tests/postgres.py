@@ -27,6 +27,8 @@ from headrace.connectors.jdbc import JdbcConnectionOptions
 from headrace.connectors.jdbc._connections import dispose_engines
 
 _START_TIMEOUT_S = 60.0
+#: What the command of a server begins with, so that it ends with the tests also when these are killed.
+ENDS_WITH_TESTS = ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
 
 
 class NoServerError(Exception):
@@ -41,10 +43,11 @@ class PostgresServer:
     user: str
     password: str
     process: subprocess.Popen[bytes]
+    host: str = "127.0.0.1"
 
     @property
     def jdbc_url(self) -> str:
-        return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres"
+        return f"jdbc:postgresql://{self.host}:{self.port}/postgres"
 
     def options(self) -> JdbcConnectionOptions:
         return JdbcConnectionOptions(self.jdbc_url, self.user, self.password)
@@ -52,7 +55,7 @@ class PostgresServer:
     def execute(self, sql: str) -> list[tuple[Any, ...]]:
         import psycopg
 
-        place = f"host=127.0.0.1 port={self.port} user={self.user} password={self.password} dbname=postgres"
+        place = f"host={self.host} port={self.port} user={self.user} password={self.password} dbname=postgres"
         with psycopg.connect(place, autocommit=True) as connection:
             cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
@@ -90,8 +93,11 @@ def server_account() -> dict[str, Any]:
 
 
 @contextmanager
-def run_server() -> Iterator[PostgresServer]:
+def run_server(host: str = "127.0.0.1") -> Iterator[PostgresServer]:
     """Start a server; stop it and remove its files at the end.
+
+    Args:
+        host: The address it listens at. One that is not of this machine alone is for the hosts of its network too.
 
     Raises:
         NoServerError: There can be none; the message says why.
@@ -123,23 +129,25 @@ def run_server() -> Iterator[PostgresServer]:
         )
         if made.returncode != 0:
             raise NoServerError(f"initdb failed: {(made.stderr or made.stdout).strip()[-500:]}")
+        with open(directory / "data" / "pg_hba.conf", "a") as access:
+            access.write("host all all samenet scram-sha-256\n")
         port = free_port()
         settings = {
-            "listen_addresses": "127.0.0.1",
+            "listen_addresses": host,
             "unix_socket_directories": "",
             "fsync": "off",
             "port": str(port),
         }
         with open(directory / "log", "wb") as log:
             process = subprocess.Popen(
-                [programs / "postgres", "-D", directory / "data"]
+                [*ENDS_WITH_TESTS, programs / "postgres", "-D", directory / "data"]
                 + [word for name, value in settings.items() for word in ("-c", f"{name}={value}")],
                 **where,
                 stdout=log,
                 stderr=log,
             )
         try:
-            server = PostgresServer(port, "tester", password, process)
+            server = PostgresServer(port, "tester", password, process, host)
             wait_until_ready(server, directory / "log")
             yield server
         finally:

@@ -90,8 +90,8 @@ test-rotation: $(CLASSES) ## run the slow tests that fit into WITHIN seconds, in
 		--hypothesis-profile="new examples" --hypothesis-seed=$(SEED) $(ARGS)
 
 .PHONY: chaos
-chaos: $(READY) ## run jobs until N faults were injected (N=2000), then the kills of real processes
-	@CHAOS_FAULTS=$(N) $(PYTEST) -m "chaos and slow" --timeout=7200 --durations=10 -rA tests/chaos $(ARGS)
+chaos: $(READY) ## run jobs until N faults were injected (N=2000), then break real processes and hosts
+	@CHAOS_FAULTS=$(N) $(PYTEST) -m "chaos and slow" --timeout=7200 --durations=10 -rA tests/chaos tests/hosts $(ARGS)
 
 # --- check ----------------------------------------------------------------------------------------
 

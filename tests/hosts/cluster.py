@@ -127,7 +127,11 @@ class Cluster:
         )
 
     def _environment(self, host: Host | None) -> dict[str, str]:
-        own = {} if host is None else {"TMPDIR": "/tmp", "XDG_STATE_HOME": "/tmp/state", "SPARK_LOCAL_IP": host.address}
+        own = (
+            {}
+            if host is None
+            else {"TMPDIR": "/tmp", "XDG_STATE_HOME": "/tmp/state", "SPARK_LOCAL_IP": host.address}
+        )
         return {
             "SPARK_HOME": str(_SPARK_HOME),
             "PYSPARK_PYTHON": sys.executable,
@@ -138,7 +142,9 @@ class Cluster:
 
 
 def _wait_for(process: Process, word: str) -> None:
-    wait_until(lambda: word in process.log or not process.is_running(), lambda: f"{word}: {process.log}", _START_S)
+    wait_until(
+        lambda: word in process.log or not process.is_running(), lambda: f"{word}: {process.log}", _START_S
+    )
     assert word in process.log, process.log
 
 

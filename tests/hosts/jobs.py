@@ -1,4 +1,4 @@
-"""A job of `program.py` on a cluster: started as often as a test likes, with everything it wrote compared at the end."""
+"""A job of `program.py` on a cluster: started as often as a test likes, and compared with an undisturbed run."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ class Job:
                 "table": self.name,
             }
         if cluster.kafka is not None:
-            sinks["kafka"] = {"address": cluster.kafka.address, "topic": cluster.kafka.create_topic(1, self.name)}
+            sinks["kafka"] = {
+                "address": cluster.kafka.address,
+                "topic": cluster.kafka.create_topic(1, self.name),
+            }
         return sinks
 
     # -- what the program is asked -----------------------------------------------------------------------------
@@ -109,18 +112,20 @@ class Job:
         """Return the hosts that epochs ran on, from some epoch on."""
         return {host for hosts in self.epochs()[since:] for host in hosts}
 
-    def log(self) -> str:
-        """Return what drivers of the cluster have written down, on the host they run on."""
+    def wait_for_log(self, process: Process, word: str) -> None:
+        """Wait until a driver has said something, to its user or in its log."""
+        self._wait(process, lambda: word in process.log + self._written(), f"'{word}'")
+
+    def _written(self) -> str:
         found = self._cluster.driver.path("/tmp/state").rglob("*.log")
         return "".join(path.read_text(errors="replace") for path in found)
-
-    def wait_for_log(self, process: Process, word: str) -> None:
-        self._wait(process, lambda: word in self.log(), f"'{word}'")
 
     @staticmethod
     def _wait(process: Process, condition: Any, what: str) -> None:
         wait_until(
-            lambda: condition() or not process.is_running(), lambda: f"{what}: {process.log[-6000:]}", PATIENCE_S
+            lambda: condition() or not process.is_running(),
+            lambda: f"{what}: {process.log[-6000:]}",
+            PATIENCE_S,
         )
         assert condition(), process.log
 
@@ -131,7 +136,9 @@ class Job:
         cluster = self._cluster
         files = [path.read_text() for path in (self.directory / "out").glob("part-*")]
         objects = [
-            cluster.s3.read(f"{self.name}/{name}") for name in cluster.s3.names(self.name) if name.startswith("part-")
+            cluster.s3.read(f"{self.name}/{name}")
+            for name in cluster.s3.names(self.name)
+            if name.startswith("part-")
         ]
         found = {"files": _rows("".join(files)), "objects": _rows("".join(objects))}
         if cluster.postgres is not None:
@@ -146,7 +153,7 @@ class Job:
         return sorted((n % KEYS, n) for n in range(NUMBERS))
 
     def check(self) -> None:
-        """Make sure that every sink has what an undisturbed run gives: each number once, each key counted one by one."""
+        """Make sure that every sink has the rows of an undisturbed run: each number once, keys counted one by one."""
         found = self.contents()
         counts = sorted((n % KEYS, n // KEYS + 1) for n in range(NUMBERS))
         for sink, rows in found.items():
@@ -158,18 +165,24 @@ class Job:
         """Check what came out of a job that is over, what it left on hosts, and that its next start does nothing."""
         self.check()
         before, epochs = self.contents(), len(self.epochs())
-        assert self.copies_of_state() == {}
+        self.check_copies_of_state()
         self.finish()
         assert len(self.epochs()) == epochs, "the next start ran the job again"
         assert self.contents() == before
 
-    def copies_of_state(self) -> dict[str, list[str]]:
-        """Return what is left of state on each host."""
-        return {
-            host.name: found
-            for host in self._cluster.network.hosts.values()
-            if (found := [*host.files("/dev/shm", "headrace-*"), *host.files("/tmp", "headrace-*")])
+    def check_copies_of_state(self) -> None:
+        """Make sure that no host keeps state of a job that is over; executors end a moment after their driver."""
+        wait_until(
+            lambda: not self._copies_of_state(), lambda: f"copies to go: {self._copies_of_state()}", 30
+        )
+
+    def _copies_of_state(self) -> dict[str, list[str]]:
+        hosts = self._cluster.network.hosts.values()
+        found = {
+            each.name: [*each.files("/dev/shm", "headrace-*"), *each.files("/tmp", "headrace-*")]
+            for each in hosts
         }
+        return {name: files for name, files in found.items() if files}
 
 
 def _rows(text: str) -> list[Row]:

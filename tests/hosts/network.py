@@ -41,9 +41,8 @@ mount -t tmpfs -o size={disk} tmpfs /tmp
 hostname {name}
 printf '127.0.0.1 localhost\\n{address} {name}\\n' > /tmp/.hosts
 mount --bind /tmp/.hosts /etc/hosts
-trap "" CHLD
 echo up > /tmp/.up
-exec sleep infinity
+exec env --ignore-signal=CHLD sleep infinity
 """
 
 
@@ -150,13 +149,14 @@ class Host(Place):
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                is_here = os.readlink(entry / "ns" / "pid") == namespace
-                if is_here and int(entry.name) != self._pid and word in (entry / "cmdline").read_text():
+                if os.readlink(entry / "ns" / "pid") != namespace or int(entry.name) == self._pid:
+                    continue
+                if word in (entry / "cmdline").read_text() and _state(int(entry.name)) not in "ZX":
                     found.append(int(entry.name))
         return sorted(found)
 
-    def signal(self, number: signal.Signals, word: str = "") -> None:
-        """Send a signal to all processes of the host, or to those with a word in their command."""
+    def signal(self, number: signal.Signals, word: str = "") -> set[int]:
+        """Send a signal to all processes of the host, or to those with a word in their command; return them."""
         reached: set[int] = set()
         # One that was just being started is found the second time.
         while more := set(self.processes(word)) - reached:
@@ -164,11 +164,14 @@ class Host(Place):
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
             reached |= more
+        return reached
 
     def pause(self) -> None:
         """Stop the host where it is, as a virtual machine that is moved, or one that runs out of memory."""
         self.signal(signal.SIGSTOP)
-        wait_until(lambda: all(map(_is_stopped, self.processes())), f"host {self.name} to stop", 20)
+        wait_until(
+            lambda: all(_state(pid) in "TZX" for pid in self.processes()), f"host {self.name} to stop", 20
+        )
 
     def resume(self) -> None:
         self.signal(signal.SIGCONT)
@@ -178,26 +181,32 @@ class Host(Place):
 
     def kill_processes(self, word: str = "") -> None:
         """Kill processes; the host stays, with its files."""
-        self.signal(signal.SIGKILL, word)
+        killed = self.signal(signal.SIGKILL, word)
+        wait_until(lambda: not killed.intersection(self.processes(word)), "processes to be gone", 20)
 
     def power_off(self) -> None:
         """Lose the host: its processes, its address, its memory and its disk."""
         self._first.kill()
         self._first.wait()
         # What ran there has been killed by the kernel, and is gone a moment later.
-        wait_until(lambda: not Path(f"/proc/{self._pid}/root/tmp").exists(), f"host {self.name} to be gone", 20)
+        wait_until(
+            lambda: not Path(f"/proc/{self._pid}/root/tmp").exists(), f"host {self.name} to be gone", 20
+        )
         for process in self._processes:
             process.kill()
 
     def fill(self, directory: str) -> None:
-        """Leave no room in a directory of the host."""
-        place = self.path(directory)
-        with open(place / "ballast", "ab", buffering=0) as stream:
-            os.posix_fallocate(stream.fileno(), 0, shutil.disk_usage(place).free)
+        """Leave no room in a directory of the host, as a log does that grows and grows: what is freed is taken too."""
+        ballast = f"{directory}/ballast"
+        with open(self.path(ballast), "ab", buffering=0) as stream:
+            os.posix_fallocate(stream.fileno(), 0, shutil.disk_usage(self.path(directory)).free)
+        grow = f"while true; do cat /dev/zero >> {ballast}; sleep 0.01; done"
+        self.start(Path(os.devnull), "sh", "-c", grow)
 
     def empty(self, directory: str) -> None:
         """Undo `fill`."""
-        (self.path(directory) / "ballast").unlink(missing_ok=True)
+        self.kill_processes(f"{directory}/ballast")
+        self.path(f"{directory}/ballast").unlink(missing_ok=True)
 
     def recover(self) -> None:
         """Undo all that was done to the host, but for what was killed."""
@@ -232,7 +241,17 @@ class Network:
         first = subprocess.Popen(
             [
                 *ENDS_WITH_TESTS,
-                *("unshare", "--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
+                *(
+                    "unshare",
+                    "--net",
+                    "--mount",
+                    "--uts",
+                    "--pid",
+                    "--fork",
+                    "--kill-child",
+                    "--mount-proc",
+                    "--",
+                ),
                 *("sh", "-c", script),
             ],
             stdin=subprocess.DEVNULL,
@@ -296,11 +315,9 @@ def _check_possible() -> None:
         raise NoNetworkError(f"there is no {', '.join(missing)} here")
     if os.geteuid() != 0:
         raise NoNetworkError("namespaces with a network between them need root")
+    own = ("unshare", "--net", "--mount", "--uts", "--pid", "--fork", "--mount-proc")
     tried = subprocess.run(
-        ["unshare", "--net", "--mount", "--uts", "--pid", "--fork", "--mount-proc", "mount", "-t", "tmpfs", "tmpfs", "/tmp"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [*own, "mount", "-t", "tmpfs", "tmpfs", "/tmp"], capture_output=True, text=True, check=False
     )
     if tried.returncode != 0:
         raise NoNetworkError(f"this machine allows no namespaces: {tried.stderr.strip()}")
@@ -349,17 +366,24 @@ def _delete_link(name: str) -> None:
 def _bridges() -> dict[str, tuple[str, str]]:
     """Return the bridges of tests, each with its owner and its shared directory."""
     found = {}
-    for link in re.split(r"^(?=\d+: )", run("ip", "-details", "link", "show", "type", "bridge"), flags=re.MULTILINE):
-        name, alias = re.match(r"\d+: (hr-\d+):", link), re.search(r"^ +alias (\S+) (\S+)", link, re.MULTILINE)
+    for link in re.split(
+        r"^(?=\d+: )", run("ip", "-details", "link", "show", "type", "bridge"), flags=re.MULTILINE
+    ):
+        name, alias = (
+            re.match(r"\d+: (hr-\d+):", link),
+            re.search(r"^ +alias (\S+) (\S+)", link, re.MULTILINE),
+        )
         if name and alias:
             found[name[1]] = (alias[1], alias[2])
     return found
 
 
-def _is_stopped(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TZX"
-    return True
+def _state(pid: int) -> str:
+    """Return what a process does, by the kernel's letter: T if it is stopped, Z or X if it is dead."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
 
 
 def _identity(pid: int) -> str:

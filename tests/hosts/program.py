@@ -31,8 +31,10 @@ from headrace.datastream import DataStream, KeyedProcessFunction, RuntimeContext
 from headrace.datastream.state import ValueStateDescriptor
 from headrace.spark.executor import add_epoch_listener
 
-NUMBERS = 120
+NUMBERS = 80
 KEYS = 9
+#: The number that may be made to wait or to fail: in the middle of the second half, which has a source of its own.
+MIDDLE = 60
 
 
 class Tally(KeyedProcessFunction):
@@ -45,7 +47,7 @@ class Tally(KeyedProcessFunction):
         self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
 
     def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        if value == NUMBERS // 2:
+        if value == MIDDLE:
             self._stop_if_asked(Path(self._directory))
         count = (self._count.value() or 0) + 1
         self._count.update(count)

@@ -27,7 +27,9 @@ def test_a_job_over_two_hosts_writes_every_row_once(cluster: Cluster) -> None:
     assert job.hosts() == {"one", "two"}
 
 
-def test_a_job_goes_on_without_a_host_that_lost_power_and_with_one_that_takes_its_place(cluster: Cluster) -> None:
+def test_a_job_goes_on_without_a_host_that_lost_power_and_with_one_that_takes_its_place(
+    cluster: Cluster,
+) -> None:
     job = Job(cluster)
     job.ask("gate")
     driver = job.start()
@@ -44,7 +46,11 @@ def test_a_job_goes_on_without_a_host_that_lost_power_and_with_one_that_takes_it
     job.check_finished()
 
 
-@pytest.mark.parametrize("word", ["", "CoarseGrainedExecutorBackend", "pyspark.daemon"], ids=["all", "executor", "workers"])
+@pytest.mark.parametrize(
+    "word",
+    ["", "CoarseGrainedExecutorBackend", "pyspark.daemon"],
+    ids=["all of them", "the executor", "workers"],
+)
 def test_a_job_goes_on_when_processes_of_a_host_are_killed(cluster: Cluster, word: str) -> None:
     job = Job(cluster)
     job.ask("gate")

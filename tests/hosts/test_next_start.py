@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from tests.hosts.cluster import Cluster
-from tests.hosts.jobs import LEASE_S, PATIENCE_S, Job
+from tests.hosts.jobs import PATIENCE_S, Job
 from tests.hosts.network import Process
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -50,7 +50,7 @@ def test_a_job_that_failed_goes_on_from_its_checkpoint(cluster: Cluster) -> None
     assert "asked to fail" in driver.log
     published = job.contents()
     assert 0 < len(published["files"]) < len(job.expected())
-    assert job.copies_of_state() == {}
+    job.check_copies_of_state()
     job.no_longer("fail")
     job.finish()
     job.check_finished()
@@ -63,7 +63,7 @@ def test_a_job_that_was_cancelled_is_refused(cluster: Cluster) -> None:
     job.no_longer("hold")
     assert driver.wait(PATIENCE_S) == 128 + signal.SIGINT, driver.log
     published = job.contents()
-    assert job.copies_of_state() == {}
+    job.check_copies_of_state()
     again = job.start()
     assert again.wait(PATIENCE_S) == 1, again.log
     assert "was canceled" in again.log
@@ -71,9 +71,7 @@ def test_a_job_that_was_cancelled_is_refused(cluster: Cluster) -> None:
 
 
 def test_a_driver_host_that_stops_past_its_lease_changes_nothing_when_it_wakes(cluster: Cluster) -> None:
-    job = Job(
-        cluster, **{"execution.checkpointing.dir": f"s3://{cluster.s3.bucket}/of-a-leader"}
-    )
+    job = Job(cluster, **{"execution.checkpointing.dir": f"s3://{cluster.s3.bucket}/of-a-leader"})
     first = begin(job)
     stopped = cluster.driver
     stopped.pause()
@@ -86,7 +84,7 @@ def test_a_driver_host_that_stops_past_its_lease_changes_nothing_when_it_wakes(c
     assert first.wait(PATIENCE_S) == 3, first.log
     assert "no longer leads" in first.log
     assert job.contents() == published
-    assert cluster.s3.names("of-a-leader") == [], f"within {LEASE_S} s"
+    assert cluster.s3.names("of-a-leader") == []
     job.check_finished()
 
 
@@ -94,8 +92,8 @@ def test_a_job_without_a_checkpoint_directory_that_all_hosts_share_is_refused(cl
     # Every host has a /tmp of its own.
     job = Job(cluster, **{"execution.checkpointing.dir": "/tmp/checkpoints"})
     driver = job.start()
-    assert driver.wait(PATIENCE_S) == 1, driver.log
+    assert driver.wait(PATIENCE_S) != 0, driver.log
+    assert "is not shared by all hosts of the cluster" in driver.log
     assert "execution.checkpointing.dir" in driver.log
-    assert "/tmp/checkpoints" in driver.log
     assert job.epochs() == []
     assert all(rows == [] for rows in job.contents().values())

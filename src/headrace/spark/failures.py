@@ -60,6 +60,10 @@ _UNREADABLE = re.compile(
 _CAUSE = re.compile(r"^Caused by: (?P<what>.*)$", re.MULTILINE)
 #: How Java names the file that there was no space for.
 _NO_SPACE_FOR = re.compile(r"(?P<directory>/\S*)/\S+ \(No space left on device\)")
+#: A stage that Spark would compute again, which we do not allow, because what it was to read was lost or out of reach.
+_NOT_FETCHED = re.compile(
+    r"has failed the maximum allowable number of times: \d+\. Most recent failure reason:\s+"
+)
 #: What a Python worker was left with, outside of our own code; the last of a chain of tracebacks counts.
 _PYTHON = re.compile(r"^[a-z][\w.]*\.[A-Z]\w*: (?P<what>.*)$", re.MULTILINE)
 #: Java's names of exceptions, and lines of a stack trace that hold nothing else.
@@ -183,6 +187,11 @@ def _reason(text: str) -> str:
         raised = _PYTHON.findall(text.partition("thrown from the Python worker")[2])
         if raised:
             return f"a Python worker failed: {raised[-1].partition(' It can be caused ')[0]}"[:300]
+    stage = _NOT_FETCHED.search(text)
+    if stage is not None:
+        said = text[stage.end() :]
+        why = [said.partition("\n")[0], *_CAUSE.findall(said)][-1]
+        return f"data of another executor could not be fetched: {_CLASS_NAME.sub('', why).strip()}"[:300]
     lines = [line.strip() for line in text.splitlines()]
     # Past the call that failed, and before the frames.
     said = [line for line in lines if line and not _NOISE.match(line)]

@@ -104,3 +104,34 @@ def test_every_error_reaches_the_driver(kind: type[HeadraceError]):
     assert type(recovered) is kind
     assert (recovered.message, recovered.hint) == (error.message, "what to do")
     assert str(recovered.__cause__) == "before"
+
+
+_ABORTED = (
+    "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
+    ": org.apache.spark.SparkException: Job aborted due to stage failure: ResultStage 1 (copy_local_properties at "
+    "threading.py:982) has failed the maximum allowable number of times: 1. Most recent failure reason:\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "org.apache.spark.shuffle.FetchFailedException\n\tat org.apache.spark.errors.A.b(A.scala:439)\n"
+            "Caused by: java.io.IOException: Failed to connect to /10.77.0.3:36013\n\tat a.b.C.d(C.java:1)\n",
+            "Failed to connect to /10.77.0.3:36013",
+        ),
+        (
+            "org.apache.spark.shuffle.MetadataFetchFailedException: "
+            "Missing an output location for shuffle 1 partition 1\n"
+            "\tat org.apache.spark.MapOutputTracker$.validateStatus(MapOutputTracker.scala:1838)\n",
+            "Missing an output location for shuffle 1 partition 1",
+        ),
+    ],
+)
+def test_an_executor_that_cannot_reach_another_says_so_without_a_stage_of_spark(text: str, why: str) -> None:
+    error = recover(_ABORTED + text)
+    assert isinstance(error, TaskLostError)
+    assert error.message == (
+        f"a worker process or executor was lost: data of another executor could not be fetched: {why}"
+    )

@@ -18,9 +18,11 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -32,12 +34,16 @@ from tests.postgres import ENDS_WITH_TESTS
 #: Where a packet for a host that is out of reach goes: no network card has this address.
 _NOBODY = "02:00:00:00:00:00"
 _MOST_NETWORKS = 200
+#: What every host must see: this repository and the Python that runs it.
+_PROGRAMS = {str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix}
 _TOOLS = ("ip", "unshare", "nsenter", "setpriv", "mount")
 #: The first process of a host: it mounts what is the host's own, and then does nothing but collect dead processes.
 _INIT = """
 set -e
+{keep}
 mount -t tmpfs -o size={memory} tmpfs /dev/shm
 mount -t tmpfs -o size={disk} tmpfs /tmp
+{bring_back}
 hostname {name}
 printf '127.0.0.1 localhost\\n{address} {name}\\n' > /tmp/.hosts
 mount --bind /tmp/.hosts /etc/hosts
@@ -237,7 +243,7 @@ class Network:
         assert name not in self.hosts, f"there is a host {name} already"
         number = next(self._addresses)
         address = f"10.77.{self._number}.{number}"
-        script = _INIT.format(name=name, address=address, disk=disk, memory=memory)
+        script = _INIT.format(name=name, address=address, disk=disk, memory=memory, **self._programs())
         first = subprocess.Popen(
             [
                 *ENDS_WITH_TESTS,
@@ -268,6 +274,16 @@ class Network:
         host.run("ip", "link", "set", "lo", "up")
         self.hosts[name] = host
         return host
+
+    def _programs(self) -> dict[str, str]:
+        """Return the commands that keep what hosts run, if it is in a directory of which each host has its own."""
+        hidden = sorted(path for path in _PROGRAMS if path.startswith(("/tmp/", "/dev/shm/")))
+        keep, bring_back = [], []
+        for number, path in enumerate(hidden):
+            holder = f"{self.shared}/programs-{number}"
+            keep.append(f"mkdir -p {holder}; mount --bind {shlex.quote(path)} {holder}")
+            bring_back.append(f"mkdir -p {shlex.quote(path)}; mount --bind {holder} {shlex.quote(path)}")
+        return {"keep": "\n".join(keep), "bring_back": "\n".join(bring_back)}
 
     def remove_host(self, name: str) -> None:
         """Take a host away without a warning, as a loss of power does."""

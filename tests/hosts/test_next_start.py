@@ -21,11 +21,12 @@ def begin(job: Job) -> Process:
     return driver
 
 
-def test_a_job_whose_driver_was_killed_goes_on_with_a_host_less(cluster: Cluster) -> None:
+def test_a_job_whose_driver_was_killed_goes_on_with_a_host_that_has_no_state(cluster: Cluster) -> None:
     job = Job(cluster)
     begin(job)
     cluster.driver.kill_processes()
     cluster.remove_worker("two")
+    cluster.add_worker("three")
     job.no_longer("hold")
     job.finish()
     job.check_finished()

@@ -113,7 +113,14 @@ class Cluster:
     def _start_spark(self, host: Host | None, main: str, *words: str) -> Process:
         place = host or self.network.hub
         self._boots += 1
-        common = f"-Dspark.worker.timeout={PATIENCE_S} -Dspark.decommission.enabled=true"
+        # The master does not see that a driver's host has lost power. It gives up an application when executors fail,
+        # and until then the application has their cores.
+        settings = {
+            "spark.worker.timeout": PATIENCE_S,
+            "spark.decommission.enabled": "true",
+            "spark.deploy.maxExecutorRetries": 2,
+        }
+        common = " ".join(f"-D{key}={value}" for key, value in settings.items())
         return place.start(
             self._logs / f"{place.name}-{self._boots}.log",
             str(_SPARK_HOME / "bin" / "spark-class"),

@@ -18,6 +18,7 @@
     │    ├─ UserFunctionError           .user_traceback  .record
     │    ├─ CheckpointError             .reason
     │    ├─ StateError                  state could not be read, written or restored
+    │    │    ├─ DamagedStateError      a file of state or of a checkpoint is not what was written
     │    │    └─ StateTypeError         a value does not have the type its state declares
     │    │         └─ StateMigrationError   state was written under another declaration
     │    ├─ TaskLostError               a worker was lost together with its task
@@ -52,6 +53,7 @@ __all__ = [
     "ClusterError",
     "ConfigurationError",
     "ConnectorError",
+    "DamagedStateError",
     "DiskFullError",
     "Domain",
     "FormatError",
@@ -628,6 +630,16 @@ class StateError(JobExecutionError):
     """
 
 
+class DamagedStateError(StateError):
+    """A file was changed, cut short or lost after it was written. Reading it again does not help.
+
+    The job goes back to an older checkpoint that is whole. If there is none, it fails at once: see the hint.
+    """
+
+    domain = "external"
+    retryable = False
+
+
 class StateTypeError(StateError):
     """A value does not have the type its state declares.
 
@@ -652,6 +664,8 @@ class StateMigrationError(StateTypeError):
         Declare the state as it was, or give the new state another name. To convert the values, rewrite the savepoint
         with `headrace.state_processor`.
     """
+
+    retryable = False
 
 
 class TaskLostError(JobExecutionError):

@@ -55,6 +55,7 @@ from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime import checkpointing
 from headrace.runtime.checkpoint import storage
 from headrace.runtime.job_master import JobMaster
+from headrace.runtime.job_results import FileJobResults
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.job_settings import job_master_settings
 from headrace.runtime.task.level import JobCode
@@ -190,7 +191,7 @@ def _kind_of(path: Any) -> str:
     text = str(path)
     for part, kind in (
         ("_metadata", "metadata"),
-        ("_ended", "end"),
+        (".json", "end"),
         ("savepoint-", "savepoint"),
         ("epochs-", "epochs"),
         (".change", "change"),
@@ -551,6 +552,8 @@ class ChaoticJob:
                     raise
                 return False
             self.master.run()
+            with suppress(OSError):
+                self._results().mark_clean(self.master.job.job_id, self.master.execution.status)
         except Crash:
             return False
         finally:
@@ -562,9 +565,10 @@ class ChaoticJob:
         assert self.master.execution.status is JobStatus.FINISHED
         if self.master._run.has_ended:
             return True
-        is_known = self.stop is not None and self.stop.done() and self.stop.exception() is None
-        stored = self.master._start
-        found = self.stop.result() if is_known and self.stop else stored.path if stored else None
+        ended = self._results().find(self.master.job.job_id)
+        assert ended is not None
+        assert ended.status is JobStatus.FINISHED
+        found = ended.result.savepoint
         if found is None:
             return True  # it was over when the last driver was lost
         # It was stopped with a savepoint: another job goes on from there.
@@ -572,6 +576,9 @@ class ChaoticJob:
         self.outcome.stops += 1
         self.number += 1
         return False
+
+    def _results(self) -> FileJobResults:
+        return FileJobResults(str(self.directory / "results"), leader=self.outcome.lives + 1)
 
     def _new_master(self, hosts: str, clusters: list[MiniCluster]) -> JobMaster:
         options = dict(self.options)
@@ -593,6 +600,7 @@ class ChaoticJob:
             on_epoch=self._after_epoch,
             now_ms=self._tick,
             leader=self.outcome.lives + 1,
+            results=self._results(),
         )
 
     def _job(self) -> JobGraph:

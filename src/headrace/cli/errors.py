@@ -15,6 +15,7 @@ from headrace.errors import (
     ConfigurationError,
     HeadraceError,
     JobDefinitionError,
+    JobSubmissionError,
     LeadershipError,
     SqlError,
     UnsupportedFeatureError,
@@ -49,7 +50,7 @@ def exit_code_of(error: BaseException) -> ExitCode:
     """Say which exit code an error means."""
     if isinstance(error, LeadershipError):
         return ExitCode.NOT_LEADING
-    return ExitCode.REFUSED if isinstance(error, _REFUSALS) else ExitCode.FAILED
+    return ExitCode.REFUSED if isinstance(error, (*_REFUSALS, JobSubmissionError)) else ExitCode.FAILED
 
 
 def describe_error(error: BaseException) -> str:

@@ -107,4 +107,4 @@ def _recovery(leadership: Leadership) -> Recovery:
     from headrace.runtime.dispatcher import Recovery
     from headrace.spark.user_code import pack_graph, unpack_graph
 
-    return Recovery(leadership.job_store(), pack_graph, unpack_graph)
+    return Recovery(leadership.job_store(), leadership.job_results(is_session=True), pack_graph, unpack_graph)

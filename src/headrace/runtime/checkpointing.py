@@ -11,14 +11,14 @@ What is decided is decided in `CheckpointCoordinator`; where things are kept is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from headrace.common.job_status import JobStatus
 from headrace.config.options.checkpointing import RecoveryClaimMode
-from headrace.errors import CheckpointError, HeadraceError, LeadershipError, StateError
+from headrace.errors import CheckpointError, DamagedStateError, HeadraceError, LeadershipError
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.checkpoint.completed import CompletedCheckpointStore
 from headrace.runtime.checkpoint.coordinator import (
@@ -34,15 +34,16 @@ from headrace.runtime.checkpoint.parts import task_statistics
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import (
     CheckpointDirectory,
-    Recovery,
+    Skipped,
     StoredCheckpoint,
     check_files,
-    discard,
-    is_damage,
     load_checkpoint,
+    read_files,
     write_savepoint,
 )
+from headrace.runtime.job_results import JobResults
 from headrace.runtime.job_run import JobRun
+from headrace.runtime.next_start import JobEnding
 from headrace.runtime.sink_coordinator import SinkCoordinator
 
 _log = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class Checkpointing:
         job_name: For messages.
         directory: Where they are kept.
         settings: The options.
+        results: Where the job's end is written down.
         ensure_leader: Raises if another master has taken the job over: then nothing must be written any more.
         now_ms: The clock.
     """
@@ -80,6 +82,7 @@ class Checkpointing:
         job_name: str,
         directory: CheckpointDirectory,
         settings: CheckpointSettings,
+        results: JobResults,
         *,
         ensure_leader: Callable[[], None],
         now_ms: Callable[[], int],
@@ -92,6 +95,10 @@ class Checkpointing:
         self.coordinator = CheckpointCoordinator(settings, job=job_name, last_id=directory.highest_id())
         self._store = CompletedCheckpointStore(retained=settings.retained, retention=settings.retention)
         self._foreign = ForeignFiles(directory.shared_directory)
+        #: Whether the job has ended, and how.
+        self.ending = JobEnding(job_name, directory, settings, results, now_ms)
+        #: The checkpoint, or 0, that the job went back to when its state was damaged last.
+        self._went_back_to: int | None = None
         self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="headrace-checkpoint")
         self._writing: dict[int, _Writing] = {}
 
@@ -101,12 +108,19 @@ class Checkpointing:
         """Return what the job starts from, if anything: its own latest checkpoint, else what the options name.
 
         Raises:
-            StateError: If nothing of what there was can be used: to start over would publish everything again.
+            DamagedStateError: If nothing of what there was can be used: to start over would publish everything again.
+            JobSubmissionError: If the job has ended, and must not run again by itself.
         """
-        self._directory.take_over()
+        last = self.ending.find()
         if self.has_ended:
-            return self._final_savepoint()
-        recovery = self._usable(self._directory.latest_valid())
+            return self.ending.unpublished_savepoint()
+        self._directory.take_over()
+        recovery = self._directory.latest_valid()
+        if recovery.checkpoint is None and (
+            unusable := [each for each in recovery.skipped if each.was_complete]
+        ):
+            raise self._nothing_usable(unusable)
+        self.ending.undo(last, recovery.checkpoint)
         if recovery.checkpoint is not None:
             valid = self._directory.valid()
             self._store.recover(valid, foreign=self._foreign_files(valid))
@@ -130,29 +144,39 @@ class Checkpointing:
             cause: Why it failed. If a state file turned out damaged, all are read to find a checkpoint without damage.
 
         Raises:
-            StateError: As in `find_start`.
+            DamagedStateError: If there is none, or the job has gone back to it for damage before: then it is not the
+                checkpoint that is damaged, but what reads or writes.
         """
         if self.has_ended:
-            return self._final_savepoint()
-        is_suspect = isinstance(cause, StateError) and is_damage(cause)
-        recovery = self._usable(self._directory.latest_valid(thorough=is_suspect))
+            return self.ending.unpublished_savepoint()
+        is_damaged = isinstance(cause, DamagedStateError)
+        recovery = self._directory.latest_valid(thorough=is_damaged)
+        # Those of drivers that no longer led never counted for this one.
+        unusable = [each for each in recovery.skipped if each.was_complete and not each.is_fenced]
+        if recovery.checkpoint is None and (unusable or self._store.latest is not None):
+            raise self._nothing_usable(unusable)
         stored = recovery.checkpoint or start
+        if is_damaged:
+            self._go_back_once(stored, cause)
         return None if stored is None else self._note_restored(stored)
+
+    def _go_back_once(self, stored: StoredCheckpoint | None, cause: BaseException | None) -> None:
+        if stored is not None:
+            with _naming_checkpoint(stored):
+                read_files(stored)
+        number = 0 if stored is None else stored.metadata.checkpoint_id
+        if number == self._went_back_to and cause is not None:
+            raise cause
+        self._went_back_to = number
 
     @property
     def has_ended(self) -> bool:
         """Whether the job is over, and nothing is left to do but to publish what its last savepoint covers."""
-        return self._directory.is_ended
+        return self.ending.is_finished
 
     def mark_ended(self) -> None:
         """All output is out: whoever finds the job from here on has nothing to do."""
-        if self._settings.is_enabled:
-            self._ensure_leader()
-            self._directory.mark_ended(None)
-
-    def _final_savepoint(self) -> StoredCheckpoint | None:
-        path = self._directory.final_savepoint()
-        return None if path is None else load_checkpoint(path)
+        self.ending.finished()
 
     @property
     def _claims(self) -> bool:
@@ -166,16 +190,15 @@ class Checkpointing:
         named = (file.path for stored in checkpoints for file in stored.metadata.files())
         return [path for path in named if not path.startswith(own)]
 
-    def _usable(self, recovery: Recovery) -> Recovery:
-        damaged = [each for each in recovery.skipped if each.was_complete]
-        if recovery.checkpoint is None and damaged:
-            raise StateError(
-                f"no checkpoint of job '{self._job_name}' can be used: {damaged[0].reason}",
-                hint="its output was published up to there, so it does not start over by itself: start it from a "
-                f"savepoint, or delete {self._directory.path} to have it begin anew",
-                retryable=False,
-            )
-        return recovery
+    def _nothing_usable(self, skipped: Sequence[Skipped]) -> DamagedStateError:
+        why = f"{skipped[0].path}: {skipped[0].reason}" if skipped else "all of them are gone"
+        return DamagedStateError(
+            f"no checkpoint of job '{self._job_name}' can be used: {why}",
+            job=self._job_name,
+            hint="its output was published up to there, so it does not start over by itself. Start it from a savepoint "
+            f"(headrace run -s PATH), restore the files from a copy, or delete {self._directory.path} to have it "
+            "process its input again from the beginning",
+        )
 
     def _note_restored(self, stored: StoredCheckpoint) -> StoredCheckpoint:
         metadata = stored.metadata
@@ -197,18 +220,7 @@ class Checkpointing:
     def delete_orphans(self, run: JobRun) -> None:
         """Delete the state files that neither the run nor a checkpoint names."""
         named = self._store.named_files() | self._foreign.named() | run.live_files()
-        self._delete((), self._directory.orphans(named))
-
-    def _delete(self, checkpoints: Iterable[StoredCheckpoint], files: Iterable[str]) -> None:
-        """Delete what is not needed any more; whoever leads the job by now may need what we do not.
-
-        Raises:
-            LeadershipError: If this master does not lead any more.
-        """
-        checkpoints, files = tuple(checkpoints), tuple(files)
-        if checkpoints or files:
-            self._ensure_leader()
-            discard(checkpoints, files)
+        self._directory.discard((), self._directory.orphans(named))
 
     # -- between epochs ----------------------------------------------------------------------------------------
 
@@ -307,7 +319,7 @@ class Checkpointing:
             ),
         )
         if completion is None:  # it took too long, and the job has gone on without it
-            self._delete([stored], ())
+            self._directory.discard([stored], ())
             self._free(metadata.checkpoint_id)
             return False
         _log.info(
@@ -321,12 +333,11 @@ class Checkpointing:
             # From here on nothing of a savepoint that is not ours is needed.
             run.rename_files(self._foreign.copies)
             freed = self._store.add(stored)
-            self._delete(freed.checkpoints, freed.files)
+            self._directory.discard(freed.checkpoints, freed.files)
             self.coordinator.discarded(each.metadata.checkpoint_id for each in freed.checkpoints)
         if completion.stops_job:
             # Before anything is published: from an older checkpoint it would be published once more.
-            self._ensure_leader()
-            self._directory.mark_ended(stored.path)
+            self.ending.finished(savepoint=stored.path)
         if not metadata.is_savepoint or completion.stops_job:
             self._ensure_leader()
             sinks.commit(metadata.checkpoint_id)
@@ -349,7 +360,7 @@ class Checkpointing:
 
     def _free(self, checkpoint_id: int) -> None:
         freed = self._store.unpin(checkpoint_id)
-        self._delete(freed.checkpoints, freed.files)
+        self._directory.discard(freed.checkpoints, freed.files)
 
     def _wait_for_checkpoints(self) -> None:
         """Wait until no checkpoint is being written that may still be completed."""
@@ -377,7 +388,7 @@ class Checkpointing:
     def retire(self, files: list[str]) -> None:
         """Delete state files that the job needs no more, unless a checkpoint names them."""
         if files:
-            self._delete((), self._store.retire(files))
+            self._directory.discard((), self._store.retire(files))
 
     def is_waiting(self) -> bool:
         """Whether a snapshot is being written."""
@@ -388,24 +399,34 @@ class Checkpointing:
     def job_failed(self, error: BaseException) -> None:
         """The run is over; what was being written of it does not count."""
         given_up = self.coordinator.job_failed(self._now_ms(), error)
-        self._delete(self._abandon(), ())
+        self._directory.discard(self._abandon(), ())
         for checkpoint_id in given_up:
             self._free(checkpoint_id)
 
-    def close(self, status: JobStatus, *, taken_over: bool) -> None:
-        """The job has ended: delete what does not stay by the options."""
+    def close(self, status: JobStatus, cause: BaseException | None, *, taken_over: bool) -> None:
+        """The job has ended: write that down, then delete what does not stay by the options.
+
+        Args:
+            status: How it ended.
+            cause: Why it failed, if it did.
+            taken_over: Whether another master leads the job, or may: then everything stays as it is.
+        """
         self.coordinator.shutdown(self._now_ms())
         abandoned = self._abandon()
         self._writers.shutdown(wait=True)
-        if not taken_over:
-            with _saying_what_failed():
-                freed = self._store.end(status)
-                self._delete((*abandoned, *freed.checkpoints), freed.files)
+        if taken_over:
+            return
+        with _saying_what_failed():
+            stays = self.ending.keeps_checkpoints(status)
+            newest = self._store.latest if stays else None
+            self.ending.record(status, None if newest is None else newest.path, cause)
+            freed = self._store.end(status, stays=stays)
+            self._directory.discard((*abandoned, *freed.checkpoints), freed.files)
 
     @property
     def keeps_files(self) -> bool:
-        """Whether a checkpoint stays that names files of the job."""
-        return bool(self._store.checkpoints)
+        """Whether a checkpoint stays that names files of the job, or the next start of the job needs its directory."""
+        return bool(self._store.checkpoints) or self.ending.keeps_directory
 
     def _abandon(self) -> list[StoredCheckpoint]:
         """Wait for what is being written; return what was, to be deleted again: it must not be found later."""
@@ -420,6 +441,19 @@ def _new_bytes(metadata: CheckpointMetadata) -> int:
     return sum(
         file.size for file in metadata.files() if file.to_version == metadata.epoch and not file.is_base
     )
+
+
+@contextmanager
+def _naming_checkpoint(stored: StoredCheckpoint) -> Iterator[None]:
+    """Say of a damaged file whose it is, and what to do."""
+    try:
+        yield
+    except DamagedStateError as error:
+        kind = "savepoint" if stored.metadata.is_savepoint else "checkpoint"
+        raise DamagedStateError(
+            f"{kind} {stored.path} cannot be used: {error.message}",
+            hint="restore the file from a copy, or start the job from another savepoint (headrace run -s PATH)",
+        ) from error
 
 
 @contextmanager

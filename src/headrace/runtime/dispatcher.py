@@ -23,8 +23,10 @@ from headrace.graph.job_graph import JobGraph
 from headrace.runtime.job_history import EndedJob, JobHistory
 from headrace.runtime.job_master import JobMaster
 from headrace.runtime.job_monitor import JobMonitor
+from headrace.runtime.job_results import FileJobResults
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.job_store import JobStore, StoredJob
+from headrace.runtime.next_start import result_of
 from headrace.util import clock
 
 _log = logging.getLogger(__name__)
@@ -56,6 +58,8 @@ class Recovery:
     """How jobs outlive the process: where they are kept, and how a graph becomes bytes and comes back."""
 
     store: JobStore
+    #: How jobs ended: one that is in the store and has a result must not run again.
+    results: FileJobResults
     pack: Callable[[JobGraph], bytes]
     unpack: Callable[[bytes], JobGraph]
 
@@ -153,6 +157,8 @@ class Dispatcher:
                 raise _duplicate(graph.job_id)
             if self.history.get(graph.job_id) is not None:
                 raise _duplicate(graph.job_id)
+            if self._recovery is not None and self._recovery.results.find(graph.job_id) is not None:
+                raise _duplicate(graph.job_id)
             self._starting.add(graph.job_id)
         is_stored = False
         try:
@@ -173,16 +179,35 @@ class Dispatcher:
         if self._recovery is None or self._start is None:
             return []
         recovered = []
-        for found in self._recovery.store.jobs():
+        stored = self._recovery.store.jobs()
+        for found in stored:
             try:
-                graph = self._recovery.unpack(found.job.graph)
-                job = self._start(graph, Configuration.handed_on(found.job.configuration, found.job.origins))
-                recovered.append(self.adopt(job))
+                if (job := self._recover(self._recovery, self._start, found.job)) is not None:
+                    recovered.append(job)
             except HeadraceError as error:
                 _log.error(
                     "job '%s' (%s) could not be recovered: %s", found.job.name, found.job.job_id, error
                 )
+        known = {found.job.job_id for found in stored}
+        for result in self._recovery.results.dirty():  # of jobs that were removed from the store already
+            if result.result.job_id not in known:
+                self._recovery.results.mark_clean(result.result.job_id, result.status)
         return recovered
+
+    def _recover(self, recovery: Recovery, start: StartJob, job: StoredJob) -> LiveJob | None:
+        """Start a job again, unless it has ended; one whose files are still to be deleted is started for that."""
+        configuration = Configuration.handed_on(job.configuration, job.origins)
+        ended = result_of(recovery.results, job.job_id, configuration)
+        if ended is None or (ended.is_dirty and ended.status is not JobStatus.FAILED):
+            try:
+                return self.adopt(start(recovery.unpack(job.graph), configuration))
+            except JobSubmissionError:
+                if ended is None:
+                    raise
+        recovery.store.remove(job.job_id)
+        if ended is not None:
+            recovery.results.mark_clean(job.job_id, ended.status)
+        return None
 
     def adopt(self, job: StartedJob) -> LiveJob:
         """Take in a job that was started by others; the same one twice is fine.
@@ -266,6 +291,7 @@ class Dispatcher:
             if self._recovery is not None and live.status is not JobStatus.SUSPENDED:
                 try:
                     self._recovery.store.remove(live.job_id)
+                    self._recovery.results.mark_clean(live.job_id, live.status)
                 except HeadraceError as error:
                     _log.warning("job %s stays in the store of jobs: %s", live.job_id, error.message)
 

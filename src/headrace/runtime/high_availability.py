@@ -61,6 +61,10 @@ class HighAvailabilitySettings:
     directory: str
     cluster_id: str
     lease_ms: int
+    #: Where results of jobs are kept; None for the usual place.
+    results: str | None = None
+    #: Whether results are deleted when jobs have been cleaned up; None if nobody has said so.
+    deletes_results: bool | None = None
 
     @classmethod
     def from_configuration(cls, configuration: Configuration) -> Self | None:
@@ -70,6 +74,7 @@ class HighAvailabilitySettings:
             ConfigurationError: If there is no directory, or one on which leases cannot be kept.
         """
         if configuration.get(options.TYPE) == "NONE":
+            _refuse_unused(configuration)
             return None
         directory = configuration.get(options.STORAGE_DIRECTORY)
         if not directory:
@@ -89,7 +94,13 @@ class HighAvailabilitySettings:
                 f"{options.CLUSTER_ID.key}: expected one name; got {configuration.get(options.CLUSTER_ID)!r}"
             )
         lease = configuration.get(options.LEASE_DURATION)
-        return cls(absolute_path(directory), cluster_id, lease // timedelta(milliseconds=1))
+        return cls(
+            absolute_path(directory),
+            cluster_id,
+            lease // timedelta(milliseconds=1),
+            configuration.get(options.RESULT_STORE_PATH),
+            configuration.get(options.RESULT_STORE_DELETE_ON_COMMIT),
+        )
 
     @property
     def leader_directory(self) -> str:
@@ -98,6 +109,25 @@ class HighAvailabilitySettings:
     @property
     def jobs_directory(self) -> str:
         return join_path(self.directory, self.cluster_id, "jobs")
+
+    @property
+    def results_directory(self) -> str:
+        if self.results is not None:
+            return absolute_path(self.results)
+        return join_path(self.directory, "job-result-store", self.cluster_id)
+
+
+def _refuse_unused(configuration: Configuration) -> None:
+    values = {
+        options.RESULT_STORE_PATH.key: configuration.get(options.RESULT_STORE_PATH),
+        options.RESULT_STORE_DELETE_ON_COMMIT.key: configuration.get(options.RESULT_STORE_DELETE_ON_COMMIT),
+    }
+    for key, value in values.items():
+        if value is not None:
+            raise ConfigurationError(
+                f"{key} has no effect without high availability: every start is a new job with an id of its own",
+                hint=f"set {options.TYPE.key}: filesystem, or leave {key} out",
+            )
 
 
 class LeaseHolder(msgspec.Struct, frozen=True):

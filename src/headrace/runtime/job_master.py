@@ -25,15 +25,11 @@ from uuid import uuid4
 from headrace.common.job_status import JobStatus
 from headrace.connectors.base import Committer
 from headrace.errors import (
-    ConfigurationError,
+    DamagedStateError,
     HeadraceError,
-    InvariantViolation,
     JobCancelledError,
-    JobDefinitionError,
     JobExecutionError,
     LeadershipError,
-    StateMigrationError,
-    UnsupportedFeatureError,
     UserFunctionError,
 )
 from headrace.graph.execution_graph import ExecutionState, build_execution_graph
@@ -49,10 +45,11 @@ from headrace.runtime.epoch_phases import PhaseClock
 from headrace.runtime.failure_history import FailureHistory
 from headrace.runtime.flame_graphs import FlameGraphs, FlameGraphSettings
 from headrace.runtime.job_accumulators import JobAccumulators
-from headrace.runtime.job_run import EpochRunner, EpochSummary, JobRun, RunSettings
+from headrace.runtime.job_results import JobResults, NoJobResults
+from headrace.runtime.job_run import EpochRunner, EpochSummary, JobRun, NoEpochs, RunSettings
 from headrace.runtime.messages import SubtaskId
 from headrace.runtime.pacing import EpochPacer, PacingSettings
-from headrace.runtime.restart import NoRestart, RestartStrategy
+from headrace.runtime.restart import NoRestart, RestartStrategy, is_fatal
 from headrace.runtime.restore import RestoreReport, StartingPoint, starting_point
 from headrace.runtime.scheduler import Scheduler, parallelism_of
 from headrace.runtime.sink_coordinator import SinkCoordinator
@@ -70,16 +67,6 @@ _LEAST_DELAY_S = 0.001
 _WRITING_POLL_S = 0.01
 #: How long to wait between looks at the slots there are, s.
 _SLOTS_POLL_S = 0.1
-#: What a restart cannot mend.
-_FATAL = (
-    ConfigurationError,
-    JobDefinitionError,
-    UnsupportedFeatureError,
-    InvariantViolation,
-    LeadershipError,
-    StateMigrationError,
-)
-
 T = TypeVar("T")
 #: Makes what runs the epochs of a job under a lineage, with the secret of its keys.
 MakeRunner = Callable[[JobGraph, str, KeySecret], EpochRunner]
@@ -147,6 +134,7 @@ class JobMaster:
         leader: The fencing token of this master: higher than that of all before it; 0 without high availability.
         timer: Measures how long things take, in seconds.
         slots: The slots the job may take; as many as it needs if None.
+        results: Where the job's end is written down for its next start; nowhere if None.
     """
 
     def __init__(
@@ -161,6 +149,7 @@ class JobMaster:
         leader: int = 0,
         timer: Callable[[], float] = time.perf_counter,
         slots: SlotPool | None = None,
+        results: JobResults | None = None,
     ) -> None:
         pool = slots or endless_slots(job.job_id)
         self._scheduler = Scheduler(pool, settings.adaptive, settings.slot_timeout_ms, job)
@@ -185,7 +174,9 @@ class JobMaster:
         self._publishing_s: dict[str, float] = {}
         self._phases = PhaseClock(timer)
         self.execution = build_execution_graph(job, now_ms())
-        self._directory = CheckpointDirectory(settings.directory, job.job_id, leader)
+        self._directory = CheckpointDirectory(
+            settings.directory, job.job_id, leader, ensure_leader=ensure_leader
+        )
         self._pacer = EpochPacer(settings.pacing, expected_rate(job))
         self._restart = settings.restart.build()
         self._random = random.Random(job.job_id)
@@ -204,7 +195,12 @@ class JobMaster:
         # State files go there also when there are no checkpoints.
         self._directory.ensure_writable()
         self._checkpointing = Checkpointing(
-            job.name, self._directory, settings.checkpoints, ensure_leader=ensure_leader, now_ms=now_ms
+            job.name,
+            self._directory,
+            settings.checkpoints,
+            results or NoJobResults(),
+            ensure_leader=ensure_leader,
+            now_ms=now_ms,
         )
         self._start = self._checkpointing.find_start()
         self._sinks, self._run = self._begin_run(self._start)
@@ -252,7 +248,7 @@ class JobMaster:
             JobCancelledError: After `cancel`.
             HeadraceError: The reason the job failed.
         """
-        status = JobStatus.FAILED
+        status, cause = JobStatus.FAILED, None
         try:
             while not self._run_once():
                 pass
@@ -268,18 +264,20 @@ class JobMaster:
             self._enter(JobStatus.SUSPENDED)
             raise
         except BaseException as error:
+            cause = error
             self.execution.end(ExecutionState.FAILED, self._now_ms(), error)
             self._enter(JobStatus.FAILING, JobStatus.FAILED, cause=error)
             raise
         finally:
-            self._close(status)
+            self._close(status, cause)
 
     def _run_once(self) -> bool:
         """Run until the job is over, and return True; or until it has failed and is to start again."""
         try:
             self._enter(JobStatus.RUNNING)
             self.execution.schedule(self._now_ms())
-            self._take_slots()
+            if not self._checkpointing.has_ended:
+                self._take_slots()
             self._deploy()
             self._checkpointing.running(self._run)
             self._run_epochs()
@@ -298,8 +296,6 @@ class JobMaster:
     def _run_epochs(self) -> None:
         idle_polls = 0
         is_stopped = self._checkpointing.has_ended
-        if is_stopped:
-            _log.info("job '%s' is over already: it is tidied up, and not run again", self.job.name)
         while not (is_stopped or self._run.has_ended):
             self._wake.clear()  # first: whoever asks for something from here on is heard before the next sleep
             self._check_not_cancelled()
@@ -553,7 +549,9 @@ class JobMaster:
             max_changes=self._settings.max_changes,
             latency_interval_ms=self._settings.latency_interval_ms,
         )
-        runner = self._make_runner(self.job, lineage, start.key_secret)
+        runner: EpochRunner = NoEpochs()
+        if not self._checkpointing.has_ended:
+            runner = self._make_runner(self.job, lineage, start.key_secret)
         try:
             return JobRun(
                 self.job,
@@ -570,7 +568,11 @@ class JobMaster:
             raise
 
     def _delay_before_restart(self, error: Exception) -> int | None:
-        if isinstance(error, _FATAL):
+        if isinstance(error, DamagedStateError):
+            return (
+                0  # back to a checkpoint that is whole, if there is one; no strategy helps if there is none
+            )
+        if is_fatal(error):
             return None
         return self._restart.on_failure(self._now_ms(), self._random)
 
@@ -593,7 +595,7 @@ class JobMaster:
                 break
             except Exception as again:
                 self.failures.add(again, self._now_ms(), self.job)
-                delay = self._delay_before_restart(again)
+                delay = None if is_fatal(again) else self._delay_before_restart(again)
                 if delay is None:
                     raise
                 delay_ms, error = delay, again
@@ -682,14 +684,14 @@ class JobMaster:
             self._run.close()
             _close_all(self._sinks.closers())
 
-    def _close(self, status: JobStatus) -> None:
+    def _close(self, status: JobStatus, cause: BaseException | None) -> None:
         self._close_run()
         with self._status_lock:
             request, self._rescaling = self._rescaling, None
         if request is not None:
             request.refuse(JobExecutionError(f"job '{self.job.name}' has ended"))
         self._scheduler.free()
-        self._checkpointing.close(status, taken_over=not self._is_ours())
+        self._checkpointing.close(status, cause, taken_over=not self._is_ours())
         self.remove_files()
 
     def remove_files(self) -> None:
@@ -697,7 +699,7 @@ class JobMaster:
         if not self._checkpointing.keeps_files and self._is_ours():
             try:
                 self._directory.delete_all()
-            except OSError as error:
+            except (OSError, LeadershipError) as error:
                 _log.warning("files of job '%s' could not be deleted: %s", self.job.name, error)
 
     def _is_ours(self) -> bool:

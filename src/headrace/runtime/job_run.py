@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import uuid4
 
-from headrace.errors import HeadraceError, TaskLostError
+from headrace.errors import HeadraceError, InvariantViolation, TaskLostError
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.operators.io import SourceOperator
 from headrace.runtime.back_pressure import TimeShares
@@ -70,6 +70,22 @@ class EpochRunner(Protocol):
 
     def close(self) -> None:
         """Let go of what was set up for the run."""
+
+
+class NoEpochs:
+    """The runner of a job that has ended: what is left to do needs no workers."""
+
+    def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
+        raise InvariantViolation("a job that has ended was asked for another epoch")
+
+    def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
+        raise InvariantViolation("a job that has ended was asked to merge its state")
+
+    def cancel(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,13 @@ So even a write that a stopped leader had under way when another took over is re
 
 from __future__ import annotations
 
+import logging
 import re
-import struct
-import zlib
-from typing import TypeVar
 
 import msgspec
 
 from headrace.errors import ConfigurationError, StateError
+from headrace.runtime.framed import frame, read_framed
 from headrace.runtime.high_availability import LeaderLease
 from headrace.state.files import (
     delete_directory,
@@ -26,18 +25,17 @@ from headrace.state.files import (
     join_path,
     list_directory,
     publish_file,
-    read_file,
 )
 from headrace.util.disk_space import watching_space
 
+_log = logging.getLogger(__name__)
+
 _MAGIC = b"HRJOB\r\n1"
-_HEAD = struct.Struct(">8sQI")
+_IF_DAMAGED = "delete it, and start the job from its last checkpoint by hand"
 _JOB_FILE = "job"
 #: What to do where there is no space for jobs.
 _ELSEWHERE = "set high-availability.storageDir to a larger disk"
 _POINTER = re.compile(r"checkpoint-([0-9]{20})-([0-9]{10})")
-
-T = TypeVar("T", bound=msgspec.Struct)
 
 
 class StoredJob(msgspec.Struct, frozen=True):
@@ -88,7 +86,7 @@ class JobStore:
         self._lease.ensure_leader()
         try:
             with watching_space(self._directory, "a job", _ELSEWHERE):
-                publish_file(self._path(job.job_id, _JOB_FILE), _frame(job))
+                publish_file(self._path(job.job_id, _JOB_FILE), frame(job, _MAGIC))
         except FileExistsError as error:
             raise ConfigurationError(
                 f"a job with id {job.job_id} has not ended yet: it runs, or waits to be recovered",
@@ -107,7 +105,7 @@ class JobStore:
         own = f"checkpoint-{self._lease.token:020d}-"
         number = max((int(name.removeprefix(own)) for name in older if name.startswith(own)), default=0) + 1
         with watching_space(self._directory, "the place of a checkpoint", _ELSEWHERE):
-            publish_file(self._path(job_id, f"{own}{number:010d}"), _frame(pointer))
+            publish_file(self._path(job_id, f"{own}{number:010d}"), frame(pointer, _MAGIC))
         # The one before stays, in case this one turns out damaged.
         delete_files([self._path(job_id, name) for name in older[:-1]])
 
@@ -130,22 +128,31 @@ class JobStore:
         path = self._path(job_id, _JOB_FILE)
         if file_sizes([path])[path] is None:
             return None
-        return RecoverableJob(_read(path, StoredJob), self._latest(job_id))
+        return RecoverableJob(read_framed(path, StoredJob, _MAGIC, hint=_IF_DAMAGED), self._latest(job_id))
 
     def jobs(self) -> list[RecoverableJob]:
         """Return the jobs to recover, in the order they were submitted.
 
-        Raises:
-            StateError: If the file of one is damaged.
+        One whose file is damaged is logged and left out: the others must not wait for it.
         """
-        found = [job for job_id in list_directory(self._directory) if (job := self.get(job_id)) is not None]
+        found = []
+        for job_id in list_directory(self._directory):
+            try:
+                job = self.get(job_id)
+            except StateError as error:
+                if error.retryable:
+                    raise
+                _log.error("job %s cannot be recovered: %s", job_id, error)
+                continue
+            if job is not None:
+                found.append(job)
         return sorted(found, key=lambda each: (each.job.submitted_ms, each.job.job_id))
 
     def _latest(self, job_id: str) -> CheckpointPointer | None:
         problem = None
         for name in reversed(self._pointers(job_id)):
             try:
-                return _read(self._path(job_id, name), CheckpointPointer)
+                return read_framed(self._path(job_id, name), CheckpointPointer, _MAGIC, hint=_IF_DAMAGED)
             except StateError as error:
                 problem = problem or error
         if problem is not None:
@@ -158,20 +165,3 @@ class JobStore:
 
     def _path(self, job_id: str, *names: str) -> str:
         return join_path(self._directory, job_id, *names)
-
-
-def _frame(value: msgspec.Struct) -> bytes:
-    body = msgspec.msgpack.encode(value)
-    return _HEAD.pack(_MAGIC, len(body), zlib.crc32(body)) + body
-
-
-def _read(path: str, kind: type[T]) -> T:
-    data = read_file(path)
-    body = data[_HEAD.size :]
-    if len(data) < _HEAD.size or _HEAD.unpack_from(data) != (_MAGIC, len(body), zlib.crc32(body)):
-        raise StateError(
-            f"{path} is damaged, or was written by another version",
-            hint="delete it, and start the job from its last checkpoint by hand",
-            retryable=False,
-        )
-    return msgspec.msgpack.decode(body, type=kind)

@@ -1,7 +1,8 @@
 """Leadership of one process over one job: the lease it holds, and what follows when it is lost.
 
 A program that is started again under the same `high-availability.cluster-id` gives its job the same id, so it finds the
-job's checkpoints and goes on from the last one.
+job's checkpoints and goes on from the last one. One that is started from a savepoint is another job: a savepoint is
+named by somebody who wants to continue from there, whatever became of the job before.
 """
 
 from __future__ import annotations
@@ -17,11 +18,24 @@ from headrace.config.options import checkpointing
 from headrace.errors import ConfigurationError, LeadershipError
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease, LeaseKeeper
+from headrace.runtime.job_results import FileJobResults
 from headrace.runtime.job_store import JobStore
+from headrace.state.files import absolute_path
 
 #: A lease that was left behind by a lost driver is waited for: so many times its length, and some seconds.
 _PATIENCE = 2
 _MORE_PATIENCE_S = 5.0
+
+
+def lasting_job_id(cluster_id: str, started_from: str | None = None) -> str:
+    """Return the id that a program's job has in every process of a cluster id.
+
+    Args:
+        cluster_id: Names those who stand in for each other.
+        started_from: The savepoint or checkpoint that the job is to start from.
+    """
+    known_by = cluster_id if started_from is None else f"{cluster_id}\0{absolute_path(started_from)}"
+    return hashlib.md5(known_by.encode(), usedforsecurity=False).hexdigest()
 
 
 class Leadership:
@@ -75,10 +89,14 @@ class Leadership:
             )
         return cls(settings, name, stand_by)
 
-    def with_lasting_id(self, job: JobGraph) -> JobGraph:
-        """Return the job under the id that it has in every process of this cluster id."""
-        digest = hashlib.md5(self._settings.cluster_id.encode(), usedforsecurity=False)
-        return replace(job, job_id=digest.hexdigest())
+    def with_lasting_id(self, job: JobGraph, started_from: str | None = None) -> JobGraph:
+        """Return the job under the id that it has in every process of this cluster id.
+
+        Args:
+            job: The job.
+            started_from: The savepoint or checkpoint that it is to start from.
+        """
+        return replace(job, job_id=lasting_job_id(self._settings.cluster_id, started_from))
 
     @property
     def token(self) -> int:
@@ -88,6 +106,21 @@ class Leadership:
     def job_store(self) -> JobStore:
         """Return where the jobs of this cluster id are kept for whoever leads next."""
         return JobStore(self._settings.jobs_directory, self._lease)
+
+    def job_results(self, *, is_session: bool = False) -> FileJobResults:
+        """Return where it is written down how jobs of this cluster id ended.
+
+        Args:
+            is_session: Whether ids of jobs never come again: then results go when jobs have been cleaned up.
+        """
+        deletes = self._settings.deletes_results
+        return FileJobResults(
+            self._settings.results_directory,
+            leader=self.token,
+            ensure_leader=self.ensure,
+            delete_on_commit=is_session if deletes is None else deletes,
+            continues_failed=not is_session,
+        )
 
     @property
     def artifact_directory(self) -> str:

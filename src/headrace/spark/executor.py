@@ -35,6 +35,7 @@ from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.artifacts import Artifact, find_artifacts
 from headrace.runtime.high_availability import HighAvailabilitySettings
 from headrace.runtime.job_master import JobMaster, JobProgress
+from headrace.runtime.job_results import JobResults, NoJobResults
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.job_settings import job_master_settings
 from headrace.runtime.leadership import Leadership
@@ -183,8 +184,13 @@ class SparkJob:
             _refuse_second_job(configuration, job_graph.name)
         self._leadership = leadership or Leadership.of(configuration, job_graph.name)
         if self._leadership is not None and self._owns_leadership:
-            job_graph = self._leadership.with_lasting_id(job_graph)
+            job_graph = self._leadership.with_lasting_id(
+                job_graph, configuration.get(checkpointing.RECOVERY_PATH)
+            )
         self._graph = job_graph
+        self._results: JobResults = NoJobResults()
+        if self._leadership is not None:
+            self._results = self._leadership.job_results(is_session=not self._owns_leadership)
         whose = {"job_id": job_graph.job_id, "job_name": job_graph.name}
         run_name = f"{PREFIX}{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
         #: Where state goes that nobody wants to keep.
@@ -212,6 +218,7 @@ class SparkJob:
                 ensure_leader=self._ensure_leader,
                 leader=0 if self._leadership is None else self._leadership.token,
                 slots=slot_pool(job_graph.job_id, configuration),
+                results=self._results,
             )
         except BaseException:
             self._remove_temporary()
@@ -348,6 +355,10 @@ class SparkJob:
     def _finish(self, error: BaseException | None) -> None:
         try:
             self.remove_files()
+            if (
+                self._owns_leadership
+            ):  # of a job of a session, the dispatcher does it when it has forgotten the job
+                self._results.mark_clean(self._graph.job_id, self.status())
         except Exception:  # noqa: BLE001 - the job is over all the same, and somebody waits to hear it
             _log.exception("files of job '%s' could not be removed", self._graph.name)
         self._step_down()

@@ -20,7 +20,7 @@ from typing import Self, cast
 
 import msgspec
 
-from headrace.errors import StateError
+from headrace.errors import DamagedStateError, StateError
 from headrace.state.files import new_file, open_file
 from headrace.state.handles import StateFile
 from headrace.state.row_sets import RowSet
@@ -127,8 +127,8 @@ class ChangeReader:
         self._stream.seek(offset)
         section = self._stream.read(length)
         if zlib.crc32(section) != checksum:
-            raise StateError(
-                f"{self._path} is damaged: the checksum of key group {group} does not match", retryable=False
+            raise DamagedStateError(
+                f"{self._path} is damaged: the checksum of key group {group} does not match"
             )
         try:
             return decode_sections(section)
@@ -151,23 +151,19 @@ class ChangeReader:
                 retryable=False,
             )
         if magic != _MAGIC or size < len(_MAGIC) + _FOOTER.size:
-            raise StateError(
-                f"{self._path} is not a state file of this version, or was cut short", retryable=False
-            )
+            raise DamagedStateError(f"{self._path} is not a state file of this version, or was cut short")
         self._stream.seek(size - _FOOTER.size)
         length, checksum = _FOOTER.unpack(self._stream.read(_FOOTER.size))
         start = size - _FOOTER.size - length
         self._stream.seek(max(start, 0))
         encoded = self._stream.read(length)
         if start < 0 or zlib.crc32(encoded) != checksum:
-            raise StateError(
-                f"{self._path} is damaged: the checksum of its index does not match", retryable=False
-            )
+            raise DamagedStateError(f"{self._path} is damaged: the checksum of its index does not match")
         try:
             return _index_decoder.decode(encoded)
         except msgspec.MsgspecError as error:
-            raise StateError(
-                f"{self._path} is damaged: its index cannot be decoded: {error}", retryable=False
+            raise DamagedStateError(
+                f"{self._path} is damaged: its index cannot be decoded: {error}"
             ) from error
 
 

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import shutil
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,10 @@ _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
 _FILES_ELSEWHERE = "set execution.checkpointing.dir to a larger disk"
 #: Up to this size a file is fetched in one piece, also if parts of it are wanted: remote storage is slow to answer.
 _FETCHED_WHOLE = 16 << 20
+#: Up to this size an object is gathered in memory before it is sent, a larger one in a temporary file.
+_HELD_IN_MEMORY = 16 << 20
+#: Bytes that are sent at a time.
+_PIECE = 1 << 20
 
 
 def write_new_file(path: str, data: bytes) -> None:
@@ -61,7 +66,8 @@ def publish_file(path: str, data: bytes) -> None:
 
     Raises:
         FileExistsError: If there is one already. Two writers that race on a local or network file system cannot both
-            succeed; on an object store, which cannot say "only if new", the second may still replace the first.
+            succeed. On an object store the second may replace the first: names that several processes may write carry
+            the fencing token of their writer.
     """
     filesystem, inner = _resolve(path)
     if filesystem is None:
@@ -76,15 +82,36 @@ def publish_file(path: str, data: bytes) -> None:
 
 @contextmanager
 def _new_remote_file(filesystem: FileSystem, path: str) -> Iterator[IO[bytes]]:
-    is_object = filesystem.type_name in _OBJECT_STORES
-    # An object appears when its upload is complete; elsewhere a name is given when everything is there.
-    target = path if is_object else f"{path}.{uuid4().hex[:8]}.part"
-    if not is_object:
-        filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-    with filesystem.open_output_stream(target) as stream:
-        yield stream
-    if not is_object:
-        filesystem.move(target, path)
+    """Open a file elsewhere: it gets its name when everything is there, and not if anything fails before."""
+    if filesystem.type_name in _OBJECT_STORES:
+        # Closing pyarrow's stream completes the upload, also after an error. So nothing is sent before all is there.
+        with tempfile.SpooledTemporaryFile(_HELD_IN_MEMORY) as content:
+            yield content
+            _upload(filesystem, path, content)
+        return
+    filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+    partial = f"{path}.{uuid4().hex[:8]}.part"
+    try:
+        with filesystem.open_output_stream(partial) as stream:
+            yield stream
+        filesystem.move(partial, path)
+    except BaseException:
+        with suppress(OSError):  # it is no more than litter
+            filesystem.delete_file(partial)
+        raise
+
+
+def _upload(filesystem: FileSystem, path: str, content: IO[bytes]) -> None:
+    size = content.seek(0, io.SEEK_END)
+    content.seek(0)
+    try:
+        with filesystem.open_output_stream(path) as stream:
+            shutil.copyfileobj(content, stream, _PIECE)
+    except BaseException:
+        with suppress(OSError):
+            if _size(filesystem, path) not in (None, size):  # some stores keep the part that was sent
+                filesystem.delete_file(path)
+        raise
 
 
 def _publish_local(path: str, data: bytes) -> None:

@@ -38,6 +38,7 @@ from headrace.errors import (
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.job_master import JobMaster, JobProgress
+from headrace.runtime.job_results import JobResults, NoJobResults
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.job_settings import job_master_settings
 from headrace.runtime.layout import Layout
@@ -328,6 +329,7 @@ class MiniJob:
         timer: Measures how long epochs and publishing take, in seconds; the machine's if None.
         slots: Says which slots there are; as many as the job needs if None.
         slot_manager: Keeps the account of slots, where jobs share them.
+        results: Where the job's end is written down for its next start; nowhere if None.
         cluster_settings: Those of `MiniCluster`.
     """
 
@@ -341,8 +343,10 @@ class MiniJob:
         timer: Callable[[], float] | None = None,
         slots: Callable[[], SlotOffer] | None = None,
         slot_manager: SlotManager | None = None,
+        results: JobResults | None = None,
         **cluster_settings: Any,
     ) -> None:
+        self._results = results or NoJobResults()
         self._slots = slots and SlotPool(slot_manager or SlotManager(), job_graph.job_id, slots)
         self.configuration = configuration = configuration or Configuration()
         self._graph = job_graph
@@ -390,6 +394,7 @@ class MiniJob:
             now_ms=self._now_ms,
             timer=self._timer,
             slots=self._slots,
+            results=self._results,
         )
 
     @property
@@ -445,7 +450,10 @@ class MiniJob:
     def _run(self) -> None:
         error: BaseException | None = None
         try:
-            self.master.run()
+            try:
+                self.master.run()
+            finally:
+                self._results.mark_clean(self._graph.job_id, self.status())
         except BaseException as caught:  # noqa: BLE001 - whatever ended the job is its result
             error = caught
         self._held.remove()

@@ -20,6 +20,7 @@ from headrace.graph.job_graph import JobGraph
 from headrace.runtime.dispatcher import Dispatcher, LiveJob, Recovery
 from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease
 from headrace.runtime.job_history import EndedJob, JobHistory
+from headrace.runtime.job_results import FileJobResults
 from headrace.runtime.job_store import JobStore
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.jobs import BASE, job_graph, make_env
@@ -156,7 +157,7 @@ def test_a_job_is_persisted_before_it_runs_and_recovered_by_the_next_leader(tmp_
     lease = LeaderLease(HighAvailabilitySettings(str(tmp_path), "test", 60_000))
     lease.acquire(5)
     store, graphs = JobStore(str(tmp_path / "jobs"), lease), Graphs()
-    recovery = Recovery(store, graphs.pack, graphs.unpack)
+    recovery = Recovery(store, FileJobResults(str(tmp_path / "results")), graphs.pack, graphs.unpack)
     first = Cluster(recovery=recovery)
     first.submit(numbers(ENDLESS))
     assert [job.job.job_id for job in store.jobs()] == [FIRST]
@@ -179,7 +180,9 @@ def test_a_job_that_does_not_start_leaves_nothing_in_the_store(tmp_path: Path) -
         raise JobSubmissionError("no room")
 
     dispatcher = Dispatcher(
-        archive=render, start=refuse, recovery=Recovery(store, graphs.pack, graphs.unpack)
+        archive=render,
+        start=refuse,
+        recovery=Recovery(store, FileJobResults(str(tmp_path / "results")), graphs.pack, graphs.unpack),
     )
     with pytest.raises(JobSubmissionError, match="no room"):
         dispatcher.submit(numbers(5), Configuration(OPTIONS))

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,21 @@ import pytest
 
 from headrace.common import Encoder
 from headrace.config import Configuration
+from headrace.config.options import checkpointing
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.errors import HeadraceError, LeadershipError, StateError
 from headrace.runtime.checkpoint.storage import CheckpointDirectory
 from headrace.runtime.job_master import JobMaster
+from headrace.runtime.job_results import FileJobResults
 from headrace.runtime.job_run import EpochSummary
+from headrace.runtime.leadership import lasting_job_id
 from headrace.runtime.sink_coordinator import SinkCoordinator
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.fakes import MarkedSink
 from tests.unit.runtime.jobs import job_graph, make_env, wait_for_checkpoints
 from tests.unit.runtime.test_recovery import COUNTED, RESTARTS, counting, output_of
 
-JOB_ID = "0" * 32
+JOB_ID = lasting_job_id("test")
 OPTIONS = {
     "headrace.epoch.max-records": 5,
     "execution.checkpointing.interval": "1 ms",
@@ -47,6 +51,7 @@ class Driver:
         self.directory = directory
         self.job_directory = directory / "state" / JOB_ID
         self.sink = MarkedSink(str(directory))
+        self.results = FileJobResults(str(directory / "results"))
 
     def start(
         self,
@@ -70,7 +75,9 @@ class Driver:
             after_epoch(len(job.epochs))
 
         configuration = Configuration({key: str(value) for key, value in values.items()})
-        self.job = MiniJob(job_graph(env), configuration, on_epoch=watch)
+        job_id = lasting_job_id("test", configuration.get(checkpointing.RECOVERY_PATH))
+        graph = replace(job_graph(env), job_id=job_id)
+        self.job = MiniJob(graph, configuration, on_epoch=watch, results=self.results)
         started.set_result(self.job)
         return self.job
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from headrace.errors import ConfigurationError, LeadershipError, StateError
+from headrace.errors import ConfigurationError, DamagedStateError, LeadershipError, StateError
 from headrace.runtime import job_store
 from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease
 from headrace.runtime.job_store import CheckpointPointer, JobStore, RecoverableJob, StoredJob
@@ -134,10 +135,16 @@ def test_a_damaged_pointer_leads_to_the_one_before(place: HighAvailabilitySettin
         store.get(JOB.job_id)
 
 
-def test_a_damaged_job_is_said_so(place: HighAvailabilitySettings) -> None:
+def test_a_damaged_job_is_named_and_does_not_keep_the_others_from_being_recovered(
+    place: HighAvailabilitySettings, caplog: pytest.LogCaptureFixture
+) -> None:
     store, _ = leading(place)
     store.put(JOB)
+    other = msgspec.structs.replace(JOB, job_id="b" * 32)
+    store.put(other)
     path = Path(place.jobs_directory) / JOB.job_id / "job"
     path.write_bytes(path.read_bytes()[:-3] + b"xxx")
-    with pytest.raises(StateError, match="job is damaged"):
-        store.jobs()
+    assert [found.job for found in store.jobs()] == [other]
+    assert f"{path} is damaged" in caplog.text
+    with pytest.raises(DamagedStateError, match="job is damaged"):
+        store.get(JOB.job_id)

@@ -35,3 +35,20 @@ LEASE_DURATION = (
     .describe("How long a driver leads without renewing its lease; so long a lost one is waited for.")
     .at_least(timedelta(milliseconds=100))
 )
+RESULT_STORE_PATH = (
+    option("job-result-store.storage-path", str)
+    .no_default()
+    .describe(
+        "Where it is written down how jobs ended, so that the next start does not run them again: a path or URI that "
+        "every driver can reach. By default `job-result-store/<cluster-id>` below `high-availability.storageDir`."
+    )
+)
+RESULT_STORE_DELETE_ON_COMMIT = (
+    option("job-result-store.delete-on-commit", bool)
+    .no_default()
+    .describe(
+        "Whether the result of a job is deleted as soon as the job has been cleaned up. By default it is kept for the "
+        "job of a program, which has the same id on every start, and deleted for jobs of a session. With `true` a "
+        "program that is started again after it has finished processes its input again."
+    )
+)

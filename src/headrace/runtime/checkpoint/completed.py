@@ -142,19 +142,17 @@ class CompletedCheckpointStore:
 
     # -- ending ------------------------------------------------------------------------------------------------
 
-    def end(self, status: JobStatus, *, taken_over: bool = False) -> Freed:
+    def end(self, status: JobStatus, *, stays: bool = False) -> Freed:
         """Return what goes when the job has ended.
 
         Args:
             status: How it ended: FINISHED, CANCELED, FAILED or SUSPENDED.
-            taken_over: Whether another master goes on with it, or would: everything stays.
+            stays: Whether checkpoints stay in any case: the next start of the job continues from them.
         """
         if status not in KEPT_AFTER:
             raise InvariantViolation(f"a job that is {status.name} has not ended")
         self._pinned.clear()
-        if taken_over:
-            return Freed()
-        if self._retention in KEPT_AFTER[status]:
+        if stays or self._retention in KEPT_AFTER[status]:
             return self._free(())
         dropped, self._checkpoints = self._checkpoints, []
         return self._free(dropped)

@@ -2,21 +2,21 @@
 
     <dir>/<job id>/shared/...            state files, written by tasks, named by any number of checkpoints
     <dir>/<job id>/chk-<n>/_metadata     checkpoint n: complete as soon as this file is there
-    <dir>/<job id>/fence-<token>         the checkpoints of former leaders that count: those it found
-    <dir>/<job id>/_ended                the job is over; whoever finds it has nothing to do but to tidy up
+    <dir>/<job id>/chk-<n>-<token>/...   the same of a job with high availability: it carries its leader's token
+    <dir>/<job id>/fence-<token>, dropped-...   which checkpoints of former leaders count: see `fence`
     <target>/savepoint-<job id's first 6>-<random>/
         _metadata                        a savepoint stands alone: the files it names are copies beside it
         ...
 
 Metadata is written last, whole, and never replaced. So a directory without it is a checkpoint that was not completed,
-and two masters that think they both lead a job cannot overwrite each other's.
+and two masters that think they both lead a job cannot overwrite each other's: they write under different names.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -24,8 +24,16 @@ from uuid import uuid4
 
 import msgspec
 
-from headrace.errors import CheckpointError, DiskFullError, HeadraceError, StateError
+from headrace.errors import CheckpointError, DamagedStateError, DiskFullError, HeadraceError, StateError
 from headrace.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from headrace.runtime.checkpoint.fence import (
+    CheckpointName,
+    Fence,
+    announce_drops,
+    announced_drops,
+    read_fence,
+    write_fence,
+)
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from headrace.runtime.messages import state_files_dir
 from headrace.state.changes import ChangeReader
@@ -46,10 +54,7 @@ from headrace.util.disk_space import watching_space
 _log = logging.getLogger(__name__)
 
 METADATA_FILE = "_metadata"
-_ENDED_FILE = "_ended"
-_CHECKPOINT_NAME = re.compile(r"chk-([0-9]+)")
-_FENCE_NAME = re.compile(r"fence-([0-9]{20})")
-_SNAPSHOT_NAME = re.compile(r"chk-[0-9]+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
+_SAVEPOINT_NAME = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 #: Files of a savepoint that are copied at a time: on object stores most of the time is waiting.
 _COPIES = 8
 #: What to do where there is no space for checkpoints.
@@ -70,21 +75,16 @@ class StoredCheckpoint:
         return join_path(self.path, METADATA_FILE)
 
 
-class _Fence(msgspec.Struct, frozen=True):
-    """What a leader found when it began to lead."""
-
-    leader: int
-    checkpoints: tuple[int, ...]
-
-
 @dataclass(frozen=True)
 class Skipped:
     """A checkpoint that cannot be used."""
 
     path: str
     reason: str
-    #: Whether it was completed once: then its output may have been published.
+    #: Whether its metadata is there: then it was completed, and its output may have been published.
     was_complete: bool = True
+    #: Whether it was completed by a former leader after another one had taken over: then its output was not.
+    is_fenced: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,20 @@ class CheckpointDirectory:
         directory: The configured one.
         job_id: The job.
         leader: The fencing token of who writes here, 0 without high availability.
+        ensure_leader: Raises if another process leads the job by now; called before everything that is deleted.
     """
 
-    def __init__(self, directory: str, job_id: str, leader: int = 0) -> None:
+    def __init__(
+        self,
+        directory: str,
+        job_id: str,
+        leader: int = 0,
+        *,
+        ensure_leader: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.job_id = job_id
         self._leader = leader
+        self._ensure_leader = ensure_leader
         self.path = join_path(absolute_path(directory), job_id)
         self._configured = directory
         #: Local files known to outlive a loss of power.
@@ -119,8 +129,8 @@ class CheckpointDirectory:
         return state_files_dir(self.path)
 
     def checkpoint_directory(self, checkpoint_id: int) -> str:
-        """Where a checkpoint goes."""
-        return join_path(self.path, f"chk-{checkpoint_id}")
+        """Where a checkpoint of this process goes."""
+        return join_path(self.path, str(CheckpointName(checkpoint_id, self._leader)))
 
     def ensure_writable(self) -> None:
         """Write and delete a file, so that a job that could never complete a checkpoint does not start.
@@ -151,32 +161,39 @@ class CheckpointDirectory:
 
         One that was stopped while it wrote a checkpoint may complete it when it wakes. By then others have gone on
         from the one before, and what that checkpoint names may be gone.
+
+        Raises:
+            StateError: If storage does not answer, or the fence of the leader before is damaged.
         """
         if not self._leader:
             return
+        before = read_fence(self.path)
+        drops = announced_drops(self.path)
         found = []
-        for number, path in self.list_checkpoints():
+        for name, path in self._names():
+            if str(name) in drops.values():
+                continue
             try:
-                leader = load_checkpoint(path).metadata.leader
+                written_by = load_checkpoint(path).metadata.leader
             except StateError as error:
                 if not is_damage(error):
                     raise
                 continue
-            if self._counts(number, leader):
-                found.append(number)
-        older = [name for name in list_directory(self.path) if _FENCE_NAME.fullmatch(name)]
-        known = _Fence(self._leader, tuple(found))
-        with suppress(FileExistsError):  # this leader's own, of an earlier job
-            publish_file(join_path(self.path, f"fence-{self._leader:020d}"), msgspec.msgpack.encode(known))
-        delete_files([join_path(self.path, name) for name in older if name < f"fence-{self._leader:020d}"])
+            if before.admits(name._replace(leader=written_by)):
+                found.append(str(name))
+        write_fence(self.path, Fence(self._leader, tuple(found)))
+        # What a former leader was about to delete is deleted, and only then the word of it.
+        for dropped in set(drops.values()):
+            self._delete_directory(join_path(self.path, dropped))
+        delete_files(list(drops))
 
-    def _counts(self, checkpoint_id: int, leader: int) -> bool:
-        """Whether a checkpoint was written by who leads now, or was there when this one began to."""
-        fences = [name for name in list_directory(self.path) if _FENCE_NAME.fullmatch(name)]
-        if not fences:
-            return True
-        fence = msgspec.msgpack.decode(read_file(join_path(self.path, fences[-1])), type=_Fence)
-        return leader >= fence.leader or checkpoint_id in fence.checkpoints
+    def latest_leader(self) -> int:
+        """Return the fencing token of the last leader that took the job over, 0 if there was none.
+
+        Raises:
+            DamagedStateError: If the file that says so is damaged.
+        """
+        return read_fence(self.path).leader
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -210,55 +227,69 @@ class CheckpointDirectory:
         return StoredCheckpoint(path, metadata)
 
     def _withdraw(self, stored: StoredCheckpoint) -> None:
-        """Delete a checkpoint that was said to have failed and is there all the same: nobody holds on to its files.
-
-        Another leader's is left alone.
-        """
-        with suppress(OSError, StateError):
+        """Delete a checkpoint that was said to have failed and is there all the same: nobody holds on to its files."""
+        with suppress(OSError, HeadraceError):
             if read_file(stored.metadata_path) == encode_metadata(stored.metadata, stored.path):
-                discard([stored], ())
+                self.discard([stored], ())
 
-    def delete(self, checkpoint_id: int) -> None:
-        """Delete a checkpoint, not the shared files it names; one that is gone already is fine."""
-        path = self.checkpoint_directory(checkpoint_id)
+    # -- deleting ----------------------------------------------------------------------------------------------
+
+    def discard(self, checkpoints: Iterable[StoredCheckpoint], files: Iterable[str]) -> None:
+        """Delete checkpoints and files that nothing names any more; what cannot be deleted is logged, and left.
+
+        Raises:
+            LeadershipError: If this process does not lead any more: whoever does may need what we do not.
+        """
+        checkpoints, files = tuple(checkpoints), tuple(files)
+        if not (checkpoints or files):
+            return
+        self._ensure_leader()
+        announced: list[str] = []
+        own = [stored.path.rpartition("/")[2] for stored in checkpoints if self._is_own(stored.path)]
+        try:
+            if own and self._leader:
+                announced = announce_drops(self.path, self._leader, own)
+                # Only if it leads still have all who come later seen that.
+                self._ensure_leader()
+            discard(checkpoints, files)
+            delete_files(announced)
+        except OSError as error:
+            _log.warning("files of checkpoints that are no longer needed could not be deleted: %s", error)
+
+    def _is_own(self, path: str) -> bool:
+        return path.startswith(self.path + "/")
+
+    def delete_all(self) -> None:
+        """Delete everything of the job: checkpoints, then state files and the rest.
+
+        Nobody may start the job from here on: that it has ended must have been written down before.
+
+        Raises:
+            LeadershipError: If this process does not lead any more.
+        """
+        for _, path in self._names():
+            self._ensure_leader()
+            self._delete_directory(path)
+        for name in list_directory(self.path):
+            self._ensure_leader()
+            _delete_either(join_path(self.path, name))
+        delete_directory(self.path)
+
+    @staticmethod
+    def _delete_directory(path: str) -> None:
         # First what makes it a checkpoint: one that is half deleted must not look whole.
         delete_files([join_path(path, METADATA_FILE)])
         delete_directory(path)
-
-    def delete_all(self) -> None:
-        """Delete everything of the job: checkpoints and state files, and last the word that it is over."""
-        for checkpoint_id, _ in self.list_checkpoints():
-            self.delete(checkpoint_id)
-        for name in list_directory(self.path):
-            if name != _ENDED_FILE:
-                _delete_either(join_path(self.path, name))
-        delete_directory(self.path)
-
-    # -- the end of the job ------------------------------------------------------------------------------------
-
-    def mark_ended(self, savepoint: str | None) -> None:
-        """Write down that the job is over, and with which savepoint it was stopped.
-
-        From here on nobody runs it again, also if its driver is lost before it has deleted the checkpoints.
-        """
-        with suppress(FileExistsError):
-            publish_file(join_path(self.path, _ENDED_FILE), (savepoint or "").encode())
-
-    @property
-    def is_ended(self) -> bool:
-        """Whether the job is over."""
-        return _ENDED_FILE in list_directory(self.path)
-
-    def final_savepoint(self) -> str | None:
-        """Return the savepoint that a job which is over was stopped with, if any."""
-        return read_file(join_path(self.path, _ENDED_FILE)).decode() or None
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     def list_checkpoints(self) -> list[tuple[int, str]]:
         """Return number and directory of all checkpoints, also of incomplete ones, newest first."""
-        numbers = [int(m[1]) for name in list_directory(self.path) if (m := _CHECKPOINT_NAME.fullmatch(name))]
-        return [(number, self.checkpoint_directory(number)) for number in sorted(numbers, reverse=True)]
+        return [(name.number, path) for name, path in self._names()]
+
+    def _names(self) -> list[tuple[CheckpointName, str]]:
+        found = [name for each in list_directory(self.path) if (name := CheckpointName.parse(each))]
+        return [(name, join_path(self.path, str(name))) for name in sorted(found, reverse=True)]
 
     def highest_id(self) -> int:
         """Return the highest number a checkpoint ever tried to have here, 0 if none: go on above it."""
@@ -274,33 +305,18 @@ class CheckpointDirectory:
             StateError: If storage does not answer, or the newest is in a format of a later headrace: going back
                 further than needed is not for this function to decide.
         """
+        fence = read_fence(self.path)
         skipped: list[Skipped] = []
-        for number, path in self.list_checkpoints():
-            try:
-                stored = load_checkpoint(path)
-                if not self._counts(number, stored.metadata.leader):
-                    _log.warning("checkpoint %d is of a driver that no longer led, and is left out", number)
-                    skipped.append(Skipped(path, "its driver no longer led", was_complete=False))
-                    continue
-                check_files(stored)
-                if thorough:
-                    read_files(stored)
-            except StateError as error:
-                if not is_damage(error):
-                    raise
-                was_complete = METADATA_FILE in list_directory(path)
-                if was_complete:
-                    _log.error("checkpoint %d is left out of recovery: %s", number, error.message)
-                else:
-                    _log.warning("checkpoint %d was not completed, and is left out of recovery", number)
-                skipped.append(Skipped(path, error.message, was_complete))
+        for name, path in self._names():
+            stored = self._load_if_usable(name, path, fence, skipped, thorough=thorough)
+            if stored is None:
                 continue
-            damaged = [each.path for each in skipped if each.was_complete]
+            damaged = [each.path for each in skipped if each.was_complete and not each.is_fenced]
             if damaged:
                 _log.error(
                     "recovery goes back to checkpoint %d (epoch %d), past %d that cannot be used: %s; what sinks "
                     "published after it comes again",
-                    number,
+                    name.number,
                     stored.metadata.epoch,
                     len(damaged),
                     ", ".join(damaged),
@@ -308,10 +324,36 @@ class CheckpointDirectory:
             return Recovery(stored, tuple(skipped))
         return Recovery(None, tuple(skipped))
 
+    def _load_if_usable(
+        self, name: CheckpointName, path: str, fence: Fence, skipped: list[Skipped], *, thorough: bool
+    ) -> StoredCheckpoint | None:
+        """Read a checkpoint; if it cannot be used, log why, add it to those that are skipped and return None."""
+        try:
+            stored = load_checkpoint(path)
+            if not fence.admits(name._replace(leader=stored.metadata.leader)):
+                _log.warning("checkpoint %d is of a driver that no longer led, and is left out", name.number)
+                skipped.append(Skipped(path, f"{path} is of a driver that no longer led", is_fenced=True))
+                return None
+            check_files(stored)
+            if thorough:
+                read_files(stored)
+        except StateError as error:
+            if not is_damage(error):
+                raise
+            was_complete = METADATA_FILE in list_directory(path)
+            if was_complete:
+                _log.error("checkpoint %d is left out of recovery: %s", name.number, error.message)
+            else:
+                _log.warning("checkpoint %d was not completed, and is left out of recovery", name.number)
+            skipped.append(Skipped(path, error.message, was_complete))
+            return None
+        return stored
+
     def valid(self) -> list[StoredCheckpoint]:
         """Return all checkpoints that are whole, newest first; the others are passed over in silence."""
+        fence = read_fence(self.path)
         found = []
-        for _, path in self.list_checkpoints():
+        for name, path in self._names():
             try:
                 stored = load_checkpoint(path)
                 check_files(stored)
@@ -319,7 +361,7 @@ class CheckpointDirectory:
                 if not is_damage(error):
                     raise
                 continue
-            if self._counts(stored.metadata.checkpoint_id, stored.metadata.leader):
+            if fence.admits(name._replace(leader=stored.metadata.leader)):
                 found.append(stored)
         return found
 
@@ -336,7 +378,9 @@ def find_snapshots(directory: str) -> list[str]:
     Those of one job come in order, checkpoints by their number.
     """
     home = absolute_path(directory)
-    here = [name for name in list_directory(home) if _SNAPSHOT_NAME.fullmatch(name)]
+    here = [
+        name for name in list_directory(home) if CheckpointName.parse(name) or _SAVEPOINT_NAME.fullmatch(name)
+    ]
     if not here:
         below = [
             join_path(home, job, name) for job in list_directory(home) for name in _snapshots_in(home, job)
@@ -350,13 +394,12 @@ def _snapshots_in(home: str, job: str) -> list[str]:
         names = list_directory(join_path(home, job))
     except NotADirectoryError:
         return []
-    return [name for name in names if _CHECKPOINT_NAME.fullmatch(name)]
+    return [name for name in names if CheckpointName.parse(name)]
 
 
-def _snapshot_order(path: str) -> tuple[str, int, str]:
+def _snapshot_order(path: str) -> tuple[str, CheckpointName, str]:
     parent, _, name = path.rpartition("/")
-    match = _CHECKPOINT_NAME.fullmatch(name)
-    return parent, int(match[1]) if match else 0, name
+    return parent, CheckpointName.parse(name) or CheckpointName(0), name
 
 
 def load_checkpoint(path: str) -> StoredCheckpoint:
@@ -415,10 +458,9 @@ def _check_sizes(expected: Mapping[str, int], whose: str) -> None:
             problems.append(f"{path} has {size} bytes instead of {expected[path]}")
     if problems:
         more = f", and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
-        raise StateError(
+        raise DamagedStateError(
             f"{whose} names files that are not as it left them: {', '.join(problems[:_NAMED])}{more}",
             hint="start from another checkpoint or savepoint",
-            retryable=False,
         )
 
 
@@ -519,11 +561,9 @@ def _not_written(what: str, path: str, error: Exception) -> CheckpointError:
 
 
 def _missing(path: str, directory: str) -> StateError:
-    numbers = [
-        int(match[1]) for name in list_directory(directory) if (match := _CHECKPOINT_NAME.fullmatch(name))
-    ]
-    if numbers:
-        hint = f"this is a job's directory; its newest checkpoint is {join_path(directory, f'chk-{max(numbers)}')}"
+    found = [name for each in list_directory(directory) if (name := CheckpointName.parse(each))]
+    if found:
+        hint = f"this is a job's directory; its newest checkpoint is {join_path(directory, str(max(found)))}"
     elif list_directory(directory):
         hint = "a checkpoint or savepoint that was not completed has none; take an earlier one"
     else:

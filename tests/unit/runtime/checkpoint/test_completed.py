@@ -145,11 +145,13 @@ def test_the_policy_says_what_stays_when_a_job_ends(
 
 @pytest.mark.parametrize("retention", list(Retention))
 @pytest.mark.parametrize("status", [JobStatus.SUSPENDED, JobStatus.FAILED])
-def test_everything_stays_when_another_master_takes_over(retention: Retention, status: JobStatus) -> None:
+def test_everything_stays_if_the_next_start_continues_from_it(
+    retention: Retention, status: JobStatus
+) -> None:
     kept = store(retention=retention)
     kept.add(stored(1, "/a"))
     kept.pin(2, ["/b"])
-    assert kept.end(status, taken_over=True) == Freed()
+    assert kept.end(status, stays=True) == Freed()
 
 
 def test_a_job_that_runs_has_not_ended() -> None:

@@ -112,8 +112,9 @@ def test_a_full_disk_fails_the_checkpoint_and_leaves_the_last_one(
 
 def test_a_deleted_checkpoint_leaves_shared_files_alone(home: CheckpointDirectory) -> None:
     complete(home, 1)
-    home.delete(1)
-    home.delete(1)
+    [stored] = home.valid()
+    home.discard([stored], ())
+    home.discard([stored], ())
     assert home.list_checkpoints() == []
     assert list_directory(home.shared_directory) == ["1.change"]
 
@@ -349,4 +350,4 @@ def test_a_checkpoint_that_failed_behind_its_last_step_is_taken_back(
     monkeypatch.setattr(storage, "sync_files", lambda _: (_ for _ in ()).throw(FileNotFoundError("gone")))
     with pytest.raises(CheckpointError, match="gone"):
         mine.write(checkpoint(2))
-    assert load_checkpoint(mine.checkpoint_directory(2)).metadata.leader == 2
+    assert load_checkpoint(other.checkpoint_directory(2)).metadata.leader == 2

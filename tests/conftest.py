@@ -21,6 +21,7 @@ from tests.engines import MINI, MINI_EXECUTOR, SPARK
 from tests.kafka import kafka  # noqa: F401 - a fixture
 from tests.mariadb import mariadb  # noqa: F401 - a fixture
 from tests.postgres import postgres  # noqa: F401 - a fixture
+from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

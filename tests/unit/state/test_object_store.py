@@ -1,0 +1,90 @@
+"""Files on an object store: an S3 server of the test's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.errors import StateError
+from headrace.state import files
+from headrace.state.files import (
+    delete_directory,
+    delete_files,
+    file_sizes,
+    join_path,
+    list_directory,
+    new_file,
+    publish_file,
+    read_file,
+    write_new_file,
+)
+
+
+class WriterFailed(Exception):
+    pass
+
+
+def test_a_write_that_fails_leaves_no_object_under_its_name(s3: str) -> None:
+    path = join_path(s3, "job", "shared", "1.change")
+
+    def write_half() -> None:
+        with new_file(path) as stream:
+            stream.write(b"half of it")
+            raise WriterFailed
+
+    with pytest.raises(WriterFailed):
+        write_half()
+    assert file_sizes([path]) == {path: None}
+    write_new_file(path, b"all of it")
+    assert read_file(path) == b"all of it"
+
+
+def test_an_upload_that_fails_half_way_leaves_no_object_under_its_name(
+    s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = join_path(s3, "job", "shared", "1.change")
+
+    def fail_half_way(source: Any, target: Any, length: int) -> None:
+        target.write(source.read(4))
+        raise OSError("connection reset")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.shutil, "copyfileobj", fail_half_way)
+        with pytest.raises(OSError, match="connection reset"):
+            publish_file(path, b"all of it")
+    assert file_sizes([path]) == {path: None}
+    publish_file(path, b"all of it")
+    assert read_file(path) == b"all of it"
+
+
+def test_an_object_is_published_once(s3: str) -> None:
+    path = join_path(s3, "job", "chk-1", "_metadata")
+    publish_file(path, b"first")
+    with pytest.raises(FileExistsError):
+        publish_file(path, b"second")
+    assert read_file(path) == b"first"
+
+
+@pytest.mark.parametrize("size", [0, files._HELD_IN_MEMORY + 1], ids=["empty", "larger than memory holds"])
+def test_objects_of_any_size_come_back_as_they_were(s3: str, size: int) -> None:
+    path = join_path(s3, "job", "file")
+    data = b"0123456789abcdef" * (size // 16) + b"x" * (size % 16)
+    publish_file(path, data)
+    assert file_sizes([path]) == {path: size}
+    with files.open_file(path) as stream:
+        assert stream.read() == data
+
+
+def test_objects_are_listed_and_deleted(s3: str) -> None:
+    for name in ("b", "a"):
+        write_new_file(join_path(s3, "job", name), b"x")
+    assert list_directory(join_path(s3, "job")) == ["a", "b"]
+    assert list_directory(join_path(s3, "other")) == []
+    delete_files([join_path(s3, "job", "a"), join_path(s3, "job", "gone")])
+    assert list_directory(join_path(s3, "job")) == ["b"]
+    delete_directory(join_path(s3, "job"))
+    delete_directory(join_path(s3, "job"))
+    assert list_directory(join_path(s3, "job")) == []
+    with pytest.raises(StateError, match="is missing"):
+        read_file(join_path(s3, "job", "b"))

@@ -28,6 +28,7 @@ import re
 import socket
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ _TOKEN = re.compile(r"token-([0-9]{20})")
 _MARGIN = 0.2
 #: Renewals per lease.
 _RENEWALS = 4
+#: A leader whose token file cannot be read is waited for: so many times our own lease.
+_PATIENCE = 2
 #: A candidate looks so often per lease.
 _LOOKS = 10
 
@@ -131,12 +134,25 @@ def _refuse_unused(configuration: Configuration) -> None:
 
 
 class LeaseHolder(msgspec.Struct, frozen=True):
-    """What a token file says about who made it."""
+    """What a token file says about who made it: a line of JSON, and its checksum on the next."""
 
     name: str
     host: str
     pid: int
     lease_ms: int
+
+    def encode(self) -> bytes:
+        line = msgspec.json.encode(self)
+        return line + b"\n%08x\n" % zlib.crc32(line)
+
+    @classmethod
+    def decode(cls, data: bytes) -> LeaseHolder | None:
+        """Read what `encode` made; None if it is damaged, or was not written to its end."""
+        try:
+            holder = msgspec.json.decode(data.partition(b"\n")[0], type=cls)
+        except msgspec.MsgspecError:
+            return None
+        return holder if holder.encode() == data else None
 
 
 def boot_clock() -> float:
@@ -205,7 +221,7 @@ class LeaderLease:
             token = highest + 1
             holder = LeaseHolder(self._name, socket.gethostname(), os.getpid(), self._settings.lease_ms)
             try:
-                _create_new(self._file("token", token), msgspec.json.encode(holder))
+                _create_new(self._file("token", token), holder.encode())
             except FileExistsError:
                 return False  # another was faster
             if self._highest_token() != token:
@@ -242,7 +258,8 @@ class LeaderLease:
             self._seen, self._seen_since = seen, now
             return False
         holder = self._holder(token)
-        lease_s = self._lease_s if holder is None else max(self._lease_s, holder.lease_ms / 1000)
+        # If nobody can read how long its lease is, it may be longer than ours.
+        lease_s = self._lease_s * _PATIENCE if holder is None else max(self._lease_s, holder.lease_ms / 1000)
         return now - self._seen_since >= lease_s
 
     def occupied(self) -> LeadershipError:
@@ -330,8 +347,8 @@ class LeaderLease:
     def _holder(self, token: int) -> LeaseHolder | None:
         try:
             with open(self._file("token", token), "rb") as stream:
-                return msgspec.json.decode(stream.read(), type=LeaseHolder)
-        except (OSError, msgspec.MsgspecError):
+                return LeaseHolder.decode(stream.read())
+        except OSError:
             return None
 
     def _forget_before(self, token: int) -> None:

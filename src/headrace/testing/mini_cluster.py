@@ -330,6 +330,7 @@ class MiniJob:
         slots: Says which slots there are; as many as the job needs if None.
         slot_manager: Keeps the account of slots, where jobs share them.
         results: Where the job's end is written down for its next start; nowhere if None.
+        leader: The fencing token of the job's master; 0 without high availability.
         cluster_settings: Those of `MiniCluster`.
     """
 
@@ -344,8 +345,10 @@ class MiniJob:
         slots: Callable[[], SlotOffer] | None = None,
         slot_manager: SlotManager | None = None,
         results: JobResults | None = None,
+        leader: int = 0,
         **cluster_settings: Any,
     ) -> None:
+        self._leader = leader
         self._results = results or NoJobResults()
         self._slots = slots and SlotPool(slot_manager or SlotManager(), job_graph.job_id, slots)
         self.configuration = configuration = configuration or Configuration()
@@ -394,6 +397,7 @@ class MiniJob:
             now_ms=self._now_ms,
             timer=self._timer,
             slots=self._slots,
+            leader=self._leader,
             results=self._results,
         )
 

@@ -150,7 +150,7 @@ class LeaseHolder(msgspec.Struct, frozen=True):
         """Read what `encode` made; None if it is damaged, or was not written to its end."""
         try:
             holder = msgspec.json.decode(data.partition(b"\n")[0], type=cls)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
         return holder if holder.encode() == data else None
 

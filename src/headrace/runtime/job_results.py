@@ -250,7 +250,7 @@ def _read(path: str) -> JobResult:
     data = read_file(path)
     try:
         result = msgspec.json.decode(data, type=_Entry).result
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         result = None
     # Written again it must be the same, byte for byte: then the checksum is, too.
     if result is None or _encode(result) != data:

@@ -126,6 +126,16 @@ class Drivers:
         process = self.start()
         assert process.wait(PATIENCE_S) == 0, self.log(process)
 
+    def check_next_start(self) -> None:
+        """Start it once more, as a supervisor might: a job that has finished is not run again."""
+        before = self.contents()
+        process = self.start()
+        assert process.wait(PATIENCE_S) == 0, self.log(process)
+        assert "finished at" in self.log(process)
+        assert "it is not run again" in self.log(process)
+        assert self.epochs(process) == 0
+        assert self.contents() == before
+
     def contents(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]] | None]:
         """Return what the files and the table have."""
         found = [
@@ -214,6 +224,7 @@ def test_a_job_outlives_its_drivers(drivers: Callable[..., Drivers], tmp_path: P
         assert process.returncode == -signal.SIGKILL, job.log(process)
     job.finish()
     job.check()
+    job.check_next_start()
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [], (
         "a job that is over leaves nothing"
     )
@@ -246,6 +257,7 @@ def test_a_driver_that_was_stopped_past_its_lease_changes_nothing_when_it_wakes(
     assert "no longer leads 'chaos'" in job.log(first)
     assert job.contents() == before
     assert list((tmp_path / "checkpoints").glob("*/chk-*")) == []
+    job.check_next_start()
 
 
 @pytest.mark.slow
@@ -270,3 +282,4 @@ def test_processes_of_spark_may_be_killed_at_any_moment(
                 os.kill(chance.choice(victims), signal.SIGKILL)
     assert process.wait(PATIENCE_S) == 0, job.log(process)
     job.check()
+    job.check_next_start()

@@ -20,7 +20,7 @@ from headrace.graph.job_graph import JobGraph
 from headrace.runtime.dispatcher import Dispatcher, LiveJob, Recovery
 from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease
 from headrace.runtime.job_history import EndedJob, JobHistory
-from headrace.runtime.job_results import FileJobResults
+from headrace.runtime.job_results import Ending, FileJobResults, JobResult
 from headrace.runtime.job_store import JobStore
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.jobs import BASE, job_graph, make_env
@@ -47,13 +47,18 @@ def render(job: LiveJob) -> Mapping[str, str]:
 class Cluster:
     """A dispatcher over mini clusters."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, results: FileJobResults | None = None, **settings: Any) -> None:
         self.jobs: list[MiniJob] = []
+        self._results = results
         self.dispatcher = Dispatcher(archive=render, start=self._start, **settings)
 
     def _start(self, graph: JobGraph, configuration: Configuration) -> MiniJob:
         job = MiniJob(
-            graph, configuration, on_epoch=lambda summary: self.dispatcher.observe(graph, summary), workers=1
+            graph,
+            configuration,
+            on_epoch=lambda summary: self.dispatcher.observe(graph, summary),
+            workers=1,
+            results=self._results,
         )
         self.jobs.append(job)
         return job
@@ -168,6 +173,49 @@ def test_a_job_is_persisted_before_it_runs_and_recovered_by_the_next_leader(tmp_
     second.dispatcher.close()
     assert store.jobs() == []
     first.end()
+    lease.release()
+
+
+@pytest.mark.parametrize("is_dirty", [True, False])
+@pytest.mark.parametrize("status", ["FINISHED", "FAILED", "CANCELED"])
+def test_a_job_that_has_ended_is_not_run_again_by_the_next_leader(
+    tmp_path: Path, status: Ending, is_dirty: bool
+) -> None:
+    """The leader was lost before it had removed the job from its store."""
+    lease = LeaderLease(HighAvailabilitySettings(str(tmp_path), "test", 60_000))
+    lease.acquire(5)
+    store, graphs = JobStore(str(tmp_path / "jobs"), lease), Graphs()
+    results = FileJobResults(str(tmp_path / "results"), continues_failed=False)
+    recovery = Recovery(store, results, graphs.pack, graphs.unpack)
+    first = Cluster(recovery=recovery)
+    first.submit(numbers(ENDLESS))
+    results.add_dirty(JobResult(FIRST, "numbers", status, 1))
+    if not is_dirty:
+        results.mark_clean(FIRST, JobStatus[status])
+
+    second = Cluster(recovery=recovery, results=results)
+    for live in second.dispatcher.recover():  # to be cleaned up, no more
+        assert live.job.result_future().result(30) is not None
+        assert live.master.progress.records == 0
+    second.dispatcher.close()
+    assert store.jobs() == []
+    assert results.dirty() == []
+    assert all(job.progress.records == 0 for job in second.jobs)
+    with pytest.raises(JobSubmissionError, match="already"):
+        second.submit(numbers(5))
+    first.end()
+    lease.release()
+
+
+def test_results_of_jobs_that_the_store_has_forgotten_become_clean(tmp_path: Path) -> None:
+    lease = LeaderLease(HighAvailabilitySettings(str(tmp_path), "test", 60_000))
+    lease.acquire(5)
+    store, graphs = JobStore(str(tmp_path / "jobs"), lease), Graphs()
+    results = FileJobResults(str(tmp_path / "results"), delete_on_commit=True)
+    results.add_dirty(JobResult(FIRST, "numbers", "FAILED", 1))
+    cluster = Cluster(recovery=Recovery(store, results, graphs.pack, graphs.unpack))
+    assert cluster.dispatcher.recover() == []
+    assert results.find(FIRST) is None
     lease.release()
 
 

@@ -26,6 +26,7 @@ from headrace.runtime.job_master import JobMaster
 from headrace.runtime.job_results import FileJobResults, StoredResult
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.leadership import lasting_job_id
+from headrace.state.files import join_path, list_directory
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.fakes import MarkedSink
 from tests.unit.runtime.jobs import job_graph, make_env, wait_for_checkpoints
@@ -95,7 +96,7 @@ class Program:
             self.start(**options).wait()
         elif status == "FAILED":
             with pytest.raises(Broken):
-                self.start(_at(6, _fail), **options).wait()
+                self.start(_at(5, _fail), **options).wait()
         elif status == "CANCELED":
             with pytest.raises(JobCancelledError):
                 self.start(_at(6, self._cancel), **options).wait()
@@ -103,7 +104,7 @@ class Program:
             with monkeypatch.context() as patch:
                 patch.setattr(JobMaster, "_close", lambda *_: None)  # a process that is killed closes nothing
                 with pytest.raises(Broken):
-                    self.start(_at(6, _fail), **options).wait()
+                    self.start(_at(5, _fail), **options).wait()
 
     def _cancel(self) -> None:
         self.job.cancel()
@@ -271,6 +272,22 @@ def test_a_result_is_deleted_when_the_job_is_cleaned_up_if_the_options_say_so(
     assert program.result() is None
     program.start().wait()
     assert program.job.progress.records == NUMBERS
+
+
+@pytest.mark.parametrize(
+    "status", ["FAILED", *(pytest.param(status, marks=pytest.mark.slow) for status in ("FINISHED", "killed"))]
+)
+def test_on_an_object_store_it_is_the_same(
+    program: Program, s3: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = {"execution.checkpointing.dir": s3, "headrace.epoch.max-records": 10}
+    program.end(status, monkeypatch, **stored)
+    for _ in range(2):
+        program.start(**stored).wait()
+        assert program.job.progress.records < NUMBERS
+        assert program.is_exact()
+    assert program.job.progress.records == 0
+    assert list_directory(join_path(s3, program.job_id)) == []
 
 
 # -- without checkpoints to continue from --------------------------------------------------------------

@@ -189,8 +189,8 @@ def _reason(text: str) -> str:
             return f"a Python worker failed: {raised[-1].partition(' It can be caused ')[0]}"[:300]
     stage = _NOT_FETCHED.search(text)
     if stage is not None:
-        said = text[stage.end() :]
-        why = [said.partition("\n")[0], *_CAUSE.findall(said)][-1]
+        rest = text[stage.end() :]
+        why = [rest.partition("\n")[0], *_CAUSE.findall(rest)][-1]
         return f"data of another executor could not be fetched: {_CLASS_NAME.sub('', why).strip()}"[:300]
     lines = [line.strip() for line in text.splitlines()]
     # Past the call that failed, and before the frames.

@@ -1,460 +1,52 @@
 """Whole jobs whose driver, storage and workers fail at places drawn from a seed, in this process.
 
-    run_with_faults(program, seed)
+    chaotic_run(program, seed)
         JobMaster + MiniCluster ... step, step, CRASH      the process is gone: not one more step is done
-        another JobMaster, same directory, same job id     ... step, OSError, step, CRASH
-        another one                                        ... FINISHED
+        another JobMaster, same directory, same job id     ... step, OSError, step, POWER LOSS
+        another one, of what is left on the disk           ... FINISHED
 
-A step is one call of the operating system by the state's files or by the file sink, or one batch that a sink publishes.
-So a crash may come between any two pieces of a write: a change file, the log of epochs, metadata and its parts, the
-copies of a savepoint, the commit of the first and of the second sink, and all steps of a recovery.
+What a step is, and how it fails, is in `faults`; what a power loss leaves in `disk`.
 Time is virtual and checkpoints are written by the thread that takes them: a seed always goes the same way.
 """
 
 from __future__ import annotations
 
-import builtins
-import errno
-import io
-import os
 import random
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headrace.common import Encoder
 from headrace.common.job_status import JobStatus
-from headrace.common.time import Time
-from headrace.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from headrace.config.configuration import Configuration
-from headrace.connectors.base import Committable, Committer, Sink, SinkWriter, WriterContext
-from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy, _storage
-from headrace.connectors.sequence import NumberSequenceSource
-from headrace.datastream import DataStream, StreamExecutionEnvironment
-from headrace.datastream.functions import (
-    BroadcastProcessFunction,
-    CheckpointedFunction,
-    FunctionInitializationContext,
-    FunctionSnapshotContext,
-    KeyedProcessFunction,
-    ProcessFunction,
-    RuntimeContext,
-)
-from headrace.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.datastream.stream_execution_environment import set_default_configuration
-from headrace.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from headrace.errors import HeadraceError
 from headrace.graph.job_graph import JobGraph, build_job_graph
 from headrace.graph.rescaling import uniform_parallelism
-from headrace.runtime import checkpointing
-from headrace.runtime.checkpoint import storage
+from headrace.runtime.checkpoint.storage import CheckpointDirectory, check_files, load_checkpoint, read_files
 from headrace.runtime.job_master import JobMaster
 from headrace.runtime.job_results import FileJobResults
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.job_settings import job_master_settings
+from headrace.runtime.messages import EpochPlan, SubtaskReport
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.settings import TaskSettings
-from headrace.state import files
 from headrace.state.key_secret import KeySecret
 from headrace.testing.mini_cluster import MiniCluster, random_faults
+from tests.chaos.disk import Disk
+from tests.chaos.faults import KINDS, Crash, Faults, injected
+from tests.chaos.programs import PARALLELISM, PROGRAMS, ChaosCommitter, ChaosSink, published
 from tests.unit.runtime.jobs import make_env
 
-NUMBERS = 60
-RULES = 20
-PARALLELISM = 2
-#: Steps between two faults, at most: about as many as a small job takes.
-_FAR, _NEAR = 450, 30
 #: More lives than a job has faults: then something is wrong.
 _MOST_LIVES = 60
-
-
-class Crash(BaseException):
-    """The driver is gone: no handler of ours may do anything that lasts."""
-
-
-# -- faults ----------------------------------------------------------------------------------------
-
-
-@dataclass
-class Faults:
-    """Decides at every step whether it fails, and how."""
-
-    rng: random.Random
-    #: How many are left.
-    budget: int
-    kinds: Sequence[str] = ("crash", "crash", "error", "short")
-    #: Instead of by chance: the driver is lost before this step, when it comes for the n-th time.
-    at: tuple[str, int] | None = None
-    is_dead: bool = False
-    is_armed: bool = False
-    #: What failed, and before which step.
-    done: list[tuple[str, str]] = field(default_factory=list)
-    _until_next: int = 0
-
-    def __post_init__(self) -> None:
-        self._draw()
-
-    def _draw(self) -> None:
-        near = self.rng.random() < 0.35
-        self._until_next = self.rng.randrange(1, _NEAR if near else _FAR)
-
-    def step(self, what: str, *, can_be_short: bool = False) -> bool:
-        """Let a step pass, or fail; return whether a write is to stop half way."""
-        if not self.is_armed:
-            return False
-        if self.is_dead:
-            raise Crash(what)
-        if self.at is not None:
-            self._lose_at(what, *self.at)
-            return False
-        self._until_next -= 1
-        if self.budget == 0 or self._until_next > 0:
-            return False
-        self.budget -= 1
-        self._draw()
-        kind = self.rng.choice(self.kinds)
-        if kind == "short" and not can_be_short:
-            kind = "error"
-        self.done.append((kind, what))
-        if kind == "crash":
-            self.is_dead = True
-            raise Crash(what)
-        if kind == "error":
-            raise OSError(self.rng.choice([errno.EIO, errno.ENOSPC]), f"injected before {what}")
-        return True
-
-    def _lose_at(self, what: str, place: str, times: int) -> None:
-        if what == place and not self.done:
-            self.at = (place, times - 1)
-            if times == 1:
-                self.done.append(("crash", what))
-                self.is_dead = True
-                raise Crash(what)
-
-    def after_short_write(self, what: str) -> None:
-        """A part was written: the disk is full, or the driver is gone."""
-        if self.rng.random() < 0.5:
-            self.is_dead = True
-            raise Crash(what)
-        raise OSError(errno.ENOSPC, f"injected in the middle of {what}")
-
-
-class _FaultyStream(io.FileIO):
-    """A file whose writes may stop half way."""
-
-    def __init__(self, path: Any, faults: Faults) -> None:
-        super().__init__(path, "wb")
-        self._faults = faults
-        self._what = f"write {_kind_of(path)}"
-
-    def write(self, data: Any) -> int:
-        if self._faults.step(self._what, can_be_short=True):
-            super().write(memoryview(data)[: len(data) // 2])
-            self._faults.after_short_write(self._what)
-        return super().write(data) or 0
-
-
-class _FaultyModule:
-    """Stands for `os` or `shutil` in a module under test."""
-
-    def __init__(self, real: Any, faults: Faults, names: Sequence[str]) -> None:
-        self._real = real
-        self._faults = faults
-        self._names = frozenset(names)
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._real, name)
-        if name not in self._names:
-            return found
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            path = args[1] if name in {"replace", "rename", "link", "copyfile"} else args[0]
-            try:
-                self._faults.step(f"{name} {_kind_of(path)}")
-            except OSError:
-                if kwargs.get("ignore_errors"):
-                    return None
-                raise
-            return found(*args, **kwargs)
-
-        return call
-
-
-def _kind_of(path: Any) -> str:
-    """Say what sort of file it is, so that many crashes can be counted by where they came."""
-    text = str(path)
-    for part, kind in (
-        ("_metadata", "metadata"),
-        (".json", "end"),
-        ("savepoint-", "savepoint"),
-        ("epochs-", "epochs"),
-        (".change", "change"),
-        (".merged", "base"),
-        ("chk-", "checkpoint"),
-        (".staging", "staged"),
-        ("part-", "part"),
-        ("shared", "shared"),
-    ):
-        if part in text:
-            return kind
-    return "directory"
-
-
-_OS = ("makedirs", "replace", "remove", "link", "rename", "listdir", "stat", "unlink", "rmdir", "open")
-
-
-@contextmanager
-def injected(faults: Faults) -> Iterator[None]:
-    """Have every call of the operating system by files of state, and by the file sink, pass the faults."""
-
-    def faulty_open(path: Any, mode: str = "r") -> Any:
-        faults.step(f"open {_kind_of(path)}")
-        if "w" in mode:
-            return _FaultyStream(path, faults)
-        return builtins.open(path, mode)
-
-    replaced = [
-        (files, "os", _FaultyModule(os, faults, _OS)),
-        (files, "shutil", _FaultyModule(shutil, faults, ("rmtree", "copyfile"))),
-        (files, "open", faulty_open),
-        (_storage, "os", _FaultyModule(os, faults, _OS)),
-        (_storage, "open", faulty_open),
-        (checkpointing, "ThreadPoolExecutor", lambda *_, **__: _Late(faults.rng)),
-        (checkpointing, "wait", _finish_all),
-        (storage, "ThreadPoolExecutor", _Inline),
-    ]
-    before = [(module, name, module.__dict__.get(name)) for module, name, _ in replaced]
-    for module, name, value in replaced:
-        setattr(module, name, value)
-    _ChaosCommitter.faults = faults
-    try:
-        yield
-    finally:
-        for module, name, value in before:
-            if value is None:
-                delattr(module, name)
-            else:
-                setattr(module, name, value)
-        _ChaosCommitter.faults = None
-
-
-class _Inline(Executor):
-    """Does at once what it is given."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def map(self, fn: Callable[..., Any], *iterables: Any, **kwargs: Any) -> Iterator[Any]:
-        return iter([fn(*args) for args in zip(*iterables, strict=True)])
-
-
-class _Late(Executor):
-    """Does what it is given some time after: when somebody waits for it, or asks often enough."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        return _LateFuture(lambda: fn(*args, **kwargs), self._rng)
-
-
-class _LateFuture(Future[Any]):
-    def __init__(self, work: Callable[[], Any], rng: random.Random) -> None:
-        super().__init__()
-        self._work = work
-        self._rng = rng
-
-    def finish(self) -> None:
-        if self.running():
-            raise Crash("in the middle of what was being written")
-        if not super().done() and self.set_running_or_notify_cancel():
-            try:
-                self.set_result(self._work())
-            except Exception as error:
-                self.set_exception(error)
-
-    def done(self) -> bool:
-        if not super().done() and self._rng.random() < 0.6:
-            self.finish()
-        return super().done()
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        self.finish()
-        return super().exception(timeout)
-
-
-def _finish_all(futures: Sequence[_LateFuture], **_: Any) -> None:
-    for future in futures:
-        future.finish()
-
-
-# -- a sink that tells ---------------------------------------------------------------------------------
-
-#: By the sink's name: batches by epoch and subtask.
-published: dict[str, dict[tuple[int, int], list[Any]]] = {}
-
-
-@dataclass(frozen=True)
-class ChaosSink(Sink):
-    """Publishes each batch once, by the epoch and subtask it is of; fails between two batches."""
-
-    name: str
-
-    def create_writer(self, context: WriterContext) -> SinkWriter:
-        return _ChaosWriter()
-
-    def create_committer(self) -> Committer:
-        return _ChaosCommitter(self.name)
-
-
-class _ChaosWriter(SinkWriter):
-    def __init__(self) -> None:
-        self._records: list[Any] = []
-
-    def write(self, value: Any, timestamp: int | None) -> None:
-        self._records.append(value)
-
-    def prepare_commit(self) -> Sequence[Any]:
-        return [self._records]
-
-
-class _ChaosCommitter(Committer):
-    faults: Faults | None = None
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._batches = published.setdefault(name, {})
-
-    def commit(self, committables: Sequence[Committable]) -> None:
-        for each in committables:
-            if self.faults is not None:
-                self.faults.step(f"commit {self._name.rpartition('/')[2]}")
-            there = self._batches.setdefault((each.epoch, each.subtask), each.payload)
-            assert there == each.payload, f"epoch {each.epoch} stands for two"
-
-
-# -- programs ------------------------------------------------------------------------------------------
-
-
-class Count(KeyedProcessFunction):
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.count = runtime_context.get_state(ValueStateDescriptor("count", None))
-
-    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        count = (self.count.value() or 0) + 1
-        self.count.update(count)
-        yield value % 7, count
-
-
-class Stamp(TimestampAssigner):
-    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
-        return value * 100
-
-
-class HoldBack(ProcessFunction, CheckpointedFunction):
-    """Holds records back in list state until it has three, or sees the last of a split."""
-
-    def initialize_state(self, context: FunctionInitializationContext) -> None:
-        store = context.get_operator_state_store()
-        self.state = store.get_list_state(ListStateDescriptor("held", None))
-        self.held = list(self.state.get())
-
-    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        self.state.update(self.held)
-
-    def process_element(self, value: int, ctx: ProcessFunction.Context) -> Iterator[Any]:
-        self.held.append(value)
-        if len(self.held) >= 3 or (value + 1) % (NUMBERS // PARALLELISM) == 0:
-            yield from self.held
-            self.held.clear()
-
-
-class Rules(BroadcastProcessFunction):
-    """Says of every rule how many are known with it; lets values pass."""
-
-    descriptor = MapStateDescriptor("rules", None, None)
-
-    def process_element(self, value: int, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Iterator[Any]:
-        yield "value", value
-
-    def process_broadcast_element(self, value: int, ctx: BroadcastProcessFunction.Context) -> Iterator[Any]:
-        rules = ctx.get_broadcast_state(self.descriptor)
-        rules.put(value, True)
-        yield "rule", value, len(list(rules.keys()))
-
-
-def numbers(env: StreamExecutionEnvironment, count: int = NUMBERS, name: str = "numbers") -> DataStream:
-    return env.from_source(NumberSequenceSource(0, count - 1), WatermarkStrategy.no_watermarks(), name).uid(
-        name
-    )
-
-
-def counting(env: StreamExecutionEnvironment) -> DataStream:
-    return numbers(env).key_by(lambda n: n % 7).process(Count()).uid("count")
-
-
-def windows(env: StreamExecutionEnvironment, assigner: Any) -> DataStream:
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
-    stamped = numbers(env).set_parallelism(1).assign_timestamps_and_watermarks(strategy).uid("stamped")
-    return stamped.key_by(lambda n: n % 5).window(assigner).reduce(lambda a, b: a + b).uid("sums")
-
-
-def tumbling(env: StreamExecutionEnvironment) -> DataStream:
-    return windows(env, TumblingEventTimeWindows.of(Time.seconds(1)))
-
-
-def sliding(env: StreamExecutionEnvironment) -> DataStream:
-    return windows(env, SlidingEventTimeWindows.of(Time.seconds(2), Time.seconds(1)))
-
-
-def holding_back(env: StreamExecutionEnvironment) -> DataStream:
-    return numbers(env).process(HoldBack()).uid("held")
-
-
-def broadcasting(env: StreamExecutionEnvironment) -> DataStream:
-    rules = numbers(env, RULES, "rules").set_parallelism(1).broadcast(Rules.descriptor)
-    return numbers(env).rebalance().connect(rules).process(Rules()).uid("ruled")
-
-
-@dataclass(frozen=True)
-class Program:
-    build: Callable[[StreamExecutionEnvironment], DataStream]
-    can_rescale: bool = True
-    expected: Callable[[], list[Any]] = list
-
-
-def _window_sums(size: int, slide: int) -> list[int]:
-    sums = []
-    for key in range(5):
-        for start in range(slide - size, NUMBERS * 100, slide):
-            inside = [n for n in range(key, NUMBERS, 5) if start <= n * 100 < start + size]
-            sums += [sum(inside)] if inside else []
-    return sums
-
-
-PROGRAMS = {
-    "counting": Program(counting, expected=lambda: [(n % 7, n // 7 + 1) for n in range(NUMBERS)]),
-    "tumbling": Program(tumbling, expected=lambda: _window_sums(1000, 1000)),
-    "sliding": Program(sliding, expected=lambda: _window_sums(2000, 1000)),
-    "list state": Program(holding_back, can_rescale=False, expected=lambda: list(range(NUMBERS))),
-    "broadcast state": Program(
-        broadcasting,
-        can_rescale=False,  # how many say something of a rule depends on the parallelism
-        expected=lambda: [
-            *(("value", n) for n in range(NUMBERS)),
-            *(("rule", n, n + 1) for n in range(RULES) for _ in range(PARALLELISM)),
-        ],
-    ),
-}
-
-
-# -- jobs ----------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -478,16 +70,31 @@ class ChaoticJob:
     """One program under one seed."""
 
     def __init__(
-        self, name: str, seed: int, directory: Path, *, lost_at: tuple[str, int] | None = None
+        self,
+        name: str,
+        seed: int,
+        directory: Path,
+        *,
+        kinds: Sequence[str] = KINDS,
+        lost_at: tuple[str, int] | None = None,
     ) -> None:
         self.program = PROGRAMS[name]
         self.rng = random.Random(f"{name}/{seed}")
         self.directory = directory
+        #: All that the job keeps, and what of it survives a power loss.
+        self.root = directory / "disk"
+        self.root.mkdir()
+        self.disk = Disk(self.root)
         self.seed = seed
-        self.faults = Faults(self.rng, self.rng.choice([2, 3, 4, 6]))
+        self.faults = Faults(self.rng, self.rng.choice([2, 3, 4, 6]), kinds)
         self.faults.at = lost_at
+        #: Savepoints that were asked for.
+        self.asked: list[Future[str]] = []
+        #: Which run had an epoch, by job and number.
+        self.epochs: dict[tuple[int, int], str] = {}
         self.now_ms = 0
         self.number = 0
+        self.master: JobMaster | None = None
         self.savepoint: str | None = None
         self.outcome = Outcome(self.faults.done, 0, 0, 0, 0, 0, {}, [])
         self.options = {
@@ -514,21 +121,23 @@ class ChaoticJob:
 
     def run(self) -> Outcome:
         """Run until the job is over, however many drivers it takes."""
-        with injected(self.faults):
-            while not self._live():
-                self.outcome.lives += 1
-                assert self.outcome.lives < _MOST_LIVES
+        ChaosCommitter.faults = self.faults
+        try:
+            with injected(self.faults, self.disk):
+                while not self._live():
+                    self.outcome.lives += 1
+                    assert self.outcome.lives < _MOST_LIVES
+        finally:
+            ChaosCommitter.faults = None
         self.outcome.lives += 1
         name = self._sink_name
         self.outcome.sinks = {
             "chaos": sorted(repr(record) for batch in published.pop(name).values() for record in batch),
             "files": sorted(
-                line
-                for path in (self.directory / "out").glob("part-*")
-                for line in path.read_text().splitlines()
+                line for path in (self.root / "out").glob("part-*") for line in path.read_text().splitlines()
             ),
         }
-        self.outcome.left = [str(path) for path in (self.directory / "state").glob("*/*")]
+        self.outcome.left = [str(path) for path in (self.root / "state").glob("*/*")]
         return self.outcome
 
     @property
@@ -555,6 +164,9 @@ class ChaoticJob:
             with suppress(OSError):
                 self._results().mark_clean(self.master.job.job_id, self.master.execution.status)
         except Crash:
+            self.faults.is_armed = False
+            if self.faults.has_lost_power:
+                self._lose_power()
             return False
         finally:
             self.faults.is_armed = False
@@ -578,7 +190,35 @@ class ChaoticJob:
         return False
 
     def _results(self) -> FileJobResults:
-        return FileJobResults(str(self.directory / "results"), leader=self.outcome.lives + 1)
+        return FileJobResults(str(self.root / "results"), leader=self.outcome.lives + 1)
+
+    def _lose_power(self) -> None:
+        """Go on with what is left on the disk; what was promised must be."""
+        self.faults.has_lost_power = False
+        saved = [each.result() for each in self.asked if each.done() and each.exception() is None]
+        completed = None
+        if self.master is not None and not self._has_ended():
+            completed = self.master._checkpointing._store.latest
+        self.disk.lose_power(self.rng)
+        for path in saved:
+            stored = load_checkpoint(path)
+            check_files(stored)
+            read_files(stored)
+        if completed is not None and not completed.metadata.is_savepoint:
+            directory = CheckpointDirectory(str(self.root / "state"), completed.metadata.job_id)
+            newest = directory.latest_valid(thorough=True).checkpoint
+            assert newest is not None, f"checkpoint {completed.metadata.checkpoint_id} is lost"
+            assert newest.metadata.checkpoint_id >= completed.metadata.checkpoint_id
+
+    def _has_ended(self) -> bool:
+        """Whether it is written down that the job has ended, or was stopped: then its checkpoints may go."""
+        return self._results().find(f"{self.number:032x}") is not None
+
+    def note_epoch(self, lineage: str, epoch: int) -> None:
+        """No number of an epoch may stand for two."""
+        assert self.epochs.setdefault((self.number, epoch), lineage) == lineage, (
+            f"epoch {epoch} stands for two"
+        )
 
     def _new_master(self, hosts: str, clusters: list[MiniCluster]) -> JobMaster:
         options = dict(self.options)
@@ -590,13 +230,13 @@ class ChaoticJob:
         def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> MiniCluster:
             code = JobCode(job, lineage, settings)
             faults = random_faults(self.rng.randrange(1 << 30), self.task_fault_rate)
-            clusters.append(MiniCluster(code, f"{hosts}/{lineage}", seed=self.seed, faults=faults))
+            clusters.append(_Cluster(self, code, f"{hosts}/{lineage}", seed=self.seed, faults=faults))
             return clusters[-1]
 
         return JobMaster(
             self._job(),
             make_cluster,
-            job_master_settings(configuration, str(self.directory / "state")),
+            job_master_settings(configuration, str(self.root / "state")),
             on_epoch=self._after_epoch,
             now_ms=self._tick,
             leader=self.outcome.lives + 1,
@@ -607,7 +247,7 @@ class ChaoticJob:
         env = make_env(PARALLELISM)
         results = self.program.build(env)
         results.sink_to(ChaosSink(self._sink_name)).uid("chaos")
-        builder = FileSink.for_row_format(str(self.directory / "out"), Encoder.simple_string_encoder())
+        builder = FileSink.for_row_format(str(self.root / "out"), Encoder.simple_string_encoder())
         plain = builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
         results.map(repr).uid("lines").sink_to(plain.with_rolling_policy(self.policy).build()).uid("files")
         return build_job_graph(env._build_stream_graph(), job_id=f"{self.number:032x}", name="chaos")
@@ -621,16 +261,30 @@ class ChaoticJob:
         chance = self.rng.random()
         if chance < 0.10:
             self.outcome.savepoints += 1
-            self.master.trigger_savepoint(str(self.directory / "savepoints"))
+            self.asked.append(self.master.trigger_savepoint(str(self.root / "savepoints")))
         elif chance < 0.14 and self.number < 2:
             drop = self.stop is not None and not self.stop.done()
             if not drop:
-                self.stop = self.master.stop_with_savepoint(str(self.directory / "savepoints"), drain=False)
+                self.stop = self.master.stop_with_savepoint(str(self.root / "savepoints"), drain=False)
+                self.asked.append(self.stop)
         elif chance < 0.26 and self.program.can_rescale:
             self.outcome.rescales += 1
             parallelism = self.rng.choice([1, 2, 3, 4])
             # By the job as it was submitted: windows need their numbers in order, from one subtask.
             self.master.rescale(uniform_parallelism(self._job(), parallelism))
+
+
+class _Cluster(MiniCluster):
+    """Says which epochs it runs."""
+
+    def __init__(self, job: ChaoticJob, code: JobCode, *args: Any, **kwargs: Any) -> None:
+        super().__init__(code, *args, **kwargs)
+        self._job = job
+        self._lineage = code.lineage
+
+    def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
+        self._job.note_epoch(self._lineage, plan.epoch)
+        return super().run(plan)
 
 
 def check(name: str, outcome: Outcome) -> None:
@@ -641,12 +295,14 @@ def check(name: str, outcome: Outcome) -> None:
         assert (missing, extra) == (Counter(), Counter()), f"{sink}; {outcome.faults}"
 
 
-def chaotic_run(name: str, seed: int, *, lost_at: tuple[str, int] | None = None) -> Outcome:
+def chaotic_run(
+    name: str, seed: int, *, kinds: Sequence[str] = KINDS, lost_at: tuple[str, int] | None = None
+) -> Outcome:
     """Run a program with the faults of a seed, or with one given; check what came out."""
     set_default_configuration(Configuration())  # nothing of the user's own
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-chaos-") as directory:
-            outcome = ChaoticJob(name, seed, Path(directory), lost_at=lost_at).run()
+            outcome = ChaoticJob(name, seed, Path(directory), kinds=kinds, lost_at=lost_at).run()
             check(name, outcome)
             return outcome
     finally:

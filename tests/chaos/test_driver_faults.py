@@ -10,7 +10,8 @@ from collections import Counter
 
 import pytest
 
-from tests.chaos.driver_faults import PROGRAMS, Outcome, chaotic_run
+from tests.chaos.driver_faults import Outcome, chaotic_run
+from tests.chaos.programs import PROGRAMS
 
 pytestmark = [
     pytest.mark.chaos,

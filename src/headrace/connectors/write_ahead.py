@@ -31,6 +31,7 @@ from headrace.connectors.file._paths import Location, locate
 from headrace.connectors.file._writer import staging_name
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, DiskFullError, UserFunctionError
+from headrace.util.durable_files import DurableDirectories
 
 #: Records of an epoch that take more than this are staged in a file and do not travel with the report.
 _INLINE_BYTES = 64 << 10
@@ -267,6 +268,7 @@ class _Committer(Committer):
         self._publisher = publisher
         self._is_checkpointed = context.is_checkpointed
         self._commits = 0
+        self._names = DurableDirectories()
         self._directory = (
             locate(context.staging_dir, who="sink").child(staging_name(context.job_id, context.sink_id))
             if context.staging_dir
@@ -297,6 +299,9 @@ class _Committer(Committer):
             _storage.sweep(self._directory, frozenset(), staged[-1].epoch)
 
     def snapshot(self) -> bytes | None:
+        if self._directory is not None:
+            # What a checkpoint names is safe before it names it: writers sync their files, and here are the names.
+            _storage.sync_names([self._directory], self._names)
         return self._publisher.snapshot()
 
     def restore(self, state: bytes) -> None:

@@ -39,6 +39,7 @@ from headrace.runtime.checkpoint.storage import (
     check_files,
     load_checkpoint,
     read_files,
+    secure,
     write_savepoint,
 )
 from headrace.runtime.job_results import JobResults
@@ -124,7 +125,7 @@ class Checkpointing:
         if recovery.checkpoint is not None:
             valid = self._directory.valid()
             self._store.recover(valid, foreign=self._foreign_files(valid))
-            return self._note_restored(recovery.checkpoint)
+            return self._note_restored(secure(recovery.checkpoint))
         if self._settings.recovery_path is None:
             return None
         stored = load_checkpoint(self._settings.recovery_path)
@@ -158,7 +159,7 @@ class Checkpointing:
         stored = recovery.checkpoint or start
         if is_damaged:
             self._go_back_once(stored, cause)
-        return None if stored is None else self._note_restored(stored)
+        return None if stored is None else self._note_restored(secure(stored))
 
     def _go_back_once(self, stored: StoredCheckpoint | None, cause: BaseException | None) -> None:
         if stored is not None:
@@ -319,7 +320,7 @@ class Checkpointing:
             ),
         )
         if completion is None:  # it took too long, and the job has gone on without it
-            self._directory.discard([stored], ())
+            self._directory.withdraw([stored])
             self._free(metadata.checkpoint_id)
             return False
         _log.info(
@@ -399,7 +400,7 @@ class Checkpointing:
     def job_failed(self, error: BaseException) -> None:
         """The run is over; what was being written of it does not count."""
         given_up = self.coordinator.job_failed(self._now_ms(), error)
-        self._directory.discard(self._abandon(), ())
+        self._directory.withdraw(self._abandon())
         for checkpoint_id in given_up:
             self._free(checkpoint_id)
 

@@ -41,7 +41,15 @@ import msgspec
 from headrace.config.configuration import Configuration
 from headrace.config.options import high_availability as options
 from headrace.errors import ConfigurationError, LeadershipError
-from headrace.state.files import absolute_path, is_local, join_path, list_directory, sync_files
+from headrace.state.files import (
+    absolute_path,
+    is_local,
+    join_path,
+    list_directory,
+    make_directory,
+    secure_directory,
+    sync_files,
+)
 from headrace.util.disk_space import watching_space
 
 _log = logging.getLogger(__name__)
@@ -364,10 +372,12 @@ def _create_new(path: str, data: bytes) -> None:
     """Create a file, or raise FileExistsError: on local file systems and NFS only one of many can succeed."""
     directory = os.path.dirname(path)
     with watching_space(path, "a lease", "set high-availability.storageDir to a larger disk"):
-        os.makedirs(directory, exist_ok=True)
+        make_directory(directory)
         with open(path, "xb") as stream:
             stream.write(data)
         sync_files([path])
+    # Also if another process made the directory, and was lost before it synced that: without it, tokens begin anew.
+    secure_directory(directory)
 
 
 class LeaseKeeper:

@@ -41,6 +41,7 @@ from headrace.runtime.back_pressure import TimeShares, time_shares, work_time
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
 from headrace.runtime.checkpointing import Checkpointing
+from headrace.runtime.epoch_log import EpochNumbers
 from headrace.runtime.epoch_phases import PhaseClock
 from headrace.runtime.failure_history import FailureHistory
 from headrace.runtime.flame_graphs import FlameGraphs, FlameGraphSettings
@@ -194,6 +195,7 @@ class JobMaster:
         self._shown_warnings: set[str] = set()
         # State files go there also when there are no checkpoints.
         self._directory.ensure_writable()
+        self._epoch_numbers = EpochNumbers(self._directory.path)
         self._checkpointing = Checkpointing(
             job.name,
             self._directory,
@@ -559,6 +561,7 @@ class JobMaster:
                 settings,
                 self._pacer,
                 start,
+                numbers=self._epoch_numbers,
                 blaming=self._blaming,
                 now_ms=self._now_ms,
                 timer=self._timer,

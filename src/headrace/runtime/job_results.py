@@ -28,7 +28,7 @@ import msgspec
 
 from headrace.common.job_status import JobStatus
 from headrace.errors import DamagedStateError
-from headrace.state.files import delete_files, join_path, list_directory, publish_file, read_file
+from headrace.state.files import delete_files, join_path, list_directory, publish_file, read_file, sync_names
 
 _log = logging.getLogger(__name__)
 
@@ -196,10 +196,11 @@ class FileJobResults:
     def add_dirty(self, result: JobResult) -> None:
         self._ensure_leader()
         result = msgspec.structs.replace(result, leader=self._leader)
-        with suppress(
-            FileExistsError
-        ):  # a job that was stopped has said so before its last output was published
+        try:
             publish_file(self._path(result.job_id, is_dirty=True), _encode(result))
+        except FileExistsError:
+            # A job that was stopped has said so before its last output was published.
+            sync_names(self._directory)
         # Whoever takes over from here on sees it: what is deleted then, nobody needs.
         self._ensure_leader()
 

@@ -28,7 +28,7 @@ from headrace.runtime.checkpoint.metadata import (
     OperatorSnapshot,
     SourceSnapshot,
 )
-from headrace.runtime.epoch_log import EpochLog
+from headrace.runtime.epoch_log import EpochLog, EpochNumbers
 from headrace.runtime.epoch_phases import EpochPhases
 from headrace.runtime.job_accumulators import JobAccumulators
 from headrace.runtime.messages import (
@@ -136,6 +136,7 @@ class JobRun:
         pacer: EpochPacer,
         start: StartingPoint,
         *,
+        numbers: EpochNumbers,
         blaming: Blaming,
         now_ms: Callable[[], int],
         timer: Callable[[], float] = time.perf_counter,
@@ -149,9 +150,10 @@ class JobRun:
         self._timer = timer
         self._state = StateRegistry(settings.lineage, settings.max_changes, start.keyed, start.operator_state)
         self._alignment = WatermarkAlignment(job)
+        self._numbers = numbers
         self._log = EpochLog(settings.state_dir, settings.lineage)
         #: The last epoch that is complete, or is being run. Never one again that an earlier run has had.
-        self.epoch = max(start.epoch, self._log.highest_epoch())
+        self.epoch = max(start.epoch, numbers.highest)
         self.ended = set(start.ended)
         self._key_secret = start.key_secret
         self.accumulators = JobAccumulators(start.accumulators, job)
@@ -291,6 +293,7 @@ class JobRun:
         for attempt in range(self._settings.epoch_retries + 1):
             current = replace(plan, attempt=attempt)
             self.tries = attempt + 1
+            self._numbers.use(plan.epoch)
             self._log.plan(current)
             try:
                 reports = one_per_subtask(self.job, current.subtasks, self.runner.run(current))

@@ -21,6 +21,7 @@ from headrace.runtime.high_availability import LeaderLease
 from headrace.state.files import (
     delete_directory,
     delete_files,
+    delete_for_good,
     file_sizes,
     join_path,
     list_directory,
@@ -116,7 +117,7 @@ class JobStore:
             LeadershipError: If this process does not lead.
         """
         self._lease.ensure_leader()
-        delete_files([self._path(job_id, _JOB_FILE)])
+        delete_for_good([self._path(job_id, _JOB_FILE)])
         delete_directory(self._path(job_id))
 
     def get(self, job_id: str) -> RecoverableJob | None:

@@ -26,6 +26,7 @@ from headrace.runtime.checkpoint.completed import KEPT_AFTER
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint, load_checkpoint
 from headrace.runtime.job_results import Ending, JobResult, JobResults, StoredResult
+from headrace.state.files import sync_names
 
 _log = logging.getLogger(__name__)
 
@@ -74,6 +75,8 @@ class JobEnding:
         last = self._results.find(self._directory.job_id, self._directory.latest_leader())
         if last is None:
             return None
+        # The driver that wrote it may have been lost before that was certain to survive a power loss.
+        sync_names(last.path.rpartition("/")[0])
         if last.status is JobStatus.FINISHED:
             self.is_finished = True
             self._savepoint = last.result.savepoint if last.is_dirty else None

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from headrace.errors import StateError
 from headrace.util.disk_space import watching_space
+from headrace.util.durable_files import make_directories, sync_ancestors, sync_directory, sync_file
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -116,7 +117,7 @@ def _upload(filesystem: FileSystem, path: str, content: IO[bytes]) -> None:
 
 def _publish_local(path: str, data: bytes) -> None:
     directory = os.path.dirname(path)
-    os.makedirs(directory, exist_ok=True)
+    make_directories(directory)
     partial = f"{path}.{uuid4().hex[:8]}.part"
     try:
         with open(partial, "wb") as stream:
@@ -127,7 +128,7 @@ def _publish_local(path: str, data: bytes) -> None:
     finally:
         with suppress(OSError):  # it is no more than litter
             os.remove(partial)
-    _sync(directory)
+    sync_directory(directory)
 
 
 def _link_new(partial: str, path: str) -> None:
@@ -143,7 +144,7 @@ def _link_new(partial: str, path: str) -> None:
 
 
 def sync_files(paths: Iterable[str]) -> None:
-    """Make files that any process of this host wrote outlive a loss of power; files elsewhere are left to their store.
+    """Make files that any process of this host wrote survive a power loss; files elsewhere are left to their store.
 
     Raises:
         FileNotFoundError: If one is missing.
@@ -152,18 +153,29 @@ def sync_files(paths: Iterable[str]) -> None:
     for path in paths:
         if is_local(path):
             inner = _resolve(path)[1]
-            _sync(inner)
+            sync_file(inner)
             directories.add(os.path.dirname(inner))
     for directory in directories:
-        _sync(directory)
+        sync_directory(directory)
 
 
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def sync_names(path: str) -> None:
+    """Make all that was created, renamed or deleted in a local directory survive a power loss, if it is still there."""
+    if is_local(path):
+        with suppress(FileNotFoundError):
+            sync_directory(_resolve(path)[1])
+
+
+def make_directory(path: str) -> None:
+    """Create a local directory that survives a power loss; object stores have none."""
+    if is_local(path):
+        make_directories(_resolve(path)[1])
+
+
+def secure_directory(path: str) -> None:
+    """Make a local directory survive a power loss, also if another process created it and was lost."""
+    if is_local(path):
+        sync_ancestors(_resolve(path)[1])
 
 
 def copy_file(source: str, target: str) -> None:
@@ -276,6 +288,14 @@ def delete_files(paths: list[str]) -> None:
                 filesystem.delete_file(inner)
             else:
                 os.remove(inner)
+
+
+def delete_for_good(paths: Iterable[str]) -> None:
+    """Delete files so that none of them is there again after a power loss; one that is gone already is fine."""
+    paths = list(paths)
+    delete_files(paths)
+    for directory in {path.rpartition("/")[0] for path in paths}:
+        sync_names(directory)
 
 
 def delete_directory(path: str) -> None:

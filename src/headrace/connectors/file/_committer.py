@@ -1,11 +1,13 @@
 """The driver's half of `FileSink`: puts segments together and gives full parts their names.
 
-Publishing a part takes these steps. After a crash between any two of them, the same commit in a new process
-goes on from what it finds:
+Publishing a part takes these steps, each for all parts of a commit. After a crash between any two of them, the same
+commit in a new process goes on from what it finds:
 
     1  segments -> <first>.part.tmp, renamed to <first>.part     nothing is deleted yet
     2  the segments are deleted                                  <first>.part is the only copy
     3  <first>.part is renamed to the final name                 readers see it
+
+Directories are synced after each of them, so a power loss undoes the last one at most.
 
     <first>.part is there                  go on with 2
     all segments are there                 begin with 1
@@ -17,8 +19,8 @@ away at any time, for whether a part is published is told by what is staged and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from headrace.connectors.base import Committable, Committer, CommitterContext
 from headrace.connectors.file import _storage
@@ -37,10 +39,21 @@ from headrace.connectors.file._paths import Location
 from headrace.connectors.file._policies import OutputFileConfig, PartitionCommit, RollingPolicy
 from headrace.connectors.file._writer import STAGING, staging_name
 from headrace.errors import ConnectorError
+from headrace.util.durable_files import DurableDirectories
 
 #: Commits after which leftovers of failed attempts are looked for.
 _SWEEP_COMMITS = 256
 _MOST_LEVELS = 8
+
+
+@dataclass(frozen=True)
+class _ReadyPart:
+    """A part that is in one file."""
+
+    place: Location
+    target: Location
+    #: What it was made from.
+    leftovers: tuple[Location, ...] = ()
 
 
 class FileCommitter(Committer):
@@ -68,6 +81,7 @@ class FileCommitter(Committer):
         self._clock = clock
         self._staging = base.child(STAGING)
         self._own_name = staging_name(context.job_id, context.sink_id)
+        self._names = DurableDirectories()
         self._state = OpenParts()
         #: Segments of the last commit: should it be repeated, they are not added again.
         self._committed: frozenset[str] = frozenset()
@@ -83,6 +97,8 @@ class FileCommitter(Committer):
         self._watermark_ms = watermark_ms
 
     def snapshot(self) -> bytes:
+        # What a checkpoint names is safe before it names it: writers sync their files, and here are the names.
+        self._sync_staged()
         self._state = replace(self._state, as_of_ms=self._now_ms(), watermark_ms=self._watermark_ms)
         return self._state.encode()
 
@@ -97,8 +113,7 @@ class FileCommitter(Committer):
         now_ms = self._state.as_of_ms if self._state.as_of_ms is not None else self._now_ms()
         watermark_ms = self._state.watermark_ms if is_as_of else self._watermark_ms
         plan = roll(self._state.parts, segments, self._policy, now_ms, can_append=self._can_append)
-        for part in plan.full:
-            self._publish(part)
+        self._publish(plan.full)
         still_open = dict(plan.still_open)
         if self._is_recovering:
             still_open = {key: part for key, part in still_open.items() if not self._is_finished(part)}
@@ -121,12 +136,8 @@ class FileCommitter(Committer):
     def finish(self) -> None:
         if self._is_recovering:
             self.commit(())
-        parts = dict(self._state.parts)
-        while parts:
-            key, part = next(iter(parts.items()))
-            self._publish(part)
-            del parts[key]
-            self._state = replace(self._state, parts=dict(parts))
+        self._publish(self._state.parts.values())
+        self._state = replace(self._state, parts={})
         self._state = replace(self._state, unmarked=self._marked({}, self._state.unmarked, None))
 
     def next_commit_ms(self) -> int | None:
@@ -157,8 +168,21 @@ class FileCommitter(Committer):
 
     # -- publishing --------------------------------------------------------------------------------------------
 
-    def _publish(self, part: Part) -> None:
-        """Make a part visible, from whatever an earlier try has left of it."""
+    def _publish(self, parts: Iterable[Part]) -> None:
+        """Make parts visible, from whatever an earlier try has left of them."""
+        found = [ready for part in parts if (ready := self._assemble(part)) is not None]
+        leftovers = [place for ready in found for place in ready.leftovers]
+        if leftovers:
+            self._sync_staged()
+            for place in leftovers:
+                _storage.delete(place)
+            self._sync_staged()
+        for ready in found:
+            _storage.rename(ready.place, ready.target)
+        _storage.sync_names((ready.target.parent for ready in found), self._names)
+
+    def _assemble(self, part: Part) -> _ReadyPart | None:
+        """Return the one file that a part is in, and what it was made from; None if the part is published."""
         ready = self._staging.child(part.ready_path)
         target = self._target(part)
         places = [self._staging.child(segment.path) for segment in part.segments]
@@ -168,17 +192,19 @@ class FileCommitter(Committer):
                 self._check_not_lost(part, target)
                 for place in (*places, *leftovers):
                     _storage.delete(place)
-                return
+                return None
             if len(places) == 1 and not leftovers:
-                _storage.rename(places[0], target)
-                return
+                return _ReadyPart(places[0], target)
             if len(places) == 1:
                 _storage.rename(places[0], ready)
             else:
                 _storage.concatenate(places, ready)
-        for place in (*places, *leftovers):
-            _storage.delete(place)
-        _storage.rename(ready, target)
+        return _ReadyPart(ready, target, (*places, *leftovers))
+
+    def _sync_staged(self) -> None:
+        """Make what is staged survive a power loss, if somebody could come back for it."""
+        if self._context.is_checkpointed:
+            _storage.sync_names([self._staging.child(self._own_name)], self._names)
 
     def _with_new(self, segments: Sequence[Segment], now_ms: int) -> dict[str, int]:
         """Return the buckets that are to be marked, with those that were begun since."""
@@ -207,7 +233,8 @@ class FileCommitter(Committer):
         for bucket, begun_ms in unmarked.items():
             is_over = now_ms is None or commit.is_over(bucket, begun_ms, now_ms, watermark_ms)
             if is_over and bucket not in still_open:
-                _storage.touch(self._base.child(*filter(None, (bucket, commit.success_file_name))))
+                mark = self._base.child(*filter(None, (bucket, commit.success_file_name)))
+                _storage.touch(mark, self._names)
                 del waiting[bucket]
         return waiting
 
@@ -219,7 +246,7 @@ class FileCommitter(Committer):
         is_whole = all(_storage.exists(self._staging.child(segment.path)) for segment in part.segments)
         if is_whole and not _storage.exists(self._staging.child(part.ready_path)):
             return False
-        self._publish(part)
+        self._publish([part])
         return True
 
     def _check_not_lost(self, part: Part, target: Location) -> None:

@@ -24,6 +24,7 @@ from headrace.connectors.file._paths import Location
 from headrace.connectors.file._policies import OutputFileConfig
 from headrace.connectors.file._writer import STAGING, staging_name
 from headrace.errors import ConnectorError, StateError
+from headrace.util.durable_files import DurableDirectories
 
 _FORMAT_VERSION = 1
 
@@ -53,6 +54,7 @@ class OverwritingCommitter(Committer):
         self._is_checkpointed = context.is_checkpointed
         self._staging = base.child(STAGING)
         self._own = staging_name(context.job_id, context.sink_id)
+        self._names = DurableDirectories()
         #: What was written so far, by its path.
         self._segments: dict[str, Segment] = {}
 
@@ -60,6 +62,7 @@ class OverwritingCommitter(Committer):
         self._segments |= {each.payload.path: each.payload for each in committables}
 
     def snapshot(self) -> bytes:
+        _storage.sync_names([self._staging.child(self._own)], self._names)
         segments = [asdict(segment) for segment in self._segments.values()]
         return json.dumps({"version": _FORMAT_VERSION, "segments": segments}).encode()
 
@@ -77,16 +80,18 @@ class OverwritingCommitter(Committer):
 
     def finish(self) -> None:
         new = [self._publish(segment) for segment in self._segments.values()]
+        _storage.sync_names((place.parent for place in new), self._names)
         buckets = {segment.bucket for segment in self._segments.values()} | set(self._overwrite.buckets)
         kept = {place.path for place in new}
         for bucket in sorted(buckets):
             directory = self._base.child(*filter(None, (bucket,)))
-            for place in _storage.visible_files(directory):
-                if place.path not in kept:
-                    _storage.delete(place)
+            old = [place for place in _storage.visible_files(directory) if place.path not in kept]
+            for place in old:
+                _storage.delete(place)
+            _storage.sync_names((place.parent for place in old), self._names)
             _storage.remove_empty_below(directory)
             if self._overwrite.success_file_name is not None:
-                _storage.touch(directory.child(self._overwrite.success_file_name))
+                _storage.touch(directory.child(self._overwrite.success_file_name), self._names)
 
     def close(self) -> None:
         if not self._is_checkpointed:

@@ -42,6 +42,11 @@ class Location:
         """Return a place below this one."""
         return Location(self.root, "/".join([self.path.rstrip("/"), *names]))
 
+    @property
+    def parent(self) -> Location:
+        """The directory this place is in."""
+        return Location(self.root, self.path.rpartition("/")[0])
+
     def info(self) -> FileInfo:
         """Look the place up."""
         return self.file_system.get_file_info(self.path)
@@ -76,7 +81,8 @@ def locate(text: str | os.PathLike[str], *, who: str) -> Location:
     if not _SCHEME.match(text):
         return Location("", os.path.abspath(text))
     try:
-        return Location(text, FileSystem.from_uri(text)[1])
+        file_system, path = FileSystem.from_uri(text)
+        return Location("" if file_system.type_name == "local" else text, path)
     except ArrowInvalid as error:
         raise JobDefinitionError(
             f"{who}: cannot use path {mask_uri(text)}: {mask_uri(str(error))}",

@@ -6,9 +6,8 @@ places through `pyarrow.fs`. What fails is a `ConnectorError` that names the pat
 
 from __future__ import annotations
 
-import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -18,6 +17,7 @@ from pyarrow.fs import FileSelector, FileType
 from headrace.connectors.file._paths import Location
 from headrace.errors import ConnectorError, DiskFullError
 from headrace.util.disk_space import disk_full, is_full
+from headrace.util.durable_files import DurableDirectories, make_directories
 
 _BLOCK_BYTES = 1 << 20
 
@@ -55,10 +55,11 @@ def finish_output(place: Location, stream: Any) -> None:
         stream.close()
 
 
-def touch(place: Location) -> None:
+def touch(place: Location, names: DurableDirectories) -> None:
     """Write an empty file; one that is there stays."""
     if not exists(place):
         finish_output(place, open_output(place))
+        sync_names([place.parent], names)
 
 
 def concatenate(sources: Sequence[Location], target: Location) -> None:
@@ -97,7 +98,16 @@ def rename(source: Location, target: Location) -> None:
             source.file_system.move(source.path, target.path)
         else:
             os.replace(source.path, target.path)
-            _sync_directory(os.path.dirname(target.path))
+
+
+def sync_names(directories: Iterable[Location], names: DurableDirectories) -> None:
+    """Make files that were created, renamed or deleted in directories stay so after a power loss.
+
+    Object stores keep what they have acknowledged.
+    """
+    for path in sorted({each.path for each in directories if not each.root}):
+        with blaming(Location("", path), "sync"), suppress(FileNotFoundError):
+            names.sync(path)
 
 
 def delete(place: Location) -> None:
@@ -172,22 +182,9 @@ def sweep(directory: Location, needed: AbstractSet[str], up_to_epoch: int | None
             delete(directory.child(name))
 
 
-def _sync_directory(path: str) -> None:
-    """Make a new name outlast the machine."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        # Some network file systems cannot do it, and some need not.
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
-            raise
-    finally:
-        os.close(descriptor)
-
-
 def _make_parent(place: Location) -> None:
     parent = os.path.dirname(place.path)
     if place.root:
         place.file_system.create_dir(parent, recursive=True)
     else:
-        os.makedirs(parent, exist_ok=True)
+        make_directories(parent)

@@ -14,6 +14,7 @@ and two masters that think they both lead a job cannot overwrite each other's: t
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -42,14 +43,19 @@ from headrace.state.files import (
     copy_file,
     delete_directory,
     delete_files,
+    delete_for_good,
     file_sizes,
     join_path,
     list_directory,
+    make_directory,
     publish_file,
     read_file,
+    secure_directory,
     sync_files,
+    sync_names,
 )
 from headrace.util.disk_space import watching_space
+from headrace.util.durable_files import SyncError
 
 _log = logging.getLogger(__name__)
 
@@ -120,8 +126,10 @@ class CheckpointDirectory:
         self._ensure_leader = ensure_leader
         self.path = join_path(absolute_path(directory), job_id)
         self._configured = directory
-        #: Local files known to outlive a loss of power.
+        #: Local files known to survive a power loss.
         self._synced: frozenset[str] = frozenset()
+        #: Files that could not be synced. The kernel may have dropped what it could not write, and calls them clean.
+        self._doubtful: frozenset[str] = frozenset()
 
     @property
     def shared_directory(self) -> str:
@@ -142,6 +150,7 @@ class CheckpointDirectory:
         probe = join_path(self.shared_directory, f"probe-{uuid4().hex}")
         try:
             publish_file(probe, b"headrace")
+            secure_directory(self.shared_directory)
             delete_files([probe])
         # pyarrow raises its own kinds for URIs it cannot make sense of.
         except (OSError, ValueError, NotImplementedError) as error:
@@ -209,7 +218,7 @@ class CheckpointDirectory:
         try:
             with watching_space(path, "a checkpoint", _ELSEWHERE):
                 # 1. What it names is safe ...
-                sync_files(files - self._synced)
+                self._sync(files - self._synced)
                 # 2. ... before it names it.
                 publish_file(join_path(path, METADATA_FILE), encode_metadata(metadata, path))
         except FileExistsError as error:
@@ -226,15 +235,39 @@ class CheckpointDirectory:
         self._synced = files
         return StoredCheckpoint(path, metadata)
 
+    def _sync(self, files: frozenset[str]) -> None:
+        doubtful = self._doubtful & files
+        if doubtful:
+            raise OSError(
+                errno.EIO, "an earlier checkpoint could not sync it, so it may be damaged", min(doubtful)
+            )
+        try:
+            sync_files(files)
+        except SyncError as error:
+            self._doubtful |= {error.filename}
+            raise
+
     def _withdraw(self, stored: StoredCheckpoint) -> None:
         """Delete a checkpoint that was said to have failed and is there all the same: nobody holds on to its files."""
         with suppress(OSError, HeadraceError):
             if read_file(stored.metadata_path) == encode_metadata(stored.metadata, stored.path):
-                self.discard([stored], ())
+                self.withdraw([stored])
 
     # -- deleting ----------------------------------------------------------------------------------------------
 
-    def discard(self, checkpoints: Iterable[StoredCheckpoint], files: Iterable[str]) -> None:
+    def withdraw(self, checkpoints: Iterable[StoredCheckpoint]) -> None:
+        """Delete checkpoints that were written and do not count.
+
+        They are newer than what the job goes on from, so none of them may be found again after a power loss either.
+
+        Raises:
+            LeadershipError: If this process does not lead any more.
+        """
+        self.discard(checkpoints, (), for_good=True)
+
+    def discard(
+        self, checkpoints: Iterable[StoredCheckpoint], files: Iterable[str], *, for_good: bool = False
+    ) -> None:
         """Delete checkpoints and files that nothing names any more; what cannot be deleted is logged, and left.
 
         Raises:
@@ -251,6 +284,8 @@ class CheckpointDirectory:
                 announced = announce_drops(self.path, self._leader, own)
                 # Only if it leads still have all who come later seen that.
                 self._ensure_leader()
+            if for_good:
+                delete_for_good(stored.metadata_path for stored in checkpoints)
             discard(checkpoints, files)
             delete_files(announced)
         except OSError as error:
@@ -273,12 +308,13 @@ class CheckpointDirectory:
         for name in list_directory(self.path):
             self._ensure_leader()
             _delete_either(join_path(self.path, name))
+        sync_names(self.path)  # how the job ended may be forgotten next: then nothing of it may be found
         delete_directory(self.path)
 
     @staticmethod
     def _delete_directory(path: str) -> None:
         # First what makes it a checkpoint: one that is half deleted must not look whole.
-        delete_files([join_path(path, METADATA_FILE)])
+        delete_for_good([join_path(path, METADATA_FILE)])
         delete_directory(path)
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -479,6 +515,13 @@ def read_files(stored: StoredCheckpoint) -> None:
             raise StateError(f"{path} cannot be read: {error}") from error
 
 
+def secure(stored: StoredCheckpoint) -> StoredCheckpoint:
+    """Make a checkpoint survive a power loss whose driver was lost after it named it, and before it synced the name."""
+    sync_names(stored.path)
+    sync_names(stored.path.rpartition("/")[0])
+    return stored
+
+
 def discard(checkpoints: Iterable[StoredCheckpoint], files: Iterable[str]) -> None:
     """Delete checkpoints and files that nothing names any more; a failure is said, and leaves the rest to a later time.
 
@@ -510,6 +553,7 @@ def write_savepoint(metadata: CheckpointMetadata, target: str) -> StoredCheckpoi
     stored = StoredCheckpoint(path, savepoint)
     try:
         with watching_space(path, "the savepoint", "name another directory for it"):
+            make_directory(path)
             copy_all(copies, {file.path: file.size for file in metadata.files()})
             sync_files(copies.values())
             publish_file(stored.metadata_path, encode_metadata(savepoint, path))

@@ -40,7 +40,7 @@ from headrace.runtime.messages import (
     state_files_dir,
 )
 from headrace.runtime.pacing import EpochPacer
-from headrace.runtime.report_checks import check_consistent, one_per_subtask
+from headrace.runtime.report_checks import check_consistent, in_time, one_per_subtask
 from headrace.runtime.restore import StartingPoint, job_shape
 from headrace.runtime.sink_coordinator import Blaming, SinkCoordinator
 from headrace.runtime.source_coordinator import SourceCoordinator
@@ -296,7 +296,8 @@ class JobRun:
             self._numbers.use(plan.epoch)
             self._log.plan(current)
             try:
-                reports = one_per_subtask(self.job, current.subtasks, self.runner.run(current))
+                arrived = in_time(current, self.runner.run(current))
+                reports = one_per_subtask(self.job, current.subtasks, arrived)
                 check_consistent(reports)
                 return reports
             except HeadraceError as error:

@@ -90,6 +90,11 @@ class EpochPlan:
     #: Set if somebody wants a flame graph.
     sampling: Sampling | None = None
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """The epoch, and which try at it this is."""
+        return self.epoch, self.attempt
+
 
 def state_files_dir(state_dir: str) -> str:
     """Return where state files go; checkpoints name them."""
@@ -132,6 +137,8 @@ class SubtaskReport:
     subtask: SubtaskId
     #: Names this try at the subtask.
     attempt_id: str = ""
+    #: The epoch and the try at it that this is of; None of subtasks whose reports cannot outlive their epoch.
+    epoch: tuple[int, int] | None = None
     #: Which attempt of each producer was read: it must be the one that reported.
     consumed: Mapping[SubtaskId, str] = field(default_factory=dict)
     #: New change files by operator id; operators whose keyed state did not change are not listed.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from headrace.errors import TaskLostError
 from headrace.graph.job_graph import JobGraph
-from headrace.runtime.messages import SubtaskId, SubtaskReport
+from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskReport
 
 
 def one_per_subtask(
@@ -47,6 +47,11 @@ def one_per_subtask(
     for subtask in by_subtask:
         raise TaskLostError(f"{_name(job, subtask)} reported, but has no part in this epoch")
     return found
+
+
+def in_time(plan: EpochPlan, reports: Iterable[SubtaskReport]) -> list[SubtaskReport]:
+    """Leave out reports of an earlier epoch, or of an earlier try at this one: they come too late to count."""
+    return [report for report in reports if report.epoch in (None, plan.identity)]
 
 
 def check_consistent(reports: Sequence[SubtaskReport]) -> None:

@@ -83,6 +83,12 @@ class Fault(Enum):
     HOST_LOST = "host lost"
     #: Consumers have read its output, then it is computed again, and the driver hears of the second one only.
     RECOMPUTED = "recomputed"
+    #: It does everything, and its report does not arrive.
+    REPORT_LOST = "report lost"
+    #: Its report arrives twice.
+    REPORT_TWICE = "report twice"
+    #: Its report arrives with those of the next epoch, or of the next try at this one.
+    REPORT_LATE = "report late"
 
 
 Faults = Mapping[TaskAttempt, Fault] | Callable[[TaskAttempt], Fault | None]
@@ -171,6 +177,9 @@ class MiniCluster:
         self.plans: list[EpochPlan] = []
         #: Every attempt that failed, with what it failed of.
         self.failures: list[tuple[TaskAttempt, BaseException]] = []
+        #: Every fault that was injected, and where.
+        self.injected: list[tuple[TaskAttempt, Fault]] = []
+        self._late_reports: list[bytes] = []
         #: How many chains of state files were merged.
         self.compactions = 0
 
@@ -185,6 +194,7 @@ class MiniCluster:
         """
         self.plans.append(plan)
         shipped: EpochPlan = pickle.loads(pickle.dumps(plan, protocol=5))
+        late, self._late_reports = self._late_reports, []
         incoming: dict[int, list[bytes]] = {}
         for level, subtasks in enumerate(self._layout.levels):
             outgoing: dict[int, list[bytes]] = defaultdict(list)
@@ -193,7 +203,8 @@ class MiniCluster:
                 for target, buffer in self._run_task(shipped, place, incoming.get(partition, [])):
                     outgoing[target].append(buffer)
             incoming = outgoing
-        return [read_report(buffer) for buffers in incoming.values() for buffer in buffers]
+        arrived = [buffer for buffers in incoming.values() for buffer in buffers]
+        return [read_report(buffer) for buffer in (*late, *arrived)]
 
     def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
         """Merge state files now; the future is done already."""
@@ -239,6 +250,8 @@ class MiniCluster:
         if self._is_cancelled.is_set():
             raise TaskLostError("the epoch was cancelled")
         fault = self._fault_at(place)
+        if fault is not None:
+            self.injected.append((place, fault))
         if fault is Fault.BEFORE:
             raise _InjectedFailure(f"{place}: failed before the task began")
         chance = random.Random(f"{self._seed}/{place}")
@@ -248,8 +261,15 @@ class MiniCluster:
         output = worker.run(plan, place, arrived)
         if fault is None:
             return output
+        # The report comes last.
+        if fault is Fault.REPORT_LOST:
+            return output[:-1]
+        if fault is Fault.REPORT_TWICE:
+            return [*output, output[-1]]
+        if fault is Fault.REPORT_LATE:
+            self._late_reports.append(output[-1][1])
+            return output[:-1]
         if fault is Fault.RECOMPUTED:
-            # The report comes last.
             again = chance.choice(self._workers).run(plan, place, arrived)
             return [*output[:-1], again[-1]]
         if fault is Fault.HOST_LOST:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from headrace.connectors.file import (
     StreamingFileSink,
     _storage,
 )
+from headrace.connectors.file._paths import Location
 from headrace.elements import Batch
 from headrace.errors import (
     ConnectorError,
@@ -419,9 +421,12 @@ def test_policies_that_would_never_or_always_roll_are_refused(tmp_path):
         builder(tmp_path).with_bucket_check_interval(0)
 
 
+def test_a_file_uri_is_a_local_path_so_that_files_are_synced(tmp_path):
+    assert rolling(f"file://{tmp_path}").base == Location("", str(tmp_path))  # type: ignore[arg-type]
+
+
 def test_other_file_systems_are_reached_by_their_uri(tmp_path):
-    sink = rolling(f"file://{tmp_path}")  # type: ignore[arg-type]
-    assert sink.base.root
+    sink = replace(rolling(tmp_path), base=Location(f"file://{tmp_path}", str(tmp_path)))
     committables = [*stage(sink, ["a"]), *stage(sink, ["b"], epoch=2)]
     for _ in range(2):
         sink.create_committer().commit(committables)

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import errno
 import pickle
 from pathlib import Path
 
-from headrace.runtime.epoch_log import EpochLog
+import pytest
+
+from headrace.runtime.epoch_log import EpochLog, EpochNumbers
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 
 
@@ -50,13 +53,40 @@ def test_the_last_completed_epoch_stays_until_the_next_one_is_complete(tmp_path:
 
 def test_a_later_run_knows_which_numbers_are_taken_and_drops_the_log_of_the_earlier(tmp_path: Path) -> None:
     first = EpochLog(str(tmp_path), "first")
-    assert first.highest_epoch() == 0
+    assert EpochNumbers(str(tmp_path)).highest == 0
     first.plan(plan(7))
     first.complete(7, [])
     first.plan(plan(8))
+    assert EpochNumbers(str(tmp_path)).highest == 8
     second = EpochLog(str(tmp_path), "run")
-    assert second.highest_epoch() == 8
     second.plan(plan(9))
     assert (tmp_path / "epochs-first").exists()
     second.complete(9, [])
     assert [path.name for path in tmp_path.iterdir()] == ["epochs-run"]
+
+
+def test_numbers_are_reserved_many_at_a_time_and_never_used_again(tmp_path: Path) -> None:
+    numbers = EpochNumbers(str(tmp_path))
+    for epoch in range(1, 66):
+        numbers.use(epoch)
+        assert numbers.highest == epoch
+    assert [path.name for path in tmp_path.iterdir()] == ["reserved-0000000128"]
+    # All that is known after a power loss is what was synced.
+    assert EpochNumbers(str(tmp_path)).highest == 128
+
+
+def test_a_number_is_reserved_again_if_the_reservation_could_not_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = EpochNumbers(str(tmp_path))
+    synced: list[str] = []
+
+    def fail(path: str) -> None:
+        raise OSError(errno.EIO, "the disk fails")
+
+    monkeypatch.setattr("headrace.state.files.sync_directory", fail)
+    with pytest.raises(OSError, match="the disk fails"):
+        numbers.use(1)
+    monkeypatch.setattr("headrace.state.files.sync_directory", synced.append)
+    numbers.use(1)
+    assert synced == [str(tmp_path)]

@@ -13,7 +13,7 @@ from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.errors import TaskLostError
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.report_checks import check_consistent, one_per_subtask
-from headrace.testing.mini_cluster import MiniCluster
+from headrace.testing.mini_cluster import Fault, MiniCluster, TaskAttempt
 from tests.unit.runtime.jobs import run
 
 FIRST, SECOND = SubtaskId("sum", 0), SubtaskId("sum", 1)
@@ -79,10 +79,24 @@ def add_another_attempt(reports: Sequence[SubtaskReport]) -> Sequence[SubtaskRep
     return [*reports, replace(reports[-1], attempt_id="another")]
 
 
+def add_those_of_an_earlier_epoch(reports: Sequence[SubtaskReport]) -> Sequence[SubtaskReport]:
+    return [*(replace(each, attempt_id="earlier", epoch=(1, 0)) for each in reports), *reports]
+
+
+def replace_leaf_by_that_of_an_earlier_epoch(reports: Sequence[SubtaskReport]) -> Sequence[SubtaskReport]:
+    return [replace(each, epoch=(1, 0)) if each.consumed else each for each in reports]
+
+
 @pytest.mark.parametrize(
     ("change", "runs"),
-    [(drop_leaf, 2), (deliver_twice, 1), (add_another_attempt, 2)],
-    ids=["dropped", "delivered twice", "of two attempts"],
+    [
+        (drop_leaf, 2),
+        (deliver_twice, 1),
+        (add_another_attempt, 2),
+        (add_those_of_an_earlier_epoch, 1),
+        (replace_leaf_by_that_of_an_earlier_epoch, 2),
+    ],
+    ids=["dropped", "delivered twice", "of two attempts", "late", "late, and the other dropped"],
 )
 def test_a_stream_job_survives_lost_and_doubled_reports(
     monkeypatch: pytest.MonkeyPatch, change: Change, runs: int
@@ -100,3 +114,19 @@ def test_a_stream_job_survives_lost_and_doubled_reports(
     finished = run(summing, max_records=1)
     assert finished.output == [("a", 10), ("a", 20), ("a", 30), ("a", 40)]
     assert attempts == list(range(runs))
+
+
+@pytest.mark.parametrize(
+    ("fault", "tries"),
+    [(Fault.REPORT_LOST, [0, 1]), (Fault.REPORT_LATE, [0, 1]), (Fault.REPORT_TWICE, [0])],
+    ids=lambda each: each.value if isinstance(each, Fault) else "",
+)
+@pytest.mark.parametrize("level", [0, 1])
+def test_the_mini_cluster_loses_reports_delivers_them_late_and_twice(
+    fault: Fault, tries: list[int], level: int
+) -> None:
+    finished = run(summing, max_records=1, faults={TaskAttempt(2, level): fault})
+    assert finished.output == [("a", 10), ("a", 20), ("a", 30), ("a", 40)]
+    cluster = finished.job.cluster
+    assert cluster.injected == [(TaskAttempt(2, level), fault)]
+    assert [plan.attempt for plan in cluster.plans if plan.epoch == 2] == tries

@@ -75,7 +75,7 @@ class LevelRunner:
         subtask = self._layout.levels[level][partition]
         if plan.subtasks[subtask].has_ended:
             # Its functions are closed, and are not opened again to do nothing.
-            report = SubtaskReport(subtask, has_ended=True)
+            report = SubtaskReport(subtask, epoch=plan.identity, has_ended=True)
         else:
             task = self._take(subtask)
             gc.set_threshold(_GC_THRESHOLD)

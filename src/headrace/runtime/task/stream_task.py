@@ -145,6 +145,7 @@ class StreamTask:
         return SubtaskReport(
             subtask=self._subtask,
             attempt_id=self._attempt_id,
+            epoch=self._plan.identity,
             consumed=self._consumed,
             changes=changes,
             operator_state=operator_state,

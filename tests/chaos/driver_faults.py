@@ -11,6 +11,7 @@ Time is virtual and checkpoints are written by the thread that takes them: a see
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import tempfile
@@ -18,19 +19,26 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from headrace.common import Encoder
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.datastream.stream_execution_environment import set_default_configuration
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, JobCancelledError, JobSubmissionError
 from headrace.graph.job_graph import JobGraph, build_job_graph
 from headrace.graph.rescaling import uniform_parallelism
-from headrace.runtime.checkpoint.storage import CheckpointDirectory, check_files, load_checkpoint, read_files
+from headrace.runtime.checkpoint.storage import (
+    CheckpointDirectory,
+    check_files,
+    load_checkpoint,
+    read_files,
+)
 from headrace.runtime.job_master import JobMaster
 from headrace.runtime.job_results import FileJobResults
 from headrace.runtime.job_run import EpochSummary
@@ -45,6 +53,8 @@ from tests.chaos.faults import KINDS, Crash, Faults, injected
 from tests.chaos.programs import PARALLELISM, PROGRAMS, ChaosCommitter, ChaosSink, published
 from tests.unit.runtime.jobs import make_env
 
+#: The disk is simulated, so nothing need go to a real one.
+_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 #: More lives than a job has faults: then something is wrong.
 _MOST_LIVES = 60
 
@@ -53,17 +63,23 @@ _MOST_LIVES = 60
 class Outcome:
     """What came out of a job that was disturbed."""
 
+    #: What failed in the driver and its storage, and before which step.
     faults: list[tuple[str, str]]
     #: How often a driver was started.
-    lives: int
-    task_failures: int
-    rescales: int
-    savepoints: int
-    stops: int
+    lives: int = 0
+    #: What went wrong with tasks and their reports.
+    task_faults: Counter[str] = field(default_factory=Counter)
+    rescales: int = 0
+    savepoints: int = 0
+    stops: int = 0
+    #: How often the job failed, and was started again.
+    failures: int = 0
+    #: Whether it was canceled before its end: then some output is missing.
+    is_canceled: bool = False
     #: What the sinks have, by name.
-    sinks: dict[str, list[str]]
+    sinks: dict[str, list[str]] = field(default_factory=dict)
     #: What is left of the job's files.
-    left: list[str]
+    left: list[str] = field(default_factory=list)
 
 
 class ChaoticJob:
@@ -86,7 +102,7 @@ class ChaoticJob:
         self.root.mkdir()
         self.disk = Disk(self.root)
         self.seed = seed
-        self.faults = Faults(self.rng, self.rng.choice([2, 3, 4, 6]), kinds)
+        self.faults = Faults(self.rng, self.rng.choice([2, 3, 4, 6, 10]), kinds)
         self.faults.at = lost_at
         #: Savepoints that were asked for.
         self.asked: list[Future[str]] = []
@@ -96,7 +112,9 @@ class ChaoticJob:
         self.number = 0
         self.master: JobMaster | None = None
         self.savepoint: str | None = None
-        self.outcome = Outcome(self.faults.done, 0, 0, 0, 0, 0, {}, [])
+        #: The newest checkpoint that each job has completed: none may start over.
+        self.completed: dict[int, int] = {}
+        self.outcome = Outcome(self.faults.done)
         self.options = {
             "headrace.epoch.max-records": self.rng.choice([3, 5, 8]),
             "headrace.state.compaction.max-changes": self.rng.choice([2, 3, 16]),
@@ -108,7 +126,7 @@ class ChaoticJob:
             "restart-strategy.fixed-delay.delay": "0 ms",
             "restart-strategy.fixed-delay.attempts": 1000,
         }
-        self.task_fault_rate = self.rng.choice([0.0, 0.0, 0.02, 0.06])
+        self.task_fault_rate = self.rng.choice([0.0, 0.02, 0.06])
         self.policy = self.rng.choice(
             [
                 RollingPolicy.on_checkpoint_rolling_policy(),
@@ -130,15 +148,19 @@ class ChaoticJob:
         finally:
             ChaosCommitter.faults = None
         self.outcome.lives += 1
-        name = self._sink_name
-        self.outcome.sinks = {
-            "chaos": sorted(repr(record) for batch in published.pop(name).values() for record in batch),
-            "files": sorted(
-                line for path in (self.root / "out").glob("part-*") for line in path.read_text().splitlines()
-            ),
-        }
+        self.outcome.sinks = self._output()
+        published.pop(self._sink_name, None)
         self.outcome.left = [str(path) for path in (self.root / "state").glob("*/*")]
         return self.outcome
+
+    def _output(self) -> dict[str, list[str]]:
+        """Return what the sinks have."""
+        batches = published.get(self._sink_name, {}).values()
+        files = (self.root / "out").glob("part-*")
+        return {
+            "chaos": sorted(repr(record) for batch in batches for record in batch),
+            "files": sorted(line for path in files for line in path.read_text().splitlines()),
+        }
 
     @property
     def _sink_name(self) -> str:
@@ -148,21 +170,12 @@ class ChaoticJob:
         """Live through one driver; return whether the job is over."""
         self.faults.is_dead = False
         hosts = tempfile.mkdtemp(prefix="hosts-", dir=self.directory)
-        clusters: list[MiniCluster] = []
+        clusters: list[_Cluster] = []
         self.stop: Future[str] | None = None
+        self.master = None
         self.faults.is_armed = True
         try:
-            try:
-                self.master = self._new_master(hosts, clusters)
-            except OSError:
-                return False  # as a submission that fails, and is done again
-            except HeadraceError as error:
-                if "injected" not in str(error):
-                    raise
-                return False
-            self.master.run()
-            with suppress(OSError):
-                self._results().mark_clean(self.master.job.job_id, self.master.execution.status)
+            return self._run_driver(hosts, clusters)
         except Crash:
             self.faults.is_armed = False
             if self.faults.has_lost_power:
@@ -171,23 +184,79 @@ class ChaoticJob:
         finally:
             self.faults.is_armed = False
             for cluster in clusters:
-                self.outcome.task_failures += len(cluster.failures)
+                self.outcome.task_faults.update(fault.value for _, fault in cluster.injected)
                 cluster.close()
             shutil.rmtree(hosts, ignore_errors=True)
-        assert self.master.execution.status is JobStatus.FINISHED
-        if self.master._run.has_ended:
+
+    def _run_driver(self, hosts: str, clusters: list[_Cluster]) -> bool:
+        """Start a driver, and have it run the job; return whether the job is over."""
+        # Some do not restart a job that fails: then somebody has to start it again.
+        is_restarted = self.rng.random() < 0.85
+        try:
+            self.master = self._new_master(hosts, clusters, is_restarted=is_restarted)
+        except OSError:
+            return False  # as a submission that fails, and is done again
+        except JobSubmissionError:
+            assert self._has_ended(JobStatus.CANCELED)  # its driver was lost behind that
+            self.faults.is_armed = False
+            self._check_that_next_start_is_refused(hosts)
             return True
-        ended = self._results().find(self.master.job.job_id)
+        except HeadraceError as error:
+            if "injected" not in str(error):
+                raise
+            return False
+        is_over = self._has_ended(JobStatus.FINISHED)
+        assert self.master._start is not None or self.number not in self.completed or is_over, "starts over"
+        try:
+            self.master.run()
+        except JobCancelledError:
+            pass
+        except (HeadraceError, OSError):
+            if is_restarted:
+                raise
+            self.outcome.failures += 1
+        finally:
+            self._note_completed()
+        with suppress(OSError):
+            self._results().mark_clean(self.master.job.job_id, self.master.execution.status)
+        self.faults.is_armed = False
+        if self._has_ended(JobStatus.CANCELED):
+            self._check_that_next_start_is_refused(hosts)
+            return True
+        if self._has_ended(JobStatus.FINISHED):
+            self._check_that_next_start_does_nothing(hosts)
+            return self._is_at_its_end()
+        return False  # it has failed, or how it ended could not be written down: the next start goes on
+
+    def _is_at_its_end(self) -> bool:
+        """Whether there is nothing left to read; else another job goes on from the savepoint it was stopped with."""
+        ended = self._results().find(f"{self.number:032x}")
         assert ended is not None
         assert ended.status is JobStatus.FINISHED
-        found = ended.result.savepoint
-        if found is None:
-            return True  # it was over when the last driver was lost
-        # It was stopped with a savepoint: another job goes on from there.
-        self.savepoint = found
+        if ended.result.savepoint is None:
+            return True
+        self.savepoint = ended.result.savepoint
         self.outcome.stops += 1
         self.number += 1
         return False
+
+    def _check_that_next_start_does_nothing(self, hosts: str) -> None:
+        before = self._output()
+        clusters: list[_Cluster] = []
+        self.outcome.lives += 1
+        again = self._new_master(hosts, clusters)
+        again.run()
+        assert again.execution.status is JobStatus.FINISHED
+        assert clusters == []
+        assert self._output() == before
+
+    def _check_that_next_start_is_refused(self, hosts: str) -> None:
+        self.outcome.is_canceled = True
+        self.outcome.lives += 1
+        before = self._output()
+        with pytest.raises(JobSubmissionError, match="was canceled"):
+            self._new_master(hosts, [])
+        assert self._output() == before
 
     def _results(self) -> FileJobResults:
         return FileJobResults(str(self.root / "results"), leader=self.outcome.lives + 1)
@@ -196,23 +265,29 @@ class ChaoticJob:
         """Go on with what is left on the disk; what was promised must be."""
         self.faults.has_lost_power = False
         saved = [each.result() for each in self.asked if each.done() and each.exception() is None]
-        completed = None
-        if self.master is not None and not self._has_ended():
-            completed = self.master._checkpointing._store.latest
+        completed = None if self._has_ended(*JobStatus) else self.completed.get(self.number)
         self.disk.lose_power(self.rng)
         for path in saved:
             stored = load_checkpoint(path)
             check_files(stored)
             read_files(stored)
-        if completed is not None and not completed.metadata.is_savepoint:
-            directory = CheckpointDirectory(str(self.root / "state"), completed.metadata.job_id)
+        if completed is not None:
+            directory = CheckpointDirectory(str(self.root / "state"), f"{self.number:032x}")
             newest = directory.latest_valid(thorough=True).checkpoint
-            assert newest is not None, f"checkpoint {completed.metadata.checkpoint_id} is lost"
-            assert newest.metadata.checkpoint_id >= completed.metadata.checkpoint_id
+            assert newest is not None, f"checkpoint {completed} is lost"
+            assert newest.metadata.checkpoint_id >= completed
 
-    def _has_ended(self) -> bool:
-        """Whether it is written down that the job has ended, or was stopped: then its checkpoints may go."""
-        return self._results().find(f"{self.number:032x}") is not None
+    def _note_completed(self) -> None:
+        latest = self.master._checkpointing._store.latest if self.master else None
+        if latest is not None and not latest.metadata.is_savepoint:
+            self.completed[self.number] = latest.metadata.checkpoint_id
+
+    def _has_ended(self, *statuses: JobStatus) -> bool:
+        """Whether it is written down that the job has ended like this; then its checkpoints may go."""
+        was_armed, self.faults.is_armed = self.faults.is_armed, False
+        ended = self._results().find(f"{self.number:032x}")
+        self.faults.is_armed = was_armed
+        return ended is not None and ended.status in statuses
 
     def note_epoch(self, lineage: str, epoch: int) -> None:
         """No number of an epoch may stand for two."""
@@ -220,14 +295,16 @@ class ChaoticJob:
             f"epoch {epoch} stands for two"
         )
 
-    def _new_master(self, hosts: str, clusters: list[MiniCluster]) -> JobMaster:
+    def _new_master(self, hosts: str, clusters: list[_Cluster], *, is_restarted: bool = True) -> JobMaster:
         options = dict(self.options)
+        if not is_restarted:
+            options["restart-strategy.type"] = "none"
         if self.savepoint is not None:
             options["execution.state-recovery.path"] = self.savepoint
         configuration = Configuration({key: str(value) for key, value in options.items()})
         settings = TaskSettings(scratch_name="scratch", buffer_records=4)
 
-        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> MiniCluster:
+        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> _Cluster:
             code = JobCode(job, lineage, settings)
             faults = random_faults(self.rng.randrange(1 << 30), self.task_fault_rate)
             clusters.append(_Cluster(self, code, f"{hosts}/{lineage}", seed=self.seed, faults=faults))
@@ -267,6 +344,8 @@ class ChaoticJob:
             if not drop:
                 self.stop = self.master.stop_with_savepoint(str(self.root / "savepoints"), drain=False)
                 self.asked.append(self.stop)
+        elif chance < 0.145:
+            self.master.cancel()
         elif chance < 0.26 and self.program.can_rescale:
             self.outcome.rescales += 1
             parallelism = self.rng.choice([1, 2, 3, 4])
@@ -292,7 +371,8 @@ def check(name: str, outcome: Outcome) -> None:
     expected = sorted(map(repr, PROGRAMS[name].expected()))
     for sink, found in outcome.sinks.items():
         missing, extra = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
-        assert (missing, extra) == (Counter(), Counter()), f"{sink}; {outcome.faults}"
+        assert not extra, f"{sink} has too much: {extra}; {outcome.faults}"
+        assert not missing or outcome.is_canceled, f"{sink} misses {missing}; {outcome.faults}"
 
 
 def chaotic_run(
@@ -301,7 +381,7 @@ def chaotic_run(
     """Run a program with the faults of a seed, or with one given; check what came out."""
     set_default_configuration(Configuration())  # nothing of the user's own
     try:
-        with tempfile.TemporaryDirectory(prefix="headrace-chaos-") as directory:
+        with tempfile.TemporaryDirectory(prefix="headrace-chaos-", dir=_MEMORY) as directory:
             outcome = ChaoticJob(name, seed, Path(directory), kinds=kinds, lost_at=lost_at).run()
             check(name, outcome)
             return outcome

@@ -28,8 +28,8 @@ from headrace.state import files
 from headrace.util import durable_files
 from tests.chaos.disk import Disk
 
-#: Steps between two faults, at most: about as many as a small job takes.
-_FAR, _NEAR = 450, 30
+#: Steps between two faults, at most; a small job takes some hundreds.
+_FAR, _NEAR = 250, 30
 #: For how many steps a full disk stays full, at most.
 _FULL_STEPS = 12
 KINDS = ("crash", "crash", "power", "power", "error", "full", "short")
@@ -185,6 +185,7 @@ def kind_of(path: Any) -> str:
         (".json", "end"),
         ("savepoint-", "savepoint"),
         ("epochs-", "epochs"),
+        ("reserved-", "reserved"),
         (".change", "change"),
         (".merged", "base"),
         ("chk-", "checkpoint"),

@@ -91,7 +91,9 @@ test-rotation: $(CLASSES) ## run the slow tests that fit into WITHIN seconds, in
 
 .PHONY: chaos
 chaos: $(READY) ## run jobs until N faults were injected (N=2000), then break real processes and hosts
-	@CHAOS_FAULTS=$(N) $(PYTEST) -m "chaos and slow" --timeout=7200 --durations=10 -rA tests/chaos tests/hosts $(ARGS)
+	@CHAOS_FAULTS=$(N) $(PYTEST) -n 2 -m "chaos and slow" --timeout=7200 -rA tests/chaos/test_driver_faults.py
+	@$(PYTEST) -m "chaos and slow" --timeout=7200 --durations=10 -rA tests/chaos tests/hosts \
+		--deselect tests/chaos/test_driver_faults.py $(ARGS)
 
 # --- check ----------------------------------------------------------------------------------------
 

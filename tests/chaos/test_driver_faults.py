@@ -35,8 +35,9 @@ BOUNDARIES = [
     *("mkdir savepoint", "copyfile savepoint", "stat savepoint", "fsync savepoint"),
     *("open end", "write end", "fsync end", "link end", "remove end", "rmtree epochs"),
 ]
-#: How many faults the long run injects.
-LONG_RUN = int(os.environ.get("CHAOS_FAULTS", "300"))
+#: How many faults the long run injects, and in how many parts, which may run side by side.
+LONG_RUN = int(os.environ.get("CHAOS_FAULTS", "400"))
+SHARDS = 2
 
 
 def run_seeds(name: str, seeds: Iterable[int]) -> list[Outcome]:
@@ -72,20 +73,22 @@ def test_the_driver_or_power_may_be_lost_before_any_step(place: str, kind: str, 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_a_long_run_of_faults() -> None:
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_a_long_run_of_faults(shard: int) -> None:
     outcomes: list[Outcome] = []
-    faults, seed, started = 0, SEEDS, time.monotonic()
-    while faults < LONG_RUN:
+    faults, seed, started = 0, SEEDS + shard, time.monotonic()
+    while faults < LONG_RUN / SHARDS:
         for name in PROGRAMS:
             outcomes += run_seeds(name, [seed])
             faults += len(outcomes[-1].faults)
-        seed += 1
+        seed += SHARDS
     kinds = Counter(kind for outcome in outcomes for kind, _ in outcome.faults)
     tasks = sum((outcome.task_faults for outcome in outcomes), Counter[str]())
-    assert set(kinds) == set(KINDS)
-    assert set(tasks) == {fault.value for fault in Fault}
     print(f"{faults} faults in {time.monotonic() - started:.0f} s: {dict(kinds)}")
-    print(f"seeds {SEEDS} to {seed - 1} of {len(PROGRAMS)} programs, {len(outcomes)} jobs")
+    seeds = f"{SEEDS + shard}, {SEEDS + shard + SHARDS}, ... {seed - SHARDS}"
+    print(f"{len(outcomes)} jobs: seeds {seeds} of {len(PROGRAMS)} programs")
     print(f"besides, {tasks.total()} faults of tasks and reports: {dict(tasks)}")
     for what in ("lives", "rescales", "savepoints", "stops", "failures", "is_canceled"):
         print(f"{what}: {sum(getattr(outcome, what) for outcome in outcomes)}")
+    assert set(kinds) == set(KINDS)
+    assert set(tasks) == {fault.value for fault in Fault}

@@ -123,7 +123,7 @@ docs: $(READY) ## write the generated reference pages again
 
 .PHONY: docs-site
 docs-site: $(READY_DOCS) ## build the documentation as a web site in build/site
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "headrace: the documentation is in build/site; make docs-serve shows it with search"
 
 .PHONY: docs-serve

@@ -54,12 +54,23 @@ _FENCED = re.compile(r"^ *```.*?^ *```$|`[^`\n]+`", flags=re.MULTILINE | re.DOTA
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages of the API into the navigation."""
-    pages = [{module.removeprefix("headrace."): f"api/{module}.md"} for module in MODULES]
-    for section in config.nav or []:
-        if "API" in section:
-            section["API"] = pages
+    """Fill in the lists of the navigation that follow from the code and from the folder of design notes."""
+    notes = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs/design").glob("*.md"))
+    lists = {
+        "API": [{module.removeprefix("headrace."): f"api/{module}.md"} for module in MODULES],
+        "Design notes": notes,
+    }
+    _fill_in(config.nav or [], lists)
     return config
+
+
+def _fill_in(nav: list[Any], lists: dict[str, list[Any]]) -> None:
+    for entry in nav:
+        for title, pages in entry.items() if isinstance(entry, dict) else ():
+            if title in lists:
+                entry[title] = lists[title]
+            elif isinstance(pages, list):
+                _fill_in(pages, lists)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

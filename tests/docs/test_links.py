@@ -38,6 +38,16 @@ def test_every_document_is_in_the_index() -> None:
     assert documents <= linked
 
 
+def test_every_document_is_in_the_navigation_of_the_site() -> None:
+    """Design notes are found by themselves, and docs/README.md is the page with all others."""
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = set(re.findall(r"(?:- |: )([\w./-]+\.md)$", text, flags=re.MULTILINE))
+    documents = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    found = {name for name in documents if name.startswith("design/")} | {"README.md"}
+    missing = documents - listed - found
+    assert not missing, f"add to `nav` in mkdocs.yml: {sorted(missing)}"
+
+
 def test_files_that_documents_name_exist() -> None:
     """Paths in backquotes: of the repository, of the package, or of a folder of the package."""
     places = (ROOT, ROOT / "src" / "headrace", *(ROOT / "src" / "headrace").iterdir())

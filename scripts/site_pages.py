@@ -50,6 +50,8 @@ MODULES = (
 )
 
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+#: The list of headings at the top of a page, which the site shows beside it.
+_CONTENTS = re.compile(r"^(?:- (?:\[[^\]]*\]\(#[^)]*\)(?: and )?)+\n)+\n?", flags=re.MULTILINE)
 _FENCED = re.compile(r"^ *```.*?^ *```$|`[^`\n]+`", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -99,6 +101,7 @@ def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str
     pages = {name: source for source, name in PAGES.items()}
     source = pages.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     markdown = re.sub(r"^(```\w+) .*$", r"\1", markdown, flags=re.MULTILINE)
+    markdown = _CONTENTS.sub("", markdown, count=1)
     kept: list[str] = []
 
     def hide(found: re.Match[str]) -> str:

@@ -101,7 +101,7 @@ def test_options_of_the_documents_exist() -> None:
             continue
         text = path.read_text(encoding="utf-8")
         keys = re.findall(r"`((?:headrace|execution|pipeline|state|parallelism)\.[a-z]+[a-z.-]*)`", text)
-        others = {key for key in keys if is_module(key) or key.endswith(".log")}
+        others = {key for key in keys if is_module(key) or key.endswith((".log", ".yaml"))}
         assert set(keys) - others <= known, path
 
 

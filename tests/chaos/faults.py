@@ -183,6 +183,8 @@ def kind_of(path: Any) -> str:
     for part, kind in (
         ("_metadata", "metadata"),
         (".json", "end"),
+        ("dropped-", "drop"),
+        ("fence-", "fence"),
         ("savepoint-", "savepoint"),
         ("epochs-", "epochs"),
         ("reserved-", "reserved"),

@@ -33,6 +33,7 @@ BOUNDARIES = [
     *("listdir directory", "listdir shared", "remove change"),
     *("commit chaos", "fsync staged", "replace part", "fsync directory"),
     *("mkdir savepoint", "copyfile savepoint", "stat savepoint", "fsync savepoint"),
+    *("open fence", "link fence", "remove fence", "open drop", "link drop", "remove drop"),
     *("open end", "write end", "fsync end", "link end", "remove end", "rmtree epochs"),
 ]
 #: How many faults the long run injects, and in how many parts, which may run side by side.

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from headrace.common.job_status import JobStatus
 from headrace.config.options.checkpointing import RecoveryClaimMode
-from headrace.errors import CheckpointError, DamagedStateError, HeadraceError, LeadershipError
+from headrace.errors import CheckpointError, DamagedStateError, HeadraceError
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.checkpoint.completed import CompletedCheckpointStore
 from headrace.runtime.checkpoint.coordinator import (
@@ -461,5 +461,5 @@ def _naming_checkpoint(stored: StoredCheckpoint) -> Iterator[None]:
 def _saying_what_failed() -> Iterator[None]:
     try:
         yield
-    except (OSError, LeadershipError) as error:
-        _log.warning("files of checkpoints could not be deleted: %s", error)
+    except (OSError, HeadraceError) as error:
+        _log.warning("the end of the job could not be written down, or its files not deleted: %s", error)

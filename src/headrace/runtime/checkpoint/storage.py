@@ -288,7 +288,7 @@ class CheckpointDirectory:
                 delete_for_good(stored.metadata_path for stored in checkpoints)
             discard(checkpoints, files)
             delete_files(announced)
-        except OSError as error:
+        except (OSError, DiskFullError) as error:
             _log.warning("files of checkpoints that are no longer needed could not be deleted: %s", error)
 
     def _is_own(self, path: str) -> bool:

@@ -130,7 +130,7 @@ def test_the_end_of_a_job_is_told_even_if_its_files_cannot_be_removed(monkeypatc
     def fail(_: str) -> None:
         raise OSError("the storage is away")
 
-    monkeypatch.setattr(executor, "delete_directory", fail)
+    monkeypatch.setattr(executor, "remove_scratch", fail)
     job._master.end.set_result(None)
 
     assert job.result_future().result(timeout=10).get_job_id() == job.job_id

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from headrace import errors
-from headrace.errors import FormatError, HeadraceError, JobExecutionError, TaskLostError, UserFunctionError
+from headrace.errors import (
+    DiskFullError,
+    FormatError,
+    HeadraceError,
+    JobExecutionError,
+    TaskLostError,
+    UserFunctionError,
+)
 from headrace.spark.failures import carry, recover
 
 TASK = (
@@ -43,6 +50,20 @@ def test_a_file_that_cannot_be_read_is_named_with_the_last_cause_and_no_worker_i
     assert type(error) is FormatError
     assert error.message == "file:///data/bad.json is not as its table says: Unexpected end-of-input"
     assert not error.retryable
+
+
+def test_a_disk_that_spark_found_full_is_named_with_its_host_and_option():
+    error = recover(
+        "Job aborted due to stage failure: Task 0 in stage 4.0 failed 4 times, most recent failure: Lost task 0.3 in "
+        "stage 4.0 (TID 8) (10.0.0.7 executor 2): java.io.FileNotFoundException: "
+        "/data/blockmgr-1/0c/shuffle_0_0_0.data (No space left on device)\n\tat java.base/java.io.FileOutputStream"
+    )
+    assert isinstance(error, DiskFullError)
+    assert error.directory == "/data/blockmgr-1/0c"
+    assert error.host == "10.0.0.7"
+    assert "disk full on host 10.0.0.7" in str(error)
+    assert "set spark.local.dir" in str(error)
+    assert error.retryable
 
 
 def test_a_worker_that_ends_in_the_middle_of_what_it_says_is_lost():

@@ -18,7 +18,6 @@ from typing import Final
 import click
 
 from headrace.cli.errors import ExitCode
-from headrace.config.references import has_reference
 from headrace.util.state_home import state_home
 
 __all__ = ["run_detached", "without_secrets"]
@@ -47,6 +46,8 @@ def without_secrets(
         >>> without_secrets(["run", "-D", "a.token=x", "job.py"], {"a.token": "x"}, lambda key: True)
         (['run', '-D', 'a.token=${env:_HEADRACE_SECRET_0}', 'job.py'], {'_HEADRACE_SECRET_0': 'x'})
     """
+    from headrace.config.references import has_reference
+
     words = list(arguments)
     variables: dict[str, str] = {}
     for key, value in properties.items():

@@ -59,7 +59,22 @@ def test_a_job_goes_on_when_processes_of_a_host_are_killed(cluster: Cluster, wor
     cluster.worker(lost).kill_processes(word)
     job.no_longer("gate")
     job.finish(driver)
-    job.check_finished()
+    job.check_finished(out_of_reach=lost)
+
+
+def test_the_next_job_on_a_host_removes_what_a_killed_executor_left(cluster: Cluster) -> None:
+    job, next_job = Job(cluster), Job(cluster)
+    job.ask("hold", "3")
+    driver = job.start()
+    job.wait_for_epochs(driver, 3)
+    assert set(job.copies_of_state()) >= {"one", "two"}
+    cluster.driver.kill_processes()
+    for name in ("one", "two"):
+        cluster.worker(name).kill_processes("CoarseGrainedExecutorBackend")
+        cluster.worker(name).kill_processes("pyspark.daemon")
+    assert set(job.copies_of_state()) >= {"one", "two"}
+    next_job.finish()
+    next_job.check_finished()
 
 
 def test_a_host_that_stops_past_every_timeout_changes_nothing_when_it_wakes(cluster: Cluster) -> None:
@@ -76,7 +91,7 @@ def test_a_host_that_stops_past_every_timeout_changes_nothing_when_it_wakes(clus
     stopped.resume()
     job.no_longer("hold")
     job.finish(driver)
-    job.check_finished()
+    job.check_finished(out_of_reach=stopped.name)
 
 
 def test_a_host_that_is_decommissioned_hands_its_work_over(cluster: Cluster) -> None:
@@ -89,7 +104,7 @@ def test_a_host_that_is_decommissioned_hands_its_work_over(cluster: Cluster) -> 
     job.no_longer("hold")
     job.finish(driver)
     assert job.hosts(4) == {"one"}
-    job.check_finished()
+    job.check_finished(out_of_reach="two")
     cluster.remove_worker("two")
 
 

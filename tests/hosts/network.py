@@ -57,10 +57,17 @@ class NoNetworkError(Exception):
 
 
 class Process:
-    """A process on a host, or on this machine."""
+    """A process on a host, or on this machine.
 
-    def __init__(self, started: subprocess.Popen[bytes], log: Path) -> None:
+    Args:
+        started: The process, or the one that has brought it onto its host and waits for its end.
+        log: What it writes.
+        is_on_host: Which of both it is.
+    """
+
+    def __init__(self, started: subprocess.Popen[bytes], log: Path, *, is_on_host: bool) -> None:
         self._started = started
+        self._is_on_host = is_on_host
         self.log_file = log
 
     @property
@@ -75,9 +82,14 @@ class Process:
         return self._started.wait(timeout_s)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process, and to those it has started in its group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._started.pid, number)
+        """Send it a signal."""
+        for pid in _children(self._started.pid) if self._is_on_host else [self._started.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def resume(self) -> None:
+        """Have the one that waits for it go on: it has stopped with the process."""
+        self._started.send_signal(signal.SIGCONT)
 
     def stop(self, timeout_s: float = 20.0) -> None:
         """End it: in order, or else by force."""
@@ -88,7 +100,9 @@ class Process:
             self.kill()
 
     def kill(self) -> None:
-        self.signal(signal.SIGKILL)
+        """Kill it, and those it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._started.pid, signal.SIGKILL)
         self.wait(30)
 
 
@@ -116,7 +130,7 @@ class Place:
                 stderr=stream,
                 start_new_session=True,
             )
-        self._processes.append(Process(started, log))
+        self._processes.append(Process(started, log, is_on_host=bool(self._enter)))
         return self._processes[-1]
 
     def run(self, *command: str) -> str:
@@ -181,9 +195,8 @@ class Host(Place):
 
     def resume(self) -> None:
         self.signal(signal.SIGCONT)
-        # The commands that started them, outside of the host, have stopped with them.
         for process in self._processes:
-            process.signal(signal.SIGCONT)
+            process.resume()
 
     def kill_processes(self, word: str = "") -> None:
         """Kill processes; the host stays, with its files."""
@@ -262,9 +275,8 @@ class Network:
             ],
             stdin=subprocess.DEVNULL,
         )
-        children = Path(f"/proc/{first.pid}/task/{first.pid}/children")
-        wait_until(lambda: bool(children.read_text().split()), f"host {name} to be there", 20)
-        host = Host(name, address, first, int(children.read_text().split()[0]))
+        wait_until(lambda: bool(_children(first.pid)), f"host {name} to be there", 20)
+        host = Host(name, address, first, _children(first.pid)[0])
         wait_until(lambda: host.path("/tmp/.up").exists(), f"host {name} to be up", 20)
         port = f"{self._bridge}-{number}"
         run("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(host._pid))
@@ -392,6 +404,13 @@ def _bridges() -> dict[str, tuple[str, str]]:
         if name and alias:
             found[name[1]] = (alias[1], alias[2])
     return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def _state(pid: int) -> str:

@@ -22,6 +22,12 @@ print("up", flush=True)
 while True:
     server.accept()
 """
+_END_WITH_7 = """
+import signal, sys
+signal.signal(signal.SIGINT, lambda *_: sys.exit(7))
+print("up", flush=True)
+signal.pause()
+"""
 _CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 9), 0.5)"
 #: Boots a host, says where it is, and is killed.
 _RUN = """
@@ -89,6 +95,13 @@ def test_a_host_that_is_paused_goes_on_where_it_was(between: Network) -> None:
     two.kill_processes()
     assert process.wait(20) == -signal.SIGKILL
     assert two.processes() == []
+
+
+def test_a_process_on_a_host_gets_signals_and_ends_with_its_own_code(between: Network) -> None:
+    process = between.hosts["one"].start(between.shared / "signal.log", sys.executable, "-c", _END_WITH_7)
+    wait_until(lambda: "up" in process.log, lambda: process.log, 20)
+    process.signal(signal.SIGINT)
+    assert process.wait(20) == 7
 
 
 def test_a_disk_that_is_full_is_that_of_one_host(between: Network) -> None:

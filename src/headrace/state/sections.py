@@ -102,17 +102,20 @@ def _bytes_of(array: npt.NDArray[Any] | None) -> bytes | None:
 
 def _rows(table: _Table) -> RowSet:
     types = _decoded_types(table.types)
+    removed = np.frombuffer(table.removed, np.bool_)
     return RowSet(
-        _hashes(table.keys),
-        None if table.owners is None else _hashes(table.owners),
-        np.frombuffer(table.removed, np.bool_),
+        _keys(table.keys, len(removed)),
+        None if table.owners is None else _keys(table.owners, len(removed)),
+        removed,
         {name: _cells(column, ColumnType(name, types[name])) for name, column in table.columns.items()},
         types,
     )
 
 
-def _hashes(data: bytes) -> npt.NDArray[np.int64]:
-    return np.frombuffer(data, np.int64).reshape(-1, 2)
+def _keys(data: bytes, rows: int) -> npt.NDArray[np.int64]:
+    """Return the numbers of keys: those of different tables may have more or fewer of them."""
+    numbers = np.frombuffer(data, np.int64)
+    return numbers.reshape(rows, -1) if rows else numbers.reshape(0, 2)
 
 
 def _cells(column: _Column, kind: ColumnType) -> Cells:

@@ -14,6 +14,7 @@ from headrace.runtime.checkpoint.metadata import (
     PendingCommittable,
     SourceSnapshot,
 )
+from headrace.state.key_secret import KeySecret
 
 
 def checkpoint(
@@ -64,4 +65,5 @@ any_metadata = st.builds(
     epoch=_counts,
     timestamp_ms=_counts,
     operators=st.lists(_operators, max_size=3).map(tuple),
+    key_secret=st.none() | st.builds(KeySecret, st.binary()),
 )

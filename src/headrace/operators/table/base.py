@@ -136,8 +136,8 @@ def positions_in(keys: Ints, wanted: Ints) -> Ints:
     found = np.full(len(wanted), -1, np.int64)
     at = np.arange(len(wanted))
     while len(at):
-        is_same = (places[at] < len(order)) & (numbers_[np.minimum(places[at], len(order) - 1)] == sought[at])
-        at = at[is_same]
+        at = at[places[at] < len(order)]
+        at = at[numbers_[places[at]] == sought[at]]
         hit = np.ones(len(at), np.bool_)
         for word in range(keys.shape[1]):
             hit &= ordered[places[at], word] == wanted[at, word]

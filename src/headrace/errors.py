@@ -631,9 +631,15 @@ class StateError(JobExecutionError):
 
 
 class DamagedStateError(StateError):
-    """A file was changed, cut short or lost after it was written. Reading it again does not help.
+    """A file that a job is restored from was damaged or lost after it was written.
 
-    The job goes back to an older checkpoint that is whole. If there is none, it fails at once: see the hint.
+    Cause:
+        The file was changed, truncated or deleted: by a disk or network fault, or by someone. Its checksum or size does
+        not match. Reading it again does not help.
+
+    Remedy:
+        None while an older checkpoint is complete: the job is restored from it. Otherwise the job fails; restore the
+        file from a backup, or start the job from a savepoint as the hint says.
     """
 
     domain = "external"

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -55,17 +55,19 @@ def run_row_by_row(env: EnvironmentFactory, queries: list[str]) -> list[Counter[
     return [result_of(changes) for changes in run_together(t_env, queries)]
 
 
+@pytest.mark.timeout(300)
 def test_groups_of_different_keys_are_not_merged_across_epochs(env: EnvironmentFactory) -> None:
-    counted = "SELECT COUNT(DISTINCT s), COUNT(DISTINCT ar) FROM t"
-    results = run_row_by_row(env, [*map(group_by, ("s", "ar", "r", "m")), counted])
-    assert results == [ALONE, ALONE, ALONE, MAPS, Counter({(3, 4): 1})]
+    assert run_row_by_row(env, [group_by("s"), group_by("ar")]) == [ALONE, ALONE]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_no_operator_merges_different_keys(env: EnvironmentFactory) -> None:
     first = "SELECT id, n FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY {} ORDER BY id) AS n FROM t) WHERE n <= {}"
     queries = {
+        group_by("r"): ALONE,
+        group_by("m"): MAPS,
+        "SELECT COUNT(DISTINCT s), COUNT(DISTINCT ar) FROM t": Counter({(3, 4): 1}),
         "SELECT l.id, r.id FROM t l JOIN t r ON l.s = r.s": WITHOUT_NULL,
         "SELECT l.id, r.id FROM t l JOIN t r ON l.ar = r.ar": PAIRS,
         "SELECT l.id, r.id FROM t l LEFT JOIN t r ON l.r = r.r AND l.id <= r.id": PAIRS,
@@ -147,7 +149,7 @@ def canonical(value: Any) -> Any:
 
 
 @given(st.lists(TYPED, min_size=1, max_size=2), st.data())
-@settings(max_examples=12)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_encodings_are_equal_if_and_only_if_values_are(session: Any, typed: list[Typed], data: Any) -> None:
     rows = data.draw(st.lists(st.tuples(*(values for _, values in typed)), min_size=2, max_size=40))
     kinds = [kind for kind, _ in typed]

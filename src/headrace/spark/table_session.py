@@ -17,6 +17,8 @@ from headrace.state.columns import ColumnType
 from headrace.state.key_secret import KeySecret
 
 _SETTINGS = {
+    # The keys of rows are made of the bytes of numbers, which Spark gives out only without it.
+    "spark.sql.ansi.enabled": "false",
     # The number of partitions is the number of subtasks, not what Spark finds convenient.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",

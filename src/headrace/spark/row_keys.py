@@ -17,16 +17,17 @@ from contextlib import suppress
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as t
-from pyspark.sql.classic.column import Column
+from pyspark.sql.classic.column import Column as ClassicColumn
 
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.base import quote
 from headrace.state.key_secret import KeySecret
 
-#: The columns of the secret and of digests, while keys are computed.
-_SALT, _DIGEST = "__salt", "__digest"
+#: How columns of digests begin, while keys are computed.
+_DIGEST = "__digest"
 #: Digits of a decimal that Spark keeps in 64 bits.
 _LONG_DIGITS = 18
 #: How many values a number of each type can say of which are NULL: the type's literals end with the letter.
@@ -51,27 +52,34 @@ class RowKeys:
         self._broadcast = session._jsc.broadcast(jvm.scala.Some(secret.value))
         self._secret = _hidden_column(jvm, self._broadcast)
 
-    def with_keys(self, frame: DataFrame, keys: Mapping[tuple[str, str], Sequence[str]]) -> DataFrame:
+    def with_keys(
+        self,
+        frame: DataFrame,
+        keys: Mapping[tuple[str, str], Sequence[str]],
+        items: Sequence[str] = ("*",),
+    ) -> DataFrame:
         """Add both numbers of some keys to rows.
 
         Args:
             frame: The rows.
             keys: The columns of each key, under the names of the two columns to add.
+            items: Spark SQL of what to keep besides; the columns as they are if it is left out.
         """
         types = {field.name: field.dataType for field in frame.schema}
+        kept = [quote(name) for name in frame.columns] if tuple(items) == ("*",) else items
         made = [
             _Key([(quote(column), types[column]) for column in columns], f"{_DIGEST}{number}")
             for number, columns in enumerate(keys.values())
         ]
-        digests = [(sql, key.digest) for key in made if (sql := key.digest_sql()) is not None]
-        columns = [quote(name) for name in frame.columns]
-        if digests:
-            # One step each: within one step Spark would compute a digest as often as it is used.
-            frame = frame.select("*", self._secret.alias(_SALT))
-            frame = frame.selectExpr(*columns, *(f"{sql} AS {name}" for sql, name in digests))
-        for key, names in zip(made, keys, strict=True):
-            columns += [f"{sql} AS {quote(name)}" for sql, name in zip(key.sql(), names, strict=True)]
-        return frame.selectExpr(*columns)
+        digests = [key.digest(self._secret).alias(key.name) for key in made if key.is_hashed]
+        if digests:  # in a step of its own, or Spark would compute each of them twice
+            frame = frame.select("*", *digests)
+        numbers = [
+            number.alias(name)
+            for key, names in zip(made, keys, strict=True)
+            for number, name in zip(key.numbers(self._secret), names, strict=True)
+        ]
+        return frame.select(*map(F.expr, kept), *numbers)
 
     def close(self) -> None:
         """Free the broadcast."""
@@ -98,39 +106,36 @@ def _hidden_column(jvm: Any, broadcast: Any) -> Column:
         held, "value", object_type("scala.Option"), none, none, True, False, True
     )
     value = expressions.objects.UnwrapOption(binary, option)
-    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(value))
+    return ClassicColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(value))
 
 
 class _Key:
-    """The Spark SQL of one key."""
+    """The columns of one key, and what Spark computes of them."""
 
-    def __init__(self, columns: Sequence[tuple[str, t.DataType]], digest: str) -> None:
+    def __init__(self, columns: Sequence[tuple[str, t.DataType]], name: str) -> None:
         self._columns = columns
-        self.digest = digest
-        self._is_packed = len(columns) <= 2 and all(_is_fixed(kind) for _, kind in columns)
+        #: What the digest is called.
+        self.name = name
+        #: Whether its numbers are always those of its digest.
+        self.is_hashed = len(columns) > 2 or not all(_is_fixed(kind) for _, kind in columns)
 
-    def digest_sql(self) -> str | None:
-        """Return the digest of the key, of a packed one only if something is NULL; None if there is never one."""
-        if not self._columns:
-            return None
-        digest = f"sha2(concat({_SALT}, {encoding_sql(self._columns)}), 256)"
-        return f"IF({self._has_null}, {digest}, NULL)" if self._is_packed else digest
+    def digest(self, secret: Column) -> Column:
+        """Return the digest of the values and a secret."""
+        return F.sha2(F.concat(secret, F.expr(encoding_sql(self._columns))), 256)
 
-    def sql(self) -> tuple[str, str]:
+    def numbers(self, secret: Column) -> tuple[Column, Column]:
         """Return both numbers."""
         if not self._columns:
-            return "0L", "0L"
-        hashed = f"xxhash64({self.digest})", f"xxhash64(1L, {self.digest})"
-        if not self._is_packed:
-            return hashed
+            return F.expr("0L"), F.expr("0L")
+        if self.is_hashed:
+            return _halves(F.col(self.name))
+        has_null = F.expr(" OR ".join(f"isnull({sql})" for sql, _ in self._columns))
+        hashed = _halves(self.digest(secret))
         first, second = (
-            f"IF({self._has_null}, {h}, {p})" for h, p in zip(hashed, self._packed(), strict=True)
+            F.when(has_null, one).otherwise(F.expr(other))
+            for one, other in zip(hashed, self._packed(), strict=True)
         )
         return first, second
-
-    @property
-    def _has_null(self) -> str:
-        return " OR ".join(f"isnull({sql})" for sql, _ in self._columns)
 
     def _packed(self) -> tuple[str, str]:
         """Return two numbers that the values can be computed from.
@@ -142,6 +147,11 @@ class _Key:
         if len(values) == 1:
             return f"xxhash64({values[0]})", "0L"
         return f"xxhash64({values[0]}, {values[1]})", f"xxhash64({values[1]})"
+
+
+def _halves(digest: Column) -> tuple[Column, Column]:
+    """Return 128 bits of a digest."""
+    return F.xxhash64(digest), F.xxhash64(F.expr("1L"), digest)
 
 
 # -- the encoding --------------------------------------------------------------------------------------------------

@@ -287,21 +287,22 @@ def _placed(
     frame: DataFrame, spec: InputSpec, row_keys: RowKeys, types: Mapping[str, pa.DataType]
 ) -> tuple[DataFrame, Sequence[Place]]:
     """Say of rows which input they are of and where they go; return where each of their columns is behind it."""
-    items = [f"{spec.side} AS {SIDE}", *HASHES]
+    items = [f"{spec.side} AS {SIDE}"]
     columns = [(field.name, field.dataType.simpleString()) for field in frame.schema]
-    keys = {HASHES: spec.keys}
-    if spec.row_keys is not None:
-        keys[ROW_HASHES] = spec.row_keys
-        columns += [(name, "bigint") for name in ROW_HASHES]
+    columns += [(name, "bigint") for name in ROW_HASHES if spec.row_keys is not None]
     seen: Counter[str] = Counter()
     places = []
     for name, kind in columns:
         place = f"{kind} {seen[kind]}"
         seen[kind] += 1
-        items.append(f"{quote(name)} AS {quote(place)}")
+        if name not in ROW_HASHES:
+            items.append(f"{quote(name)} AS {quote(place)}")
         known = types.get(name)
         places.append(Place(place, name, known if known is not None and _comes_otherwise(known) else None))
-    return row_keys.with_keys(frame, keys).selectExpr(*items), places
+    keys = {HASHES: spec.keys}
+    if spec.row_keys is not None:
+        keys[places[-2].name, places[-1].name] = spec.row_keys
+    return row_keys.with_keys(frame, keys, items), places
 
 
 def _comes_otherwise(kind: pa.DataType) -> bool:

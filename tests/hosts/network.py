@@ -226,6 +226,8 @@ class Host(Place):
         """Undo `fill`."""
         self.kill_processes(f"{directory}/ballast")
         self.path(f"{directory}/ballast").unlink(missing_ok=True)
+        # The last that wrote it has it open still.
+        wait_until(lambda: shutil.disk_usage(self.path(directory)).free > 0, f"room in {directory}", 20)
 
     def recover(self) -> None:
         """Undo all that was done to the host, but for what was killed."""

@@ -11,11 +11,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
+from pyarrow.fs import FileSelector
 
 from tests.hosts.network import Host, Network, Process, network, wait_until
-from tests.hosts.s3 import S3Server, run_s3
 from tests.kafka import KafkaBroker, run_broker
 from tests.postgres import PostgresServer, run_server
+from tests.s3 import S3Server, run_s3
 
 ROOT = Path(__file__).parents[2]
 _ADDRESS = re.compile(r"Starting Spark master at (spark://[\w.:-]+)")
@@ -39,6 +40,8 @@ class Cluster:
         self.network = between
         self.shared = between.shared
         self.s3, self.postgres, self.kafka = s3, postgres, kafka
+        #: Its URI.
+        self.bucket = s3.new_bucket()
         self._logs = between.shared / "logs"
         self._logs.mkdir()
         self._drivers = 0
@@ -84,6 +87,16 @@ class Cluster:
             if host is not self.driver and not is_well:
                 self.network.remove_host(host.name)
         self.add_worker(*(name for name in names if name not in self.network.hosts))
+
+    def objects(self, directory: str) -> dict[str, bytes]:
+        """Return the objects below a directory of the bucket, by name."""
+        place = f"{self.bucket.removeprefix('s3://')}/{directory}"
+        store = self.s3.file_system()
+        found = store.get_file_info(FileSelector(place, recursive=True, allow_not_found=True))
+        names = [each.path for each in found if each.is_file]
+        return {
+            name.removeprefix(f"{place}/"): store.open_input_stream(name).read().decode() for name in names
+        }
 
     def submit(self, options: Mapping[str, object], program: Path, *arguments: str) -> Process:
         """Start a program with `headrace run` on the driver's host."""
@@ -143,7 +156,10 @@ class Cluster:
             "SPARK_HOME": str(_SPARK_HOME),
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-            **self.s3.environment,
+            **self.s3.environment(),
+            # A request that gets no answer is given up in seconds, not minutes.
+            "AWS_REQUEST_TIMEOUT_MS": "3000",
+            "AWS_MAX_ATTEMPTS": "2",
             **own,
         }
 
@@ -171,7 +187,7 @@ def run_cluster(*workers: str, with_services: bool = True) -> Iterator[Cluster]:
     with ExitStack() as stack:
         between = stack.enter_context(network())
         address = between.hub.address
-        s3 = stack.enter_context(run_s3(between.hub, between.shared / "s3.log"))
+        s3 = stack.enter_context(run_s3(address))
         postgres = stack.enter_context(run_server(address)) if with_services else None
         kafka = stack.enter_context(run_broker(address)) if with_services else None
         cluster = Cluster(between, s3, postgres, kafka)

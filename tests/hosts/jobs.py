@@ -56,7 +56,7 @@ class Job:
         cluster = self._cluster
         sinks: dict[str, Any] = {
             "files": str(self.directory / "out"),
-            "objects": f"s3://{cluster.s3.bucket}/{self.name}",
+            "objects": f"{cluster.bucket}/{self.name}",
         }
         if cluster.postgres is not None:
             cluster.postgres.execute(f"CREATE TABLE {self.name} (key BIGINT, value BIGINT, count BIGINT)")
@@ -135,11 +135,7 @@ class Job:
         """Return the rows of each sink, sorted."""
         cluster = self._cluster
         files = [path.read_text() for path in (self.directory / "out").glob("part-*")]
-        objects = [
-            cluster.s3.read(f"{self.name}/{name}")
-            for name in cluster.s3.names(self.name)
-            if name.startswith("part-")
-        ]
+        objects = [data.decode() for name, data in cluster.objects(self.name).items() if name.startswith("part-")]
         found = {"files": _rows("".join(files)), "objects": _rows("".join(objects))}
         if cluster.postgres is not None:
             rows = cluster.postgres.execute(f"SELECT key, value, count FROM {self.name}")

@@ -72,7 +72,7 @@ def test_a_job_that_was_cancelled_is_refused(cluster: Cluster) -> None:
 
 
 def test_a_driver_host_that_stops_past_its_lease_changes_nothing_when_it_wakes(cluster: Cluster) -> None:
-    job = Job(cluster, **{"execution.checkpointing.dir": f"s3://{cluster.s3.bucket}/of-a-leader"})
+    job = Job(cluster, **{"execution.checkpointing.dir": f"{cluster.bucket}/of-a-leader"})
     first = begin(job)
     stopped = cluster.driver
     stopped.pause()
@@ -85,7 +85,7 @@ def test_a_driver_host_that_stops_past_its_lease_changes_nothing_when_it_wakes(c
     assert first.wait(PATIENCE_S) == 3, first.log
     assert "no longer leads" in first.log
     assert job.contents() == published
-    assert cluster.s3.names("of-a-leader") == []
+    assert cluster.objects("of-a-leader") == {}
     job.check_finished()
 
 

@@ -39,7 +39,7 @@ def test_a_job_goes_on_when_two_executors_reach_each_other_again(cluster: Cluste
 
 
 def test_a_job_goes_on_when_its_driver_reaches_storage_and_sinks_again(cluster: Cluster) -> None:
-    job = Job(cluster, **{"execution.checkpointing.dir": f"s3://{cluster.s3.bucket}/checkpoints"})
+    job = Job(cluster, **{"execution.checkpointing.dir": f"{cluster.bucket}/checkpoints"})
     job.ask("hold", "3")
     driver = job.start()
     job.wait_for_epochs(driver, 3)
@@ -50,4 +50,4 @@ def test_a_job_goes_on_when_its_driver_reaches_storage_and_sinks_again(cluster: 
         assert all(len(rows) < len(job.expected()) for rows in published.values())
     job.finish(driver)
     job.check_finished()
-    wait_until(lambda: not cluster.s3.names("checkpoints"), "checkpoints to be deleted", 20)
+    wait_until(lambda: not cluster.objects("checkpoints"), "checkpoints to be deleted", 20)

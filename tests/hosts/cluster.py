@@ -94,9 +94,7 @@ class Cluster:
         store = self.s3.file_system()
         found = store.get_file_info(FileSelector(place, recursive=True, allow_not_found=True))
         names = [each.path for each in found if each.is_file]
-        return {
-            name.removeprefix(f"{place}/"): store.open_input_stream(name).read().decode() for name in names
-        }
+        return {name.removeprefix(f"{place}/"): store.open_input_stream(name).read() for name in names}
 
     def submit(self, options: Mapping[str, object], program: Path, *arguments: str) -> Process:
         """Start a program with `headrace run` on the driver's host."""

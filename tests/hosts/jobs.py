@@ -135,7 +135,9 @@ class Job:
         """Return the rows of each sink, sorted."""
         cluster = self._cluster
         files = [path.read_text() for path in (self.directory / "out").glob("part-*")]
-        objects = [data.decode() for name, data in cluster.objects(self.name).items() if name.startswith("part-")]
+        objects = [
+            data.decode() for name, data in cluster.objects(self.name).items() if name.startswith("part-")
+        ]
         found = {"files": _rows("".join(files)), "objects": _rows("".join(objects))}
         if cluster.postgres is not None:
             rows = cluster.postgres.execute(f"SELECT key, value, count FROM {self.name}")

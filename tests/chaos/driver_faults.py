@@ -30,7 +30,7 @@ from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.datastream.stream_execution_environment import set_default_configuration
-from headrace.errors import HeadraceError, JobCancelledError, JobSubmissionError
+from headrace.errors import DiskFullError, HeadraceError, JobCancelledError, JobSubmissionError
 from headrace.graph.job_graph import JobGraph, build_job_graph
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.checkpoint.storage import (
@@ -217,7 +217,7 @@ class ChaoticJob:
             self.outcome.failures += 1
         finally:
             self._note_completed()
-        with suppress(OSError):
+        with suppress(OSError, DiskFullError):
             self._results().mark_clean(self.master.job.job_id, self.master.execution.status)
         self.faults.is_armed = False
         if self._has_ended(JobStatus.CANCELED):

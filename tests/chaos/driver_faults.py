@@ -11,6 +11,7 @@ Time is virtual and checkpoints are written by the thread that takes them: a see
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import shutil
@@ -223,10 +224,12 @@ class ChaoticJob:
         if self._has_ended(JobStatus.CANCELED):
             self._check_that_next_start_is_refused(hosts)
             return True
+        if self.master.execution.status is JobStatus.FAILED:
+            return False  # the next start goes on, or publishes what is left of a job that was stopped
         if self._has_ended(JobStatus.FINISHED):
             self._check_that_next_start_does_nothing(hosts)
             return self._is_at_its_end()
-        return False  # it has failed, or how it ended could not be written down: the next start goes on
+        return False  # how it ended could not be written down: the next start goes on
 
     def _is_at_its_end(self) -> bool:
         """Whether there is nothing left to read; else another job goes on from the savepoint it was stopped with."""
@@ -392,5 +395,5 @@ def chaotic_run(
 if __name__ == "__main__":  # one seed, for a debugger: python -m tests.chaos.driver_faults counting 17
     import sys
 
-    with suppress(IndexError):
-        print(chaotic_run(sys.argv[1], int(sys.argv[2])))
+    logging.basicConfig(level=logging.INFO)
+    print(chaotic_run(sys.argv[1], int(sys.argv[2])))

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -39,6 +40,14 @@ BOUNDARIES = [
 #: How many faults the long run injects, and in how many parts, which may run side by side.
 LONG_RUN = int(os.environ.get("CHAOS_FAULTS", "400"))
 SHARDS = 4
+
+
+@pytest.fixture(autouse=True)
+def silence() -> Iterator[None]:
+    """Thousands of warnings take as much time as the jobs; one seed by itself shows them."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 def run_seeds(name: str, seeds: Iterable[int]) -> list[Outcome]:

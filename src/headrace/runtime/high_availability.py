@@ -46,7 +46,6 @@ from headrace.state.files import (
     is_local,
     join_path,
     list_directory,
-    make_directory,
     secure_directory,
     sync_files,
 )
@@ -372,11 +371,11 @@ def _create_new(path: str, data: bytes) -> None:
     """Create a file, or raise FileExistsError: on local file systems and NFS only one of many can succeed."""
     directory = os.path.dirname(path)
     with watching_space(path, "a lease", "set high-availability.storageDir to a larger disk"):
-        make_directory(directory)
+        os.makedirs(directory, exist_ok=True)
         with open(path, "xb") as stream:
             stream.write(data)
         sync_files([path])
-    # Also if another process made the directory, and was lost before it synced that: without it, tokens begin anew.
+    # Whoever made the directory: if a power loss took it away, tokens would begin anew.
     secure_directory(directory)
 
 

@@ -8,6 +8,9 @@ import stat
 import tempfile
 from pathlib import Path
 
+import pytest
+
+from headrace.runtime.task import scratch
 from headrace.runtime.task.scratch import (
     copy_directory,
     hold_scratch_for_driver,
@@ -45,6 +48,18 @@ def test_a_worker_that_stands_for_a_host_has_a_directory_of_its_own(tmp_path: Pa
         scratch_name="run", scratch_parent=str(tmp_path), store=StoreSettings(directories=("/elsewhere",))
     )
     assert scratch_directories(settings) == [str(tmp_path / f"run-{os.geteuid()}")]
+
+
+def test_copies_of_an_earlier_boot_of_the_host_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not synced: after a power loss they may be torn."""
+    settings = TaskSettings(scratch_name="run", scratch_parent=str(tmp_path))
+    before = Path(copy_directory(settings, "run", "op", "0-of-1"))
+    before.mkdir(parents=True)
+    monkeypatch.setattr(scratch, "_boot_id", lambda: "another")
+    assert copy_directory(settings, "run", "op", "0-of-1") != str(before)
+    assert not before.exists()
 
 
 def test_a_new_run_removes_the_copies_of_the_one_before(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Scratch space on a host: where local state copies live, shared by all workers of one job, removed at its end.
 
 <parent>/<job's name>-<uid>/          held by every worker that has copies there (`util/host_directories.py`)
-<run>/<operator>/<subtask>/       one copy; of the last run only
+<run>-<boot>/<operator>/<subtask>/    one copy; of the last run only, and of this boot of the host
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import zlib
 from contextlib import suppress
+from functools import cache
 
 import msgspec
 
@@ -34,6 +35,7 @@ def copy_directory(settings: TaskSettings, run: str, *names: str) -> str:
         run: The lineage of the run.
         names: What the copy is of, such as operator and subtask.
     """
+    run = _of_this_boot(run)
     copy = os.path.join(run, *names)
     directories = scratch_directories(settings)
     directory = directories[zlib.crc32(copy.encode()) % len(directories)]
@@ -87,7 +89,7 @@ def remove_scratch(settings: TaskSettings) -> None:
 def remove_run(settings: TaskSettings, run: str) -> None:
     """Remove the copies of one run from the host; the job may begin another."""
     for directory in scratch_directories(settings):
-        shutil.rmtree(os.path.join(directory, run), ignore_errors=True)
+        shutil.rmtree(os.path.join(directory, _of_this_boot(run)), ignore_errors=True)
 
 
 def sweep_scratch(settings: TaskSettings) -> None:
@@ -113,6 +115,20 @@ def _remove_other_runs(directory: str, run: str) -> None:
         others = [entry.path for entry in entries if entry.is_dir() and entry.name != run]
     for path in others:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _of_this_boot(run: str) -> str:
+    """Name a run as of this boot: copies are not synced, so a host that lost its power may have kept them torn."""
+    return f"{run}-{_boot_id()}"
+
+
+@cache
+def _boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read(8)
+    except OSError:
+        return "0"  # not Linux: the host is a person's own machine
 
 
 def _memory_parent(name: str) -> str:

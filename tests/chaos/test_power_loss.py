@@ -422,10 +422,13 @@ def recover(sink: FileSink, root: Path, done: Promises) -> None:
     committer.finish()
 
 
-def test_a_sink_that_overwrites_leaves_nothing_old_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_marked", [True, False], ids=["with a success file", "without"])
+def test_a_sink_that_overwrites_leaves_nothing_old_behind(tmp_path: Path, is_marked: bool) -> None:
     def make(root: Path) -> FileSink:
-        policy = RollingPolicy.on_checkpoint_rolling_policy()
-        return sink_of(root, policy).with_partition_commit(None, "_DONE").with_overwrite().build()
+        builder = sink_of(root, RollingPolicy.on_checkpoint_rolling_policy())
+        if is_marked:
+            builder = builder.with_partition_commit(None, "_DONE")
+        return builder.with_overwrite().build()
 
     def work(root: Path, done: Promises) -> None:
         with done.undisturbed():
@@ -449,7 +452,8 @@ def test_a_sink_that_overwrites_leaves_nothing_old_behind(tmp_path: Path) -> Non
             committer.restore(done[-1][1])
             committer.finish()
         assert sorted(lines(root)) == ["a1", "b1", "c1"]
-        assert {path.parent.name for path in root.rglob("_DONE")} == {"letter=a", "letter=b", "letter=c"}
+        marked = {path.parent.name for path in root.rglob("_DONE")}
+        assert marked == ({"letter=a", "letter=b", "letter=c"} if is_marked else set())
 
     assert lose_power_everywhere(tmp_path, work, check, seeds=1) > 40
 

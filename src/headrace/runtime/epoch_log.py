@@ -68,7 +68,8 @@ class EpochNumbers:
         except FileExistsError:
             sync_names(self._state_dir)  # an earlier try has failed here
         self._reserved = up_to
-        delete_files([join_path(self._state_dir, each) for each in older if each != name])
+        # Never a higher one: it is of a driver that has taken over meanwhile.
+        delete_files([join_path(self._state_dir, each) for each in older if each < name])
 
 
 class EpochLog:

@@ -90,3 +90,11 @@ def test_a_number_is_reserved_again_if_the_reservation_could_not_be_synced(
     monkeypatch.setattr("headrace.state.files.sync_directory", synced.append)
     numbers.use(1)
     assert synced == [str(tmp_path)]
+
+
+def test_a_driver_that_wakes_takes_no_numbers_from_the_one_that_has_taken_over(tmp_path: Path) -> None:
+    former = EpochNumbers(str(tmp_path))
+    successor = EpochNumbers(str(tmp_path))
+    successor.use(500)
+    former.use(1)
+    assert EpochNumbers(str(tmp_path)).highest >= 500

@@ -73,6 +73,7 @@ def test_the_next_job_on_a_host_removes_what_a_killed_executor_left(cluster: Clu
         cluster.worker(name).kill_processes("CoarseGrainedExecutorBackend")
         cluster.worker(name).kill_processes("pyspark.daemon")
     assert set(job.copies_of_state()) >= {"one", "two"}
+    job.let_copies_expire()
     next_job.finish()
     next_job.check_finished()
 

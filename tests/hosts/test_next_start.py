@@ -27,6 +27,7 @@ def test_a_job_whose_driver_was_killed_goes_on_with_a_host_that_has_no_state(clu
     cluster.driver.kill_processes()
     cluster.remove_worker("two")
     cluster.add_worker("three")
+    job.let_copies_expire()
     job.no_longer("hold")
     job.finish()
     job.check_finished()
@@ -38,6 +39,7 @@ def test_a_job_whose_driver_host_lost_power_goes_on_from_another_host(cluster: C
     lost = cluster.driver
     cluster.add_driver_host()
     cluster.network.remove_host(lost.name)
+    job.let_copies_expire()
     job.no_longer("hold")
     job.finish()
     job.check_finished()

@@ -52,6 +52,8 @@ class Job:
             "restart-strategy.fixed-delay.attempts": 1000,
             **options,
         }
+        #: What drivers had written before the last one was started.
+        self._older_logs: set[Path] = set()
         (self.directory / "sinks.json").write_text(json.dumps(self._sinks()))
 
     def _sinks(self) -> dict[str, Any]:
@@ -87,6 +89,7 @@ class Job:
     # -- its drivers -------------------------------------------------------------------------------------------
 
     def start(self, **options: object) -> Process:
+        self._older_logs = set(self._logs())
         return self._cluster.submit({**self.options, **options}, PROGRAM, str(self.directory))
 
     def finish(self, process: Process | None = None) -> None:
@@ -119,8 +122,12 @@ class Job:
         self._wait(process, lambda: word in process.log + self._written(), f"'{word}'")
 
     def _written(self) -> str:
-        found = self._cluster.driver.path("/tmp/state").rglob("*.log")
-        return "".join(path.read_text(errors="replace") for path in found)
+        return "".join(
+            path.read_text(errors="replace") for path in self._logs() if path not in self._older_logs
+        )
+
+    def _logs(self) -> list[Path]:
+        return list(self._cluster.driver.path("/tmp/state").rglob("*.log"))
 
     @staticmethod
     def _wait(process: Process, condition: Any, what: str) -> None:

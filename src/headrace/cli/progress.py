@@ -65,6 +65,9 @@ class JobView:
 
     name: str
     started_s: float
+    #: The number of the last epoch. A job that continues from a checkpoint does not begin with 1.
+    epoch: int = 0
+    #: How many epochs have completed since the job was started here.
     epochs: int = 0
     #: Records that sources have read.
     records: int = 0
@@ -77,7 +80,8 @@ class JobView:
 
     def observe(self, epoch: int, records: int, watermark: int | None, now_s: float) -> None:
         """Take in an epoch that has completed."""
-        self.epochs = epoch
+        self.epoch = epoch
+        self.epochs += 1
         self.records += records
         self.watermark = watermark
         self._history.append((now_s, self.records))
@@ -99,7 +103,7 @@ class JobView:
             >>> view.describe(now_s=3.0)
             "'clicks' epoch 1, 15,000 records/s, 30,000 records, 0:00:03"
         """
-        parts = [f"{self.name!r} epoch {self.epochs}", f"{self.rate(now_s):,.0f} records/s"]
+        parts = [f"{self.name!r} epoch {self.epoch}", f"{self.rate(now_s):,.0f} records/s"]
         parts.append(_count(self.records, "record"))
         if self.epochs == 0:
             parts = [f"{self.name!r} starting"]

@@ -58,6 +58,14 @@ def epoch(number: int, records: int, watermark: int | None = None) -> SimpleName
 # --- one job ----------------------------------------------------------------------------------------
 
 
+def test_a_job_that_continues_counts_the_epochs_it_has_run() -> None:
+    view = JobView("clicks", started_s=0.0)
+    for number in (65, 66):
+        view.observe(number, records=10, watermark=None, now_s=1.0)
+    assert view.describe(1.0).startswith("'clicks' epoch 66, ")
+    assert view.summarize(2.0) == "job 'clicks': 20 records in 2 epochs, 2.0 s"
+
+
 def test_the_rate_is_that_of_the_last_seconds():
     view = JobView("clicks", started_s=0.0)
     view.observe(1, 100, None, now_s=10.0)

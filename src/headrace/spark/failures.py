@@ -125,7 +125,7 @@ def _recovered(text: str) -> HeadraceError:
     said = _told(text)
     if said is not None:
         return said
-    reason = _reason(text)
+    reason = reason_of(text)
     if _LOST.search(text):
         return TaskLostError(f"a worker process or executor was lost: {reason}")
     if _CANCELLED.search(text):
@@ -169,17 +169,17 @@ def _told(text: str) -> HeadraceError | None:
     if unreadable is not None:
         causes = [_CLASS_NAME.sub("", cause) for cause in _CAUSE.findall(text)]
         return FormatError(
-            f"{unreadable['path']} is not as its table says: {causes[-1] if causes else _reason(text)}",
+            f"{unreadable['path']} is not as its table says: {causes[-1] if causes else reason_of(text)}",
             hint="correct the file or the table; the option 'json.ignore-parse-errors' or 'csv.ignore-parse-errors' "
             "leaves out what cannot be read",
         )
     return None
 
 
-def _reason(text: str) -> str:
+def reason_of(text: str) -> str:
     r"""Return what a Java stack trace says, without what only its authors need.
 
-    >>> _reason("calling z:a.B.\n: a.b.CException: Task 0 in stage 4.0 failed 4 times, most recent failure: "
+    >>> reason_of("calling z:a.B.\n: a.b.CException: Task 0 in stage 4.0 failed 4 times, most recent failure: "
     ...         "Lost task 0.3 in stage 4.0 (TID 8) (host executor 2): a.b.DException: out of luck. Consider prayer")
     'out of luck (executor 2 on host)'
     """

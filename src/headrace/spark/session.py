@@ -29,6 +29,7 @@ from headrace.config.options import spark as spark_options
 from headrace.config.secrets import looks_secret
 from headrace.errors import JobExecutionError
 from headrace.spark.artifacts import clear_staging
+from headrace.spark.failures import reason_of
 from headrace.spark.jvm_output import JvmOutput
 from headrace.spark.masters import ClusterManager, check_master
 from headrace.spark.numpy_arguments import ask_numpy_itself
@@ -227,6 +228,6 @@ def _start_failure(error: Exception, log: ApplicationLog) -> JobExecutionError:
             hint="Spark 4.3 needs Java 17 or later: check `java -version` and JAVA_HOME; `make setup` installs it",
         )
     return JobExecutionError(
-        f"Spark did not start: {text.splitlines()[0] if text else type(error).__name__}",
+        f"Spark did not start: {reason_of(text) if text else type(error).__name__}",
         hint=f"Spark's own log is {log.path(SPARK_LOG)}",
     )

@@ -16,7 +16,7 @@ from headrace.errors import (
     TaskLostError,
     UserFunctionError,
 )
-from headrace.spark.failures import carry, recover
+from headrace.spark.failures import carry, reason_of, recover
 
 TASK = (
     "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted due to stage failure: "
@@ -156,3 +156,12 @@ def test_an_executor_that_cannot_reach_another_says_so_without_a_stage_of_spark(
     assert error.message == (
         f"a worker process or executor was lost: data of another executor could not be fetched: {why}"
     )
+
+
+def test_the_reason_why_spark_did_not_start_is_the_one_that_java_gives() -> None:
+    text = (
+        "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+        ": java.lang.IllegalArgumentException: requirement failed: spark.network.timeoutInterval is too long\n"
+        "\tat scala.Predef$.require(Predef.scala:337)"
+    )
+    assert reason_of(text) == "requirement failed: spark.network.timeoutInterval is too long"

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from tests.postgres import ENDS_WITH_TESTS, free_port
+from tests.postgres import ends_with_tests, free_port
 
 VERSION = "3.9.1"
 #: Less than a test may take, so that a slow network skips tests and does not fail them.
@@ -144,7 +144,7 @@ class KafkaBroker:
     def start(self) -> None:
         with open(self._directory / "log", "ab") as log:
             self._process = subprocess.Popen(
-                [*ENDS_WITH_TESTS, *self._java(), "kafka.Kafka", str(self._config)],
+                [*ends_with_tests(), *self._java(), "kafka.Kafka", str(self._config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

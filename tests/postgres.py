@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,8 +28,16 @@ from headrace.connectors.jdbc import JdbcConnectionOptions
 from headrace.connectors.jdbc._connections import dispose_engines
 
 _START_TIMEOUT_S = 60.0
-#: What the command of a server begins with, so that it ends with the tests also when these are killed.
-ENDS_WITH_TESTS = ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
+
+
+def ends_with_tests() -> tuple[str, ...]:
+    """Return what the command of a server begins with, so that it ends with the tests also when these are killed.
+
+    The kernel ends it with the thread that has started it, so other threads than the main one do without.
+    """
+    if shutil.which("setpriv") is None or threading.current_thread() is not threading.main_thread():
+        return ()
+    return ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 class NoServerError(Exception):
@@ -140,7 +149,7 @@ def run_server(host: str = "127.0.0.1") -> Iterator[PostgresServer]:
         }
         with open(directory / "log", "wb") as log:
             process = subprocess.Popen(
-                [*ENDS_WITH_TESTS, programs / "postgres", "-D", directory / "data"]
+                [*ends_with_tests(), programs / "postgres", "-D", directory / "data"]
                 + [word for name, value in settings.items() for word in ("-c", f"{name}={value}")],
                 **where,
                 stdout=log,

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.postgres import ENDS_WITH_TESTS
+from tests.postgres import ends_with_tests
 
 #: Where a packet for a host that is out of reach goes: no network card has this address.
 _NOBODY = "02:00:00:00:00:00"
@@ -122,7 +122,7 @@ class Place:
         """Start a process; it ends with the tests at the latest."""
         with log.open("ab") as stream:
             started = subprocess.Popen(
-                [*ENDS_WITH_TESTS, *self._enter, *command],
+                [*ends_with_tests(), *self._enter, *command],
                 env={**os.environ, **(environment or {})},
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -261,7 +261,7 @@ class Network:
         script = _INIT.format(name=name, address=address, disk=disk, memory=memory, **self._programs())
         first = subprocess.Popen(
             [
-                *ENDS_WITH_TESTS,
+                *ends_with_tests(),
                 *(
                     "unshare",
                     "--net",

@@ -206,12 +206,16 @@ class FileRead:
         paths: The files.
         options: The reader's.
         metadata: Columns that are not in the files, by name, as Spark SQL over ``_metadata``.
+        partition_keys: Columns that are not in the files but in the names of their directories.
+        ignores_errors: Of JSON and CSV: whether records that cannot be read are left out, rather than failing the job.
     """
 
     format: str
     paths: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
+    partition_keys: tuple[str, ...] = ()
+    ignores_errors: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from headrace import errors
 from headrace.common import plain_pickle
 from headrace.errors import DiskFullError, FormatError, HeadraceError, JobExecutionError, TaskLostError
+from headrace.spark.bad_records import bad_record
 from headrace.util.disk_space import says_full
 
 #: How long a process may take to be gone after its sockets.
@@ -163,6 +164,9 @@ def _told(text: str) -> HeadraceError | None:
     raised = _RAISED.search(text)
     if raised is not None:
         what = raised["what"]
+        refused = bad_record(what)
+        if refused is not None:
+            return refused
         hint = next((way for start, way in _WAYS_OUT.items() if what.startswith(start)), None)
         return JobExecutionError(what, hint=hint)
     unreadable = _UNREADABLE.search(text)

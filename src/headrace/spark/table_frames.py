@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark import SparkContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.common.types import RowKind
@@ -40,6 +40,7 @@ from headrace.operators.table.declarations import (
     Where,
     WindowJoin,
 )
+from headrace.spark.bad_records import RECORD, BadRecords
 from headrace.spark.python_calls import CallSite, result_of
 from headrace.spark.row_keys import RowKeys
 
@@ -56,8 +57,10 @@ def ddl(schema: Schema, *, has_kinds: bool) -> str:
 # -- scans -----------------------------------------------------------------------------------------------------
 
 
-def read_frame(session: SparkSession, read: SparkRead, schema: Schema) -> DataFrame:
-    """Return the rows of a scan that Spark reads by itself."""
+def read_frame(
+    session: SparkSession, read: SparkRead, schema: Schema, errors: Observation | None = None
+) -> DataFrame:
+    """Return the rows of a scan that Spark reads by itself; ``errors`` counts records that cannot be read."""
     if isinstance(read, RangeRead):
         items = [
             f"CAST({sql} AS {column.spark_type}) AS {quote(column.name)}"
@@ -68,18 +71,24 @@ def read_frame(session: SparkSession, read: SparkRead, schema: Schema) -> DataFr
         columns = [pa.array([row[i] for row in read.rows], column.arrow) for i, column in enumerate(schema)]
         table = pa.table(columns, names=[column.name for column in schema])
         return session.createDataFrame(table, ddl(schema, has_kinds=False))
-    return _read_files(session, read, schema)
+    return _read_files(session, read, schema, errors)
 
 
-def _read_files(session: SparkSession, read: FileRead, schema: Schema) -> DataFrame:
+def _read_files(
+    session: SparkSession, read: FileRead, schema: Schema, errors: Observation | None
+) -> DataFrame:
     stored = tuple(column for column in schema if column.name not in read.metadata)
-    frame = (
-        session.read.format(read.format)
-        .options(**read.options)
-        .schema(ddl(stored, has_kinds=False))
-        .load(list(read.paths))
-    )
-    if not read.metadata:
+    bad = BadRecords.of(read, stored)
+    reader, columns = session.read.format(read.format).options(**read.options), ddl(stored, has_kinds=False)
+    if bad is None:
+        frame = reader.schema(columns).load(list(read.paths))
+    else:
+        reader = reader.options(**bad.reader_options).schema(f"{columns}, {RECORD} STRING")
+        frame = reader.load(list(read.paths))
+        if errors is not None:
+            frame = frame.observe(errors, F.count(RECORD).alias("errors"))
+        frame = frame.where(bad.kept)
+    if bad is None and not read.metadata:
         return frame
     items = [
         f"CAST({read.metadata[column.name]} AS {column.spark_type}) AS {quote(column.name)}"

@@ -14,10 +14,12 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from headrace.connectors.base import Slice, SparkSource
+from headrace.connectors.base import FileRead, Slice, SparkSource
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
+from headrace.formats.dead_letter import ERRORS_METRIC
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
+from headrace.metrics.reports import CounterReport, MetricName
 from headrace.operators.table.base import TableOperator
 from headrace.operators.table.declarations import Select, TableScan, TableWatermark, WatermarkSpec
 from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
@@ -45,6 +47,8 @@ class _ScanPart:
     slices: tuple[Slice, ...]
     #: How many rows there were, where nobody knows it beforehand.
     rows: Observation | None = None
+    #: How many records could not be read, where that does not fail the job.
+    errors: Observation | None = None
     #: Tells how far event time came in them, when they have been read.
     time: Callable[[], int] | None = None
     #: The same where a subtask's splits have times of their own.
@@ -99,8 +103,11 @@ class TableScans:
                 continue
             rows = sum(declaration.source.records_in(piece) for piece in slices)
             self.most_rows = max(self.most_rows, rows)
-            frame = read_frame(self._session, declaration.source.spark_read(slices), declaration.schema)
+            read = declaration.source.spark_read(slices)
+            errors = Observation() if isinstance(read, FileRead) and read.ignores_errors else None
+            frame = read_frame(self._session, read, declaration.schema, errors)
             frames.append(self._observe(frame, declaration, subtask, slices))
+            self._parts[subtask] = replace(self._parts[subtask], errors=errors)
         return reduce(DataFrame.union, frames) if frames else None
 
     def _python_scan(self, vertex: JobVertex, declaration: TableScan) -> DataFrame:
@@ -162,7 +169,7 @@ class TableScans:
                 frame, time_seen = carried.add_to(frame, subtask.subtask)
             else:
                 frame, time_seen = self._with_time(frame, declaration.watermark, subtask.vertex_id)
-        self._parts[subtask] = _ScanPart(slices, rows, time_seen)
+        self._parts[subtask] = _ScanPart(slices, rows, time=time_seen)
         return frame
 
     def _settle_time(
@@ -256,6 +263,9 @@ class TableScans:
             told = self._spark_scan_report(subtask, part, declaration.source, scan)
         assert told is not None
         operator_id = vertex.head.operator_id
+        if scan.errors is not None:
+            counted = CounterReport(int(scan.errors.get["errors"]))
+            told = replace(told, user_metrics={operator_id: {MetricName(ERRORS_METRIC): counted}})
         reached, splits = self._time_of(scan), None
         if scan.splits is not None:
             ended = {split for split, progress in told.progress.items() if progress.is_finished}

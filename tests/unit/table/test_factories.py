@@ -112,7 +112,7 @@ def test_files_are_read_by_spark_with_the_options_of_their_format(t_env, tmp_pat
 
     assert isinstance(made, FileTableSource)
     assert made.options["sep"] == ";"
-    assert made.options["mode"] == "FAILFAST"
+    assert not made.ignores_errors
     assert made.metadata == {"f": "_metadata.file_name"}
     assert made.discovery_interval_s == 2.0
 

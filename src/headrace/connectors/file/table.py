@@ -58,6 +58,8 @@ class FileTableSource(SparkSource):
         metadata: Columns that are not in the files, by name, as Spark SQL over ``_metadata``.
         discovery_interval_s: How often to look for new files; None: those that are there when the job starts are all.
         reads_whole: Whether one epoch reads everything; for queries in BATCH mode.
+        partition_keys: Columns that are in the names of directories.
+        ignores_errors: Whether records that cannot be read are left out.
     """
 
     path: InputPath
@@ -66,6 +68,8 @@ class FileTableSource(SparkSource):
     metadata: Mapping[str, str] = field(default_factory=dict)
     discovery_interval_s: float | None = None
     reads_whole: bool = False
+    partition_keys: tuple[str, ...] = ()
+    ignores_errors: bool = False
 
     @property
     def boundedness(self) -> Boundedness:
@@ -82,7 +86,9 @@ class FileTableSource(SparkSource):
 
     def spark_read(self, slices: Sequence[Slice]) -> FileRead:
         paths = tuple(str(_file(piece).location) for piece in slices)
-        return FileRead(self.format, paths, self.options, self.metadata)
+        return FileRead(
+            self.format, paths, self.options, self.metadata, self.partition_keys, self.ignores_errors
+        )
 
     def reached(self, piece: Slice) -> SplitProgress:
         return SplitProgress(1, is_finished=True)

@@ -62,6 +62,9 @@ class FilesystemFactory:
             _metadata(request),
             None if interval is None else interval.total_seconds(),
             reads_whole=request.is_batch,
+            partition_keys=tuple(request.table.partition_keys),
+            ignores_errors=kind != "parquet"
+            and options.boolean(f"{kind}.ignore-parse-errors", default=False),
         )
 
     def partitions(self, request: TableRequest) -> list[dict[str, str]]:
@@ -191,9 +194,9 @@ def _reader_options(options: TableOptions, kind: str) -> dict[str, str]:
     """Return the options of Spark's reader that mean what Flink's format means."""
     if kind == "parquet":
         return {}
-    lenient = options.boolean(f"{kind}.ignore-parse-errors", default=False)
-    made = {"mode": "PERMISSIVE" if lenient else "FAILFAST"}
+    made: dict[str, str] = {}
     if kind == "json":
+        made["allowSingleQuotes"] = "false"
         if options.boolean("json.fail-on-missing-field", default=False):
             raise UnsupportedFeatureError(
                 f"table {options.table!r}: option 'json.fail-on-missing-field' cannot be honoured: files are read by "

@@ -29,14 +29,6 @@ from headrace.util.disk_space import says_full
 _LAST_MOMENT_S = 1.0
 _MARK = "headrace-error:"
 _CARRIED = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
-#: What the pickle of an error names: its class, and the function that makes it.
-_OWN_ERRORS = {
-    errors.__name__: frozenset(
-        name
-        for name, each in vars(errors).items()
-        if name == "_restore" or (isinstance(each, type) and issubclass(each, HeadraceError))
-    )
-}
 #: What Spark says when a process or machine went away, rather than the user's code having failed.
 _LOST = re.compile(
     r"ExecutorLostFailure|FetchFailed|Python worker exited unexpectedly|MetadataFetchFailed|"
@@ -137,7 +129,7 @@ def _recovered(text: str) -> HeadraceError:
 def _carried(text: str) -> HeadraceError | None:
     for found in reversed(_CARRIED.findall(text)):
         try:
-            error = plain_pickle.loads(base64.b64decode(found), _OWN_ERRORS)
+            error = plain_pickle.loads(base64.b64decode(found), _error_classes())
         except Exception:  # noqa: BLE001, S112 - bytes that anybody may have written raise anything
             continue
         if isinstance(error, HeadraceError):
@@ -178,6 +170,17 @@ def _told(text: str) -> HeadraceError | None:
             "leaves out what cannot be read",
         )
     return None
+
+
+def _error_classes() -> dict[str, set[str]]:
+    """Return what the pickle of an error may name: errors that this process knows, and the function that makes them."""
+    names = {errors.__name__: {"_restore"}}
+    found: list[type[HeadraceError]] = [HeadraceError]
+    while found:
+        each = found.pop()
+        names.setdefault(each.__module__, set()).add(each.__qualname__)
+        found += each.__subclasses__()
+    return names
 
 
 def reason_of(text: str) -> str:

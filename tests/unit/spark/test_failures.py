@@ -165,3 +165,11 @@ def test_the_reason_why_spark_did_not_start_is_the_one_that_java_gives() -> None
         "\tat scala.Predef$.require(Predef.scala:337)"
     )
     assert reason_of(text) == "requirement failed: spark.network.timeoutInterval is too long"
+
+
+class OutOfTicketsError(HeadraceError):
+    """An error of a connector that is not part of headrace."""
+
+
+def test_an_error_of_a_program_that_the_driver_knows_comes_back_as_itself() -> None:
+    assert isinstance(recover(str(carry(OutOfTicketsError("none left")))), OutOfTicketsError)

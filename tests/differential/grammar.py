@@ -294,7 +294,8 @@ def joins_by_time(draw: Draw) -> str:
     kind = draw(one_of("JOIN", "LEFT JOIN", "FULL JOIN"))
     left, right = draw(one_of("e", "g", "n")), draw(one_of("f", "g"))
     near = "l.ts BETWEEN r.ts - INTERVAL '3' SECOND AND r.ts + INTERVAL '1' SECOND"
-    plain = f"(SELECT id, k, v, CAST(ts AS TIMESTAMP(3)) AS ts FROM {right})"
+    time = either("CAST(ts AS TIMESTAMP(3)) AS ts", "ts")
+    plain = f"(SELECT id, k, v, {time} FROM {right})"
     return f"SELECT l.id AS a, r.id AS b, r.v AS c FROM {left} l {kind} {plain} r ON l.k = r.k AND {near}"
 
 

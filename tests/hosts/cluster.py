@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import sys
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +23,7 @@ from tests.s3 import S3Server, run_s3
 
 ROOT = Path(__file__).parents[2]
 _ADDRESS = re.compile(r"Starting Spark master at (spark://[\w.:-]+)")
+_PAGE = re.compile(r"MasterWebUI.* started at (http://[\w.:-]+)")
 _SPARK_HOME = Path(pyspark.__file__).parent
 #: How long Spark waits for a process that does not answer, in seconds: short for a test, long for a busy machine.
 PATIENCE_S = 12
@@ -47,10 +51,9 @@ class Cluster:
         self._drivers = 0
         self._boots = 0
         master = self._start_spark(None, "master.Master", "--port", "0")
-        _wait_for(master, "Starting Spark master at")
-        found = _ADDRESS.search(master.log)
-        assert found is not None
-        self.master, self.url = master, found[1]
+        self.master = master
+        self.url = _wait_for_address(master, _ADDRESS)
+        self._page = _wait_for_address(master, _PAGE)
         self.driver = between.add_host("driver-1")
 
     def add_driver_host(self) -> None:
@@ -79,8 +82,23 @@ class Cluster:
         """Announce that a host goes away: its worker takes no more work, its executor hands over what it has."""
         self.worker(name).signal(signal.SIGPWR, "deploy.worker.Worker")
 
+    def kill_applications(self) -> None:
+        """Tell the master to end what is running, as an operator does whose driver's host has lost power.
+
+        The master does not see that such a driver is gone: it starts executors for it again and again.
+        """
+        for application in self._applications():
+            form = urllib.parse.urlencode({"id": application, "terminate": "true"}).encode()
+            urllib.request.urlopen(f"{self._page}/app/kill/", data=form, timeout=_START_S).close()
+        wait_until(lambda: not self._applications(), lambda: f"still running: {self._applications()}", _START_S)
+
+    def _applications(self) -> list[str]:
+        with urllib.request.urlopen(f"{self._page}/json/", timeout=_START_S) as answer:
+            return [application["id"] for application in json.load(answer)["activeapps"]]
+
     def restore(self, *names: str) -> None:
         """Have exactly these workers, each of them well: for the next test, whatever the last one did."""
+        self.kill_applications()
         for host in list(self.network.hosts.values()):
             host.recover()
             is_well = host.name in names and host.processes("deploy.worker.Worker")
@@ -124,13 +142,7 @@ class Cluster:
     def _start_spark(self, host: Host | None, main: str, *words: str) -> Process:
         place = host or self.network.hub
         self._boots += 1
-        # The master does not see that a driver's host has lost power. It gives up an application when executors fail,
-        # and until then the application has their cores.
-        settings = {
-            "spark.worker.timeout": PATIENCE_S,
-            "spark.decommission.enabled": "true",
-            "spark.deploy.maxExecutorRetries": 2,
-        }
+        settings = {"spark.worker.timeout": PATIENCE_S, "spark.decommission.enabled": "true"}
         common = " ".join(f"-D{key}={value}" for key, value in settings.items())
         return place.start(
             self._logs / f"{place.name}-{self._boots}.log",
@@ -167,6 +179,17 @@ def _wait_for(process: Process, word: str) -> None:
         lambda: word in process.log or not process.is_running(), lambda: f"{word}: {process.log}", _START_S
     )
     assert word in process.log, process.log
+
+
+def _wait_for_address(master: Process, line: re.Pattern[str]) -> str:
+    wait_until(
+        lambda: bool(line.search(master.log)) or not master.is_running(),
+        lambda: f"{line.pattern}: {master.log}",
+        _START_S,
+    )
+    found = line.search(master.log)
+    assert found is not None, master.log
+    return found[1]
 
 
 @contextmanager

@@ -39,6 +39,7 @@ def test_a_job_whose_driver_host_lost_power_goes_on_from_another_host(cluster: C
     lost = cluster.driver
     cluster.add_driver_host()
     cluster.network.remove_host(lost.name)
+    cluster.kill_applications()
     job.let_copies_expire()
     job.no_longer("hold")
     job.finish()

@@ -24,6 +24,7 @@ from tests.s3 import S3Server, run_s3
 ROOT = Path(__file__).parents[2]
 _ADDRESS = re.compile(r"Starting Spark master at (spark://[\w.:-]+)")
 _PAGE = re.compile(r"MasterWebUI.* started at (http://[\w.:-]+)")
+_CSRF_TOKEN = re.compile(r"""csrfToken["'][^>]*value=["']([^"']+)""")
 _SPARK_HOME = Path(pyspark.__file__).parent
 #: How long Spark waits for a process that does not answer, in seconds: short for a test, long for a busy machine.
 PATIENCE_S = 12
@@ -88,13 +89,22 @@ class Cluster:
         The master does not see that such a driver is gone: it starts executors for it again and again.
         """
         for application in self._applications():
-            form = urllib.parse.urlencode({"id": application, "terminate": "true"}).encode()
+            words = {"id": application, "terminate": "true", "csrfToken": self._csrf_token()}
+            form = urllib.parse.urlencode(words).encode()
             urllib.request.urlopen(f"{self._page}/app/kill/", data=form, timeout=_START_S).close()
         wait_until(lambda: not self._applications(), lambda: f"still running: {self._applications()}", _START_S)
 
     def _applications(self) -> list[str]:
         with urllib.request.urlopen(f"{self._page}/json/", timeout=_START_S) as answer:
             return [application["id"] for application in json.load(answer)["activeapps"]]
+
+    def _csrf_token(self) -> str:
+        """Return what the master wants to see of those who kill: it is part of its page."""
+        with urllib.request.urlopen(f"{self._page}/", timeout=_START_S) as answer:
+            page = answer.read().decode()
+        found = _CSRF_TOKEN.search(page)
+        assert found is not None, page
+        return found[1]
 
     def restore(self, *names: str) -> None:
         """Have exactly these workers, each of them well: for the next test, whatever the last one did."""

@@ -69,7 +69,7 @@ def test_a_job_that_was_cancelled_is_refused(cluster: Cluster) -> None:
     published = job.contents()
     job.check_copies_of_state()
     again = job.start()
-    assert again.wait(PATIENCE_S) == 1, again.log
+    assert again.wait(PATIENCE_S) == 2, again.log
     assert "was canceled" in again.log
     assert job.contents() == published
 

@@ -21,11 +21,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.connectors.file import _storage
+from headrace.connectors import staged_files
 from headrace.runtime import checkpointing
 from headrace.runtime.checkpoint import storage
-from headrace.state import files
-from headrace.util import durable_files
+from headrace.storage import durable, files
 from tests.chaos.disk import Disk
 
 #: Steps between two faults, at most; a small job takes some hundreds.
@@ -231,7 +230,7 @@ def injected(faults: Faults, disk: Disk, *modules: Any) -> Iterator[None]:
     faulty_os = _FaultyModule(os, faults, disk, _OS)
     replaced: list[tuple[Any, str, Any]] = [
         (module, name, value)
-        for module in (files, _storage, durable_files, *modules)
+        for module in (files, staged_files, durable, *modules)
         for name, value in (("os", faulty_os), ("open", faulty_open))
     ]
     replaced += [

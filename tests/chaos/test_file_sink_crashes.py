@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from headrace.common.serialization import Encoder
-from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy, _committer, _parts, _storage
+from headrace.connectors import staged_files
+from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy, _committer, _parts
 from headrace.errors import ConnectorError
 from tests.chaos.sink_faults import Crash, Fuse, crash_everywhere, new_committer, run_driver, write_epoch
 
@@ -37,7 +38,7 @@ def hook_system_calls(fuse: Fuse) -> None:
     for name in ("replace", "unlink", "fsync", "makedirs", "rmdir"):
         fuse.wrap(os, name)
     for name in ("append", "open_output"):
-        fuse.wrap(_storage, name)
+        fuse.wrap(staged_files, name)
 
 
 def kill_at_every_step(root: Path) -> int:
@@ -197,7 +198,7 @@ def test_random_faults_between_all_steps(tmp_path, seed, damage_rate):
     sink = sink_of(tmp_path, POLICIES[seed % len(POLICIES)])
     records = [f"record {number}" for number in range(rng.choice([50, 300]))]
     undo = [Fuse(faults.burn).wrap(os, name) for name in ("replace", "unlink", "fsync", "makedirs")]
-    undo.append(Fuse(faults.burn).wrap(_storage, "append"))
+    undo.append(Fuse(faults.burn).wrap(staged_files, "append"))
     try:
         crashes = run_driver(sink, records, rng, faults.maybe_crash, faults.restart, damage_rate=damage_rate)
     finally:

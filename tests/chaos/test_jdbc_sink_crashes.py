@@ -17,8 +17,7 @@ import pytest
 from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
-from headrace.connectors import write_ahead
-from headrace.connectors.file import _storage
+from headrace.connectors import staged_files, write_ahead
 from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink, _publisher
 from headrace.connectors.jdbc._connections import dispose_engines
 from headrace.connectors.jdbc.sink import JdbcExactlyOnceSink
@@ -179,7 +178,7 @@ def run_with_faults(
     records = [(number, "text" * rng.choice([1, 50])) for number in range(150)]
     fuse = Fuse(faults.burn)
     undo = [fuse.wrap(Connection, name) for name in DATABASE_STEPS]
-    undo += [fuse.wrap(os, "unlink"), fuse.wrap(os, "fsync"), fuse.wrap(_storage, "open_output")]
+    undo += [fuse.wrap(os, "unlink"), fuse.wrap(os, "fsync"), fuse.wrap(staged_files, "open_output")]
     committed = Connection._commit_impl
 
     def commit_impl(self: Connection) -> None:

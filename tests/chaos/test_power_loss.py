@@ -39,8 +39,8 @@ from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderL
 from headrace.runtime.job_results import FileJobResults, JobResult
 from headrace.runtime.job_store import CheckpointPointer, JobStore, StoredJob
 from headrace.runtime.next_start import JobEnding
-from headrace.state.files import publish_file
-from headrace.util import durable_files
+from headrace.storage import durable
+from headrace.storage.files import publish_file
 from tests.chaos.disk import Disk
 from tests.chaos.faults import Crash, Faults, injected
 from tests.chaos.sink_faults import new_committer, write_epoch
@@ -236,7 +236,7 @@ def test_a_file_that_could_not_be_synced_is_named_by_no_checkpoint(
             raise OSError(errno.EIO, "the disk fails")
         fsync(descriptor)
 
-    monkeypatch.setattr(durable_files.os, "fsync", fail_once)
+    monkeypatch.setattr(durable.os, "fsync", fail_once)
     with pytest.raises(CheckpointError, match="the disk fails"):
         home.write(checkpoint(1, state))
     with pytest.raises(CheckpointError, match="an earlier checkpoint could not sync it"):
@@ -375,8 +375,8 @@ def test_committed_files_are_neither_lost_nor_doubled(
     def take(root: Path, taken: list[str]) -> None:
         for path in (root / "tables" / "out").glob("letter=*/part-*"):
             taken += path.read_text().splitlines()
-            durable_files.os.remove(str(path))
-            durable_files.sync_directory(str(path.parent))
+            durable.os.remove(str(path))
+            durable.sync_directory(str(path.parent))
 
     def work(root: Path, done: Promises) -> None:
         sink = make(root)

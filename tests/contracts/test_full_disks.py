@@ -29,11 +29,11 @@ from headrace.runtime.messages import EpochPlan
 from headrace.runtime.task.workplace import prepare
 from headrace.state.changes import column_of, table_change, write_change
 from headrace.state.columnar.copy import TableCopy
-from headrace.state.files import join_path, write_new_file
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.stores import lmdb as lmdb_module
 from headrace.state.stores.factory import make_store
 from headrace.state.stores.settings import RocksDBSettings, StoreSettings
+from headrace.storage.files import join_path, write_new_file
 from headrace.types import DataTypes
 from tests.small_disk import SmallDisk, fill, small_disks, write_without_space
 from tests.unit.runtime.checkpoint.snapshots import checkpoint

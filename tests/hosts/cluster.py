@@ -92,7 +92,9 @@ class Cluster:
             words = {"id": application, "terminate": "true", "csrfToken": self._csrf_token()}
             form = urllib.parse.urlencode(words).encode()
             urllib.request.urlopen(f"{self._page}/app/kill/", data=form, timeout=_START_S).close()
-        wait_until(lambda: not self._applications(), lambda: f"still running: {self._applications()}", _START_S)
+        wait_until(
+            lambda: not self._applications(), lambda: f"still running: {self._applications()}", _START_S
+        )
 
     def _applications(self) -> list[str]:
         with urllib.request.urlopen(f"{self._page}/json/", timeout=_START_S) as answer:

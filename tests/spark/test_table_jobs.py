@@ -16,7 +16,6 @@ from headrace.common.types import Row, RowKind
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.collect import CollectSink, open_collector
 from headrace.connectors.collection import CollectionSource
-from headrace.connectors.file._paths import InputPath
 from headrace.connectors.file.table import FileTableSource
 from headrace.connectors.table_rows import RangeTableSource
 from headrace.errors import UserFunctionError
@@ -42,6 +41,7 @@ from headrace.operators.table.declarations import (
     WindowSpec,
 )
 from headrace.spark.executor import watching
+from headrace.storage.locations import InputPath
 from tests.spark.table_jobs import bigint, collect, materialized, straight, string, submit, texts, values
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_session")]

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from headrace.connectors import staged_files
 from headrace.connectors.base import (
     Committable,
     Committer,
@@ -26,12 +27,11 @@ from headrace.connectors.base import (
     SinkWriter,
     WriterContext,
 )
-from headrace.connectors.file import _storage
-from headrace.connectors.file._paths import Location, locate
 from headrace.connectors.file._writer import staging_name
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, DiskFullError, UserFunctionError
-from headrace.util.durable_files import DurableDirectories
+from headrace.storage.durable import DurableDirectories
+from headrace.storage.locations import Location, locate
 
 #: Records of an epoch that take more than this are staged in a file and do not travel with the report.
 _INLINE_BYTES = 64 << 10
@@ -66,8 +66,8 @@ class StagedRecords:
         if self.place is None:
             yield from _read_batches(io.BytesIO(self.inline or b""))
             return
-        with _storage.blaming(self.place, "read"):
-            if not _storage.exists(self.place):
+        with staged_files.blaming(self.place, "read"):
+            if not staged_files.exists(self.place):
                 raise ConnectorError(
                     f"output of a completed checkpoint is lost: {self.place} is gone, and its marker "
                     f"{self.marker} is not there",
@@ -227,11 +227,11 @@ class _Writer(SinkWriter):
             if self._buffer.tell() <= _INLINE_BYTES or not self._context.staging_dir:
                 return
             self._place = self._new_place()
-            self._stream = _storage.open_output(self._place)
+            self._stream = staged_files.open_output(self._place)
             data = self._buffer.getvalue()
             self._buffer = io.BytesIO()
         assert self._place is not None
-        with _storage.blaming(self._place, "write"):
+        with staged_files.blaming(self._place, "write"):
             self._stream.write(data)
 
     def _new_place(self) -> Location:
@@ -245,7 +245,7 @@ class _Writer(SinkWriter):
         if self._stream is None:
             return [_Staged(self._marker, self._count, self._buffer.getvalue(), None)]
         assert self._place is not None
-        _storage.finish_output(self._place, self._stream)
+        staged_files.finish_output(self._place, self._stream)
         self._stream = None
         return [_Staged(self._marker, self._count, None, self._place)]
 
@@ -253,13 +253,13 @@ class _Writer(SinkWriter):
         with suppress(ConnectorError, DiskFullError):  # the disk may be full
             self.close()
         if self._place is not None:
-            _storage.delete(self._place)
+            staged_files.delete(self._place)
 
     def close(self) -> None:
         if self._stream is not None:
             stream, self._stream = self._stream, None
             assert self._place is not None
-            with _storage.blaming(self._place, "write"):
+            with staged_files.blaming(self._place, "write"):
                 stream.close()
 
 
@@ -293,15 +293,15 @@ class _Committer(Committer):
         # Only now: until the markers are there, these are the only copy.
         for records in staged:
             if records.place is not None:
-                _storage.delete(records.place)
+                staged_files.delete(records.place)
         self._commits += 1
         if self._directory is not None and self._commits % _SWEEP_COMMITS == 0:
-            _storage.sweep(self._directory, frozenset(), staged[-1].epoch)
+            staged_files.sweep(self._directory, frozenset(), staged[-1].epoch)
 
     def snapshot(self) -> bytes | None:
         if self._directory is not None:
             # What a checkpoint names is safe before it names it: writers sync their files, and here are the names.
-            _storage.sync_names([self._directory], self._names)
+            staged_files.sync_names([self._directory], self._names)
         return self._publisher.snapshot()
 
     def restore(self, state: bytes) -> None:
@@ -311,10 +311,10 @@ class _Committer(Committer):
         self._publisher.recovered()
         if self._directory is not None:
             # All of the checkpoint has been published: nothing that is there will be.
-            _storage.sweep(self._directory, frozenset())
+            staged_files.sweep(self._directory, frozenset())
 
     def close(self) -> None:
         self._publisher.close()
         if self._directory is not None and not self._is_checkpointed:
-            _storage.sweep(self._directory, frozenset())
-            _storage.remove_if_empty(self._directory)
+            staged_files.sweep(self._directory, frozenset())
+            staged_files.remove_if_empty(self._directory)

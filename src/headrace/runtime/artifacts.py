@@ -25,7 +25,7 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import python
 from headrace.config.parsing import parse_map
 from headrace.errors import ConfigurationError, DiskFullError
-from headrace.state.files import is_local, join_path, open_file, write_new_file
+from headrace.storage.files import is_local, join_path, open_file, write_new_file
 from headrace.util.disk_space import watching_space
 from headrace.util.host_directories import temporary_directory
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 
 from headrace.runtime.messages import EpochPlan, SubtaskReport
-from headrace.state.files import (
+from headrace.storage.files import (
     delete_directory,
     delete_files,
     join_path,

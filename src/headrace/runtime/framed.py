@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from headrace.errors import DamagedStateError
-from headrace.state.files import read_file
+from headrace.storage.files import read_file
 
 _HEAD = struct.Struct(">8sQI")
 

@@ -41,7 +41,7 @@ import msgspec
 from headrace.config.configuration import Configuration
 from headrace.config.options import high_availability as options
 from headrace.errors import ConfigurationError, LeadershipError
-from headrace.state.files import (
+from headrace.storage.files import (
     absolute_path,
     is_local,
     join_path,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from headrace.errors import DiskFullError, StateError
-from headrace.state.files import delete_files, join_path, list_directory, publish_file, read_file
+from headrace.storage.files import delete_files, join_path, list_directory, publish_file, read_file
 
 _log = logging.getLogger(__name__)
 _JOB_ID = re.compile(r"[0-9a-f]{32}")

@@ -28,7 +28,14 @@ import msgspec
 
 from headrace.common.job_status import JobStatus
 from headrace.errors import DamagedStateError
-from headrace.state.files import delete_files, join_path, list_directory, publish_file, read_file, sync_names
+from headrace.storage.files import (
+    delete_files,
+    join_path,
+    list_directory,
+    publish_file,
+    read_file,
+    sync_names,
+)
 
 _log = logging.getLogger(__name__)
 

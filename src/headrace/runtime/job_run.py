@@ -46,7 +46,7 @@ from headrace.runtime.sink_coordinator import Blaming, SinkCoordinator
 from headrace.runtime.source_coordinator import SourceCoordinator
 from headrace.runtime.state_registry import Compaction, StateRegistry, StateSize
 from headrace.runtime.watermark_alignment import WatermarkAlignment
-from headrace.state.files import join_path
+from headrace.storage.files import join_path
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ import msgspec
 from headrace.errors import ConfigurationError, StateError
 from headrace.runtime.framed import frame, read_framed
 from headrace.runtime.high_availability import LeaderLease
-from headrace.state.files import (
+from headrace.storage.files import (
     delete_directory,
     delete_files,
     delete_for_good,

@@ -10,8 +10,8 @@ from headrace.common.accumulators import Accumulator
 from headrace.connectors.base import Slice, SplitProgress
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.metrics.reports import MetricName, MetricReport
-from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
+from headrace.storage.files import join_path
 
 
 class SubtaskId(NamedTuple):

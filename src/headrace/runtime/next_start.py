@@ -26,7 +26,7 @@ from headrace.runtime.checkpoint.completed import KEPT_AFTER
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint, load_checkpoint
 from headrace.runtime.job_results import Ending, JobResult, JobResults, StoredResult
-from headrace.state.files import sync_names
+from headrace.storage.files import sync_names
 
 _log = logging.getLogger(__name__)
 

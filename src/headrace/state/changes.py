@@ -21,10 +21,10 @@ from typing import Self, cast
 import msgspec
 
 from headrace.errors import DamagedStateError, StateError
-from headrace.state.files import new_file, open_file
 from headrace.state.handles import StateFile
 from headrace.state.row_sets import RowSet
 from headrace.state.sections import Section, decode_sections, encode_sections, rows_in
+from headrace.storage.files import new_file, open_file
 
 _MAGIC = b"HRSTATE2"
 #: Files of this format held pickles. No released version wrote them.

@@ -24,7 +24,6 @@ from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.operators.base import EpochPlace, Operator, OperatorDeclaration
 from headrace.operators.context import OperatorContext, TaskPlace
 from headrace.state.changes import StateChange, column_of, merge_changes, read_change, write_change
-from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_of, key_group_range
 from headrace.state.keyed import KeyedStateBackend
@@ -32,6 +31,7 @@ from headrace.state.keys import hash_key
 from headrace.state.operator_state import redistribute
 from headrace.state.schema import SCHEMAS
 from headrace.state.stores.lmdb import LmdbStore
+from headrace.storage.files import join_path
 from headrace.util.host_directories import HeldDirectory, make_temporary
 
 __all__ = ["OperatorHarness", "Snapshot", "rescale"]

@@ -13,10 +13,10 @@ from headrace.common import WatermarkStrategy
 from headrace.config.secrets import mask_uri
 from headrace.connectors.base import Source
 from headrace.connectors.collection import CollectionSource
-from headrace.connectors.file._paths import InputPath, Location, locate
 from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcLookup, JdbcPartition, JdbcSink, JdbcSource
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.formats._registry import RegistryAddress
+from headrace.storage.locations import InputPath, Location, locate
 
 SECRET = "Zx9+Geheim"
 #: As it stands in a URL.

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from headrace.common.serialization import Encoder
+from headrace.connectors import staged_files
 from headrace.connectors.base import Committable, CommitterContext, WriterContext
 from headrace.connectors.file import (
     BucketAssigner,
@@ -23,9 +24,7 @@ from headrace.connectors.file import (
     OutputFileConfig,
     RollingPolicy,
     StreamingFileSink,
-    _storage,
 )
-from headrace.connectors.file._paths import Location
 from headrace.elements import Batch
 from headrace.errors import (
     ConnectorError,
@@ -34,6 +33,7 @@ from headrace.errors import (
     UnsupportedFeatureError,
     UserFunctionError,
 )
+from headrace.storage.locations import Location
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00:00 UTC
 
@@ -353,7 +353,7 @@ def test_a_large_epoch_fills_several_files_none_of_which_is_copied(tmp_path, mon
     for value in "abcdefg":
         writer.write(value, None)
     committables = [Committable(0, 1, payload) for payload in writer.prepare_commit()]
-    monkeypatch.setattr(_storage, "concatenate", None)
+    monkeypatch.setattr(staged_files, "concatenate", None)
 
     sink.create_committer().commit(committables)
 

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.connectors.base import Boundedness, RangeRead, RowsRead, Slice
-from headrace.connectors.file._paths import InputPath
 from headrace.connectors.file.table import FileTableSource
 from headrace.connectors.table_rows import RangeTableSource, ValuesSource
 from headrace.errors import ConnectorError, JobDefinitionError
+from headrace.storage.locations import InputPath
 
 
 class Clock:

@@ -12,7 +12,7 @@ from headrace.errors import ConfigurationError, LeadershipError
 from headrace.runtime.high_availability import HighAvailabilitySettings
 from headrace.runtime.job_results import FileJobResults, JobResult
 from headrace.runtime.leadership import Leadership, lasting_job_id
-from tests.unit.state.remote import mount
+from tests.unit.storage.remote import mount
 
 JOB = "a" * 32
 RESULT = JobResult(JOB, "clicks", "FAILED", 1_700_000_000_000, checkpoint="/c/chk-3-1", error="no room")

@@ -26,7 +26,7 @@ from headrace.runtime.job_master import JobMaster
 from headrace.runtime.job_results import FileJobResults, StoredResult
 from headrace.runtime.job_run import EpochSummary
 from headrace.runtime.leadership import lasting_job_id
-from headrace.state.files import join_path, list_directory
+from headrace.storage.files import join_path, list_directory
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.fakes import MarkedSink
 from tests.unit.runtime.jobs import job_graph, make_env, wait_for_checkpoints

@@ -2,7 +2,7 @@
 
     source:  _paths (what is there)  ->  source (splits, planning)  ->  _line_reader (text), _bulk (blocks of records)
     sink:    sink (declaration)  ->  _writer (stages segments)  ->  _committer (publishes parts)
-             with _buckets (directories), _policies (names, rolling), _parts (what is full), _storage (files)
+             with _buckets (directories), _policies (names, rolling), _parts (what is full), staged_files (files)
     formats: _formats (what a format is, text)  ->  parquet, orc, avro (with _columns: rows and Arrow's columns)
 
 The names here are PyFlink's, of `pyflink.datastream.connectors.file_system`.

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headrace.connectors import staged_files
 from headrace.connectors.base import Committable, Committer, CommitterContext
-from headrace.connectors.file import _storage
 from headrace.connectors.file._parts import (
     OpenParts,
     Part,
@@ -35,11 +35,11 @@ from headrace.connectors.file._parts import (
     roll,
     target_name,
 )
-from headrace.connectors.file._paths import Location
 from headrace.connectors.file._policies import OutputFileConfig, PartitionCommit, RollingPolicy
 from headrace.connectors.file._writer import STAGING, staging_name
 from headrace.errors import ConnectorError
-from headrace.util.durable_files import DurableDirectories
+from headrace.storage.durable import DurableDirectories
+from headrace.storage.locations import Location
 
 #: Commits after which leftovers of failed attempts are looked for.
 _SWEEP_COMMITS = 256
@@ -163,8 +163,8 @@ class FileCommitter(Committer):
             # Every epoch is committed at once and nobody will come back for what is still open.
             self.finish()
             self._sweep(up_to_epoch=None)
-            _storage.remove_if_empty(self._staging.child(self._own_name))
-            _storage.remove_if_empty(self._staging)
+            staged_files.remove_if_empty(self._staging.child(self._own_name))
+            staged_files.remove_if_empty(self._staging)
 
     # -- publishing --------------------------------------------------------------------------------------------
 
@@ -175,11 +175,11 @@ class FileCommitter(Committer):
         if leftovers:
             self._sync_staged()
             for place in leftovers:
-                _storage.delete(place)
+                staged_files.delete(place)
             self._sync_staged()
         for ready in found:
-            _storage.rename(ready.place, ready.target)
-        _storage.sync_names((ready.target.parent for ready in found), self._names)
+            staged_files.rename(ready.place, ready.target)
+        staged_files.sync_names((ready.target.parent for ready in found), self._names)
 
     def _assemble(self, part: Part) -> _ReadyPart | None:
         """Return the one file that a part is in, and what it was made from; None if the part is published."""
@@ -187,24 +187,24 @@ class FileCommitter(Committer):
         target = self._target(part)
         places = [self._staging.child(segment.path) for segment in part.segments]
         leftovers = [self._staging.child(path) for segment in part.segments for path in segment.sources]
-        if not _storage.exists(ready):
-            if not all(map(_storage.exists, places)):
+        if not staged_files.exists(ready):
+            if not all(map(staged_files.exists, places)):
                 self._check_not_lost(part, target)
                 for place in (*places, *leftovers):
-                    _storage.delete(place)
+                    staged_files.delete(place)
                 return None
             if len(places) == 1 and not leftovers:
                 return _ReadyPart(places[0], target)
             if len(places) == 1:
-                _storage.rename(places[0], ready)
+                staged_files.rename(places[0], ready)
             else:
-                _storage.concatenate(places, ready)
+                staged_files.concatenate(places, ready)
         return _ReadyPart(ready, target, (*places, *leftovers))
 
     def _sync_staged(self) -> None:
         """Make what is staged survive a power loss, if somebody could come back for it."""
         if self._context.is_checkpointed:
-            _storage.sync_names([self._staging.child(self._own_name)], self._names)
+            staged_files.sync_names([self._staging.child(self._own_name)], self._names)
 
     def _with_new(self, segments: Sequence[Segment], now_ms: int) -> dict[str, int]:
         """Return the buckets that are to be marked, with those that were begun since."""
@@ -234,7 +234,7 @@ class FileCommitter(Committer):
             is_over = now_ms is None or commit.is_over(bucket, begun_ms, now_ms, watermark_ms)
             if is_over and bucket not in still_open:
                 mark = self._base.child(*filter(None, (bucket, commit.success_file_name)))
-                _storage.touch(mark, self._names)
+                staged_files.touch(mark, self._names)
                 del waiting[bucket]
         return waiting
 
@@ -243,18 +243,18 @@ class FileCommitter(Committer):
 
     def _is_finished(self, part: Part) -> bool:
         """Whether a part that should be open has been published by `finish`, or by a later checkpoint."""
-        is_whole = all(_storage.exists(self._staging.child(segment.path)) for segment in part.segments)
-        if is_whole and not _storage.exists(self._staging.child(part.ready_path)):
+        is_whole = all(staged_files.exists(self._staging.child(segment.path)) for segment in part.segments)
+        if is_whole and not staged_files.exists(self._staging.child(part.ready_path)):
             return False
         self._publish([part])
         return True
 
     def _check_not_lost(self, part: Part, target: Location) -> None:
         """Segments are gone. Unless they were published, somebody has meddled."""
-        if _storage.exists(target):
+        if staged_files.exists(target):
             return
         directory = self._staging.child(part.first.path.partition("/")[0])
-        if not _storage.exists(directory):
+        if not staged_files.exists(directory):
             raise ConnectorError(
                 f"FileSink: output of a completed checkpoint is lost: {directory} is gone, and {target} is "
                 "not there",
@@ -264,7 +264,7 @@ class FileCommitter(Committer):
             )
         stem = part.first.stem
         later = [self._staging.child(f"{stem}.{level}") for level in range(1, _MOST_LEVELS)]
-        if part.first.level == 0 and any(map(_storage.exists, later)):
+        if part.first.level == 0 and any(map(staged_files.exists, later)):
             raise ConnectorError(
                 f"FileSink: the checkpoint is too old: its files below {directory} have been put together "
                 "with later ones since",
@@ -278,12 +278,12 @@ class FileCommitter(Committer):
         """Put small segments together, and drop what older ones were put together from."""
         part, old = aged(part)
         for path in old:
-            _storage.delete(self._staging.child(path))
+            staged_files.delete(self._staging.child(path))
         while small := mergeable(part):
             big = merged(small)
             place = self._staging.child(big.path)
             # Also if it is there: it may be of epochs that were run again since.
-            _storage.concatenate([self._staging.child(segment.path) for segment in small], place)
+            staged_files.concatenate([self._staging.child(segment.path) for segment in small], place)
             part = Part((*part.segments[: -len(small)], big))
         return part
 
@@ -291,7 +291,7 @@ class FileCommitter(Committer):
         """Delete what is staged and belongs to no open part."""
         own = f"{self._own_name}/"
         needed = {path.removeprefix(own) for path in self._state.paths() if path.startswith(own)}
-        _storage.sweep(self._staging.child(self._own_name), needed, up_to_epoch)
+        staged_files.sweep(self._staging.child(self._own_name), needed, up_to_epoch)
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)

@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from headrace.connectors import staged_files
 from headrace.connectors.base import Committable, Committer, CommitterContext
-from headrace.connectors.file import _storage
 from headrace.connectors.file._parts import Segment, segment_of, target_name
-from headrace.connectors.file._paths import Location
 from headrace.connectors.file._policies import OutputFileConfig
 from headrace.connectors.file._writer import STAGING, staging_name
 from headrace.errors import ConnectorError, StateError
-from headrace.util.durable_files import DurableDirectories
+from headrace.storage.durable import DurableDirectories
+from headrace.storage.locations import Location
 
 _FORMAT_VERSION = 1
 
@@ -62,7 +62,7 @@ class OverwritingCommitter(Committer):
         self._segments |= {each.payload.path: each.payload for each in committables}
 
     def snapshot(self) -> bytes:
-        _storage.sync_names([self._staging.child(self._own)], self._names)
+        staged_files.sync_names([self._staging.child(self._own)], self._names)
         segments = [asdict(segment) for segment in self._segments.values()]
         return json.dumps({"version": _FORMAT_VERSION, "segments": segments}).encode()
 
@@ -80,34 +80,34 @@ class OverwritingCommitter(Committer):
 
     def finish(self) -> None:
         new = [self._publish(segment) for segment in self._segments.values()]
-        _storage.sync_names((place.parent for place in new), self._names)
+        staged_files.sync_names((place.parent for place in new), self._names)
         buckets = {segment.bucket for segment in self._segments.values()} | set(self._overwrite.buckets)
         kept = {place.path for place in new}
         for bucket in sorted(buckets):
             directory = self._base.child(*filter(None, (bucket,)))
-            old = [place for place in _storage.visible_files(directory) if place.path not in kept]
+            old = [place for place in staged_files.visible_files(directory) if place.path not in kept]
             for place in old:
-                _storage.delete(place)
-            _storage.sync_names((place.parent for place in old), self._names)
-            _storage.remove_empty_below(directory)
+                staged_files.delete(place)
+            staged_files.sync_names((place.parent for place in old), self._names)
+            staged_files.remove_empty_below(directory)
             if self._overwrite.success_file_name is not None:
-                _storage.touch(directory.child(self._overwrite.success_file_name), self._names)
+                staged_files.touch(directory.child(self._overwrite.success_file_name), self._names)
 
     def close(self) -> None:
         if not self._is_checkpointed:
             # Nobody will come back for what is still staged: it was published, or the job has failed.
             self._sweep(set())
-            _storage.remove_if_empty(self._staging.child(self._own))
-            _storage.remove_if_empty(self._staging)
+            staged_files.remove_if_empty(self._staging.child(self._own))
+            staged_files.remove_if_empty(self._staging)
 
     def _publish(self, segment: Segment) -> Location:
         """Give a staged file its name, unless an earlier try has done it; return where it is."""
         staged = self._staging.child(segment.path)
         name = target_name(segment, self._config)
         target = self._base.child(*filter(None, (segment.bucket, name)))
-        if _storage.exists(staged):
-            _storage.rename(staged, target)
-        elif not _storage.exists(target):
+        if staged_files.exists(staged):
+            staged_files.rename(staged, target)
+        elif not staged_files.exists(target):
             raise ConnectorError(
                 f"FileSink: what was written is lost: neither {staged} nor {target} is there",
                 hint=f"nothing but the job may delete files in {STAGING}; files that were to be replaced are all "
@@ -117,4 +117,4 @@ class OverwritingCommitter(Committer):
         return target
 
     def _sweep(self, needed: set[str]) -> None:
-        _storage.sweep(self._staging.child(self._own), needed)
+        staged_files.sweep(self._staging.child(self._own), needed)

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from pyarrow.fs import FileSelector, FileType
 
-from headrace.connectors.file._paths import Location
+from headrace.storage.locations import Location
 
 __all__ = ["list_partitions"]
 

@@ -11,8 +11,8 @@ from pyarrow import ArrowException
 from pyarrow.fs import FileType
 
 from headrace.connectors.base import SourceSplit
-from headrace.connectors.file._paths import Location
 from headrace.errors import ConnectorError, FormatError
+from headrace.storage.locations import Location
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from headrace.connectors import staged_files
 from headrace.connectors.base import SinkWriter, WriterContext
-from headrace.connectors.file import _storage
 from headrace.connectors.file._buckets import BucketAssigner
 from headrace.connectors.file._formats import BulkRows, RowFormat, SegmentWriter
 from headrace.connectors.file._parts import Segment
-from headrace.connectors.file._paths import Location
 from headrace.connectors.file._policies import RollingPolicy
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, DiskFullError
+from headrace.storage.locations import Location
 
 STAGING = ".staging"
 _TOKEN_DIGITS = 12
@@ -76,7 +76,7 @@ class FileWriter(SinkWriter):
 
     def _write_to(self, bucket: str, values: Sequence[Any], now: float) -> None:
         segment = self._open.get(bucket) or self._begin(bucket, int(now * 1000))
-        with _storage.blaming(segment.place, "write"):
+        with staged_files.blaming(segment.place, "write"):
             segment.writer.write(values)
         segment.written_ms = int(now * 1000)
         if self._policy.is_full(segment.writer.size):
@@ -90,17 +90,17 @@ class FileWriter(SinkWriter):
         name = f"{staging_name(here.job_id, here.sink_id)}/{here.epoch}-{here.subtask}-{token}"
         place = self._base.child(STAGING, name)
         self._places.append(place)
-        stream = _storage.open_output(place)
-        with _storage.blaming(place, "write"):
+        stream = staged_files.open_output(place)
+        with staged_files.blaming(place, "write"):
             segment = _OpenSegment(name, place, stream, self._format.begin(stream), now_ms)
         self._open[bucket] = segment
         return segment
 
     def _end(self, bucket: str) -> None:
         done = self._open[bucket]
-        with _storage.blaming(done.place, "write"):
+        with staged_files.blaming(done.place, "write"):
             done.writer.finish()
-        _storage.finish_output(done.place, done.stream)
+        staged_files.finish_output(done.place, done.stream)
         del self._open[bucket]
         self._segments.append(
             Segment(
@@ -123,11 +123,11 @@ class FileWriter(SinkWriter):
         with suppress(ConnectorError, DiskFullError):  # the disk may be full
             self.close()
         for place in self._places:
-            _storage.delete(place)
+            staged_files.delete(place)
 
     def close(self) -> None:
         while self._open:
             _, segment = self._open.popitem()
             segment.writer.discard()
-            with _storage.blaming(segment.place, "write"):
+            with staged_files.blaming(segment.place, "write"):
                 segment.stream.close()

@@ -25,7 +25,6 @@ from headrace.connectors.file._buckets import BucketAssigner
 from headrace.connectors.file._committer import FileCommitter
 from headrace.connectors.file._formats import BulkRows, RowFormat
 from headrace.connectors.file._overwrite import Overwrite, OverwritingCommitter
-from headrace.connectors.file._paths import Location, locate
 from headrace.connectors.file._policies import (
     MissingBuilder,
     OnCheckpointRollingPolicy,
@@ -36,6 +35,7 @@ from headrace.connectors.file._policies import (
 )
 from headrace.connectors.file._writer import FileWriter
 from headrace.errors import ConnectorError, JobDefinitionError, UnsupportedFeatureError
+from headrace.storage.locations import Location, locate
 
 if TYPE_CHECKING:
     from headrace.common.serialization import BulkWriterFactory, Encoder

@@ -25,9 +25,9 @@ from headrace.connectors.base import (
     SplitEnumerator,
     SplitProgress,
 )
-from headrace.connectors.file._paths import InputPath, Location
 from headrace.connectors.file.source import list_files
 from headrace.errors import ConnectorError
+from headrace.storage.locations import InputPath, Location
 
 #: Bytes that a row of text is taken to have.
 _ROW_BYTES = 100

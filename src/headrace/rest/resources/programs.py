@@ -16,7 +16,7 @@ from headrace.rest.routing import Endpoint
 from headrace.runtime.artifacts import unbundle
 from headrace.runtime.dispatcher import LiveJob
 from headrace.runtime.job_store import StoredJob
-from headrace.state.files import delete_directory, join_path
+from headrace.storage.files import delete_directory, join_path
 
 #: The body of a submission: a `StoredJob` in msgpack.
 JOB_TYPE = "application/vnd.headrace.job"

@@ -38,7 +38,8 @@ from headrace.runtime.checkpoint.fence import (
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from headrace.runtime.messages import state_files_dir
 from headrace.state.changes import ChangeReader
-from headrace.state.files import (
+from headrace.storage.durable import SyncError
+from headrace.storage.files import (
     absolute_path,
     copy_file,
     delete_directory,
@@ -55,7 +56,6 @@ from headrace.state.files import (
     sync_names,
 )
 from headrace.util.disk_space import watching_space
-from headrace.util.durable_files import SyncError
 
 _log = logging.getLogger(__name__)
 

@@ -45,12 +45,12 @@ from headrace.runtime.task.scratch import copy_directory, renew_scratch
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.time_parts import GATE, NO_TIME, TABLE_IDLE, TIME
 from headrace.state.changes import write_change
-from headrace.state.files import join_path
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
 from headrace.state.keyed import KeyedStateBackend
 from headrace.state.latency import StateLatency
 from headrace.state.stores.factory import make_store
+from headrace.storage.files import join_path
 from headrace.util import clock
 
 #: An attempt is named by this many hex digits, which fit a buffer's header.

@@ -12,10 +12,10 @@ from headrace.common.types import Row
 from headrace.connectors.base import Sink, Source
 from headrace.connectors.file import BucketAssigner, FileSink, OutputFileConfig
 from headrace.connectors.file._partitions import list_partitions
-from headrace.connectors.file._paths import InputPath, locate
 from headrace.connectors.file.parquet import ParquetBulkWriters
 from headrace.connectors.file.table import FileTableSource
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.storage.locations import InputPath, locate
 from headrace.table.factories._file_sinks import (
     read_sink_options,
     set_partition_commit,

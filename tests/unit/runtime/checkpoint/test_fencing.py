@@ -18,10 +18,10 @@ import pytest
 from headrace.errors import DamagedStateError, LeadershipError
 from headrace.runtime.checkpoint.fence import CheckpointName, announced_drops
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint, load_checkpoint
-from headrace.state import files
-from headrace.state.files import file_sizes, join_path, list_directory, read_file, write_new_file
+from headrace.storage import files
+from headrace.storage.files import file_sizes, join_path, list_directory, read_file, write_new_file
 from tests.unit.runtime.checkpoint.snapshots import checkpoint
-from tests.unit.state.remote import mount
+from tests.unit.storage.remote import mount
 
 JOB = "a" * 32
 

@@ -21,9 +21,9 @@ from headrace.runtime.checkpoint.storage import (
     load_checkpoint,
     write_savepoint,
 )
-from headrace.state.files import join_path, list_directory, write_new_file
+from headrace.storage.files import join_path, list_directory, write_new_file
 from tests.unit.runtime.checkpoint.snapshots import checkpoint, written
-from tests.unit.state.remote import mount
+from tests.unit.storage.remote import mount
 
 JOB = "a" * 32
 

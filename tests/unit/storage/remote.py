@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.state import files
+from headrace.storage import files
 
 
 def mount(monkeypatch: pytest.MonkeyPatch) -> str:

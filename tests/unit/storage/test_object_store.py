@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from headrace.errors import StateError
-from headrace.state import files
-from headrace.state.files import (
+from headrace.storage import files
+from headrace.storage.files import (
     delete_directory,
     delete_files,
     file_sizes,

@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from headrace.errors import StateError
+from headrace.storage.durable import make_directories, sync_ancestors, sync_directory, sync_file
 from headrace.util.disk_space import watching_space
-from headrace.util.durable_files import make_directories, sync_ancestors, sync_directory, sync_file
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem

@@ -14,10 +14,10 @@ from typing import Any
 
 from pyarrow.fs import FileSelector, FileType
 
-from headrace.connectors.file._paths import Location
 from headrace.errors import ConnectorError, DiskFullError
+from headrace.storage.durable import DurableDirectories, make_directories
+from headrace.storage.locations import Location
 from headrace.util.disk_space import disk_full, is_full
-from headrace.util.durable_files import DurableDirectories, make_directories
 
 _BLOCK_BYTES = 1 << 20
 

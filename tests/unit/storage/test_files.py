@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import DiskFullError, StateError
-from headrace.state.files import (
+from headrace.storage.files import (
     absolute_path,
     copy_file,
     delete_directory,
@@ -21,7 +21,7 @@ from headrace.state.files import (
     sync_files,
     write_new_file,
 )
-from tests.unit.state.remote import mount
+from tests.unit.storage.remote import mount
 
 
 @pytest.fixture(params=["path", "file-uri", "remote"])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.util import durable_files
-from headrace.util.durable_files import DurableDirectories, SyncError, make_directories, sync_directory
+from headrace.storage import durable
+from headrace.storage.durable import DurableDirectories, SyncError, make_directories, sync_directory
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         if Path(path).is_relative_to(tmp_path):
             found.append(str(Path(path).relative_to(tmp_path)))
 
-    monkeypatch.setattr(durable_files, "sync_file", note)
+    monkeypatch.setattr(durable, "sync_file", note)
     return found
 
 

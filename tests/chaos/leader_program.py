@@ -1,4 +1,4 @@
-"""A leader for `test_leadership`: points a job to checkpoint after checkpoint until it may no longer.
+"""A leader for `test_leadership`: completes checkpoint after checkpoint of a job until it no longer leads.
 
 python leader_program.py DIRECTORY LEASE_MS NAME [--stop-inside-write]
 
@@ -14,9 +14,9 @@ import sys
 import time
 
 from headrace.errors import LeadershipError
-from headrace.runtime import job_store
+from headrace.runtime.checkpoint import storage
+from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease, LeaseKeeper
-from headrace.runtime.job_store import CheckpointPointer, JobStore, StoredJob
 
 
 def say(*words: object) -> None:
@@ -32,14 +32,15 @@ def main() -> None:
     say("leads", lease.token)
     keeper = LeaseKeeper(lease, on_lost=lambda _: None)
     keeper.start()
-    store = JobStore(settings.jobs_directory, lease)
-    if store.get("job") is None:
-        store.put(StoredJob("job", name, b"", {}, 0))
-    for number in range(1, 100_000):
-        if number == 3 and flags:
+    checkpoints = storage.CheckpointDirectory(directory, "job", lease.token)
+    checkpoints.take_over()
+    first = checkpoints.highest_id() + 1
+    for number in range(first, first + 100_000):
+        if number == first + 2 and flags:
             stop_inside_next_write()
         try:
-            store.point_to("job", CheckpointPointer(number, f"{name}/chk-{number}"))
+            lease.ensure_leader()
+            checkpoints.write(CheckpointMetadata("checkpoint", number, "job", name, number, 0))
         except LeadershipError:
             say("lost", number)
             return
@@ -48,15 +49,15 @@ def main() -> None:
 
 
 def stop_inside_next_write() -> None:
-    publish = job_store.publish_file
+    publish = storage.publish_file
 
     def stopping(path: str, data: bytes) -> None:
-        job_store.publish_file = publish
+        storage.publish_file = publish
         say("stops", 0)
         os.kill(os.getpid(), signal.SIGSTOP)
         publish(path, data)
 
-    job_store.publish_file = stopping
+    storage.publish_file = stopping
 
 
 if __name__ == "__main__":

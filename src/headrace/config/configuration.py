@@ -159,11 +159,6 @@ class Configuration:
         """Whether somebody set the option, in any layer."""
         return self._strongest(option.key) is not None
 
-    def layer_of(self, option: ConfigOption[Any]) -> Layer:
-        """Say which layer the value that counts comes from."""
-        found = self._strongest(option.key)
-        return Layer.DEFAULT if found is None else found[0]
-
     def with_values(
         self, values: Mapping[str, object], *, layer: Layer = Layer.CODE, place: str | None = None
     ) -> Self:
@@ -198,18 +193,6 @@ class Configuration:
         for key, value in written.items():
             name = self._name(self.registry.look_up(key))
             settings[name] = replace(settings[name], reference=value)
-        return changed
-
-    def with_value(self, option: ConfigOption[T], value: T, *, layer: Layer = Layer.CODE) -> Self:
-        """Set one option to a typed value."""
-        return self.with_values({option.key: value}, layer=layer)
-
-    def without(self, *keys: str, layer: Layer = Layer.CODE) -> Self:
-        """Take values out of a layer again, as SQL `RESET` does; without keys, all of them."""
-        changed = self._copy()
-        gone = {self._name(self.registry.look_up(key)) for key in keys}
-        kept = {k: v for k, v in changed._layers.get(layer, {}).items() if keys and k not in gone}
-        changed._layers[layer] = kept
         return changed
 
     def spark_settings(self) -> dict[str, str]:

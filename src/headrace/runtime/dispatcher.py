@@ -182,13 +182,11 @@ class Dispatcher:
         stored = self._recovery.store.jobs()
         for found in stored:
             try:
-                if (job := self._recover(self._recovery, self._start, found.job)) is not None:
+                if (job := self._recover(self._recovery, self._start, found)) is not None:
                     recovered.append(job)
             except HeadraceError as error:
-                _log.error(
-                    "job '%s' (%s) could not be recovered: %s", found.job.name, found.job.job_id, error
-                )
-        known = {found.job.job_id for found in stored}
+                _log.error("job '%s' (%s) could not be recovered: %s", found.name, found.job_id, error)
+        known = {found.job_id for found in stored}
         for result in self._recovery.results.dirty():  # of jobs that were removed from the store already
             if result.result.job_id not in known:
                 self._recovery.results.mark_clean(result.result.job_id, result.status)

@@ -83,13 +83,6 @@ class StateRegistry:
         if report.operator_state:
             self._operator.setdefault(report.subtask, {}).update(report.operator_state)
 
-    def total_size(self) -> int:
-        """Bytes of keyed and operator state that a recovery would read."""
-        keyed = sum(
-            f.size for chains in self._keyed.values() for chain in chains.values() for f in chain.files
-        )
-        return keyed + sum(len(part) for parts in self._operator.values() for part in parts.values())
-
     def sizes(self) -> dict[str, StateSize]:
         """Return how much state each operator has, by its id.
 

@@ -29,7 +29,7 @@ def test_an_option_nobody_set_has_its_default():
     assert config.get(RETRIES) == 3
     assert config.get(PARALLELISM) is None
     assert not config.contains(RETRIES)
-    assert config.layer_of(RETRIES) is Layer.DEFAULT
+    assert config.origins() == {}
 
 
 def test_the_strongest_layer_counts_whatever_the_order_of_setting():
@@ -39,13 +39,12 @@ def test_the_strongest_layer_counts_whatever_the_order_of_setting():
         .with_values({"headrace.epoch.retries": "2"}, layer=Layer.CLI)
     )
     assert config.get(RETRIES) == 5
-    assert config.layer_of(RETRIES) is Layer.CODE
-    assert config.without("headrace.epoch.retries").get(RETRIES) == 2
+    assert config.origins()[RETRIES.key][0] == Layer.CODE.name
 
 
 def test_setting_a_value_leaves_the_first_configuration_alone():
     first = Configuration()
-    second = first.with_value(RETRIES, 7)
+    second = first.with_values({RETRIES.key: 7})
     assert (first.get(RETRIES), second.get(RETRIES)) == (3, 7)
 
 
@@ -72,7 +71,7 @@ def test_wrong_values_are_refused_when_they_are_set():
     with pytest.raises(ConfigurationError, match="set in the command line"):
         Configuration().with_values({"parallelism.default": "many"}, layer=Layer.CLI)
     with pytest.raises(ConfigurationError, match="or -1 to leave it open"):
-        Configuration().with_value(MAX_PARALLELISM, 0)
+        Configuration().with_values({MAX_PARALLELISM.key: 0})
 
 
 def test_a_former_key_works_and_warns_with_its_successor():
@@ -108,7 +107,7 @@ def test_entries_of_a_map_are_collected():
 
 
 def test_map_entries_with_any_text_survive_to_dict():
-    config = Configuration().with_value(GLOBAL_JOB_PARAMETERS, {"url": "http://x;y,z"})
+    config = Configuration().with_values({GLOBAL_JOB_PARAMETERS.key: {"url": "http://x;y,z"}})
     assert Configuration(config.to_dict()).get(GLOBAL_JOB_PARAMETERS) == {"url": "http://x;y,z"}
 
 
@@ -137,11 +136,6 @@ def test_secrets_print_as_stars():
         assert "***" in text
     assert config.get(password) == "hunter2"
     assert config.spark_settings() == {"spark.hadoop.fs.s3a.secret.key": "hunter3"}
-
-
-def test_reset_without_keys_clears_a_layer():
-    config = Configuration({"parallelism.default": 2, "headrace.epoch.retries": 1}).without()
-    assert config == Configuration()
 
 
 def test_configurations_pickle_with_their_layers():

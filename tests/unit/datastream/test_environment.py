@@ -152,8 +152,9 @@ def test_all_layers_reach_the_executor(jobs: list[FakeJob]) -> None:
     env.execute()
 
     configuration = jobs[0].configuration
-    assert configuration.layer_of(execution.MAX_PARALLELISM) is Layer.CLI
-    assert configuration.layer_of(execution.PARALLELISM) is Layer.CODE
+    origins = configuration.origins()
+    assert origins[execution.MAX_PARALLELISM.key][0] == Layer.CLI.name
+    assert origins[execution.PARALLELISM.key][0] == Layer.CODE.name
 
 
 def test_unknown_keys_are_refused_at_once(env: StreamExecutionEnvironment) -> None:

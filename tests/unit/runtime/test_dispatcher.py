@@ -165,7 +165,7 @@ def test_a_job_is_persisted_before_it_runs_and_recovered_by_the_next_leader(tmp_
     recovery = Recovery(store, FileJobResults(str(tmp_path / "results")), graphs.pack, graphs.unpack)
     first = Cluster(recovery=recovery)
     first.submit(numbers(ENDLESS))
-    assert [job.job.job_id for job in store.jobs()] == [FIRST]
+    assert [job.job_id for job in store.jobs()] == [FIRST]
 
     second = Cluster(recovery=recovery)
     assert [job.job_id for job in second.dispatcher.recover()] == [FIRST]

@@ -7,10 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from headrace.errors import ConfigurationError, DamagedStateError, LeadershipError, StateError
-from headrace.runtime import job_store
+from headrace.errors import ConfigurationError, DamagedStateError, LeadershipError
 from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease
-from headrace.runtime.job_store import CheckpointPointer, JobStore, RecoverableJob, StoredJob
+from headrace.runtime.job_store import JobStore, StoredJob
 
 JOB = StoredJob("a" * 32, "visits", b"\x00graph", {"parallelism.default": "2"}, 1_000)
 
@@ -36,19 +35,15 @@ def overtaken(place: HighAvailabilitySettings) -> tuple[JobStore, JobStore]:
 def test_a_job_is_found_by_the_next_leader(place: HighAvailabilitySettings) -> None:
     store, lease = leading(place)
     store.put(JOB)
-    store.point_to(JOB.job_id, CheckpointPointer(1, "/chk-1"))
-    store.point_to(JOB.job_id, CheckpointPointer(2, "/chk-2"))
     lease.release()
     store, _ = leading(place)
-    assert store.jobs() == [RecoverableJob(JOB, CheckpointPointer(2, "/chk-2"))]
-    store.point_to(JOB.job_id, CheckpointPointer(3, "/chk-3"))
-    assert store.get(JOB.job_id) == RecoverableJob(JOB, CheckpointPointer(3, "/chk-3"))
+    assert store.jobs() == [JOB]
+    assert store.get(JOB.job_id) == JOB
 
 
-def test_a_job_without_a_checkpoint_starts_from_the_beginning(place: HighAvailabilitySettings) -> None:
+def test_a_job_that_was_never_stored_is_not_found(place: HighAvailabilitySettings) -> None:
     store, _ = leading(place)
     store.put(JOB)
-    assert store.jobs() == [RecoverableJob(JOB, None)]
     assert store.get("b" * 32) is None
 
 
@@ -56,7 +51,7 @@ def test_jobs_come_in_the_order_they_were_submitted(place: HighAvailabilitySetti
     store, _ = leading(place)
     for job_id, submitted_ms in (("c", 2), ("b", 3), ("a", 3)):
         store.put(StoredJob(job_id, "", b"", {}, submitted_ms))
-    assert [each.job.job_id for each in store.jobs()] == ["c", "a", "b"]
+    assert [job.job_id for job in store.jobs()] == ["c", "a", "b"]
 
 
 def test_two_live_jobs_with_one_id_are_refused(place: HighAvailabilitySettings) -> None:
@@ -72,18 +67,9 @@ def test_two_live_jobs_with_one_id_are_refused(place: HighAvailabilitySettings) 
 def test_a_job_that_ended_is_forgotten(place: HighAvailabilitySettings) -> None:
     store, _ = leading(place)
     store.put(JOB)
-    store.point_to(JOB.job_id, CheckpointPointer(1, "/chk-1"))
     store.remove(JOB.job_id)
     store.remove(JOB.job_id)
     assert store.jobs() == []
-
-
-def test_pointers_do_not_pile_up(place: HighAvailabilitySettings) -> None:
-    store, _ = leading(place)
-    store.put(JOB)
-    for number in range(1, 20):
-        store.point_to(JOB.job_id, CheckpointPointer(number, "/x"))
-    assert len(list((Path(place.jobs_directory) / JOB.job_id).iterdir())) <= 3
 
 
 def test_a_former_leader_can_write_nothing(place: HighAvailabilitySettings) -> None:
@@ -91,48 +77,11 @@ def test_a_former_leader_can_write_nothing(place: HighAvailabilitySettings) -> N
     now.put(JOB)
     for write in (
         lambda: former.put(JOB),
-        lambda: former.point_to(JOB.job_id, CheckpointPointer(9, "/stale")),
         lambda: former.remove(JOB.job_id),
     ):
         with pytest.raises(LeadershipError):
             write()
-    assert now.jobs() == [RecoverableJob(JOB, None)]
-
-
-def test_a_write_that_was_under_way_when_leadership_was_lost_changes_nothing(
-    place: HighAvailabilitySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    former, lease = leading(place)
-    former.put(JOB)
-    publish = job_store.publish_file
-
-    def slowly(path: str, data: bytes) -> None:
-        # Everything happens between the former leader's look at its lease and its write.
-        monkeypatch.setattr(job_store, "publish_file", publish)
-        (Path(place.leader_directory) / f"released-{lease.token:020d}").touch()
-        leading(place)[0].point_to(JOB.job_id, CheckpointPointer(5, "/new"))
-        publish(path, data)
-
-    monkeypatch.setattr(job_store, "publish_file", slowly)
-    former.point_to(JOB.job_id, CheckpointPointer(4, "/stale"))
-    found = former.get(JOB.job_id)
-    assert found is not None
-    assert found.checkpoint == CheckpointPointer(5, "/new")
-
-
-def test_a_damaged_pointer_leads_to_the_one_before(place: HighAvailabilitySettings) -> None:
-    store, _ = leading(place)
-    store.put(JOB)
-    store.point_to(JOB.job_id, CheckpointPointer(1, "/chk-1"))
-    store.point_to(JOB.job_id, CheckpointPointer(2, "/chk-2"))
-    names = sorted((Path(place.jobs_directory) / JOB.job_id).glob("checkpoint-*"))
-    names[-1].write_bytes(names[-1].read_bytes()[:-1])
-    found = store.get(JOB.job_id)
-    assert found is not None
-    assert found.checkpoint == CheckpointPointer(1, "/chk-1")
-    names[0].write_bytes(b"")
-    with pytest.raises(StateError, match="is damaged"):
-        store.get(JOB.job_id)
+    assert now.jobs() == [JOB]
 
 
 def test_a_damaged_job_is_named_and_does_not_keep_the_others_from_being_recovered(
@@ -144,7 +93,7 @@ def test_a_damaged_job_is_named_and_does_not_keep_the_others_from_being_recovere
     store.put(other)
     path = Path(place.jobs_directory) / JOB.job_id / "job"
     path.write_bytes(path.read_bytes()[:-3] + b"xxx")
-    assert [found.job for found in store.jobs()] == [other]
+    assert store.jobs() == [other]
     assert f"{path} is damaged" in caplog.text
     with pytest.raises(DamagedStateError, match="job is damaged"):
         store.get(JOB.job_id)

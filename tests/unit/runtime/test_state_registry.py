@@ -36,7 +36,7 @@ def test_a_job_starts_with_no_state() -> None:
     registry = StateRegistry("line", 3)
     assert registry.keyed(A0) == {}
     assert registry.operator(A0) == {}
-    assert registry.total_size() == 0
+    assert registry.sizes() == {}
 
 
 def test_completed_epochs_lengthen_the_chain_of_their_subtask() -> None:
@@ -62,7 +62,7 @@ def test_operator_state_is_kept_until_there_is_a_newer_one() -> None:
     registry.advance(SubtaskReport(A0, operator_state={"one": b"1", "two": b"2"}))
     registry.advance(SubtaskReport(A0, operator_state={"two": b"22"}))
     assert registry.operator(A0) == {"one": b"1", "two": b"22"}
-    assert registry.total_size() == 3
+    assert {name: size.operator for name, size in registry.sizes().items()} == {"one": 1, "two": 2}
 
 
 def test_what_is_handed_out_is_a_copy() -> None:
@@ -90,7 +90,7 @@ def test_changes_written_meanwhile_follow_the_new_base() -> None:
     finish(registry, work, size=25, epoch=5)
     files = registry.keyed(A0)["op"].files
     assert [(file.path, file.is_base) for file in files] == [("merged-1", True), ("a0-4", False)]
-    assert registry.total_size() == 35
+    assert registry.sizes()["op"].keyed == 35
 
 
 def test_small_changes_to_a_large_state_are_merged_among_themselves() -> None:

@@ -42,10 +42,9 @@ from headrace.runtime.checkpoint.storage import (
     secure,
     write_savepoint,
 )
+from headrace.runtime.checkpoint.subject import CheckpointedRun, StagedOutput
 from headrace.runtime.job_results import JobResults
-from headrace.runtime.job_run import JobRun
 from headrace.runtime.next_start import JobEnding
-from headrace.runtime.sink_coordinator import SinkCoordinator
 
 _log = logging.getLogger(__name__)
 
@@ -212,20 +211,20 @@ class Checkpointing:
         )
         return stored
 
-    def running(self, run: JobRun) -> None:
+    def running(self, run: CheckpointedRun) -> None:
         """The job runs (again): checkpoints fall due from now on, and files of epochs that were undone go."""
         self.coordinator.job_running(self._now_ms())
         self._foreign.forget()
         self.delete_orphans(run)
 
-    def delete_orphans(self, run: JobRun) -> None:
+    def delete_orphans(self, run: CheckpointedRun) -> None:
         """Delete the state files that neither the run nor a checkpoint names."""
         named = self._store.named_files() | self._foreign.named() | run.live_files()
         self._directory.discard((), self._directory.orphans(named))
 
     # -- between epochs ----------------------------------------------------------------------------------------
 
-    def after_epoch(self, run: JobRun, sinks: SinkCoordinator, *, is_drained: bool) -> bool:
+    def after_epoch(self, run: CheckpointedRun, sinks: StagedOutput, *, is_drained: bool) -> bool:
         """Take the snapshots that are due, settle those that are written; return whether the job is to stop now.
 
         Raises:
@@ -239,7 +238,7 @@ class Checkpointing:
             is_stopped = self._settle(run, sinks)
         for due in () if is_stopped else self._due(run, is_drained=is_drained):
             pending = self.coordinator.start(
-                due, self._now_ms(), epoch=run.epoch, num_subtasks=len(list(run.subtasks()))
+                due, self._now_ms(), epoch=run.epoch, num_subtasks=run.num_subtasks
             )
             if pending is not None:
                 self._begin(pending, run, sinks)
@@ -248,10 +247,10 @@ class Checkpointing:
                     self._wait_for(pending.checkpoint_id)
         return self._settle(run, sinks) or is_stopped
 
-    def _due(self, run: JobRun, *, is_drained: bool) -> tuple[DueSnapshot, ...]:
+    def _due(self, run: CheckpointedRun, *, is_drained: bool) -> tuple[DueSnapshot, ...]:
         return self.coordinator.due(self._now_ms(), some_ended=bool(run.ended), drained=is_drained)
 
-    def final(self, run: JobRun, sinks: SinkCoordinator) -> None:
+    def final(self, run: CheckpointedRun, sinks: StagedOutput) -> None:
         """The input has ended: write one more checkpoint, so that what it covers can be published.
 
         Raises:
@@ -270,7 +269,7 @@ class Checkpointing:
                 return
             self._wait_for(None)
 
-    def _begin(self, pending: PendingCheckpoint, run: JobRun, sinks: SinkCoordinator) -> None:
+    def _begin(self, pending: PendingCheckpoint, run: CheckpointedRun, sinks: StagedOutput) -> None:
         checkpoint_id = pending.checkpoint_id
         is_savepoint = pending.due.type.is_savepoint
         if not is_savepoint or pending.due.stops_job:
@@ -291,7 +290,7 @@ class Checkpointing:
             return write_savepoint(metadata, target)
         return self._directory.write(self._foreign.replaced_in(metadata))
 
-    def _settle(self, run: JobRun, sinks: SinkCoordinator) -> bool:
+    def _settle(self, run: CheckpointedRun, sinks: StagedOutput) -> bool:
         is_stopped = False
         for checkpoint_id in sorted(self._writing):
             writing = self._writing[checkpoint_id]
@@ -306,7 +305,7 @@ class Checkpointing:
         return is_stopped
 
     def _complete(
-        self, writing: _Writing, stored: StoredCheckpoint, run: JobRun, sinks: SinkCoordinator
+        self, writing: _Writing, stored: StoredCheckpoint, run: CheckpointedRun, sinks: StagedOutput
     ) -> bool:
         metadata = stored.metadata
         completion = self.coordinator.complete(

@@ -28,6 +28,7 @@ from headrace.runtime.checkpoint.metadata import (
     OperatorSnapshot,
     SourceSnapshot,
 )
+from headrace.runtime.checkpoint.subject import StagedOutput
 from headrace.runtime.epoch_log import EpochLog, EpochNumbers
 from headrace.runtime.epoch_phases import EpochPhases
 from headrace.runtime.job_accumulators import JobAccumulators
@@ -42,7 +43,7 @@ from headrace.runtime.messages import (
 from headrace.runtime.pacing import EpochPacer
 from headrace.runtime.report_checks import check_consistent, in_time, one_per_subtask
 from headrace.runtime.restore import StartingPoint, job_shape
-from headrace.runtime.sink_coordinator import Blaming, SinkCoordinator
+from headrace.runtime.sink_coordinator import Blaming
 from headrace.runtime.source_coordinator import SourceCoordinator
 from headrace.runtime.state_registry import Compaction, StateRegistry, StateSize
 from headrace.runtime.watermark_alignment import WatermarkAlignment
@@ -180,6 +181,10 @@ class JobRun:
         for vertex in self.job.vertices:
             for subtask in range(vertex.parallelism):
                 yield SubtaskId(vertex.vertex_id, subtask)
+
+    @property
+    def num_subtasks(self) -> int:
+        return sum(vertex.parallelism for vertex in self.job.vertices)
 
     @property
     def has_ended(self) -> bool:
@@ -330,7 +335,7 @@ class JobRun:
     # -- snapshots ---------------------------------------------------------------------------------------------
 
     def snapshot(
-        self, sinks: SinkCoordinator, *, kind: Kind, checkpoint_id: int, timestamp_ms: int
+        self, sinks: StagedOutput, *, kind: Kind, checkpoint_id: int, timestamp_ms: int
     ) -> CheckpointMetadata:
         """Return all there is to know behind the last epoch."""
         return CheckpointMetadata(
@@ -351,7 +356,7 @@ class JobRun:
         )
 
     def _snapshot_operator(
-        self, vertex: JobVertex, node: OperatorNode, sinks: SinkCoordinator
+        self, vertex: JobVertex, node: OperatorNode, sinks: StagedOutput
     ) -> OperatorSnapshot:
         subtasks = [SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism)]
         chains = [(each.subtask, self._state.keyed(each).get(node.operator_id)) for each in subtasks]

@@ -1,0 +1,55 @@
+"""The running job as its checkpoints see it: what a snapshot is made of, and who hears that it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from headrace.graph.job_graph import JobGraph
+from headrace.runtime.checkpoint.metadata import CheckpointMetadata, Kind, PendingCommittable
+from headrace.runtime.messages import SubtaskId
+
+
+class StagedOutput(Protocol):
+    """Output that waits for the checkpoint that covers it."""
+
+    def cover(self, checkpoint_id: int) -> None:
+        """Put everything that no checkpoint covers so far under this one."""
+
+    def commit(self, checkpoint_id: int) -> None:
+        """Publish what checkpoints up to this one cover."""
+
+    def snapshot(self, operator_id: str) -> tuple[bytes | None, tuple[PendingCommittable, ...]]:
+        """Return the state of a sink's committer, and what it may still have to publish."""
+
+
+class CheckpointedRun(Protocol):
+    """A run of a job, between two epochs."""
+
+    @property
+    def job(self) -> JobGraph: ...
+
+    @property
+    def epoch(self) -> int:
+        """The last epoch that is complete."""
+
+    @property
+    def ended(self) -> Collection[SubtaskId]:
+        """Subtasks that have done all they ever will."""
+
+    @property
+    def num_subtasks(self) -> int: ...
+
+    def live_files(self) -> frozenset[str]:
+        """Return the state files that the next epoch needs."""
+
+    def rename_files(self, names: Mapping[str, str]) -> None:
+        """Go on with copies of some state files."""
+
+    def snapshot(
+        self, sinks: StagedOutput, *, kind: Kind, checkpoint_id: int, timestamp_ms: int
+    ) -> CheckpointMetadata:
+        """Return all there is to know after the last epoch."""
+
+    def checkpoint_completed(self, metadata: CheckpointMetadata) -> None:
+        """Tell the sources that a checkpoint is complete."""

@@ -25,7 +25,7 @@ from headrace.connectors.base import (
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.elements import Batch
 from headrace.graph.job_graph import JobGraph
-from headrace.runtime.job_run import EpochSummary
+from headrace.runtime.run.job_run import EpochSummary
 from headrace.spark.executor import add_epoch_listener
 
 _BATCH = 1_000

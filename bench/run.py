@@ -20,7 +20,7 @@ from bench.raw_rdd import empty_two_stages
 from headrace.config import Configuration
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.graph.job_graph import JobGraph
-from headrace.runtime.job_run import EpochSummary
+from headrace.runtime.run.job_run import EpochSummary
 from headrace.spark.executor import add_epoch_listener
 from headrace.spark.session import spark_context, stop_spark
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from headrace.graph.job_graph import JobGraph
 from headrace.operators.table.declarations import StatefulNode
-from headrace.runtime.job_run import EpochSummary
+from headrace.runtime.run.job_run import EpochSummary
 from headrace.spark.executor import add_epoch_listener
 from headrace.spark.session import stop_spark
 from headrace.table import EnvironmentSettings, TableEnvironment

@@ -40,11 +40,11 @@ from headrace.runtime.checkpoint.storage import (
     load_checkpoint,
     read_files,
 )
-from headrace.runtime.job_master import JobMaster
-from headrace.runtime.job_results import FileJobResults
-from headrace.runtime.job_run import EpochSummary
-from headrace.runtime.job_settings import job_master_settings
-from headrace.runtime.messages import EpochPlan, SubtaskReport
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
+from headrace.runtime.high_availability.job_results import FileJobResults
+from headrace.runtime.job.master import JobMaster
+from headrace.runtime.job.settings import job_master_settings
+from headrace.runtime.run.job_run import EpochSummary
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.settings import TaskSettings
 from headrace.state.key_secret import KeySecret

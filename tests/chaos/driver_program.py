@@ -27,7 +27,7 @@ from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headrace.datastream.state import ValueStateDescriptor
-from headrace.runtime.sink_coordinator import SinkCoordinator
+from headrace.runtime.run.sink_coordinator import SinkCoordinator
 from headrace.spark.executor import add_epoch_listener
 
 NUMBERS = 120

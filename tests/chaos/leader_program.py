@@ -16,7 +16,7 @@ import time
 from headrace.errors import LeadershipError
 from headrace.runtime.checkpoint import storage
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
-from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease, LeaseKeeper
+from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease, LeaseKeeper
 
 
 def say(*words: object) -> None:

@@ -26,7 +26,7 @@ from headrace.connectors.base import Committable, CommitterContext
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.connectors.write_ahead import Publisher, StagedRecords, WriteAheadSink
 from headrace.errors import CheckpointError
-from headrace.runtime import high_availability
+from headrace.runtime.checkpoint.next_start import JobEnding
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import (
     CheckpointDirectory,
@@ -35,11 +35,11 @@ from headrace.runtime.checkpoint.storage import (
     secure,
     write_savepoint,
 )
-from headrace.runtime.epoch_log import EpochNumbers
-from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease
-from headrace.runtime.job_results import FileJobResults, JobResult
-from headrace.runtime.job_store import JobStore, StoredJob
-from headrace.runtime.next_start import JobEnding
+from headrace.runtime.epoch.log import EpochNumbers
+from headrace.runtime.high_availability import lease
+from headrace.runtime.high_availability.job_results import FileJobResults, JobResult
+from headrace.runtime.high_availability.job_store import JobStore, StoredJob
+from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease
 from headrace.storage import durable
 from headrace.storage.files import publish_file
 from tests.chaos.disk import Disk
@@ -156,7 +156,7 @@ def test_fencing_tokens_rise_over_power_losses(tmp_path: Path) -> None:
     def check(root: Path, tokens: Promises) -> None:
         assert LeaderLease(place(root))._highest_token() >= max(tokens, default=0)
 
-    assert lose_power_everywhere(tmp_path, lead, check, high_availability, seeds=2) > 20
+    assert lose_power_everywhere(tmp_path, lead, check, lease, seeds=2) > 20
 
 
 def test_jobs_are_stored_until_they_are_removed(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_jobs_are_stored_until_they_are_removed(tmp_path: Path) -> None:
         if "removed" in done:
             assert found is None
 
-    assert lose_power_everywhere(tmp_path, keep, check, high_availability) > 20
+    assert lose_power_everywhere(tmp_path, keep, check, lease) > 20
 
 
 def test_how_a_job_ended_is_not_forgotten(tmp_path: Path) -> None:

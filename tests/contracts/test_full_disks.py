@@ -23,9 +23,9 @@ from headrace.elements import Batch
 from headrace.errors import CheckpointError, DiskFullError, HeadraceError, StateError
 from headrace.runtime.artifacts import Artifact, ArtifactKind, ShippedArtifact, stage
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, write_savepoint
-from headrace.runtime.epoch_log import EpochLog
-from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease
-from headrace.runtime.messages import EpochPlan
+from headrace.runtime.epoch.log import EpochLog
+from headrace.runtime.epoch.messages import EpochPlan
+from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease
 from headrace.runtime.task.workplace import prepare
 from headrace.state.changes import column_of, table_change, write_change
 from headrace.state.columnar.copy import TableCopy

@@ -20,7 +20,7 @@ from headrace.common import Configuration, Types, WatermarkStrategy
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headrace.datastream.state import ListStateDescriptor
-from headrace.runtime.messages import SubtaskReport
+from headrace.runtime.epoch.messages import SubtaskReport
 from headrace.spark import epoch_runner, executor, runner
 from headrace.spark.executor import watching
 from headrace.spark.placement import Placement

@@ -21,8 +21,8 @@ from headrace.connectors.collect import CollectSink, open_collector
 from headrace.datastream import DataStream, MapFunction, RuntimeContext, StreamExecutionEnvironment
 from headrace.datastream.closeable_iterator import CloseableIterator
 from headrace.graph.job_graph import JobGraph
-from headrace.runtime.job_run import EpochSummary
-from headrace.runtime.messages import SubtaskReport
+from headrace.runtime.epoch.messages import SubtaskReport
+from headrace.runtime.run.job_run import EpochSummary
 from headrace.spark.executor import add_epoch_listener
 from headrace.testing.mini_cluster import MiniJob
 

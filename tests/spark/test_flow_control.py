@@ -12,8 +12,8 @@ import pytest
 from headrace.connectors.base import Committable, Committer, Sink, SinkWriter, WriterContext
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.datagen import DataGeneratorSource
-from headrace.runtime.back_pressure import BackPressureLevel
-from headrace.runtime.job_run import EpochSummary
+from headrace.runtime.epoch.back_pressure import BackPressureLevel
+from headrace.runtime.run.job_run import EpochSummary
 from tests.conftest import EnvironmentFactory
 from tests.spark.support import RECORDER, read
 

@@ -32,7 +32,7 @@ from headrace.datastream import MapFunction, OutputTag, ProcessWindowFunction
 from headrace.datastream.formats.json import JsonRowDeserializationSchema
 from headrace.datastream.window import TumblingEventTimeWindows
 from headrace.graph.job_graph import JobGraph
-from headrace.runtime.job_run import EpochSummary
+from headrace.runtime.run.job_run import EpochSummary
 from headrace.spark.executor import add_epoch_listener
 from headrace.table import StreamTableEnvironment
 from tests.conftest import EnvironmentFactory

@@ -24,7 +24,7 @@ from headrace.operators.table.declarations import (
     TableSink,
     Where,
 )
-from headrace.runtime.messages import SubtaskReport
+from headrace.runtime.epoch.messages import SubtaskReport
 from headrace.spark.task_messages import MessageParam
 from headrace.state_processor import Savepoint
 from tests.spark.table_jobs import bigint, collect, materialized, straight, string, submit

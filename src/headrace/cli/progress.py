@@ -27,7 +27,7 @@ from headrace.common.job_status import JobStatus
 
 if TYPE_CHECKING:
     from headrace.graph.job_graph import JobGraph
-    from headrace.runtime.job_run import EpochSummary
+    from headrace.runtime.run.job_run import EpochSummary
 
 __all__ = ["JobView", "LiveProgress", "PlainProgress", "Progress", "ProgressConsole", "RunningJob"]
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from headrace.graph.job_graph import JobGraph
     from headrace.rest.assembly import ControlPlane
     from headrace.rest.session_executor import RemoteJob
-    from headrace.runtime.job_run import EpochSummary
+    from headrace.runtime.run.job_run import EpochSummary
     from headrace.spark.executor import SparkJob
 
 __all__ = ["run"]

@@ -15,8 +15,8 @@ from headrace.util.state_home import state_home
 
 if TYPE_CHECKING:
     from headrace.config import Configuration
-    from headrace.runtime.dispatcher import Recovery
-    from headrace.runtime.leadership import Leadership
+    from headrace.runtime.high_availability.leadership import Leadership
+    from headrace.runtime.job.dispatcher import Recovery
 
 __all__ = ["session"]
 
@@ -56,7 +56,7 @@ def _serve(configuration: Configuration, folder: str) -> int:
     from headrace.config.options.spark import MASTER
     from headrace.rest.assembly import ControlPlane
     from headrace.rest.spark_cluster import SparkCluster, SparkUserInterface
-    from headrace.runtime.leadership import Leadership
+    from headrace.runtime.high_availability.leadership import Leadership
     from headrace.spark.executor import SparkExecutor, cancel_running_jobs, watching
     from headrace.spark.session import spark_context, stop_spark
     from headrace.spark.user_code import unpack_graph
@@ -104,7 +104,7 @@ def _serve(configuration: Configuration, folder: str) -> int:
 
 
 def _recovery(leadership: Leadership) -> Recovery:
-    from headrace.runtime.dispatcher import Recovery
+    from headrace.runtime.job.dispatcher import Recovery
     from headrace.spark.user_code import pack_graph, unpack_graph
 
     return Recovery(leadership.job_store(), leadership.job_results(is_session=True), pack_graph, unpack_graph)

@@ -44,7 +44,7 @@ from headrace.rest.resources import (
 from headrace.rest.routing import Endpoint, Router
 from headrace.rest.security import Guard
 from headrace.rest.settings import RestSettings
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from headrace.rest.http import Request, Response, json_response
 from headrace.rest.resources.jobs import JobLines, job_line
 from headrace.rest.resources.metrics import Metric
 from headrace.rest.routing import Endpoint
-from headrace.runtime.dispatcher import LiveJob
-from headrace.runtime.job_history import OVERVIEW, EndedJob
+from headrace.runtime.job.dispatcher import LiveJob
+from headrace.runtime.job.history import OVERVIEW, EndedJob
 
 #: An archive has the values of all metrics; the names alone are made from it.
 _METRICS = "/metrics"

@@ -14,8 +14,8 @@ from headrace.rest.operations import Operations
 from headrace.rest.program_runner import ProgramRunner
 from headrace.rest.server import FETCH_S, RestServer
 from headrace.rest.settings import RestSettings
-from headrace.runtime.dispatcher import Dispatcher, LiveJob, Recovery, StartJob
-from headrace.runtime.job_history import JobHistory
+from headrace.runtime.job.dispatcher import Dispatcher, LiveJob, Recovery, StartJob
+from headrace.runtime.job.history import JobHistory
 from headrace.util.application_log import DriverLogging, application_log
 
 

@@ -14,7 +14,7 @@ from headrace.rest.errors import RestError
 from headrace.rest.http import Request
 from headrace.rest.operations import Operations
 from headrace.rest.program_runner import ProgramRunner
-from headrace.runtime.dispatcher import Dispatcher, LiveJob
+from headrace.runtime.job.dispatcher import Dispatcher, LiveJob
 from headrace.util.application_log import ApplicationLog, LogFile
 
 #: How long the list of executors is good for, s.

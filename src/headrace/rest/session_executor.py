@@ -22,7 +22,7 @@ from headrace.rest.client import RestClient
 from headrace.rest.resources.accumulators import unpacked_accumulators
 from headrace.rest.resources.programs import JOB_TYPE
 from headrace.runtime.artifacts import bundle
-from headrace.runtime.job_store import StoredJob
+from headrace.runtime.high_availability.job_store import StoredJob
 from headrace.spark.user_code import pack_graph
 from headrace.util import clock
 

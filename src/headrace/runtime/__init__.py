@@ -1,1 +1,1 @@
-"""The control plane and the tasks: master, epochs, exchange, levels."""
+"""What runs a job, on the driver and in workers; docs/architecture.md has a table of the folders."""

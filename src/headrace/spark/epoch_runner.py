@@ -19,8 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import NoOpSerializer
 
 from headrace.errors import HeadraceError
-from headrace.runtime.layout import Layout
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskReport
+from headrace.runtime.epoch.layout import Layout
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.task.level import JobCode, is_report, read_report
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.placement import Placement

@@ -33,13 +33,13 @@ from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import parts_of
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.artifacts import Artifact, find_artifacts
-from headrace.runtime.high_availability import HighAvailabilitySettings
-from headrace.runtime.job_master import JobMaster, JobProgress
-from headrace.runtime.job_results import JobResults, NoJobResults
-from headrace.runtime.job_run import EpochSummary
-from headrace.runtime.job_settings import job_master_settings
-from headrace.runtime.leadership import Leadership
-from headrace.runtime.restore import RestoreReport
+from headrace.runtime.checkpoint.restore import RestoreReport
+from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
+from headrace.runtime.high_availability.leadership import Leadership
+from headrace.runtime.high_availability.lease import HighAvailabilitySettings
+from headrace.runtime.job.master import JobMaster, JobProgress
+from headrace.runtime.job.settings import job_master_settings
+from headrace.runtime.run.job_run import EpochSummary
 from headrace.runtime.task.latency import LatencySettings
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import hold_scratch_for_driver, remove_scratch, sweep_scratch

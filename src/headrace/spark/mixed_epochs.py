@@ -26,7 +26,7 @@ from headrace.elements import MAX_WATERMARK
 from headrace.errors import TaskLostError
 from headrace.graph.mixed_job import Part, part_job, parts_of
 from headrace.operators.table.bridge import StreamToTable, TableToStream
-from headrace.runtime.messages import (
+from headrace.runtime.epoch.messages import (
     Crossing,
     EpochPlan,
     SubtaskId,
@@ -34,7 +34,7 @@ from headrace.runtime.messages import (
     TableTime,
     rows_producer,
 )
-from headrace.runtime.state_registry import Compaction
+from headrace.runtime.run.state_registry import Compaction
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_time import border_time
 from headrace.spark.artifacts import WorkerKind

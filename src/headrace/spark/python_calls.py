@@ -27,7 +27,7 @@ from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.table.base import quote
 from headrace.operators.table.declarations import PythonCall
 from headrace.planner.user_functions import OpenedFunction
-from headrace.runtime.messages import CalledFunction, SubtaskId, SubtaskReport
+from headrace.runtime.epoch.messages import CalledFunction, SubtaskId, SubtaskReport
 from headrace.spark.failures import carry
 from headrace.spark.function_results import checked
 

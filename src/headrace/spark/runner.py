@@ -11,8 +11,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from headrace.errors import HeadraceError, JobExecutionError
-from headrace.runtime.messages import EpochPlan
-from headrace.runtime.state_registry import Compaction
+from headrace.runtime.epoch.messages import EpochPlan
+from headrace.runtime.run.state_registry import Compaction
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import remove_run
 from headrace.spark.artifacts import WorkerKind

@@ -19,7 +19,7 @@ from pyspark import SparkConf, SparkContext
 
 from headrace.config.configuration import Configuration
 from headrace.config.options.scheduler import TASK_SLOTS
-from headrace.runtime.slots import SlotManager, SlotOffer, SlotPool
+from headrace.runtime.scheduling.slots import SlotManager, SlotOffer, SlotPool
 from headrace.spark.cluster import SparkExecutorInfo, is_local, spark_executors
 
 

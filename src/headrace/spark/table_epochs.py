@@ -40,8 +40,15 @@ from headrace.operators.table.declarations import (
     WindowJoin,
 )
 from headrace.operators.table.factory import as_spark_gives
-from headrace.runtime.messages import CalledFunction, Crossing, EpochPlan, SubtaskId, SubtaskReport, TableTime
-from headrace.runtime.report_checks import one_per_subtask
+from headrace.runtime.epoch.messages import (
+    CalledFunction,
+    Crossing,
+    EpochPlan,
+    SubtaskId,
+    SubtaskReport,
+    TableTime,
+)
+from headrace.runtime.epoch.report_checks import one_per_subtask
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.runtime.task.table_time import (

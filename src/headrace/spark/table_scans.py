@@ -22,7 +22,7 @@ from headrace.graph.table_job import fragment_of
 from headrace.metrics.reports import CounterReport, MetricName
 from headrace.operators.table.base import TableOperator
 from headrace.operators.table.declarations import Select, TableScan, TableWatermark, WatermarkSpec
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.task.table_time import (
     lowest_split_time,
     needs_event_time,

@@ -28,20 +28,20 @@ from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.operators.table.bridge import from_bytes, rows_of, to_bytes
 from headrace.operators.table.declarations import KIND, Schema, TableScan, TableSink
 from headrace.operators.table.factory import as_spark_gives
-from headrace.runtime.exchange.buffers import (
-    TABLE_EDGE,
-    Header,
-    pack_table_rows,
-    read_header,
-    unpack_table_rows,
-)
-from headrace.runtime.messages import (
+from headrace.runtime.epoch.messages import (
     Crossing,
     EpochPlan,
     SubtaskId,
     SubtaskReport,
     rows_producer,
     sink_staging_dir,
+)
+from headrace.runtime.exchange.buffers import (
+    TABLE_EDGE,
+    Header,
+    pack_table_rows,
+    read_header,
+    unpack_table_rows,
 )
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_task import KeptTasks

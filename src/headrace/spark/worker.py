@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark import TaskContext
 from pyspark.serializers import pack_long
 
-from headrace.runtime.messages import EpochPlan
-from headrace.runtime.state_registry import Compaction
+from headrace.runtime.epoch.messages import EpochPlan
+from headrace.runtime.run.state_registry import Compaction
 from headrace.runtime.task.level import LevelRunner
 from headrace.spark.failures import carry
 from headrace.spark.main_script import enter_program

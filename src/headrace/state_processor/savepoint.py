@@ -14,7 +14,7 @@ from headrace.common.plain_pickle import Loads
 from headrace.errors import StateError
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from headrace.runtime.checkpoint.storage import StoredCheckpoint, check_files, load_checkpoint
-from headrace.runtime.source_coordinator import positions_in, splits_in
+from headrace.runtime.run.source_coordinator import positions_in, splits_in
 from headrace.state.changes import ALL_GROUPS, KEY_GROUP_PREFIX
 from headrace.state.compaction import read_groups
 from headrace.state.key_groups import key_group_of

@@ -37,14 +37,14 @@ from headrace.errors import (
 )
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import uniform_parallelism
-from headrace.runtime.job_master import JobMaster, JobProgress
-from headrace.runtime.job_results import JobResults, NoJobResults
-from headrace.runtime.job_run import EpochSummary
-from headrace.runtime.job_settings import job_master_settings
-from headrace.runtime.layout import Layout
-from headrace.runtime.messages import EpochPlan, SubtaskReport
-from headrace.runtime.slots import SlotManager, SlotOffer, SlotPool
-from headrace.runtime.state_registry import Compaction
+from headrace.runtime.epoch.layout import Layout
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
+from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
+from headrace.runtime.job.master import JobMaster, JobProgress
+from headrace.runtime.job.settings import job_master_settings
+from headrace.runtime.run.job_run import EpochSummary
+from headrace.runtime.run.state_registry import Compaction
+from headrace.runtime.scheduling.slots import SlotManager, SlotOffer, SlotPool
 from headrace.runtime.task.latency import LatencySettings
 from headrace.runtime.task.level import JobCode, LevelRunner, read_report
 from headrace.runtime.task.settings import TaskSettings

@@ -15,7 +15,7 @@ from headrace.cli.text import print_table
 from headrace.common.job_status import JobStatus
 from headrace.rest.server import RestServer
 from headrace.rest.settings import RestSettings
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 from headrace.util.host_directories import HeldDirectory, Owner
 from tests.unit.rest.conftest import ENDLESS, RestCluster, counting, wait_until
 

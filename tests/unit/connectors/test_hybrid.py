@@ -11,7 +11,7 @@ from headrace.connectors.hybrid import HybridSource
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream.connectors.hybrid_source import HybridSourceBuilder
 from headrace.errors import JobDefinitionError
-from headrace.runtime.source_coordinator import SourceCoordinator
+from headrace.runtime.run.source_coordinator import SourceCoordinator
 
 
 def test_the_next_source_begins_when_all_of_the_one_before_was_read() -> None:

@@ -27,9 +27,9 @@ from headrace.rest.context import Executor, RestContext
 from headrace.rest.http import Response
 from headrace.rest.operations import Operations
 from headrace.rest.settings import RestSettings
-from headrace.runtime.dispatcher import Dispatcher, LiveJob
-from headrace.runtime.job_history import JobHistory
-from headrace.runtime.job_run import EpochSummary
+from headrace.runtime.job.dispatcher import Dispatcher, LiveJob
+from headrace.runtime.job.history import JobHistory
+from headrace.runtime.run.job_run import EpochSummary
 from headrace.testing.mini_cluster import MiniJob
 from headrace.util.application_log import ApplicationLog, LogFile
 from tests.unit.runtime.jobs import BASE, job_graph, make_env

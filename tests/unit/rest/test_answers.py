@@ -12,7 +12,7 @@ import pytest
 from headrace.common.accumulators import IntCounter, ListAccumulator
 from headrace.errors import JobExecutionError
 from headrace.rest.resources.accumulators import packed_accumulators, unpacked_accumulators
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 from tests.unit.rest.conftest import ENDLESS, OneExecutor, RestCluster, counting, wait_until
 from tests.unit.rest.shapes import differences, shape_of
 

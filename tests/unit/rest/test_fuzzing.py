@@ -10,7 +10,7 @@ import pytest
 
 from headrace.rest.server import RestServer
 from headrace.rest.settings import RestSettings
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 from tests.unit.rest.conftest import RestCluster
 
 pytest.importorskip("schemathesis")

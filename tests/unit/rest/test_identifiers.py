@@ -10,7 +10,7 @@ import pytest
 from headrace.config import Configuration
 from headrace.errors import ConfigurationError
 from headrace.rest.resources.identifiers import Identifiers
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 from tests.unit.rest.conftest import ENDLESS, RestCluster, counting, wait_until
 
 VARIABLES = {

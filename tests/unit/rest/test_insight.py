@@ -12,7 +12,7 @@ from headrace.config import Configuration
 from headrace.config.options import rest as rest_options
 from headrace.rest import program_runner
 from headrace.rest.program_runner import ProgramRunner
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 from tests.unit.rest.conftest import RestCluster, counting, wait_until
 
 

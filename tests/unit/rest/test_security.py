@@ -13,7 +13,7 @@ from headrace.errors import ConfigurationError
 from headrace.rest.application import ENDPOINTS, MOST_JSON_BYTES
 from headrace.rest.security import RateLimit
 from headrace.rest.settings import RestSettings
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 from tests.unit.rest.conftest import RestCluster, counting, wait_until
 
 TOKEN = "a-token-that-nobody-knows"

@@ -19,7 +19,7 @@ from headrace.errors import ClusterError, ConfigurationError
 from headrace.rest.client import RestClient
 from headrace.rest.server import RestServer
 from headrace.rest.settings import RestSettings
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 from tests.unit.rest.conftest import ENDLESS, RestCluster, counting, wait_until
 
 TOKEN = "a-token-that-nobody-knows"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from headrace.common.job_status import JobStatus
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 from tests.unit.rest.conftest import RestCluster, wait_until
 
 NOBODY = "f" * 32

@@ -19,11 +19,11 @@ from headrace.config.options import checkpointing
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.errors import HeadraceError, LeadershipError, StateError
 from headrace.runtime.checkpoint.storage import CheckpointDirectory
-from headrace.runtime.job_master import JobMaster
-from headrace.runtime.job_results import FileJobResults
-from headrace.runtime.job_run import EpochSummary
-from headrace.runtime.leadership import lasting_job_id
-from headrace.runtime.sink_coordinator import SinkCoordinator
+from headrace.runtime.high_availability.job_results import FileJobResults
+from headrace.runtime.high_availability.leadership import lasting_job_id
+from headrace.runtime.job.master import JobMaster
+from headrace.runtime.run.job_run import EpochSummary
+from headrace.runtime.run.sink_coordinator import SinkCoordinator
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.fakes import MarkedSink
 from tests.unit.runtime.jobs import job_graph, make_env, wait_for_checkpoints

@@ -14,10 +14,10 @@ from headrace.common import WatermarkStrategy
 from headrace.connectors.base import Committable, Committer, Sink, SinkWriter, WriterContext
 from headrace.connectors.datagen import DataGeneratorSource
 from headrace.datastream import DataStream, StreamExecutionEnvironment
-from headrace.runtime.back_pressure import BackPressureLevel
+from headrace.runtime.epoch.back_pressure import BackPressureLevel
+from headrace.runtime.epoch.layout import Layout
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskPlan
 from headrace.runtime.exchange.buffers import Header, encode_items, pack
-from headrace.runtime.layout import Layout
-from headrace.runtime.messages import EpochPlan, SubtaskPlan
 from headrace.runtime.task.level import JobCode, LevelRunner, read_report
 from headrace.runtime.task.settings import TaskSettings
 from tests.unit.runtime.jobs import job_graph, make_env, start, start_watched

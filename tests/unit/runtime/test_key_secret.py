@@ -27,7 +27,7 @@ from headrace.runtime.checkpoint.metadata import (
     decode_metadata,
     encode_metadata,
 )
-from headrace.runtime.restore import StartingPoint, starting_point
+from headrace.runtime.checkpoint.restore import StartingPoint, starting_point
 from headrace.state.key_secret import KeySecret
 
 NUMBER, COUNT = (Column(name, "BIGINT", pa.int64()) for name in ("id", "n"))

@@ -11,8 +11,8 @@ from headrace.common.job_status import JobStatus
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.datastream.functions import MapFunction
 from headrace.errors import JobExecutionError
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan
-from headrace.runtime.state_registry import Compaction
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan
+from headrace.runtime.run.state_registry import Compaction
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.settings import TaskSettings
 from headrace.state.handles import StateFile

@@ -17,7 +17,7 @@ from headrace.datastream.functions import KeyedProcessFunction, ProcessFunction
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.metrics.reports import CounterReport, DistributionReport
 from headrace.operators.window.late import LATE_DROPPED
-from headrace.runtime.messages import SubtaskId
+from headrace.runtime.epoch.messages import SubtaskId
 from headrace.state.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,

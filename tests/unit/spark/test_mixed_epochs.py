@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import TaskLostError
-from headrace.runtime.messages import Crossing, SubtaskId, SubtaskReport, rows_producer
+from headrace.runtime.epoch.messages import Crossing, SubtaskId, SubtaskReport, rows_producer
 from headrace.spark.mixed_epochs import check_crossings
 
 SOURCE, READER = SubtaskId("source", 0), SubtaskId("reader", 1)

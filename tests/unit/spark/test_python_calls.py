@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.metrics.reports import CounterReport, GaugeReport, MetricName
-from headrace.runtime.messages import CalledFunction, SubtaskId, SubtaskReport
+from headrace.runtime.epoch.messages import CalledFunction, SubtaskId, SubtaskReport
 from headrace.spark.python_calls import with_metrics
 
 ONE, OTHER = SubtaskId("scan", 0), SubtaskId("scan", 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.runtime.slots import SlotOffer
+from headrace.runtime.scheduling.slots import SlotOffer
 from headrace.spark.cluster import SparkExecutorInfo, task_executors
 from headrace.spark.slots import offer_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.errors import TaskLostError
 from headrace.graph.job_graph import JobGraph
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.task.table_time import VertexTime
 from headrace.spark.table_epochs import TableEpoch
 from headrace.spark.task_messages import MessageParam, TaskMessages

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.connectors.base import Slice
 from headrace.connectors.collection import CollectionSource
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan
 from headrace.spark import table_worker
 from headrace.table import EnvironmentSettings, TableEnvironment
 

@@ -19,7 +19,7 @@ from headrace.runtime.checkpoint.statistics import (
     Summary,
     TaskStatistics,
 )
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 
 #: Flink's "never": checkpoints are taken on request only.
 _NEVER = 2**63 - 1

@@ -8,9 +8,9 @@ from headrace.rest.context import RestContext
 from headrace.rest.http import Body, Request
 from headrace.rest.routing import Endpoint, Query
 from headrace.runtime.checkpoint.statistics import CheckpointRecord
-from headrace.runtime.dispatcher import LiveJob
-from headrace.runtime.job_monitor import EpochView
-from headrace.runtime.slow_epochs import LevelVertex, Usual, explain_epoch
+from headrace.runtime.job.dispatcher import LiveJob
+from headrace.runtime.monitoring.job_monitor import EpochView
+from headrace.runtime.monitoring.slow_epochs import LevelVertex, Usual, explain_epoch
 
 _MOST = 2**53
 

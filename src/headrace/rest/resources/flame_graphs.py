@@ -9,7 +9,7 @@ from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Request
 from headrace.rest.routing import Endpoint, Query
-from headrace.runtime.flame_graphs import FlameNode, SampleKind, flame_tree
+from headrace.runtime.monitoring.flame_graphs import FlameNode, SampleKind, flame_tree
 
 #: What Flink puts in the place of a time when there is no graph.
 _WAITING, _DISABLED, _ENDED = -1, -2, -3

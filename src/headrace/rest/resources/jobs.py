@@ -23,10 +23,10 @@ from headrace.rest.resources.accumulators import (
 from headrace.rest.resources.outcomes import FailureCause, QueueStatus, failure_cause
 from headrace.rest.resources.states import duration_of, end_of, job_timestamps, start_of, state_counts
 from headrace.rest.routing import Endpoint, Query
-from headrace.runtime.dispatcher import LiveJob
-from headrace.runtime.failure_history import Failure
-from headrace.runtime.job_monitor import SubtaskView
-from headrace.runtime.messages import SubtaskId
+from headrace.runtime.epoch.messages import SubtaskId
+from headrace.runtime.job.dispatcher import LiveJob
+from headrace.runtime.monitoring.failure_history import Failure
+from headrace.runtime.monitoring.job_monitor import SubtaskView
 
 #: Parallelism can change while a job runs, which Flink's clients take from this.
 SCHEDULER = "Adaptive"

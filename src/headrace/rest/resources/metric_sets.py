@@ -10,9 +10,9 @@ from headrace.graph.job_graph import JobVertex
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.rest.context import RestContext
 from headrace.rest.resources.metrics import driver_values, executor_values, job_values, task_values
-from headrace.runtime.dispatcher import LiveJob
-from headrace.runtime.job_monitor import Rates, SubtaskView
-from headrace.runtime.messages import SubtaskId
+from headrace.runtime.epoch.messages import SubtaskId
+from headrace.runtime.job.dispatcher import LiveJob
+from headrace.runtime.monitoring.job_monitor import Rates, SubtaskView
 
 #: Whose metrics they are; the words are those of Flink's options `metrics.scope.*`.
 Scope = Literal["jm", "jm-job", "tm", "tm-job", "task", "operator"]

@@ -34,11 +34,11 @@ from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Request
 from headrace.rest.routing import Endpoint, Query
 from headrace.rest.slots import slots_by_executor
-from headrace.runtime.back_pressure import BackPressureLevel
 from headrace.runtime.checkpoint.statistics import percentile
-from headrace.runtime.dispatcher import LiveJob
-from headrace.runtime.job_monitor import Rates, SubtaskView
-from headrace.runtime.messages import SubtaskId
+from headrace.runtime.epoch.back_pressure import BackPressureLevel
+from headrace.runtime.epoch.messages import SubtaskId
+from headrace.runtime.job.dispatcher import LiveJob
+from headrace.runtime.monitoring.job_monitor import Rates, SubtaskView
 
 _STARTED_S = time.monotonic()
 _RUNNING = JobStatus.RUNNING

@@ -6,7 +6,7 @@ import msgspec
 
 from headrace.errors import HeadraceError
 from headrace.rest.java_throwable import serialized_throwable
-from headrace.runtime.failure_history import Failure
+from headrace.runtime.monitoring.failure_history import Failure
 
 
 class QueueStatus(msgspec.Struct, frozen=True):

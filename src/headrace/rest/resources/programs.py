@@ -14,8 +14,8 @@ from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Empty, Request
 from headrace.rest.routing import Endpoint
 from headrace.runtime.artifacts import unbundle
-from headrace.runtime.dispatcher import LiveJob
-from headrace.runtime.job_store import StoredJob
+from headrace.runtime.high_availability.job_store import StoredJob
+from headrace.runtime.job.dispatcher import LiveJob
 from headrace.storage.files import delete_directory, join_path
 
 #: The body of a submission: a `StoredJob` in msgpack.

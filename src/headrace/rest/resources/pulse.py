@@ -8,11 +8,11 @@ from headrace.rest.context import RestContext
 from headrace.rest.http import Body, Request
 from headrace.rest.resources.epochs import levels_of
 from headrace.rest.routing import Endpoint
-from headrace.runtime.dispatcher import LiveJob
-from headrace.runtime.job_monitor import Rates, SubtaskView
-from headrace.runtime.messages import SubtaskId
-from headrace.runtime.state_registry import StateSize
-from headrace.runtime.throughput import STEP_MS
+from headrace.runtime.epoch.messages import SubtaskId
+from headrace.runtime.job.dispatcher import LiveJob
+from headrace.runtime.monitoring.job_monitor import Rates, SubtaskView
+from headrace.runtime.monitoring.throughput import STEP_MS
+from headrace.runtime.run.state_registry import StateSize
 
 
 class VertexPulse(Body):

@@ -19,7 +19,7 @@ from headrace.rest.resources.savepoints import (
     operation_status,
 )
 from headrace.rest.routing import Endpoint, Query
-from headrace.runtime.dispatcher import LiveJob
+from headrace.runtime.job.dispatcher import LiveJob
 
 _MOST = 2**15
 

@@ -23,11 +23,11 @@ from headrace.rest.resources.states import (
     state_timestamps,
 )
 from headrace.rest.routing import Endpoint
-from headrace.runtime.back_pressure import BackPressureLevel
 from headrace.runtime.checkpoint.statistics import percentile
-from headrace.runtime.dispatcher import LiveJob
-from headrace.runtime.job_monitor import Rates, SubtaskView
-from headrace.runtime.messages import SubtaskId
+from headrace.runtime.epoch.back_pressure import BackPressureLevel
+from headrace.runtime.epoch.messages import SubtaskId
+from headrace.runtime.job.dispatcher import LiveJob
+from headrace.runtime.monitoring.job_monitor import Rates, SubtaskView
 
 _UNKNOWN = "(unassigned)"
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from headrace.runtime.framed import frame, read_framed
+from headrace.runtime.high_availability.framed import frame, read_framed
 from headrace.storage.files import delete_files, join_path, list_directory, publish_file
 
 _MAGIC = b"HRFENC\r1"

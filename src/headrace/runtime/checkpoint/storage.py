@@ -36,7 +36,7 @@ from headrace.runtime.checkpoint.fence import (
     write_fence,
 )
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
-from headrace.runtime.messages import state_files_dir
+from headrace.runtime.epoch.messages import state_files_dir
 from headrace.state.changes import ChangeReader
 from headrace.storage.durable import SyncError
 from headrace.storage.files import (

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, Kind, PendingCommittable
-from headrace.runtime.messages import SubtaskId
+from headrace.runtime.epoch.messages import SubtaskId
 
 
 class StagedOutput(Protocol):

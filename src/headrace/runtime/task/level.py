@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from headrace.graph.job_graph import JobGraph
+from headrace.runtime.epoch.layout import Layout
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.exchange.buffers import REPORT_EDGE, Header, pack, payload_of, read_header
-from headrace.runtime.layout import Layout
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.stack_sampling import StackSampler
 from headrace.runtime.task.stream_task import StreamTask

@@ -18,7 +18,7 @@ from collections import Counter
 from types import FrameType, TracebackType
 from typing import Self
 
-from headrace.runtime.messages import StackSample
+from headrace.runtime.epoch.messages import StackSample
 
 #: Below it are Spark's worker and what fetches the task's input.
 _TASK_MODULE = "headrace.runtime.task.stream_task"

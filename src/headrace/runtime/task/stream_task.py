@@ -24,12 +24,8 @@ from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.base import EpochPlace
 from headrace.operators.context import OperatorContext, TaskPlace
 from headrace.operators.io import SourceTask
-from headrace.runtime.exchange.buffers import Header, unpack_table_rows
-from headrace.runtime.exchange.input_gate import InputBatch, InputGate, InputIdle
-from headrace.runtime.exchange.result_partition import ResultPartition, SendBuffer
-from headrace.runtime.exchange.table_partition import TablePartition
-from headrace.runtime.layout import Layout, consumers_of, producers_of
-from headrace.runtime.messages import (
+from headrace.runtime.epoch.layout import Layout, consumers_of, producers_of
+from headrace.runtime.epoch.messages import (
     EpochPlan,
     SubtaskId,
     SubtaskPlan,
@@ -39,6 +35,10 @@ from headrace.runtime.messages import (
     sink_staging_dir,
     state_files_dir,
 )
+from headrace.runtime.exchange.buffers import Header, unpack_table_rows
+from headrace.runtime.exchange.input_gate import InputBatch, InputGate, InputIdle
+from headrace.runtime.exchange.result_partition import ResultPartition, SendBuffer
+from headrace.runtime.exchange.table_partition import TablePartition
 from headrace.runtime.task.chain import ChainLink, Partition, build_chain
 from headrace.runtime.task.latency import LatencyMeasure
 from headrace.runtime.task.scratch import copy_directory, renew_scratch

@@ -21,7 +21,7 @@ from headrace.operators.table.base import EpochTime, TableOperator
 from headrace.operators.table.declarations import Schema, StatefulNode
 from headrace.operators.table.factory import build_operator
 from headrace.operators.window.late import LATE_DROPPED
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import copy_directory, renew_scratch
 from headrace.runtime.task.settings import TaskSettings

@@ -17,7 +17,7 @@ from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import producer_of
 from headrace.operators.table.bridge import TableToStream
 from headrace.operators.table.declarations import StatefulNode, TableWatermark
-from headrace.runtime.messages import EpochPlan, SubtaskId, SubtaskPlan, TableTime
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, TableTime
 from headrace.runtime.task.time_parts import NO_TIME, SPLIT_TIMES, TIME
 from headrace.state.operator_state import own_part, with_own_part
 

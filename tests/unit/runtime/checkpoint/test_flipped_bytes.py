@@ -30,15 +30,15 @@ from headrace.runtime.checkpoint.storage import (
     read_files,
     write_savepoint,
 )
-from headrace.runtime.epoch_log import EpochLog, EpochNumbers
-from headrace.runtime.high_availability import HighAvailabilitySettings, LeaderLease, LeaseHolder
-from headrace.runtime.job_results import FileJobResults, JobResult
-from headrace.runtime.job_store import JobStore, StoredJob
+from headrace.runtime.epoch.log import EpochLog, EpochNumbers
+from headrace.runtime.high_availability.job_results import FileJobResults, JobResult
+from headrace.runtime.high_availability.job_store import JobStore, StoredJob
+from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease, LeaseHolder
 from headrace.state.changes import write_change, write_sections
 from headrace.state.row_sets import RowSet
 from tests.unit.runtime.checkpoint.snapshots import checkpoint
+from tests.unit.runtime.checkpoint.test_next_start import Program
 from tests.unit.runtime.fakes import marked
-from tests.unit.runtime.test_next_start import Program
 from tests.unit.runtime.test_recovery import COUNTED, NUMBERS, output_of
 
 JOB = "a" * 32

@@ -1,0 +1,1 @@
+"""What outlives a driver: who leads, the jobs it was given, and how jobs ended."""

@@ -1,0 +1,1 @@
+"""What observers see of a job: totals, explanations, flame graphs, failures."""

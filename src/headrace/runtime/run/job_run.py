@@ -1,0 +1,440 @@
+"""JobRun: the epochs of one run of a job, from a starting point on.
+
+    plan slices -> write them down -> run the epoch (one Spark job) -> take over state and positions -> write it down
+
+It owns the source coordinators and the state handles. A job that is restarted or rescaled gets a new run; what is
+published, and when a run ends, is for the `JobMaster` to say.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+from uuid import uuid4
+
+from headrace.errors import HeadraceError, InvariantViolation, TaskLostError
+from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
+from headrace.operators.io import SourceOperator
+from headrace.runtime.checkpoint.metadata import (
+    CheckpointMetadata,
+    FileRef,
+    KeyedPart,
+    Kind,
+    OperatorSnapshot,
+    SourceSnapshot,
+)
+from headrace.runtime.checkpoint.restore import StartingPoint, job_shape
+from headrace.runtime.checkpoint.subject import StagedOutput
+from headrace.runtime.epoch.back_pressure import TimeShares
+from headrace.runtime.epoch.log import EpochLog, EpochNumbers
+from headrace.runtime.epoch.messages import (
+    EpochPlan,
+    SubtaskId,
+    SubtaskPlan,
+    SubtaskReport,
+    lowest_watermark,
+    state_files_dir,
+)
+from headrace.runtime.epoch.pacing import EpochPacer
+from headrace.runtime.epoch.phases import EpochPhases
+from headrace.runtime.epoch.report_checks import check_consistent, in_time, one_per_subtask
+from headrace.runtime.run.accumulators import JobAccumulators
+from headrace.runtime.run.sink_coordinator import Blaming
+from headrace.runtime.run.source_coordinator import SourceCoordinator
+from headrace.runtime.run.state_registry import Compaction, StateRegistry, StateSize
+from headrace.runtime.run.watermark_alignment import WatermarkAlignment
+from headrace.storage.files import join_path
+
+_log = logging.getLogger(__name__)
+
+
+class EpochRunner(Protocol):
+    """Runs epochs somewhere: on Spark, or in this process for tests."""
+
+    def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
+        """Run every subtask once and return their reports.
+
+        Raises:
+            TaskLostError: When a worker or host went away; the epoch may be run again.
+            JobExecutionError: When the job cannot go on.
+        """
+
+    def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
+        """Merge state files in the background and return their sizes."""
+
+    def cancel(self) -> None:
+        """Interrupt the running epoch; safe to call from another thread, and when none runs."""
+
+    def close(self) -> None:
+        """Let go of what was set up for the run."""
+
+
+class NoEpochs:
+    """The runner of a job that has ended: what is left to do needs no workers."""
+
+    def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
+        raise InvariantViolation("a job that has ended was asked for another epoch")
+
+    def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
+        raise InvariantViolation("a job that has ended was asked to merge its state")
+
+    def cancel(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What a run is told."""
+
+    #: Names this run: state of different runs never mixes.
+    lineage: str
+    #: The job's directory.
+    state_dir: str
+    epoch_retries: int = 3
+    max_changes: int = 16
+    #: From one latency marker to the next; 0 for none.
+    latency_interval_ms: int = 0
+
+
+@dataclass(frozen=True)
+class EpochSummary:
+    """What a watcher sees of a completed epoch."""
+
+    epoch: int
+    #: Records that sources read.
+    records: int
+    #: From its plan to its last report.
+    duration_s: float
+    #: The lowest watermark of all subtasks; None when the job has no event time.
+    watermark: int | None
+    reports: Sequence[SubtaskReport] = field(repr=False)
+    #: What the busiest source subtask read.
+    most_records: int = 0
+    #: The most bytes that one subtask sent to others, or received.
+    most_bytes: int = 0
+    #: From the end of the epoch before to its own end, and how each subtask spent that time.
+    wall_s: float = 0.0
+    shares: Mapping[SubtaskId, TimeShares] = field(default_factory=dict, repr=False)
+    #: How long the driver spent on its parts.
+    phases: EpochPhases = field(default_factory=EpochPhases, repr=False)
+
+
+class JobRun:
+    """One run of a job."""
+
+    def __init__(
+        self,
+        job: JobGraph,
+        runner: EpochRunner,
+        settings: RunSettings,
+        pacer: EpochPacer,
+        start: StartingPoint,
+        *,
+        numbers: EpochNumbers,
+        blaming: Blaming,
+        now_ms: Callable[[], int],
+        timer: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.job = job
+        self.runner = runner
+        self._settings = settings
+        self._pacer = pacer
+        self._blaming = blaming
+        self._now_ms = now_ms
+        self._timer = timer
+        self._state = StateRegistry(settings.lineage, settings.max_changes, start.keyed, start.operator_state)
+        self._alignment = WatermarkAlignment(job)
+        self._numbers = numbers
+        self._log = EpochLog(settings.state_dir, settings.lineage)
+        #: The last epoch that is complete, or is being run. Never one again that an earlier run has had.
+        self.epoch = max(start.epoch, numbers.highest)
+        self.ended = set(start.ended)
+        self._key_secret = start.key_secret
+        self.accumulators = JobAccumulators(start.accumulators, job)
+        self._coordinators: dict[str, SourceCoordinator] = {}
+        for vertex in job.vertices:
+            if isinstance(vertex.head.declaration, SourceOperator):
+                with blaming(vertex.head):
+                    self._coordinators[vertex.vertex_id] = self._make_coordinator(
+                        vertex, vertex.head.declaration, start.sources.get(vertex.vertex_id)
+                    )
+        #: When each subtask next wants to be woken by the clock. One that comes back may have been due long ago.
+        self._timers: dict[SubtaskId, int] = {}
+        if start.epoch:
+            self._timers = {subtask: now_ms() for subtask in self.subtasks() if subtask not in self.ended}
+        self._marked_ms: int | None = None
+        self._compaction: tuple[Sequence[Compaction], Future[list[int]]] | None = None
+        #: How often the last epoch was run.
+        self.tries = 0
+
+    # -- where it stands ---------------------------------------------------------------------------------------
+
+    def subtasks(self) -> Iterator[SubtaskId]:
+        """Yield every subtask of the job."""
+        for vertex in self.job.vertices:
+            for subtask in range(vertex.parallelism):
+                yield SubtaskId(vertex.vertex_id, subtask)
+
+    @property
+    def num_subtasks(self) -> int:
+        return sum(vertex.parallelism for vertex in self.job.vertices)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether every subtask has done all it ever will."""
+        return all(subtask in self.ended for subtask in self.subtasks())
+
+    @property
+    def sources(self) -> Sequence[SourceCoordinator]:
+        """The coordinators of the job's sources."""
+        return tuple(self._coordinators.values())
+
+    def wake_times(self) -> list[int]:
+        """Return when something falls due by the clock."""
+        idle = (source.next_idle_ms() for source in self.sources if not source.has_ended)
+        return [*self._timers.values(), *(time for time in idle if time is not None)]
+
+    def live_files(self) -> frozenset[str]:
+        """Return the state files that the next epoch needs."""
+        return self._state.live_files()
+
+    @property
+    def lineage(self) -> str:
+        """The name of this run."""
+        return self._settings.lineage
+
+    def state_sizes(self) -> dict[str, StateSize]:
+        """Return how much state each operator has, by its id; may be asked from any thread."""
+        return self._state.sizes()
+
+    def rename_files(self, names: Mapping[str, str]) -> None:
+        """Go on with copies of some state files."""
+        if names:
+            self._state.rename(names)
+
+    # -- an epoch ----------------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Have sources end where they are."""
+        for coordinator in self._coordinators.values():
+            coordinator.drain()
+
+    def plan(self) -> EpochPlan | None:
+        """Return what to do next; None when there is nothing to do now."""
+        source_plans = {}
+        now_ms = self._now_ms()  # once: what falls idle at one moment does so in one epoch
+        for vertex_id, coordinator in self._coordinators.items():
+            with self._blaming(self.job.vertex(vertex_id).head):
+                source_plans[vertex_id] = coordinator.plan(
+                    self._pacer.max_records, now_ms, self._alignment.paused(vertex_id)
+                )
+        if all(plans is None for plans in source_plans.values()) and not self._is_timer_due():
+            return None
+        self.epoch += 1
+        subtasks = {subtask: self._subtask_plan(subtask) for subtask in self.subtasks()}
+        return EpochPlan(
+            self.job.job_id,
+            self.epoch,
+            0,
+            self._settings.state_dir,
+            subtasks,
+            latency_marker_ms=self._next_marker(now_ms),
+        )
+
+    def _subtask_plan(self, subtask: SubtaskId) -> SubtaskPlan:
+        coordinator = self._coordinators.get(subtask.vertex_id)
+        source = None if coordinator is None else coordinator.standing.get(subtask.subtask)
+        return SubtaskPlan(
+            slices=source.slices if source else (),
+            max_records=self._pacer.max_records,
+            max_bytes=self._pacer.max_bytes,
+            open_splits=source.open_splits if source else frozenset(),
+            may_get_more_splits=source.may_get_more_splits if source else True,
+            idle_splits=source.idle_splits if source else frozenset(),
+            has_ended=subtask in self.ended,
+            keyed=self._state.keyed(subtask),
+            operator_state=self._state.operator(subtask),
+        )
+
+    def _next_marker(self, now_ms: int) -> int | None:
+        """Return the time that latency markers of the next epoch have, if there are any."""
+        interval_ms = self._settings.latency_interval_ms
+        if not interval_ms or (self._marked_ms is not None and now_ms - self._marked_ms < interval_ms):
+            return None
+        self._marked_ms = now_ms
+        return now_ms
+
+    def _is_timer_due(self) -> bool:
+        return bool(self._timers) and min(self._timers.values()) <= self._now_ms()
+
+    def run(self, plan: EpochPlan, check: Callable[[], None]) -> EpochSummary:
+        """Run an epoch and take over what it left; ``check`` raises if the job is to stop instead of trying again."""
+        started = self._timer()
+        reports = self._attempt(plan, check)
+        # From here the epoch has happened.
+        self._log.complete(plan.epoch, reports)
+        self._take_over(reports)
+        read = [report.records_in for report in reports if report.subtask.vertex_id in self._coordinators]
+        return EpochSummary(
+            plan.epoch,
+            sum(read),
+            self._timer() - started,
+            lowest_watermark(reports),
+            reports,
+            most_records=max(read, default=0),
+            # A consumer holds all it receives until it has worked it off, so that counts as much as what is sent.
+            most_bytes=max((max(each.bytes_in, each.bytes_out) for each in reports), default=0),
+        )
+
+    def _attempt(self, plan: EpochPlan, check: Callable[[], None]) -> Sequence[SubtaskReport]:
+        """Run the epoch; when a worker or host is lost, run it again as a whole, with the same slices."""
+        for attempt in range(self._settings.epoch_retries + 1):
+            current = replace(plan, attempt=attempt)
+            self.tries = attempt + 1
+            self._numbers.use(plan.epoch)
+            self._log.plan(current)
+            try:
+                arrived = in_time(current, self.runner.run(current))
+                reports = one_per_subtask(self.job, current.subtasks, arrived)
+                check_consistent(reports)
+                return reports
+            except HeadraceError as error:
+                check()
+                if not isinstance(error, TaskLostError) or attempt == self._settings.epoch_retries:
+                    raise
+                _log.warning("epoch %d is run again (try %d): %s", plan.epoch, attempt + 2, error.message)
+        raise AssertionError("the last try returns or raises")
+
+    def _take_over(self, reports: Sequence[SubtaskReport]) -> None:
+        for report in reports:
+            self._state.advance(report)
+            self.accumulators.add(report)
+            if report.next_timer_ms is not None:
+                self._timers[report.subtask] = report.next_timer_ms
+            else:
+                self._timers.pop(report.subtask, None)
+            coordinator = self._coordinators.get(report.subtask.vertex_id)
+            if coordinator is not None:
+                coordinator.advance(
+                    report.subtask.subtask,
+                    report.progress,
+                    has_ended=report.has_ended,
+                    now_ms=self._now_ms(),
+                )
+                self._alignment.observe(report)
+            if report.has_ended:
+                self.ended.add(report.subtask)
+
+    # -- snapshots ---------------------------------------------------------------------------------------------
+
+    def snapshot(
+        self, sinks: StagedOutput, *, kind: Kind, checkpoint_id: int, timestamp_ms: int
+    ) -> CheckpointMetadata:
+        """Return all there is to know behind the last epoch."""
+        return CheckpointMetadata(
+            kind=kind,
+            checkpoint_id=checkpoint_id,
+            job_id=self.job.job_id,
+            job_name=self.job.name,
+            epoch=self.epoch,
+            timestamp_ms=timestamp_ms,
+            operators=tuple(
+                self._snapshot_operator(vertex, node, sinks)
+                for vertex in self.job.vertices
+                for node in vertex.operators
+            ),
+            shape=job_shape(self.job),
+            accumulators=self.accumulators.snapshot(),
+            key_secret=self._key_secret,
+        )
+
+    def _snapshot_operator(
+        self, vertex: JobVertex, node: OperatorNode, sinks: StagedOutput
+    ) -> OperatorSnapshot:
+        subtasks = [SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism)]
+        chains = [(each.subtask, self._state.keyed(each).get(node.operator_id)) for each in subtasks]
+        parts = {each.subtask: self._state.operator(each).get(node.operator_id) for each in subtasks}
+        coordinator = self._coordinators.get(vertex.vertex_id) if node is vertex.head else None
+        committer, committables = sinks.snapshot(node.operator_id)
+        return OperatorSnapshot(
+            operator_id=node.operator_id,
+            uid=node.uid,
+            name=node.name,
+            parallelism=vertex.parallelism,
+            max_parallelism=vertex.max_parallelism,
+            keyed=tuple(
+                KeyedPart(subtask, tuple(map(FileRef.of, chain.files)))
+                for subtask, chain in chains
+                if chain is not None and chain.files
+            ),
+            operator_state={subtask: part for subtask, part in parts.items() if part is not None},
+            source=None if coordinator is None else SourceSnapshot(coordinator.snapshot()),
+            committer=committer,
+            committables=committables,
+            ended=tuple(each.subtask for each in subtasks if each in self.ended),
+        )
+
+    def checkpoint_completed(self, metadata: CheckpointMetadata) -> None:
+        """Tell the sources that a checkpoint is complete; what they do with it must not disturb the job."""
+        sources = {each.operator_id: each.source for each in metadata.operators if each.source is not None}
+        for vertex in self.job.vertices:
+            coordinator = self._coordinators.get(vertex.vertex_id)
+            source = sources.get(vertex.head.operator_id)
+            if coordinator is None or source is None:
+                continue
+            try:
+                coordinator.checkpoint_completed(source.data)
+            except Exception as error:  # noqa: BLE001 - the checkpoint stands, whoever was told of it or not
+                _log.warning("source '%s' could not be told of a checkpoint: %s", vertex.head.name, error)
+
+    # -- state files -------------------------------------------------------------------------------------------
+
+    def tidy_state(self) -> list[str]:
+        """Start compactions that are due, take over one that is done; return the files that no epoch needs now."""
+        if self._compaction is not None and self._compaction[1].done():
+            work, future = self._compaction
+            self._compaction = None
+            error = future.exception()
+            if error is not None:
+                _log.warning("state compaction failed and will be tried again: %s", error)
+            for index, item in enumerate(work):
+                if error is None:
+                    self._state.compacted(item, future.result()[index], self.epoch + 1)
+                else:
+                    self._state.abandoned(item)
+        if self._compaction is None:
+            due = self._state.due_compactions(self._new_state_files())
+            if due:
+                self._compaction = (due, self.runner.compact(due))
+        return self._state.take_garbage(self.epoch)
+
+    def _new_state_files(self) -> Iterator[str]:
+        while True:
+            yield join_path(state_files_dir(self._settings.state_dir), f"{uuid4().hex}.merged")
+
+    # -- the rest ----------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of sources and of the runner; none of them must keep the others from it."""
+        closers: list[SourceCoordinator | EpochRunner] = [*self._coordinators.values(), self.runner]
+        for closer in closers:
+            try:
+                closer.close()
+            except Exception:  # noqa: BLE001 - the others must still be closed
+                _log.exception("closing %s failed", type(closer).__name__)
+
+    def _make_coordinator(
+        self, vertex: JobVertex, declaration: SourceOperator, snapshot: bytes | None
+    ) -> SourceCoordinator:
+        coordinator = SourceCoordinator(declaration.source, vertex.parallelism, declaration.idleness_ms)
+        if snapshot is not None:
+            ended = [each.subtask for each in self.ended if each.vertex_id == vertex.vertex_id]
+            coordinator.restore(snapshot, ended, self._now_ms())
+        return coordinator

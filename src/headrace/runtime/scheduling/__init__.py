@@ -1,0 +1,1 @@
+"""Slots, and the parallelism that a job gets with them."""

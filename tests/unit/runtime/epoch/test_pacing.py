@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.runtime.epoch.pacing import EpochPacer, PacingSettings
+
+
+def make(initial: int = 1000, max_records: int | None = None, max_bytes: int = 10**9) -> EpochPacer:
+    return EpochPacer(PacingSettings(timedelta(seconds=2), initial, max_records, max_bytes))
+
+
+def run(
+    pacer: EpochPacer, records_per_s: float, backlog: int, bytes_per_record: int = 0, fixed_s: float = 0.0
+) -> int:
+    """Run an epoch on a machine of this speed and return how many records it read."""
+    records = min(backlog, pacer.max_records)
+    observe(pacer, records / records_per_s, records, records * bytes_per_record, fixed_s)
+    return records
+
+
+def observe(
+    pacer: EpochPacer, work_s: float, most_records: int, most_bytes: int = 0, fixed_s: float = 0.0
+) -> None:
+    pacer.observe(
+        duration_s=work_s + fixed_s, work_s=work_s, most_records=most_records, most_bytes=most_bytes
+    )
+
+
+def test_the_first_epoch_has_the_size_that_was_configured() -> None:
+    assert make(initial=123).max_records == 123
+
+
+def test_a_first_epoch_of_unknown_speed_is_small_and_one_of_known_speed_takes_the_target_duration() -> None:
+    settings = PacingSettings(timedelta(seconds=2), None, None, 1000)
+    assert EpochPacer(settings).max_records == 5_000
+    assert EpochPacer(settings, expected_rate=70_000).max_records == 140_000
+
+
+def test_what_was_configured_wins_over_what_is_expected() -> None:
+    settings = PacingSettings(timedelta(seconds=2), 123, None, 1000)
+    assert EpochPacer(settings, expected_rate=70_000).max_records == 123
+
+
+def test_a_first_epoch_is_bounded_in_bytes_by_half_of_what_a_subtask_may_receive() -> None:
+    assert make(max_bytes=1000).max_bytes == 500
+
+
+def test_with_a_backlog_epochs_approach_their_target_duration() -> None:
+    pacer = make(initial=10)
+    for _ in range(20):
+        run(pacer, records_per_s=50_000, backlog=10**9)
+    assert pacer.max_records == 100_000
+
+
+def test_a_machine_that_slows_down_gets_smaller_epochs() -> None:
+    pacer = make(initial=100_000)
+    for _ in range(20):
+        run(pacer, records_per_s=1_000, backlog=10**9)
+    assert pacer.max_records == 2_000
+
+
+def test_one_odd_epoch_is_made_up_for_by_the_next_ones() -> None:
+    pacer = make(initial=100_000)
+    run(pacer, records_per_s=50_000 / 100, backlog=10**9)  # a hundred times slower than it is
+    assert pacer.max_records == 1_000
+    for _ in range(3):
+        run(pacer, records_per_s=50_000, backlog=10**9)
+    assert pacer.max_records == 100_000
+
+
+def test_there_is_a_limit_to_what_one_epoch_changes() -> None:
+    pacer = make(initial=256_000)
+    observe(pacer, 1e6, 256_000)
+    assert pacer.max_records == 1000
+    observe(pacer, 0.0, 1000)
+    assert pacer.max_records == 16_000
+
+
+def test_records_that_become_a_hundred_times_slower_make_one_long_epoch_and_no_second() -> None:
+    pacer = make(initial=100_000)
+    assert run(pacer, records_per_s=50_000, backlog=10**9) == 100_000
+    durations = [run(pacer, records_per_s=500, backlog=10**9) / 500 for _ in range(4)]
+    assert durations == [200.0, 2.0, 2.0, 2.0]
+
+
+def test_without_a_backlog_an_epoch_in_time_says_nothing() -> None:
+    pacer = make(initial=1000)
+    observe(pacer, 0.001, 999)
+    observe(pacer, 1.9, 10)
+    assert pacer.max_records == 1000
+
+
+def test_without_a_backlog_too_long_an_epoch_counts() -> None:
+    # What arrives while it runs is the next epoch's: that must not be even longer.
+    pacer = make(initial=1_000_000)
+    observe(pacer, 20.0, 1000)
+    assert pacer.max_records == 100
+
+
+def test_an_epoch_without_records_says_nothing() -> None:
+    pacer = make(initial=1000)
+    observe(pacer, 100.0, 0)
+    assert pacer.max_records == 1000
+
+
+def test_what_an_epoch_costs_however_small_is_left_out_of_its_budget() -> None:
+    pacer = make(initial=10)
+    for _ in range(20):
+        run(pacer, records_per_s=50_000, backlog=10**9, fixed_s=0.5)
+    assert pacer.max_records == 75_000  # 1.5 s of work
+
+
+def test_epochs_do_not_shrink_to_nothing_when_starting_one_takes_longer_than_the_target() -> None:
+    pacer = make(initial=100_000)
+    for _ in range(20):
+        run(pacer, records_per_s=50_000, backlog=10**9, fixed_s=3.0)
+    assert pacer.max_records == 50_000  # 1 s of work: half of the target
+
+
+class Publishing:
+    """A job with a backlog whose output takes time to publish, so many epochs at a time."""
+
+    def __init__(self, pacer: EpochPacer, covered: int) -> None:
+        self.pacer = pacer
+        self.covered = covered
+        self.staged: dict[int, int] = {}
+        self.epoch = 0
+
+    def run(self, records_per_s: float, published_per_s: float) -> float:
+        """Run an epoch, publish what is due, and return how long all of it took."""
+        self.epoch += 1
+        records = self.pacer.max_records
+        self.pacer.read(self.epoch, records)
+        self.staged[self.epoch] = records
+        published_s = 0.0
+        if len(self.staged) == self.covered:
+            published_s = sum(self.staged.values()) / published_per_s
+            self.pacer.published(self.staged, published_s)
+            self.staged = {}
+        observe(self.pacer, records / records_per_s, records)
+        return records / records_per_s + published_s
+
+
+def test_the_time_of_publishing_is_part_of_an_epoch() -> None:
+    job = Publishing(make(initial=1000), covered=1)
+    durations = [job.run(records_per_s=50_000, published_per_s=1_000) for _ in range(8)]
+    assert durations[-3:] == pytest.approx([2.0] * 3, rel=0.01)
+
+
+def test_a_sink_that_becomes_a_hundred_times_slower_makes_small_epochs_at_once() -> None:
+    job = Publishing(make(initial=10_000), covered=1)
+    for _ in range(5):
+        job.run(records_per_s=50_000, published_per_s=50_000)
+    durations = [job.run(records_per_s=50_000, published_per_s=500) for _ in range(4)]
+    assert durations[0] > 90
+    assert durations[1:] == pytest.approx([2.0] * 3, rel=0.05)
+
+
+def test_publishing_many_epochs_at_once_is_spread_over_them() -> None:
+    job = Publishing(make(initial=10_000), covered=5)
+    for _ in range(20):
+        job.run(records_per_s=10_000, published_per_s=10_000)
+    sizes = set()
+    durations = []
+    for _ in range(20):
+        sizes.add(job.pacer.max_records)
+        durations.append(job.run(records_per_s=10_000, published_per_s=10_000))
+    assert sum(durations) / len(durations) == pytest.approx(2.0, rel=0.01)
+    assert max(sizes) <= min(sizes) * 1.01
+
+
+def test_a_sink_that_becomes_faster_again_is_believed_step_by_step() -> None:
+    job = Publishing(make(initial=1_000), covered=1)
+    for _ in range(5):
+        job.run(records_per_s=50_000, published_per_s=500)
+    for _ in range(20):
+        last = job.run(records_per_s=50_000, published_per_s=50_000)
+    assert last == pytest.approx(2.0, rel=0.01)
+    assert job.pacer.max_records == pytest.approx(50_000, rel=0.01)
+
+
+def test_a_job_that_never_publishes_is_not_remembered_for_ever() -> None:
+    pacer = make()
+    for epoch in range(5_000):
+        pacer.read(epoch, 10)
+    assert len(pacer._publishing._unpublished) <= 1_000
+
+
+def test_a_fixed_bound_is_kept() -> None:
+    pacer = make(initial=1000, max_records=50)
+    for _ in range(10):
+        assert run(pacer, records_per_s=10**9, backlog=10**9) == 50
+
+
+def test_large_records_make_small_epochs() -> None:
+    pacer = make(initial=1000, max_bytes=1_000_000)
+    for _ in range(20):
+        run(pacer, records_per_s=10**9, backlog=10**9, bytes_per_record=10_000)
+    assert pacer.max_records == 100
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1e6), st.integers(0, 10**9), st.integers(0, 10**12)),
+        max_size=20,
+    ),
+    st.none() | st.integers(1, 100),
+)
+def test_an_epoch_always_reads_something(epochs: list[tuple[float, int, int]], bound: int | None) -> None:
+    pacer = make(max_records=bound)
+    for duration_s, most_records, most_bytes in epochs:
+        observe(pacer, duration_s, most_records, most_bytes)
+        assert pacer.max_records >= 1
+        assert bound is None or pacer.max_records <= bound

@@ -166,10 +166,6 @@ class RestApplication:
             {**_HEADERS, **response.headers},
         )
 
-    def handle_again(self, admitted: Admitted) -> Response | None:
-        """Answer a request that was admitted before, unless its client asks too often by now."""
-        return self.handle(admitted) if self._guard.has_rate(admitted.request.client) else None
-
     def answer(
         self,
         method: str,

@@ -67,17 +67,13 @@ class Guard:
         self.check_place(request)
         self._check_token(request)
 
-    def has_rate(self, client: str) -> bool:
-        """Whether a client may ask now: it counts as a request. All else about it was checked before."""
-        return self._rate.take(client)
-
     def check_place(self, request: Request) -> None:
         """Make sure that a request comes at a rate, by a name and from a page that may ask, whoever sends it.
 
         Raises:
             RestError: If it does not.
         """
-        if not self.has_rate(request.client):
+        if not self._rate.take(request.client):
             raise RestError(429, "Too many requests.", {"Retry-After": "1"})
         self._check_host(request)
         self._check_origin(request)

@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn in a thread of its own, over the application. Only this and `protocol` know uvicorn.
+"""The HTTP server: uvicorn in a thread of its own, over the application. Only this module knows uvicorn.
 
 Answers are made in the server's own thread: they take microseconds, from values that jobs have left. What takes longer
 (submitting, deleting) goes to a few workers, so that it holds nobody up.
@@ -13,7 +13,6 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
 import uvicorn
@@ -21,7 +20,6 @@ import uvicorn
 from headrace.errors import ConfigurationError
 from headrace.rest.application import Admitted, RestApplication, too_large
 from headrace.rest.http import Response, error_response
-from headrace.rest.protocol import Poll, PolledProtocol, headers_of
 from headrace.rest.settings import RestSettings
 
 _log = logging.getLogger(__name__)
@@ -58,7 +56,7 @@ class RestServer:
         config = uvicorn.Config(
             self._serve,
             interface="asgi3",
-            http=partial(PolledProtocol, self._polls),  # type: ignore[arg-type]  # it makes one
+            http="httptools",
             # Headers that say whom a request comes from could be anybody's.
             proxy_headers=False,
             log_config=None,
@@ -121,7 +119,7 @@ class RestServer:
             return
         response = await self._respond(scope, receive)
         await send(
-            {"type": "http.response.start", "status": response.status, "headers": headers_of(response)}
+            {"type": "http.response.start", "status": response.status, "headers": _headers_of(response)}
         )
         await send({"type": "http.response.body", "body": response.body})
 
@@ -142,16 +140,6 @@ class RestServer:
             return await loop.run_in_executor(self._slow, self._application.handle, admitted, body)
         return self._application.handle(admitted, body)
 
-    def _polls(self, scope: Any) -> Poll | None:
-        """Say how a request is answered that is asked again, in the same bytes and by the same client."""
-        method, _, headers, _ = asked = _asked(scope)
-        if method != "GET" or headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-            return None
-        admitted = self._application.admit(*asked)
-        if isinstance(admitted, Response) or admitted.endpoint.is_slow:
-            return None
-        return partial(self._application.handle_again, admitted)
-
 
 def _asked(scope: Any) -> tuple[str, str, dict[str, str], str]:
     """Return what a request is, as the application takes it: method, target, headers, client."""
@@ -160,6 +148,17 @@ def _asked(scope: Any) -> tuple[str, str, dict[str, str], str]:
     query = scope["query_string"].decode("latin-1")
     client = scope["client"][0] if scope.get("client") else ""
     return scope["method"], f"{target}?{query}" if query else target, headers, client
+
+
+def _headers_of(response: Response) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"content-type", response.content_type.encode("latin-1")),
+        (b"content-length", str(len(response.body)).encode("ascii")),
+        *(
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in response.headers.items()
+        ),
+    ]
 
 
 async def _read_body(receive: _Receive, admitted: Admitted) -> bytes | Response:

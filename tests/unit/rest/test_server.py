@@ -281,22 +281,6 @@ def test_the_overview_follows_jobs_and_slots(asker: Asker, cluster: RestCluster)
     assert overview() == (0, 0, 1, 2)
 
 
-def test_what_is_asked_again_is_admitted_once(
-    asker: Asker, cluster: RestCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    admitted = []
-    admit = cluster.application.admit
-    monkeypatch.setattr(
-        cluster.application, "admit", lambda *asked: admitted.append(asked[1]) or admit(*asked)
-    )
-    for _ in range(20):
-        asker.ask(get("/jobs"))
-    assert admitted == ["/jobs", "/jobs"]  # the first one, and the first that came again
-    asker.ask(get("/overview"))
-    asker.ask(get("/jobs"))
-    assert admitted == ["/jobs", "/jobs", "/overview", "/jobs"]
-
-
 def test_a_request_in_two_pieces_is_one(asker: Asker) -> None:
     whole = get("/overview")
     first = asker.ask(whole)

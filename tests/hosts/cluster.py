@@ -100,21 +100,19 @@ class Cluster:
         with urllib.request.urlopen(f"{self._page}/json/", timeout=_START_S) as answer:
             return [application["id"] for application in json.load(answer)["activeapps"]]
 
-    def _csrf_token(self) -> str:
-        """Return what the master wants to see of those who kill: it is part of its page."""
+    def _csrf_token(self) -> str | None:
+        """Return what the master's page has in its forms to kill applications; none if none is running."""
         with urllib.request.urlopen(f"{self._page}/", timeout=_START_S) as answer:
-            page = answer.read().decode()
-        found = _CSRF_TOKEN.search(page)
-        assert found is not None, page
-        return found[1]
+            found = _CSRF_TOKEN.search(answer.read().decode())
+        return None if found is None else found[1]
 
     def restore(self, *names: str) -> None:
         """Have exactly these workers, each of them well: for the next test, whatever the last one did."""
         self.kill_applications()
         for host in list(self.network.hosts.values()):
             host.recover()
-            is_well = host.name in names and host.processes("deploy.worker.Worker")
-            if host is not self.driver and not is_well:
+            is_well = host.processes("deploy.worker.Worker") and not copies_of_state(host)
+            if host is not self.driver and not (host.name in names and is_well):
                 self.network.remove_host(host.name)
         self.add_worker(*(name for name in names if name not in self.network.hosts))
 
@@ -184,6 +182,11 @@ class Cluster:
             "AWS_MAX_ATTEMPTS": "2",
             **own,
         }
+
+
+def copies_of_state(host: Host) -> list[str]:
+    """Return the directories of jobs that a host has."""
+    return [name for place in ("/dev/shm", "/tmp") for name in host.files(place, "headrace-*")]
 
 
 def _wait_for(process: Process, word: str) -> None:

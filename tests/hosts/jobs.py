@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tests.hosts.cluster import Cluster
+from tests.hosts.cluster import Cluster, copies_of_state
 from tests.hosts.network import Process, wait_until
 from tests.hosts.program import KEYS, NUMBERS
 
@@ -201,12 +201,7 @@ class Job:
 
     def copies_of_state(self) -> dict[str, list[str]]:
         """Return the directories of jobs that each host has."""
-        places = ("/dev/shm", "/tmp")
-        hosts = self._cluster.network.hosts.values()
-        found = {
-            host.name: [name for place in places for name in host.files(place, "headrace-*")]
-            for host in hosts
-        }
+        found = {host.name: copies_of_state(host) for host in self._cluster.network.hosts.values()}
         return {host: names for host, names in found.items() if names}
 
 

@@ -75,10 +75,13 @@ def test_a_job_that_was_cancelled_is_refused(cluster: Cluster) -> None:
 
 
 def test_a_driver_host_that_stops_past_its_lease_changes_nothing_when_it_wakes(cluster: Cluster) -> None:
-    job = Job(cluster, **{"execution.checkpointing.dir": f"{cluster.bucket}/of-a-leader"})
+    # Spark's master does not see that a driver has stopped: it keeps two cores for each, so more are needed.
+    options = {"execution.checkpointing.dir": f"{cluster.bucket}/of-a-leader", "spark.cores.max": 2}
+    job = Job(cluster, **options)
     first = begin(job)
     stopped = cluster.driver
     stopped.pause()
+    cluster.add_worker("three", "four")
     cluster.add_driver_host()
     job.no_longer("hold")
     job.finish()

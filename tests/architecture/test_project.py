@@ -118,6 +118,20 @@ def test_every_folder_of_the_package_is_a_package_with_a_docstring() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize(
+    ("call", "home"),
+    [
+        (r"(from|import) pyarrow\.fs\b|from pyarrow import .*\bfs\b", "storage/remote.py"),
+        (r"\bfsync\(", "storage/local.py"),
+    ],
+    ids=["pyarrow.fs", "fsync"],
+)
+def test_files_are_opened_and_synced_by_the_storage_layer_only(call: str, home: str) -> None:
+    # import-linter sees an external package as a whole, so it cannot tell pyarrow.fs from pyarrow.
+    users = [path for path in SOURCE.rglob("*.py") if re.search(call, path.read_text())]
+    assert users == [SOURCE / home]
+
+
 def test_the_package_says_that_it_is_typed() -> None:
     assert (SOURCE / "py.typed").exists()
 

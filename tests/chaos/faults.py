@@ -2,7 +2,7 @@
 
     with injected(faults, disk):       every call is a step; before it, a driver may be lost, or power; or it may fail
 
-A step is one call of the operating system by the state's files or by the file sink, or one batch that a sink publishes.
+A step is one call of the operating system by `storage/local.py`, or one batch that a sink publishes.
 So a crash may come between any two pieces of a write: a change file, the log of epochs, metadata and its parts, the
 copies of a savepoint, the commit of the first and of the second sink, and all steps of a recovery.
 """
@@ -21,10 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.connectors import staged_files
-from headrace.runtime import checkpointing
-from headrace.runtime.checkpoint import storage
-from headrace.storage import durable, files
+from headrace.runtime.checkpoint import checkpointing, storage
+from headrace.storage import local
 from tests.chaos.disk import Disk
 
 #: Steps between two faults, at most; a small job takes some hundreds.
@@ -208,13 +206,12 @@ _OS = (
 
 
 @contextmanager
-def injected(faults: Faults, disk: Disk, *modules: Any) -> Iterator[None]:
-    """Have every call of the operating system by files of state, and by the file sink, pass the faults.
+def injected(faults: Faults, disk: Disk) -> Iterator[None]:
+    """Have every call of the operating system by the storage layer pass the faults.
 
     Args:
         faults: What fails.
         disk: Learns what was done.
-        modules: Others that call the operating system.
     """
 
     def faulty_open(path: Any, mode: str = "r", **options: Any) -> Any:
@@ -229,12 +226,9 @@ def injected(faults: Faults, disk: Disk, *modules: Any) -> Iterator[None]:
 
     faulty_os = _FaultyModule(os, faults, disk, _OS)
     replaced: list[tuple[Any, str, Any]] = [
-        (module, name, value)
-        for module in (files, staged_files, durable, *modules)
-        for name, value in (("os", faulty_os), ("open", faulty_open))
-    ]
-    replaced += [
-        (files, "shutil", _FaultyModule(shutil, faults, disk, ("rmtree", "copyfile"))),
+        (local, "os", faulty_os),
+        (local, "open", faulty_open),
+        (local, "shutil", _FaultyModule(shutil, faults, disk, ("rmtree", "copyfile"))),
         (checkpointing, "ThreadPoolExecutor", lambda *_, **__: _Late(faults.rng)),
         (checkpointing, "wait", _finish_all),
         (storage, "ThreadPoolExecutor", _Inline),

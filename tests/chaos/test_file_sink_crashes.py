@@ -35,7 +35,7 @@ def lines(base: Path) -> list[str]:
 
 
 def hook_system_calls(fuse: Fuse) -> None:
-    for name in ("replace", "unlink", "fsync", "makedirs", "rmdir"):
+    for name in ("replace", "remove", "fsync", "makedirs", "rmdir"):
         fuse.wrap(os, name)
     for name in ("append", "open_output"):
         fuse.wrap(staged_files, name)
@@ -197,7 +197,7 @@ def test_random_faults_between_all_steps(tmp_path, seed, damage_rate):
     faults = Faults(rng, rng.choice([0.005, 0.02, 0.05]))
     sink = sink_of(tmp_path, POLICIES[seed % len(POLICIES)])
     records = [f"record {number}" for number in range(rng.choice([50, 300]))]
-    undo = [Fuse(faults.burn).wrap(os, name) for name in ("replace", "unlink", "fsync", "makedirs")]
+    undo = [Fuse(faults.burn).wrap(os, name) for name in ("replace", "remove", "fsync", "makedirs")]
     undo.append(Fuse(faults.burn).wrap(staged_files, "append"))
     try:
         crashes = run_driver(sink, records, rng, faults.maybe_crash, faults.restart, damage_rate=damage_rate)

@@ -80,7 +80,7 @@ def kill_at_every_step(
     def hook(fuse: Fuse) -> None:
         for name in DATABASE_STEPS:
             fuse.wrap(Connection, name)
-        fuse.wrap(os, "unlink")
+        fuse.wrap(os, "remove")
 
     return crash_everywhere(prepare, commit, recover, check, hook)
 
@@ -151,7 +151,7 @@ class Faults:
             self.is_busy = True
             self.disconnect()
             self.is_busy = False
-        elif name in {"unlink", "fsync"}:
+        elif name in {"remove", "fsync"}:
             raise OSError(5, "input/output error (injected)")
 
     def after_commit(self, *args: Any) -> None:
@@ -178,7 +178,7 @@ def run_with_faults(
     records = [(number, "text" * rng.choice([1, 50])) for number in range(150)]
     fuse = Fuse(faults.burn)
     undo = [fuse.wrap(Connection, name) for name in DATABASE_STEPS]
-    undo += [fuse.wrap(os, "unlink"), fuse.wrap(os, "fsync"), fuse.wrap(staged_files, "open_output")]
+    undo += [fuse.wrap(os, "remove"), fuse.wrap(os, "fsync"), fuse.wrap(staged_files, "open_output")]
     committed = Connection._commit_impl
 
     def commit_impl(self: Connection) -> None:

@@ -36,11 +36,10 @@ from headrace.runtime.checkpoint.storage import (
     write_savepoint,
 )
 from headrace.runtime.epoch.log import EpochNumbers
-from headrace.runtime.high_availability import lease
 from headrace.runtime.high_availability.job_results import FileJobResults, JobResult
 from headrace.runtime.high_availability.job_store import JobStore, StoredJob
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease
-from headrace.storage import durable
+from headrace.storage import local
 from headrace.storage.files import publish_file
 from tests.chaos.disk import Disk
 from tests.chaos.faults import Crash, Faults, injected
@@ -92,7 +91,6 @@ def lose_power_everywhere(
     directory: Path,
     work: Callable[[Path, Promises], None],
     check: Callable[[Path, Promises], None],
-    *modules: Any,
     seeds: int = 3,
     next_start: Callable[[Path, Promises], None] | None = None,
 ) -> int:
@@ -102,7 +100,6 @@ def lose_power_everywhere(
         directory: Where to work.
         work: Notes what it has promised as soon as it has.
         check: Sees whether the promises are kept.
-        modules: Others that call the operating system.
         seeds: How many of the things that each power loss may leave are tried.
         next_start: If given, only the process is lost, and another one begins before power is lost.
     """
@@ -115,7 +112,7 @@ def lose_power_everywhere(
             root.mkdir()
             disk, faults = Disk(root), PowerLossAt(steps)
             promises = Promises(faults)
-            with injected(faults, disk, *modules):
+            with injected(faults, disk):
                 try:
                     work(root, promises)
                     is_done = True
@@ -156,7 +153,7 @@ def test_fencing_tokens_rise_over_power_losses(tmp_path: Path) -> None:
     def check(root: Path, tokens: Promises) -> None:
         assert LeaderLease(place(root))._highest_token() >= max(tokens, default=0)
 
-    assert lose_power_everywhere(tmp_path, lead, check, lease, seeds=2) > 20
+    assert lose_power_everywhere(tmp_path, lead, check, seeds=2) > 20
 
 
 def test_jobs_are_stored_until_they_are_removed(tmp_path: Path) -> None:
@@ -178,7 +175,7 @@ def test_jobs_are_stored_until_they_are_removed(tmp_path: Path) -> None:
         if "removed" in done:
             assert found is None
 
-    assert lose_power_everywhere(tmp_path, keep, check, lease) > 20
+    assert lose_power_everywhere(tmp_path, keep, check) > 20
 
 
 def test_how_a_job_ended_is_not_forgotten(tmp_path: Path) -> None:
@@ -231,7 +228,7 @@ def test_a_file_that_could_not_be_synced_is_named_by_no_checkpoint(
             raise OSError(errno.EIO, "the disk fails")
         fsync(descriptor)
 
-    monkeypatch.setattr(durable.os, "fsync", fail_once)
+    monkeypatch.setattr(local.os, "fsync", fail_once)
     with pytest.raises(CheckpointError, match="the disk fails"):
         home.write(checkpoint(1, state))
     with pytest.raises(CheckpointError, match="an earlier checkpoint could not sync it"):
@@ -370,8 +367,8 @@ def test_committed_files_are_neither_lost_nor_doubled(
     def take(root: Path, taken: list[str]) -> None:
         for path in (root / "tables" / "out").glob("letter=*/part-*"):
             taken += path.read_text().splitlines()
-            durable.os.remove(str(path))
-            durable.sync_directory(str(path.parent))
+            local.os.remove(str(path))
+            local.sync_directory(str(path.parent))
 
     def work(root: Path, done: Promises) -> None:
         sink = make(root)

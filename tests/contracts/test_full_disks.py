@@ -33,7 +33,8 @@ from headrace.state.handles import StateChain, StateFile
 from headrace.state.stores import lmdb as lmdb_module
 from headrace.state.stores.factory import make_store
 from headrace.state.stores.settings import RocksDBSettings, StoreSettings
-from headrace.storage.files import join_path, write_new_file
+from headrace.storage.files import write_new_file
+from headrace.storage.paths import join_path
 from headrace.types import DataTypes
 from tests.small_disk import SmallDisk, fill, small_disks, write_without_space
 from tests.unit.runtime.checkpoint.snapshots import checkpoint

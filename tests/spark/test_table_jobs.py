@@ -41,7 +41,7 @@ from headrace.operators.table.declarations import (
     WindowSpec,
 )
 from headrace.spark.executor import watching
-from headrace.storage.locations import InputPath
+from headrace.storage.search import InputPath
 from tests.spark.table_jobs import bigint, collect, materialized, straight, string, submit, texts, values
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_session")]

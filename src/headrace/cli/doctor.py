@@ -170,7 +170,8 @@ def _directory(key: str, place: str) -> Finding:
     from uuid import uuid4
 
     from headrace.errors import HeadraceError
-    from headrace.storage.files import delete_files, join_path, read_file, write_new_file
+    from headrace.storage.files import delete_files, read_file, write_new_file
+    from headrace.storage.paths import join_path
 
     path = join_path(place, f".headrace-doctor-{uuid4().hex[:8]}")
     try:

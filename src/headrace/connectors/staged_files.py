@@ -1,25 +1,36 @@
 """The few things a sink does with files, each of them one step that a crash may come before or after.
 
-Local files go through the operating system, so that they can be synced and renamed without a copy; other
-places through `pyarrow.fs`. What fails is a `ConnectorError` that names the path, or a `DiskFullError`.
+What fails is a `ConnectorError` that names the path, or a `DiskFullError`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from pyarrow.fs import FileSelector, FileType
-
 from headrace.errors import ConnectorError, DiskFullError
-from headrace.storage.durable import DurableDirectories, make_directories
+from headrace.storage import search
 from headrace.storage.locations import Location
+from headrace.storage.store import EntryKind
 from headrace.util.disk_space import disk_full, is_full
 
 _BLOCK_BYTES = 1 << 20
+
+
+class DurableDirectories:
+    """Directories that one process writes to, each of them known to survive a power loss after its first use."""
+
+    def __init__(self) -> None:
+        self._known: set[Location] = set()
+
+    def sync(self, directory: Location) -> None:
+        """Make the names in a directory survive a power loss."""
+        directory.store.sync_names(directory.path)
+        if directory not in self._known:
+            directory.store.secure_directory(directory.path)
+            self._known.add(directory)
 
 
 @contextmanager
@@ -28,7 +39,7 @@ def blaming(place: Location, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if is_full(error) and not place.root:
+        if is_full(error) and place.is_local:
             raise disk_full(error, place.path, "output", "let the sink write elsewhere") from error
         raise ConnectorError(
             f"a sink cannot {what} {place}: {error}",
@@ -40,19 +51,13 @@ def blaming(place: Location, what: str) -> Iterator[None]:
 def open_output(place: Location) -> Any:
     """Open a new file for writing; its directory is made if need be."""
     with blaming(place, "write"):
-        _make_parent(place)
-        if place.root:
-            return place.file_system.open_output_stream(place.path)
-        return open(place.path, "wb")
+        return place.store.open_output(place.path)
 
 
 def finish_output(place: Location, stream: Any) -> None:
     """Close a file so that it outlasts the machine."""
     with blaming(place, "write"):
-        if not place.root:
-            stream.flush()
-            os.fsync(stream.fileno())
-        stream.close()
+        place.store.finish_output(stream)
 
 
 def touch(place: Location, names: DurableDirectories) -> None:
@@ -84,7 +89,7 @@ def concatenate(sources: Sequence[Location], target: Location) -> None:
 def append(source: Location, stream: Any) -> None:
     """Copy a file to the end of an open one."""
     with blaming(source, "read"):
-        reader = source.file_system.open_input_stream(source.path) if source.root else open(source.path, "rb")
+        reader = source.store.open(source.path)
     with reader:
         while block := reader.read(_BLOCK_BYTES):
             stream.write(block)
@@ -93,78 +98,49 @@ def append(source: Location, stream: Any) -> None:
 def rename(source: Location, target: Location) -> None:
     """Give a file another name; atomic but on object stores, where it is copied and then deleted."""
     with blaming(target, "write"):
-        _make_parent(target)
-        if source.root:
-            source.file_system.move(source.path, target.path)
-        else:
-            os.replace(source.path, target.path)
+        source.store.move(source.path, target.path)
 
 
 def sync_names(directories: Iterable[Location], names: DurableDirectories) -> None:
-    """Make files that were created, renamed or deleted in directories stay so after a power loss.
-
-    Object stores keep what they have acknowledged.
-    """
-    for path in sorted({each.path for each in directories if not each.root}):
-        with blaming(Location("", path), "sync"), suppress(FileNotFoundError):
-            names.sync(path)
+    """Make files that were created, renamed or deleted in directories stay so after a power loss."""
+    for directory in sorted(set(directories)):
+        with blaming(directory, "sync"), suppress(FileNotFoundError):
+            names.sync(directory)
 
 
 def delete(place: Location) -> None:
     """Delete a file, unless it is gone already."""
-    with blaming(place, "delete"), suppress(FileNotFoundError):
-        if place.root:
-            place.file_system.delete_file(place.path)
-        else:
-            os.unlink(place.path)
+    with blaming(place, "delete"):
+        place.store.delete(place.path)
 
 
 def exists(place: Location) -> bool:
     """Whether there is a file or directory."""
     with blaming(place, "look at"):
-        if place.root:
-            return bool(place.info().type != FileType.NotFound)
-        try:
-            os.stat(place.path)
-        except FileNotFoundError:
-            return False
-        return True
-
-
-def names_in(directory: Location) -> list[str]:
-    """Return what is in a directory; nothing if it is not there."""
-    with blaming(directory, "list"):
-        found = directory.file_system.get_file_info(FileSelector(directory.path, allow_not_found=True))
-        return [info.base_name for info in found]
+        return place.look_up().kind is not EntryKind.MISSING
 
 
 def visible_files(directory: Location) -> list[Location]:
     """Return the files below a directory that readers see: no name on the way begins with a dot or an underscore."""
     with blaming(directory, "list"):
-        selector = FileSelector(directory.path, allow_not_found=True, recursive=True)
-        found = directory.file_system.get_file_info(selector)
-    files = [info.path for info in found if info.type == FileType.File]
-    above = len(directory.path.rstrip("/")) + 1
-    is_hidden = [any(part[:1] in ("_", ".") for part in path[above:].split("/")) for path in files]
-    return [
-        Location(directory.root, path) for path, hidden in zip(files, is_hidden, strict=True) if not hidden
-    ]
+        return [found.location for found in search.visible_files(directory)]
 
 
 def remove_empty_below(directory: Location) -> None:
     """Delete local directories below one that hold nothing any more. Object stores have none."""
-    if not directory.root:
-        for path, _, _ in os.walk(directory.path, topdown=False):
-            if path != directory.path:
-                with suppress(OSError):
-                    os.rmdir(path)
+    if not directory.is_local:
+        return
+    with blaming(directory, "list"):
+        below = directory.store.entries(directory.path, recursive=True)
+    # The innermost first: a directory may be empty once those in it are gone.
+    for entry in sorted(below, key=lambda each: each.path, reverse=True):
+        if entry.kind is EntryKind.DIRECTORY:
+            directory.store.delete_if_empty(entry.path)
 
 
 def remove_if_empty(directory: Location) -> None:
     """Delete a local directory that nobody uses any more. Object stores have none."""
-    if not directory.root:
-        with suppress(OSError):
-            os.rmdir(directory.path)
+    directory.store.delete_if_empty(directory.path)
 
 
 def sweep(directory: Location, needed: AbstractSet[str], up_to_epoch: int | None = None) -> None:
@@ -175,16 +151,10 @@ def sweep(directory: Location, needed: AbstractSet[str], up_to_epoch: int | None
         needed: Names to keep.
         up_to_epoch: Newer ones may belong to epochs that are still to be committed.
     """
-    for name in names_in(directory):
+    with blaming(directory, "list"):
+        names = directory.store.names(directory.path)
+    for name in names:
         epoch = name.partition("-")[0]
         is_old = up_to_epoch is None or (epoch.isdigit() and int(epoch) <= up_to_epoch)
         if is_old and name not in needed:
             delete(directory.child(name))
-
-
-def _make_parent(place: Location) -> None:
-    parent = os.path.dirname(place.path)
-    if place.root:
-        place.file_system.create_dir(parent, recursive=True)
-    else:
-        make_directories(parent)

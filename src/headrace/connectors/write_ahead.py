@@ -28,9 +28,9 @@ from headrace.connectors.base import (
     WriterContext,
 )
 from headrace.connectors.file._writer import staging_name
+from headrace.connectors.staged_files import DurableDirectories
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, DiskFullError, UserFunctionError
-from headrace.storage.durable import DurableDirectories
 from headrace.storage.locations import Location, locate
 
 #: Records of an epoch that take more than this are staged in a file and do not travel with the report.
@@ -75,7 +75,7 @@ class StagedRecords:
                     "savepoint to write the output again",
                     retryable=False,
                 )
-            with self.place.file_system.open_input_stream(self.place.path) as stream:
+            with self.place.store.open(self.place.path) as stream:
                 yield from _read_batches(stream)
 
 

@@ -25,7 +25,8 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import python
 from headrace.config.parsing import parse_map
 from headrace.errors import ConfigurationError, DiskFullError
-from headrace.storage.files import is_local, join_path, open_file, write_new_file
+from headrace.storage.files import copy_file, write_new_file
+from headrace.storage.paths import PathError, is_local, join_path, local_path
 from headrace.util.disk_space import watching_space
 from headrace.util.host_directories import temporary_directory
 
@@ -68,7 +69,7 @@ class Artifact:
     @property
     def is_directory(self) -> bool:
         """Whether it is one, or was one before it was packed."""
-        return self.path.endswith(_PACKED) or (is_local(self.path) and os.path.isdir(_local(self.path)))
+        return self.path.endswith(_PACKED) or (is_local(self.path) and os.path.isdir(local_path(self.path)))
 
 
 @dataclass(frozen=True)
@@ -153,12 +154,11 @@ def stage(artifact: Artifact, directory: Path) -> tuple[ShippedArtifact, Path]:
 
 def _copy(artifact: Artifact, target: Path) -> None:
     if artifact.is_directory and not artifact.path.endswith(_PACKED):
-        _pack(Path(_local(artifact.path)), target)
+        _pack(Path(local_path(artifact.path)), target)
     elif is_local(artifact.path):
-        shutil.copyfile(_local(artifact.path), target)
+        shutil.copyfile(local_path(artifact.path), target)
     else:
-        with open_file(artifact.path) as source, target.open("wb") as file:
-            shutil.copyfileobj(source, file)
+        copy_file(artifact.path, str(target))
 
 
 def _options_naming(artifacts: Sequence[Artifact], paths: Mapping[str, str]) -> dict[str, str]:
@@ -234,7 +234,11 @@ def _check(artifacts: Sequence[Artifact]) -> None:
     taken: dict[tuple[ArtifactKind, str], str] = {}
     for artifact in artifacts:
         what = f"the {artifact.kind.value} {artifact.path!r}"
-        if is_local(artifact.path) and not os.path.exists(_local(artifact.path)):
+        try:
+            is_missing = is_local(artifact.path) and not os.path.exists(local_path(artifact.path))
+        except PathError as error:
+            raise ConfigurationError(f"the {artifact.kind.value}: {error}") from None
+        if is_missing:
             raise ConfigurationError(
                 f"{what} is not there", hint="paths are those of the machine where the program is submitted"
             )
@@ -252,10 +256,6 @@ def _check(artifacts: Sequence[Artifact]) -> None:
             raise ConfigurationError(
                 f"{what} would take the place of {other!r}: both are called {artifact.name!r}"
             )
-
-
-def _local(path: str) -> str:
-    return path.removeprefix("file://")
 
 
 def _base_name(path: str) -> str:

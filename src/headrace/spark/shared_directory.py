@@ -29,7 +29,8 @@ from headrace.errors import ConfigurationError, StateError
 from headrace.spark.cluster import spark_executors
 from headrace.spark.failures import carry
 from headrace.spark.masters import ClusterManager
-from headrace.storage.files import absolute_path, delete_directory, join_path, read_file, write_new_file
+from headrace.storage.files import delete_directory, read_file, write_new_file
+from headrace.storage.paths import absolute_path, join_path
 
 #: Tasks go to whoever is free: an executor that was busy is tried again so many times.
 _ROUNDS = 3

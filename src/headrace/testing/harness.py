@@ -31,7 +31,7 @@ from headrace.state.keys import hash_key
 from headrace.state.operator_state import redistribute
 from headrace.state.schema import SCHEMAS
 from headrace.state.stores.lmdb import LmdbStore
-from headrace.storage.files import join_path
+from headrace.storage.paths import join_path
 from headrace.util.host_directories import HeldDirectory, make_temporary
 
 __all__ = ["OperatorHarness", "Snapshot", "rescale"]

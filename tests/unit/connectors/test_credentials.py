@@ -16,7 +16,8 @@ from headrace.connectors.collection import CollectionSource
 from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcLookup, JdbcPartition, JdbcSink, JdbcSource
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.formats._registry import RegistryAddress
-from headrace.storage.locations import InputPath, Location, locate
+from headrace.storage.locations import Location, locate
+from headrace.storage.search import InputPath
 
 SECRET = "Zx9+Geheim"
 #: As it stands in a URL.

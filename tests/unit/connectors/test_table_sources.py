@@ -12,7 +12,7 @@ from headrace.connectors.base import Boundedness, RangeRead, RowsRead, Slice
 from headrace.connectors.file.table import FileTableSource
 from headrace.connectors.table_rows import RangeTableSource, ValuesSource
 from headrace.errors import ConnectorError, JobDefinitionError
-from headrace.storage.locations import InputPath
+from headrace.storage.search import InputPath
 
 
 class Clock:

@@ -52,6 +52,21 @@ def zipped(path: Path, entries: dict[str, str]) -> Path:
     return path
 
 
+def test_a_file_uri_names_a_file_as_its_path_does(folder: Path) -> None:
+    path = write(folder / "a model" / "weights", "1 2 3")
+    workplace = place(folder, {"pipeline.cached-files": f"name:weights,path:{path.as_uri()}"})
+    assert Path(workplace.cached_files["weights"]).read_text() == "1 2 3"
+    with pytest.raises(
+        ConfigurationError, match=r"cached file: cannot use path file://models/a.*file:///models/a"
+    ):
+        find_artifacts(Configuration({"pipeline.cached-files": "name:a,path:'file://models/a'"}))
+
+
+def test_a_missing_file_on_an_object_store_is_an_error_that_names_it(folder: Path, s3: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"the python file '{s3}/gone.py' cannot be read"):
+        place(folder, {"python.files": f"{s3}/gone.py"})
+
+
 def test_python_files_of_all_kinds_can_be_imported(folder: Path) -> None:
     write(folder / "art_one.py", "VALUE = 1")
     write(folder / "package" / "art_two" / "__init__.py", "VALUE = 2")

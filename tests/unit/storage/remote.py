@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from pyarrow.fs import _MockFileSystem
 
-from headrace.storage import files
+from headrace.storage import remote
 
 
 def mount(monkeypatch: pytest.MonkeyPatch) -> str:
     """Make `remote://store` lead to a new, empty file system; return a directory on it."""
-    fs = pytest.importorskip("pyarrow.fs")
-    store = fs._MockFileSystem()
-    local = files._resolve
+    store = remote.RemoteFiles(_MockFileSystem())
+    connect = remote.connect
 
-    def resolve(path: str) -> tuple[object, str]:
+    def find(uri: str) -> tuple[remote.RemoteFiles, str]:
         prefix = "remote://"
-        return (store, path.removeprefix(prefix)) if path.startswith(prefix) else local(path)
+        return (store, uri.removeprefix(prefix)) if uri.startswith(prefix) else connect(uri)
 
-    monkeypatch.setattr(files, "_resolve", resolve)
+    monkeypatch.setattr(remote, "connect", find)
     return "remote://store/dir"

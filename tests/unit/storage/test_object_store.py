@@ -7,18 +7,19 @@ from typing import Any
 import pytest
 
 from headrace.errors import StateError
-from headrace.storage import files
+from headrace.storage import remote
 from headrace.storage.files import (
     delete_directory,
     delete_files,
     file_sizes,
-    join_path,
     list_directory,
     new_file,
+    open_file,
     publish_file,
     read_file,
     write_new_file,
 )
+from headrace.storage.paths import join_path
 
 
 class WriterFailed(Exception):
@@ -50,7 +51,7 @@ def test_an_upload_that_fails_half_way_leaves_no_object_under_its_name(
         raise OSError("connection reset")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files.shutil, "copyfileobj", fail_half_way)
+        patch.setattr(remote.shutil, "copyfileobj", fail_half_way)
         with pytest.raises(OSError, match="connection reset"):
             publish_file(path, b"all of it")
     assert file_sizes([path]) == {path: None}
@@ -66,13 +67,13 @@ def test_an_object_is_published_once(s3: str) -> None:
     assert read_file(path) == b"first"
 
 
-@pytest.mark.parametrize("size", [0, files._HELD_IN_MEMORY + 1], ids=["empty", "larger than memory holds"])
+@pytest.mark.parametrize("size", [0, remote._HELD_IN_MEMORY + 1], ids=["empty", "larger than memory holds"])
 def test_objects_of_any_size_come_back_as_they_were(s3: str, size: int) -> None:
     path = join_path(s3, "job", "file")
     data = b"0123456789abcdef" * (size // 16) + b"x" * (size % 16)
     publish_file(path, data)
     assert file_sizes([path]) == {path: size}
-    with files.open_file(path) as stream:
+    with open_file(path) as stream:
         assert stream.read() == data
 
 

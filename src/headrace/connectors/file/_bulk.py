@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from headrace.connectors.base import BATCH_RECORDS, ReaderContext, Slice, SourceReader, SplitProgress
 from headrace.connectors.file._columns import ArrowRows
 from headrace.connectors.file._formats import FileFormat
-from headrace.connectors.file._splits import FileSplit, reading, see_that_it_is_unchanged
+from headrace.connectors.file._splits import FileSplit, open_split, reading, see_that_it_is_unchanged
 from headrace.elements import Batch, ColumnBatch
 
 #: What blocks hold: a list, or rows that are still columns.
@@ -143,7 +143,7 @@ class BulkReader(SourceReader):
         return _Reading(split, piece.start, self._decoded(split, piece.start), [])
 
     def _decoded(self, split: FileSplit, skip: int) -> Iterator[Values]:
-        with _open(split) as file:
+        with open_split(split) as file:
             for block in self._format.blocks(file, split.start, split.start + split.length):
                 skip -= block.skip(skip)
                 if not skip:
@@ -153,10 +153,3 @@ class BulkReader(SourceReader):
 def _name(split: FileSplit, position: int) -> str:
     """Name a record; in a part of a file it is counted from where the part begins."""
     return f"record {position}" + (f" from byte {split.start} on" if split.start else "")
-
-
-def _open(split: FileSplit) -> Any:
-    files, path = split.location.file_system, split.location.path
-    if split.compression is not None:
-        return files.open_input_stream(path, compression=split.compression)
-    return files.open_input_file(path)

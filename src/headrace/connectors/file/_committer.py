@@ -37,8 +37,8 @@ from headrace.connectors.file._parts import (
 )
 from headrace.connectors.file._policies import OutputFileConfig, PartitionCommit, RollingPolicy
 from headrace.connectors.file._writer import STAGING, staging_name
+from headrace.connectors.staged_files import DurableDirectories
 from headrace.errors import ConnectorError
-from headrace.storage.durable import DurableDirectories
 from headrace.storage.locations import Location
 
 #: Commits after which leftovers of failed attempts are looked for.

@@ -14,7 +14,7 @@ from typing import Any, cast
 from headrace.common.serialization import DeserializationSchema
 from headrace.connectors.base import BATCH_RECORDS, ReaderContext, Slice, SourceReader, SplitProgress
 from headrace.connectors.file import _lines
-from headrace.connectors.file._splits import FileSplit, changed, reading, see_that_it_is_unchanged
+from headrace.connectors.file._splits import FileSplit, changed, open_split, reading, see_that_it_is_unchanged
 from headrace.elements import Batch
 from headrace.formats.dead_letter import ERRORS_METRIC, DeadLetter, RecordDecoder
 
@@ -56,7 +56,7 @@ class LineReader(SourceReader):
         """Read lines that start before the end of the range; the position is a byte."""
         end = split.start + split.length
         wanted = piece.max_records
-        with closing(split.location.file_system.open_input_file(split.location.path)) as file:
+        with closing(open_split(split)) as file:
             position = _lines.first_line_start(file, piece.start, end, self._block_bytes)
             pieces = _lines.lines_before(file, position, end, self._block_bytes)
             while position < end and wanted != 0:
@@ -79,9 +79,7 @@ class LineReader(SourceReader):
         skip: int = piece.start
         wanted = piece.max_records
         charset = self._charset
-        with closing(
-            split.location.file_system.open_input_stream(split.location.path, compression=split.compression)
-        ) as stream:
+        with closing(open_split(split)) as stream:
             blocks = _lines.blocks_of(stream, self._block_bytes)
             if not _lines.has_byte_newline(charset):
                 blocks, charset = _lines.as_utf8(blocks, charset), "utf-8"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-from pyarrow.fs import FileSelector, FileType
-
 from headrace.storage.locations import Location
+from headrace.storage.store import EntryKind
 
 __all__ = ["list_partitions"]
 
@@ -18,10 +17,9 @@ def list_partitions(table: Location, keys: Sequence[str]) -> list[dict[str, str]
         return [{}]
     key, rest = keys[0], keys[1:]
     found = []
-    selector = FileSelector(table.path, allow_not_found=True)
-    for info in sorted(table.file_system.get_file_info(selector), key=lambda each: each.path):
-        name, _, value = info.base_name.partition("=")
-        if info.type == FileType.Directory and name == key:
-            below = list_partitions(Location(table.root, info.path), rest)
+    for entry in sorted(table.store.entries(table.path), key=lambda each: each.path):
+        name, _, value = entry.name.partition("=")
+        if entry.kind is EntryKind.DIRECTORY and name == key:
+            below = list_partitions(Location(table.root, entry.path), rest)
             found += [{key: unquote(value), **each} for each in below]
     return found

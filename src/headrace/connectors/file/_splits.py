@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from pyarrow import ArrowException
-from pyarrow.fs import FileType
+from pyarrow import ArrowException, CompressedInputStream, NativeFile
 
 from headrace.connectors.base import SourceSplit
 from headrace.errors import ConnectorError, FormatError
 from headrace.storage.locations import Location
+from headrace.storage.store import EntryKind
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,12 @@ class FileSplit(SourceSplit):
     compression: str | None
     #: Whether positions count records from the beginning instead of bytes.
     by_record: bool
+
+
+def open_split(split: FileSplit) -> NativeFile:
+    """Open the file of a split; one that is not compressed can seek."""
+    file = split.location.store.open_arrow(split.location.path)
+    return file if split.compression is None else CompressedInputStream(file, split.compression)
 
 
 def place_of(split: FileSplit, position: str) -> str:
@@ -51,14 +57,14 @@ def see_that_it_is_unchanged(split: FileSplit, position: str) -> None:
     Raises:
         ConnectorError: It is gone, or was changed.
     """
-    info = split.location.info()
-    if info.type == FileType.NotFound:
+    found = split.location.look_up()
+    if found.kind is EntryKind.MISSING:
         raise ConnectorError(
             f"FileSource: {place_of(split, position)}: the file is gone",
             hint="put it back; keep input files until the job has read them, where every worker sees them",
         )
-    if info.size != split.file_size:
-        raise changed(split, position, info.size)
+    if found.size != split.file_size:
+        raise changed(split, position, found.size)
 
 
 @contextmanager

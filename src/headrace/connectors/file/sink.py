@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from pyarrow.fs import FileType
-
 from headrace.common.time import Duration, as_millis
 from headrace.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from headrace.connectors.file._buckets import BucketAssigner
@@ -36,6 +34,7 @@ from headrace.connectors.file._policies import (
 from headrace.connectors.file._writer import FileWriter
 from headrace.errors import ConnectorError, JobDefinitionError, UnsupportedFeatureError
 from headrace.storage.locations import Location, locate
+from headrace.storage.store import EntryKind
 
 if TYPE_CHECKING:
     from headrace.common.serialization import BulkWriterFactory, Encoder
@@ -245,10 +244,10 @@ class FileSink(Sink):
                     )
             base = locate(self._base_path, who="FileSink")
             try:
-                kind = base.info().type
+                kind = base.look_up().kind
             except OSError as error:
                 raise ConnectorError(f"FileSink: cannot look at {base}: {error}") from error
-            if kind == FileType.File:
+            if kind is EntryKind.FILE:
                 raise JobDefinitionError(
                     f"FileSink: the base path is a file: {base}",
                     hint="give a directory, or a path that is free",

@@ -27,7 +27,8 @@ from headrace.connectors.file._bulk import BulkFormat
 from headrace.connectors.file._formats import FileFormat, StreamFormat
 from headrace.connectors.file._splits import FileSplit
 from headrace.errors import ConnectorError, JobDefinitionError
-from headrace.storage.locations import FoundFile, InputPath, Location
+from headrace.storage.locations import Location
+from headrace.storage.search import FoundFile, InputPath
 
 #: The length of a byte range. Large enough that opening a file does not count, small enough to share a
 #: large file.

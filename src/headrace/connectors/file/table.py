@@ -27,7 +27,8 @@ from headrace.connectors.base import (
 )
 from headrace.connectors.file.source import list_files
 from headrace.errors import ConnectorError
-from headrace.storage.locations import InputPath, Location
+from headrace.storage.locations import Location
+from headrace.storage.search import InputPath
 
 #: Bytes that a row of text is taken to have.
 _ROW_BYTES = 100
@@ -151,7 +152,7 @@ class _TableFiles(SplitEnumerator):
         if self._source.format != "parquet":
             return TableFile(name, location, max(1, size // _ROW_BYTES), size)
         try:
-            with location.file_system.open_input_file(location.path) as file:
+            with location.store.open_arrow(location.path) as file:
                 footer = pq.ParquetFile(file).metadata
         except (ArrowInvalid, OSError) as error:
             raise ConnectorError(f"filesystem table: cannot read {location} as parquet: {error}") from error

@@ -16,7 +16,8 @@ from headrace.rest.routing import Endpoint
 from headrace.runtime.artifacts import unbundle
 from headrace.runtime.high_availability.job_store import StoredJob
 from headrace.runtime.job.dispatcher import LiveJob
-from headrace.storage.files import delete_directory, join_path
+from headrace.storage.files import delete_directory
+from headrace.storage.paths import join_path
 
 #: The body of a submission: a `StoredJob` in msgpack.
 JOB_TYPE = "application/vnd.headrace.job"

@@ -24,7 +24,8 @@ from typing import NamedTuple
 import msgspec
 
 from headrace.runtime.high_availability.framed import frame, read_framed
-from headrace.storage.files import delete_files, join_path, list_directory, publish_file
+from headrace.storage.files import delete_files, list_directory, publish_file
+from headrace.storage.paths import join_path
 
 _MAGIC = b"HRFENC\r1"
 _NAME = re.compile(r"chk-([0-9]+)(?:-([0-9]+))?")

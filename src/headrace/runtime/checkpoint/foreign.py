@@ -17,7 +17,7 @@ from headrace.errors import CheckpointError, HeadraceError
 from headrace.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.storage import StoredCheckpoint, copy_all
-from headrace.storage.files import join_path
+from headrace.storage.paths import join_path
 
 
 class ForeignFiles:

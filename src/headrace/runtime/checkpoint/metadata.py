@@ -26,7 +26,7 @@ import msgspec
 from headrace.errors import StateError
 from headrace.state.handles import StateFile
 from headrace.state.key_secret import KeySecret
-from headrace.storage.files import absolute_path, is_absolute, join_path
+from headrace.storage.paths import absolute_path, is_absolute, join_path
 
 #: The format this module writes, and the only one it reads. Version 1 had parts as pickles; no release wrote it.
 FORMAT_VERSION = 2

@@ -38,15 +38,12 @@ from headrace.runtime.checkpoint.fence import (
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, decode_metadata, encode_metadata
 from headrace.runtime.epoch.messages import state_files_dir
 from headrace.state.changes import ChangeReader
-from headrace.storage.durable import SyncError
 from headrace.storage.files import (
-    absolute_path,
     copy_file,
     delete_directory,
     delete_files,
     delete_for_good,
     file_sizes,
-    join_path,
     list_directory,
     make_directory,
     publish_file,
@@ -55,6 +52,8 @@ from headrace.storage.files import (
     sync_files,
     sync_names,
 )
+from headrace.storage.paths import absolute_path, join_path
+from headrace.storage.store import SyncError
 from headrace.util.disk_space import watching_space
 
 _log = logging.getLogger(__name__)

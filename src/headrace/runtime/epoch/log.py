@@ -20,12 +20,12 @@ from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
 from headrace.storage.files import (
     delete_directory,
     delete_files,
-    join_path,
     list_directory,
     publish_file,
     sync_names,
     write_new_file,
 )
+from headrace.storage.paths import join_path
 
 _DIRECTORY = "epochs-"
 _ENTRY = re.compile(r"([0-9]{10,})[-.].*")

@@ -11,7 +11,7 @@ from headrace.connectors.base import Slice, SplitProgress
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.state.handles import StateChain, StateFile
-from headrace.storage.files import join_path
+from headrace.storage.paths import join_path
 
 
 class SubtaskId(NamedTuple):

@@ -28,14 +28,8 @@ import msgspec
 
 from headrace.common.job_status import JobStatus
 from headrace.errors import DamagedStateError
-from headrace.storage.files import (
-    delete_files,
-    join_path,
-    list_directory,
-    publish_file,
-    read_file,
-    sync_names,
-)
+from headrace.storage.files import delete_files, list_directory, publish_file, read_file, sync_names
+from headrace.storage.paths import join_path
 
 _log = logging.getLogger(__name__)
 

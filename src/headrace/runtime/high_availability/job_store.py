@@ -19,10 +19,10 @@ from headrace.storage.files import (
     delete_directory,
     delete_for_good,
     file_sizes,
-    join_path,
     list_directory,
     publish_file,
 )
+from headrace.storage.paths import join_path
 from headrace.util.disk_space import watching_space
 
 _log = logging.getLogger(__name__)

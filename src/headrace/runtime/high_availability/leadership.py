@@ -20,7 +20,7 @@ from headrace.graph.job_graph import JobGraph
 from headrace.runtime.high_availability.job_results import FileJobResults
 from headrace.runtime.high_availability.job_store import JobStore
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease, LeaseKeeper
-from headrace.storage.files import absolute_path
+from headrace.storage.paths import absolute_path
 
 #: A lease that was left behind by a lost driver is waited for: so many times its length, and some seconds.
 _PATIENCE = 2

@@ -40,16 +40,17 @@ import msgspec
 
 from headrace.config.configuration import Configuration
 from headrace.config.options import high_availability as options
-from headrace.errors import ConfigurationError, LeadershipError
+from headrace.errors import ConfigurationError, DiskFullError, LeadershipError
 from headrace.storage.files import (
-    absolute_path,
-    is_local,
-    join_path,
+    claim_file,
+    delete_files,
+    file_exists,
     list_directory,
-    secure_directory,
-    sync_files,
+    read_if_there,
+    replace_file,
 )
-from headrace.util.disk_space import watching_space
+from headrace.storage.paths import absolute_path, is_local, join_path
+from headrace.storage.store import Purpose
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ _RENEWALS = 4
 _PATIENCE = 2
 #: A candidate looks so often per lease.
 _LOOKS = 10
+_LEASE = Purpose("a lease", "set high-availability.storageDir to a larger disk")
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,7 @@ class LeaderLease:
             token = highest + 1
             holder = LeaseHolder(self._name, socket.gethostname(), os.getpid(), self._settings.lease_ms)
             try:
-                _create_new(self._file("token", token), holder.encode())
+                claim_file(self._file("token", token), holder.encode(), _LEASE)
             except FileExistsError:
                 return False  # another was faster
             if self._highest_token() != token:
@@ -253,13 +255,9 @@ class LeaderLease:
 
     def _is_free(self, token: int) -> bool:
         """Whether a leader has stepped down, or was not heard of for a whole lease of its own."""
-        if os.path.exists(self._file("released", token)):
+        if file_exists(self._file("released", token)):
             return True
-        try:
-            with open(self._file("renewal", token), "rb") as stream:
-                seen = (token, stream.read())
-        except FileNotFoundError:
-            seen = (token, b"")
+        seen = (token, read_if_there(self._file("renewal", token)) or b"")
         now = self._clock()
         if seen != self._seen:
             self._seen, self._seen_since = seen, now
@@ -288,18 +286,12 @@ class LeaderLease:
 
         Raises:
             LeadershipError: If the lease has run out, or another leads: for good.
-            OSError: If storage failed; it may be tried again while the lease lasts.
+            OSError, DiskFullError: If storage failed; it may be tried again while the lease lasts.
         """
         with self._lock:
             self.ensure_leader()
             started = self._clock()
-            path = self._file("renewal", self.token)
-            partial = f"{path}.{uuid4().hex[:8]}.part"
-            with open(partial, "wb") as stream:
-                stream.write(uuid4().bytes)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(partial, path)
+            replace_file(self._file("renewal", self.token), uuid4().bytes, _LEASE)
             # The new lease counts only if it was visible before anybody could think the old one over.
             self.ensure_leader()
             self._valid_until = started + self._lease_s * (1 - _MARGIN)
@@ -340,7 +332,7 @@ class LeaderLease:
             token, self._token = self._token, None
             self._why_not, self._hint = "this process does not lead: it has released the lease", None
             with suppress(FileExistsError):
-                _create_new(self._file("released", token), b"")
+                claim_file(self._file("released", token), b"", _LEASE)
 
     # -- files -------------------------------------------------------------------------------------------------
 
@@ -353,8 +345,7 @@ class LeaderLease:
 
     def _holder(self, token: int) -> LeaseHolder | None:
         try:
-            with open(self._file("token", token), "rb") as stream:
-                return LeaseHolder.decode(stream.read())
+            return LeaseHolder.decode(read_if_there(self._file("token", token)) or b"")
         except OSError:
             return None
 
@@ -364,19 +355,7 @@ class LeaderLease:
             number = re.search(r"-([0-9]{20})", name)
             if number is not None and int(number[1]) < token:
                 with suppress(OSError):
-                    os.remove(join_path(self._directory, name))
-
-
-def _create_new(path: str, data: bytes) -> None:
-    """Create a file, or raise FileExistsError: on local file systems and NFS only one of many can succeed."""
-    directory = os.path.dirname(path)
-    with watching_space(path, "a lease", "set high-availability.storageDir to a larger disk"):
-        os.makedirs(directory, exist_ok=True)
-        with open(path, "xb") as stream:
-            stream.write(data)
-        sync_files([path])
-    # Whoever made the directory: if a power loss took it away, tokens would begin anew.
-    secure_directory(directory)
+                    delete_files([join_path(self._directory, name)])
 
 
 class LeaseKeeper:
@@ -411,5 +390,5 @@ class LeaseKeeper:
                     _log.error("%s", error)
                     self._on_lost(error)
                 return
-            except OSError as error:
+            except (OSError, DiskFullError) as error:
                 _log.warning("the lease could not be renewed, and will be tried again: %s", error)

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from headrace.errors import DiskFullError, StateError
-from headrace.storage.files import delete_files, join_path, list_directory, publish_file, read_file
+from headrace.storage.files import delete_files, list_directory, publish_file, read_file
+from headrace.storage.paths import join_path
 
 _log = logging.getLogger(__name__)
 _JOB_ID = re.compile(r"[0-9a-f]{32}")

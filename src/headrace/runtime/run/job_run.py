@@ -47,7 +47,7 @@ from headrace.runtime.run.sink_coordinator import Blaming
 from headrace.runtime.run.source_coordinator import SourceCoordinator
 from headrace.runtime.run.state_registry import Compaction, StateRegistry, StateSize
 from headrace.runtime.run.watermark_alignment import WatermarkAlignment
-from headrace.storage.files import join_path
+from headrace.storage.paths import join_path
 
 _log = logging.getLogger(__name__)
 

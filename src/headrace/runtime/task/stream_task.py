@@ -50,7 +50,7 @@ from headrace.state.key_groups import key_group_range
 from headrace.state.keyed import KeyedStateBackend
 from headrace.state.latency import StateLatency
 from headrace.state.stores.factory import make_store
-from headrace.storage.files import join_path
+from headrace.storage.paths import join_path
 from headrace.util import clock
 
 #: An attempt is named by this many hex digits, which fit a buffer's header.

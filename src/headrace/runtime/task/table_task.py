@@ -30,7 +30,7 @@ from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
-from headrace.storage.files import join_path
+from headrace.storage.paths import join_path
 from headrace.util import clock
 
 #: Tasks a worker keeps between epochs, each with the files of its tables open. More are opened anew each time.

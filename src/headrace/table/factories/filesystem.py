@@ -15,7 +15,8 @@ from headrace.connectors.file._partitions import list_partitions
 from headrace.connectors.file.parquet import ParquetBulkWriters
 from headrace.connectors.file.table import FileTableSource
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
-from headrace.storage.locations import InputPath, locate
+from headrace.storage.locations import locate
+from headrace.storage.search import InputPath
 from headrace.table.factories._file_sinks import (
     read_sink_options,
     set_partition_commit,

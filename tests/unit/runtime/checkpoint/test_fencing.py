@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,10 @@ from headrace.errors import DamagedStateError, LeadershipError
 from headrace.runtime.checkpoint.fence import CheckpointName, announced_drops
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint, load_checkpoint
 from headrace.storage import files
-from headrace.storage.files import file_sizes, join_path, list_directory, read_file, write_new_file
+from headrace.storage.files import file_sizes, list_directory, read_file, write_new_file
+from headrace.storage.paths import join_path
+from headrace.storage.remote import RemoteFiles
+from headrace.storage.store import Entry
 from tests.unit.runtime.checkpoint.snapshots import checkpoint
 from tests.unit.storage.remote import mount
 
@@ -112,15 +114,15 @@ def test_a_leader_that_is_stopped_while_it_writes_replaces_nothing(
     first.take_over()
     complete(first, 1)
     theirs: list[StoredCheckpoint] = []
-    publish, look = files.publish_file, files._size
+    publish, look = files.publish_file, RemoteFiles.look_up
 
     def take_over_once() -> None:
         if lease.token == 1:
             theirs.append(complete(lease.pass_on(), 2, "second.change"))
 
-    def look_then_stop(filesystem: Any, path: str) -> int | None:
-        found = look(filesystem, path)
-        if path.endswith("/_metadata"):
+    def look_then_stop(store: RemoteFiles, paths: list[str]) -> list[Entry]:
+        found = look(store, paths)
+        if paths[0].endswith("/_metadata"):
             take_over_once()
         return found
 
@@ -132,7 +134,7 @@ def test_a_leader_that_is_stopped_while_it_writes_replaces_nothing(
     write_new_file(join_path(first.shared_directory, "first.change"), b"abc")
     with monkeypatch.context() as patch:
         if moment == "between look and PUT":
-            patch.setattr(files, "_size", look_then_stop)
+            patch.setattr(RemoteFiles, "look_up", look_then_stop)
         else:
             patch.setattr("headrace.runtime.checkpoint.storage.publish_file", stop_then_publish)
         complete(first, 2, "first.change")

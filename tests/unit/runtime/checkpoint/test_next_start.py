@@ -26,7 +26,8 @@ from headrace.runtime.high_availability.job_results import FileJobResults, Store
 from headrace.runtime.high_availability.leadership import lasting_job_id
 from headrace.runtime.job.master import JobMaster
 from headrace.runtime.run.job_run import EpochSummary
-from headrace.storage.files import join_path, list_directory
+from headrace.storage.files import list_directory
+from headrace.storage.paths import join_path
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.fakes import MarkedSink
 from tests.unit.runtime.jobs import job_graph, make_env, wait_for_checkpoints

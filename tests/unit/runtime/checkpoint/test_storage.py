@@ -21,7 +21,8 @@ from headrace.runtime.checkpoint.storage import (
     load_checkpoint,
     write_savepoint,
 )
-from headrace.storage.files import join_path, list_directory, write_new_file
+from headrace.storage.files import list_directory, write_new_file
+from headrace.storage.paths import join_path
 from tests.unit.runtime.checkpoint.snapshots import checkpoint, written
 from tests.unit.storage.remote import mount
 

@@ -84,10 +84,10 @@ def test_a_number_is_reserved_again_if_the_reservation_could_not_be_synced(
     def fail(path: str) -> None:
         raise OSError(errno.EIO, "the disk fails")
 
-    monkeypatch.setattr("headrace.storage.files.sync_directory", fail)
+    monkeypatch.setattr("headrace.storage.local.sync_directory", fail)
     with pytest.raises(OSError, match="the disk fails"):
         numbers.use(1)
-    monkeypatch.setattr("headrace.storage.files.sync_directory", synced.append)
+    monkeypatch.setattr("headrace.storage.local.sync_directory", synced.append)
     numbers.use(1)
     assert synced == [str(tmp_path)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from pathlib import Path
 
@@ -295,6 +297,30 @@ def test_the_keeper_says_once_when_leadership_is_lost(tmp_path: Path) -> None:
     assert told.wait(10)
     keeper.stop()
     assert len(lost) == 1
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_a_renewal_that_storage_refuses_is_tried_again(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = LeaderLease(settings_at(tmp_path, lease_ms=10_000))
+    lease.try_acquire()
+    fsync, failures = os.fsync, [OSError(number, os.strerror(number))]
+    monkeypatch.setattr(LeaderLease, "renewal_interval_s", 0.01)
+    renewed = threading.Event()
+
+    def fail_once(descriptor: int) -> None:
+        if failures:
+            raise failures.pop()
+        fsync(descriptor)
+        renewed.set()
+
+    monkeypatch.setattr("os.fsync", fail_once)
+    keeper = LeaseKeeper(lease, on_lost=pytest.fail)
+    keeper.start()
+    assert renewed.wait(10)
+    keeper.stop()
+    assert [name for name in os.listdir(tmp_path / "cluster" / "leader") if name.endswith(".part")] == []
 
 
 def test_the_keeper_tries_again_when_storage_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from headrace.storage import durable
-from headrace.storage.durable import DurableDirectories, SyncError, make_directories, sync_directory
+from headrace.connectors.staged_files import DurableDirectories
+from headrace.storage import local
+from headrace.storage.local import make_directories, sync_directory
+from headrace.storage.locations import Location
+from headrace.storage.store import SyncError
 
 
 @pytest.fixture
@@ -21,7 +24,7 @@ def synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         if Path(path).is_relative_to(tmp_path):
             found.append(str(Path(path).relative_to(tmp_path)))
 
-    monkeypatch.setattr(durable, "sync_file", note)
+    monkeypatch.setattr(local, "sync_file", note)
     return found
 
 
@@ -42,18 +45,17 @@ def test_a_file_in_the_way_of_a_directory_is_an_error(tmp_path: Path) -> None:
 def test_directories_of_others_are_secured_once(tmp_path: Path, synced: list[str]) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     names = DurableDirectories()
-    names.sync(str(tmp_path / "a" / "b"))
+    names.sync(Location("", str(tmp_path / "a" / "b")))
     assert synced == ["a/b", ".", "a"]
-    names.sync(str(tmp_path / "a" / "b"))
+    names.sync(Location("", str(tmp_path / "a" / "b")))
     assert synced[3:] == ["a/b"]
 
 
-def test_a_directory_that_comes_later_is_secured_then(tmp_path: Path, synced: list[str]) -> None:
-    names = DurableDirectories()
-    names.make(str(tmp_path / "a"))
+def test_a_directory_that_is_created_again_is_secured_again(tmp_path: Path, synced: list[str]) -> None:
+    make_directories(str(tmp_path / "a"))
     (tmp_path / "a").rmdir()
     synced.clear()
-    names.make(str(tmp_path / "a"))
+    make_directories(str(tmp_path / "a"))
     assert synced == ["."]
 
 

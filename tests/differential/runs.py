@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import event
 from hypothesis import strategies as st
 
+from headrace.common.changelog import ALL, UPSERT, ChangelogMode
 from headrace.common.types import Row
 from headrace.graph.job_graph import JobGraph
-from headrace.planner.changelog import ALL, UPSERT, ChangelogMode
 from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import CollectTarget
 from headrace.spark.executor import SparkJob, watching

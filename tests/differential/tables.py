@@ -30,8 +30,8 @@ from headrace.catalog.objects import (
     PrimaryKey,
     WatermarkSpec,
 )
+from headrace.common.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
 from headrace.common.types import Row, RowKind
-from headrace.planner.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
 from headrace.table import StreamTableEnvironment
 from headrace.table.factories.values import AttachedRows
 from headrace.types import DataType, DataTypes

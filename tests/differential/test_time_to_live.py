@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headrace.planner.changelog import UPSERT
+from headrace.common.changelog import UPSERT
 from headrace.table import StreamTableEnvironment
 from tests.differential.runs import Case, job_of, run_locally
 from tests.differential.tables import Rows

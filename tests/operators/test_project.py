@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from headrace.common import Row
-from headrace.connectors.file._columns import ArrowRows, RowColumns
 from headrace.datastream.data_stream import _Projection
 from headrace.elements import Batch, ColumnBatch
 from headrace.errors import UserFunctionError
+from headrace.formats.columns import ArrowRows, RowColumns
 from headrace.operators.simple import ProjectOperator
 from headrace.testing.harness import OperatorHarness
 from headrace.types import DataTypes

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from headrace.catalog.objects import PhysicalColumn
+from headrace.common.changelog import ALL
 from headrace.common.types import Row, RowKind
 from headrace.connectors.collect import open_collector
 from headrace.datastream.closeable_iterator import CloseableIterator
-from headrace.planner.changelog import ALL
 from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import CollectTarget
 from headrace.table import StreamTableEnvironment

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from headrace.common.changelog import ChangelogMode
 from headrace.planner import logical, physical
-from headrace.planner.changelog import ChangelogMode
 from headrace.planner.expressions import (
     AggregateCall,
     Expression,

@@ -1,4 +1,4 @@
-"""Finds out the changelog of every node of a plan: see `headrace.planner.changelog` for what it is about.
+"""Finds out the changelog of every node of a plan: see `headrace.common.changelog` for what it is about.
 
 1. From the scans up: which changes a node may make: inserts, updates, deletes.
 2. From the sinks down: who needs the row as it was before an update.
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from headrace.common.changelog import INSERT_ONLY, UPSERT, ChangelogMode, merged
 from headrace.common.types import RowKind
 from headrace.errors import SqlValidationError
-from headrace.planner.changelog import INSERT_ONLY, UPSERT, ChangelogMode, merged
 from headrace.planner.expressions import references
 from headrace.planner.keys import Keys
 from headrace.planner.logical import JoinKind

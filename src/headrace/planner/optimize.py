@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.config.options.table import UpsertMaterialize
 from headrace.errors import InvariantViolation
-from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
 from headrace.planner.inference import infer_changelogs
 from headrace.planner.keys import Keys, fits, infer_keys
 from headrace.planner.logical import Field, LogicalNode, Scan, Schema

@@ -16,7 +16,7 @@ from typing import Any
 
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
-from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
+from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey
 from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind, WindowProperty, WindowSpec
 from headrace.types.logical import LocalZonedTimestampType, TimestampType

@@ -5,9 +5,9 @@ t_env.execute_sql("CREATE TABLE clicks (...) WITH (...)")
 t_env.execute_sql("SELECT user, COUNT(*) FROM clicks GROUP BY user").print()
 """
 
+from headrace.common.changelog import ChangelogMode
 from headrace.common.types import Row, RowKind
 from headrace.datastream._missing import missing_names
-from headrace.planner.changelog import ChangelogMode
 from headrace.planner.statements import ExplainDetail
 from headrace.table.environment_settings import EnvironmentSettings
 from headrace.table.expression import Expression

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from headrace.common import JobClient, JobID
+from headrace.common.changelog import ALL, ChangelogMode
 from headrace.config import Configuration
 from headrace.config.options import execution
 from headrace.config.options import table as options
@@ -21,7 +22,6 @@ from headrace.graph.stream_graph import default_max_parallelism
 from headrace.graph.table_job import TableNode, build_table_job
 from headrace.graph.transformations import PhysicalTransformation
 from headrace.planner.batch import translate_batch
-from headrace.planner.changelog import ALL, ChangelogMode
 from headrace.planner.emit import SPARK_SETTINGS
 from headrace.planner.logical import LogicalNode, Scan, Sink
 from headrace.planner.optimize import Plan, SinkRequest, plan_batch, plan_job

@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable
+from headrace.common.changelog import ChangelogMode
 from headrace.common.typeinfo import (
     ExternalTypeInfo,
     PickledBytesTypeInfo,
@@ -18,13 +19,12 @@ from headrace.common.typeinfo import (
 from headrace.common.types import Row, RowKind
 from headrace.datastream import DataStream
 from headrace.errors import JobDefinitionError, SqlValidationError, UnsupportedFeatureError, shorten
-from headrace.planner.changelog import ChangelogMode
 from headrace.planner.logical import Schema as PlanSchema
-from headrace.table._type_information import data_type, row_type_information
 from headrace.table.expression import Expression
 from headrace.table.factories.streams import AttachedStream
 from headrace.table.schema import Schema
 from headrace.types.logical import DataType, LocalZonedTimestampType, quote_name
+from headrace.types.type_information import data_type, row_type_information
 
 __all__ = [
     "StreamSchema",

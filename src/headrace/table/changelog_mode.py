@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from headrace.planner.changelog import ChangelogMode
+from headrace.common.changelog import ChangelogMode
 
 __all__ = ["ChangelogMode"]

@@ -10,6 +10,7 @@ from headrace.catalog import CatalogManager, InlineView, UserFunction
 from headrace.catalog import ObjectIdentifier as Identifier
 from headrace.catalog.objects import CatalogTable, CatalogView, PhysicalColumn
 from headrace.common import Configuration
+from headrace.common.changelog import ChangelogMode
 from headrace.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from headrace.common.types import Row
 from headrace.config.options import table as options
@@ -22,7 +23,6 @@ from headrace.errors import (
     shorten,
 )
 from headrace.planner import bind, parse_statement, placed
-from headrace.planner.changelog import ChangelogMode
 from headrace.planner.functions import built_in_names
 from headrace.planner.logical import LogicalNode, Scan, Sink
 from headrace.planner.optimize import SinkRequest

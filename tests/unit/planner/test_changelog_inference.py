@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.common.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
 from headrace.common.types import RowKind
 from headrace.errors import SqlValidationError
-from headrace.planner.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
 from headrace.planner.expressions import Call, InputRef, SortKey
 from headrace.planner.logical import (
     Distinct,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headrace.catalog import CatalogTable, ObjectIdentifier, PhysicalColumn
 from headrace.catalog.objects import PrimaryKey
-from headrace.planner.changelog import ALL, ChangelogMode
+from headrace.common.changelog import ALL, ChangelogMode
 from headrace.planner.explain import describe
 from headrace.planner.expressions import (
     AggregateCall,

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headrace.connectors.base import BATCH_RECORDS, ReaderContext, Slice, SourceReader, SplitProgress
-from headrace.connectors.file._columns import ArrowRows
 from headrace.connectors.file._formats import FileFormat
 from headrace.connectors.file._splits import FileSplit, open_split, reading, see_that_it_is_unchanged
 from headrace.elements import Batch, ColumnBatch
+from headrace.formats.columns import ArrowRows
 
 #: What blocks hold: a list, or rows that are still columns.
 Values = list[Any] | ArrowRows

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.connectors.file._columns import RowColumns
+from headrace.formats.columns import RowColumns
 
 #: Rows that become columns at a time.
 _BATCH_ROWS = 1 << 14

@@ -21,8 +21,8 @@ from headrace.common.serialization import RowDataBulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS, ReaderContext
 from headrace.connectors.file._bulk import Block, BulkFormat
 from headrace.connectors.file._column_writer import ColumnWriter
-from headrace.connectors.file._columns import ArrowRows, RowColumns, check_row_type
 from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
+from headrace.formats.columns import ArrowRows, RowColumns, check_row_type
 from headrace.types import RowType
 
 #: Rows that are written at a time; the writer cuts stripes by size.

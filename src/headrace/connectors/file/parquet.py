@@ -13,8 +13,8 @@ from headrace.common.serialization import RowDataBulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import Block, BulkFormat
 from headrace.connectors.file._column_writer import ColumnWriter
-from headrace.connectors.file._columns import ArrowRows, RowColumns, check_row_type
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
+from headrace.formats.columns import ArrowRows, RowColumns, check_row_type
 from headrace.types import RowType
 
 #: Rows of a row group at most: what Parquet writers commonly have.

@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 
 from headrace.common.serialization import DeserializationSchema, SerializationSchema
 from headrace.common.types import Row
-from headrace.connectors.file._columns import arrow_converter
 from headrace.connectors.kafka.records import (
     KafkaConsumerRecord,
     KafkaProducerRecord,
@@ -24,6 +23,7 @@ from headrace.connectors.kafka.records import (
 )
 from headrace.errors import FormatError
 from headrace.formats.base import FormatDeserializationSchema
+from headrace.formats.columns import arrow_converter
 from headrace.types import DataType
 from headrace.types.logical import MAX_DECIMAL_PRECISION, DecimalType
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from headrace.common.changelog import ChangelogMode
 from headrace.connectors.base import Sink as ConnectorSink
 from headrace.connectors.base import Source
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table import declarations as d
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
-from headrace.planner.changelog import ChangelogMode
 from headrace.planner.explain import describe
 from headrace.planner.expressions import Expression, InputRef, SortKey
 from headrace.planner.fragments import Stream

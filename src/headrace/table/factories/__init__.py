@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable
+from headrace.common.changelog import INSERT_ONLY, ChangelogMode
+from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Boundedness, Source
 from headrace.connectors.collect import CollectSink
 from headrace.errors import InvariantViolation, SqlValidationError, UnsupportedFeatureError
 from headrace.operators.table.declarations import Schema, SinkMode
 from headrace.planner import physical
-from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
 from headrace.planner.expressions import Expression, Literal
 from headrace.planner.logical import Scan
 from headrace.planner.logical import Schema as PlanSchema
@@ -31,7 +32,6 @@ from headrace.table.factories.datagen import DatagenFactory
 from headrace.table.factories.filesystem import FilesystemFactory
 from headrace.table.factories.jdbc import JdbcFactory
 from headrace.table.factories.kafka import KafkaFactory
-from headrace.table.factories.options import TableOptions
 from headrace.table.factories.sinks import BlackholeFactory, PrintFactory
 from headrace.table.factories.streams import AttachedStream
 from headrace.table.factories.values import AttachedRows, values_of

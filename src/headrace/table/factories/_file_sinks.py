@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from headrace.config.table_options import TableOptions
 from headrace.connectors.file import FileSink, RollingPolicy
 from headrace.errors import UnsupportedFeatureError
-from headrace.table.factories.options import TableOptions
 
 __all__ = ["read_sink_options", "set_partition_commit", "set_rolling_policy"]
 

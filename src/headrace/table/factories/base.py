@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from headrace.catalog.objects import CatalogTable
+from headrace.common.changelog import INSERT_ONLY, ChangelogMode
+from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
 from headrace.errors import SqlValidationError
 from headrace.operators.table.declarations import Schema, SinkMode
-from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
-from headrace.table.factories.options import TableOptions
 
 __all__ = ["PartitionedTables", "SinkAbility", "TableFactory", "TableRequest"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import zlib
 
 from headrace.catalog.objects import PhysicalColumn
+from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Source
 from headrace.connectors.table_rows import RangeTableSource
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.table.factories.base import OnlySource, TableRequest
-from headrace.table.factories.options import TableOptions
 from headrace.types.logical import (
     ArrayType,
     BigIntType,

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from headrace.catalog.objects import CatalogTable, MetadataColumn
 from headrace.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from headrace.common.types import Row
+from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
 from headrace.connectors.file import BucketAssigner, FileSink, OutputFileConfig
 from headrace.connectors.file._partitions import list_partitions
@@ -24,7 +25,6 @@ from headrace.table.factories._file_sinks import (
 )
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
 from headrace.table.factories.formats import MessageFormat
-from headrace.table.factories.options import TableOptions
 from headrace.types.logical import RowField, RowType
 
 __all__ = ["FilesystemFactory"]

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.common.serialization import DeserializationSchema, SerializationSchema
+from headrace.config.table_options import TableOptions
 from headrace.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from headrace.formats.avro_types import avro_schema
 from headrace.formats.csv import CsvDialect, CsvRowDeserializationSchema, CsvRowSerializationSchema
 from headrace.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from headrace.formats.raw import Endianness, RawDeserializationSchema, RawSerializationSchema
-from headrace.table._type_information import row_type_information
-from headrace.table.factories.options import TableOptions
 from headrace.types.logical import DataType
+from headrace.types.type_information import row_type_information
 
 __all__ = ["MessageFormat"]
 

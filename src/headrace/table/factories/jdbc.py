@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Final
 
 from headrace.catalog.objects import CatalogTable
+from headrace.common.changelog import UPSERT
+from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
 from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcPartition, JdbcSink
 from headrace.connectors.jdbc._statements import insert_sql
@@ -14,9 +16,7 @@ from headrace.connectors.jdbc.source import FETCH_ROWS
 from headrace.connectors.jdbc.table import JdbcTableSource, can_hold
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.operators.table.declarations import SinkMode
-from headrace.planner.changelog import UPSERT
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
-from headrace.table.factories.options import TableOptions
 
 __all__ = ["JdbcFactory"]
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from headrace.catalog.objects import CatalogTable, MetadataColumn, PhysicalColumn
+from headrace.config.table_options import TableOptions
 from headrace.connectors.base import DeliveryGuarantee, Sink, Source
 from headrace.connectors.kafka import (
     KafkaOffsetResetStrategy,
@@ -25,7 +26,6 @@ from headrace.connectors.kafka.table import (
 from headrace.errors import SqlValidationError
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
 from headrace.table.factories.formats import MessageFormat
-from headrace.table.factories.options import TableOptions
 
 __all__ = ["KafkaFactory"]
 

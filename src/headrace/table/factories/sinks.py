@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from headrace.catalog.objects import CatalogTable
+from headrace.common.changelog import ALL, UPSERT
 from headrace.connectors.base import Sink
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.print import PrintSink
 from headrace.operators.table.declarations import SinkMode
-from headrace.planner.changelog import ALL, UPSERT
 from headrace.table.factories.base import OnlySink, SinkAbility, TableRequest
 
 __all__ = ["BlackholeFactory", "PrintFactory"]

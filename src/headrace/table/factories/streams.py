@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.graph.transformations import Transformation
-from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
 from headrace.planner.stream_borders import StreamInput
 
 __all__ = ["AttachedStream"]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.connectors.base import Source
 from headrace.connectors.collection import CollectionSource
 from headrace.connectors.table_rows import ValuesSource
-from headrace.planner.changelog import INSERT_ONLY, ChangelogMode
 
 __all__ = ["AttachedRows", "values_of"]
 

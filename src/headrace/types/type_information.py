@@ -117,7 +117,7 @@ _LOCAL_TIMES = {
 }
 
 
-def data_type(type_info: TypeInformation) -> DataType:
+def data_type(type_info: TypeInformation) -> DataType:  # noqa: PLR0911 - a case for each type
     """Return the type of a table's column for a type of a stream's records or their fields.
 
     Raises:

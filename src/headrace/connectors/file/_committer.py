@@ -36,8 +36,9 @@ from headrace.connectors.file._parts import (
     target_name,
 )
 from headrace.connectors.file._policies import OutputFileConfig, PartitionCommit, RollingPolicy
-from headrace.connectors.file._writer import STAGING, staging_name
+from headrace.connectors.file._writer import STAGING
 from headrace.connectors.staged_files import DurableDirectories
+from headrace.connectors.staging import staging_name
 from headrace.errors import ConnectorError
 from headrace.storage.locations import Location
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,17 +14,13 @@ from headrace.connectors.file._buckets import BucketAssigner
 from headrace.connectors.file._formats import BulkRows, RowFormat, SegmentWriter
 from headrace.connectors.file._parts import Segment
 from headrace.connectors.file._policies import RollingPolicy
+from headrace.connectors.staging import staging_name
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, DiskFullError
 from headrace.storage.locations import Location
 
 STAGING = ".staging"
 _TOKEN_DIGITS = 12
-
-
-def staging_name(job_id: str, sink_id: str) -> str:
-    """Return the directory, below `.staging`, of one sink in one job. Jobs may share a base path."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", f"{job_id or 'job'}-{sink_id or 'sink'}")
 
 
 @dataclass

@@ -41,7 +41,8 @@ class TableOptions:
     def __init__(self, table: str, values: Mapping[str, str]) -> None:
         self.table = table
         self._values = dict(values)
-        self._known: set[str] = set()
+        #: Keys that somebody has read, or that all tables have.
+        self._known = {"connector"}
 
     def text(self, key: str, default: str | None = None) -> str | None:
         """Return an option as it is written, with references resolved.

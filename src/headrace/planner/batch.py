@@ -133,7 +133,7 @@ class _BatchTranslation:
                 feature="a changelog in BATCH mode",
                 hint="as in Flink: use STREAMING mode",
             )
-        return self._connectors.source_of(scan, columns)
+        return self._connectors.source_of(scan)
 
     def _gathered(self, gathering: Gathering) -> Stream:
         position = len(self._nodes)
@@ -181,7 +181,7 @@ def _sink(request: SinkRequest, connectors: Connectors, output: d.Schema, positi
         accepts=request.accepts,
         keys=request.keys,
     )
-    choice = connectors.sink_of(target, output)
+    choice = connectors.sink_of(target)
     keys = tuple(output[key].name for key in request.keys)
     return TableNode(
         d.TableSink(choice.sink, schema=output, mode=choice.mode, keys=keys),

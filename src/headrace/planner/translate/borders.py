@@ -24,7 +24,7 @@ __all__ = ["scan", "sink", "values", "watermark"]
 def scan(to: Translation, node: p.TableScan) -> Stream:
     """Read a table, or take the records of a stream."""
     columns = f.columns_of(node.schema)
-    source = to.connectors.source_of(node.scan, columns)
+    source = to.connectors.source_of(node.scan)
     if isinstance(source, StreamInput):
         return _stream(to, node, source, columns)
     declaration = d.TableScan(source, schema=columns, has_kinds=not node.mode.is_insert_only)
@@ -120,7 +120,7 @@ def sink(to: Translation, node: p.Sink) -> None:
     if isinstance(node.target, p.StreamTarget):
         _to_stream(to, node, node.target, streams)
         return
-    choice = to.connectors.sink_of(node, columns)
+    choice = to.connectors.sink_of(node)
     not_null = [
         column.name for column, field in zip(columns, node.schema, strict=True) if not field.type.is_nullable
     ]

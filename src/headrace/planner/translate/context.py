@@ -48,13 +48,13 @@ class Connectors(Protocol):
     def mode_of(self, scan: Scan) -> ChangelogMode:
         """Return which kinds of rows a table gives."""
 
-    def source_of(self, scan: Scan, schema: d.Schema) -> Source | StreamInput:
-        """Return what reads a table, in columns of this schema."""
+    def source_of(self, scan: Scan) -> Source | StreamInput:
+        """Return what reads a table."""
 
     def values_source(self, rows: Sequence[Sequence[Expression]], schema: Schema) -> Source:
         """Return what gives rows that are written in the query."""
 
-    def sink_of(self, sink: p.Sink, schema: d.Schema) -> SinkChoice:
+    def sink_of(self, sink: p.Sink) -> SinkChoice:
         """Return what writes rows."""
 
 

@@ -13,7 +13,7 @@ from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Boundedness, Source
 from headrace.connectors.collect import CollectSink
 from headrace.errors import InvariantViolation, SqlValidationError, UnsupportedFeatureError
-from headrace.operators.table.declarations import Schema, SinkMode
+from headrace.operators.table.declarations import SinkMode
 from headrace.planner import physical
 from headrace.planner.expressions import Expression, Literal
 from headrace.planner.logical import Scan
@@ -22,11 +22,12 @@ from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.stream_borders import StreamInput
 from headrace.planner.translate import SinkChoice
 from headrace.table.factories.base import (
-    OnlySource,
     PartitionedTables,
+    ReadableTables,
     SinkAbility,
     TableFactory,
     TableRequest,
+    WritableTables,
 )
 from headrace.table.factories.datagen import DatagenFactory
 from headrace.table.factories.filesystem import FilesystemFactory
@@ -39,11 +40,12 @@ from headrace.table.factories.values import AttachedRows, values_of
 __all__ = ["FACTORIES", "TableConnectors"]
 
 FACTORIES: Final[dict[str, TableFactory]] = {
-    each.identifier: each
-    for each in (
-        *(FilesystemFactory(), KafkaFactory(), JdbcFactory()),
-        *(DatagenFactory(), PrintFactory(), BlackholeFactory()),
-    )
+    "filesystem": FilesystemFactory(),
+    "kafka": KafkaFactory(),
+    "jdbc": JdbcFactory(),
+    "datagen": DatagenFactory(),
+    "print": PrintFactory(),
+    "blackhole": BlackholeFactory(),
 }
 
 
@@ -62,7 +64,7 @@ class TableConnectors:
         attached = scan.table.attachment
         return attached.mode if isinstance(attached, AttachedRows | AttachedStream) else INSERT_ONLY
 
-    def source_of(self, scan: Scan, schema: Schema) -> Source | StreamInput:
+    def source_of(self, scan: Scan) -> Source | StreamInput:
         """Return what reads a table."""
         attached = scan.table.attachment
         if isinstance(attached, AttachedStream):
@@ -70,8 +72,13 @@ class TableConnectors:
         if isinstance(attached, AttachedRows):
             return attached.source()
         name = scan.identifier.dotted()
-        request = self._request(name, scan.table, schema)
-        source = _factory(name, scan.table).source(request)
+        request = self._request(name, scan.table)
+        factory = _factory(name, scan.table)
+        if not isinstance(factory, ReadableTables):
+            raise SqlValidationError(
+                f"table {name!r}: the connector {_connector(scan.table)!r} can only be used as a sink, not as a source"
+            )
+        source = factory.source(request)
         request.options.check()
         if self._is_batch and source.boundedness is not Boundedness.BOUNDED:
             raise SqlValidationError(
@@ -96,11 +103,11 @@ class TableConnectors:
         factory = _factory(name, table)
         if not isinstance(factory, PartitionedTables):
             raise UnsupportedFeatureError(
-                f"SHOW PARTITIONS of {name!r}: a table with 'connector' = '{factory.identifier}' does not say which it "
+                f"SHOW PARTITIONS of {name!r}: a table with 'connector' = {_connector(table)!r} does not say which it "
                 "has",
-                feature=f"SHOW PARTITIONS of {factory.identifier!r}",
+                feature=f"SHOW PARTITIONS of {_connector(table)!r}",
             )
-        found = factory.partitions(self._request(name, table, ()))
+        found = factory.partitions(self._request(name, table))
         return [
             "/".join(f"{column}={value}" for column, value in each.items())
             for each in found
@@ -109,45 +116,59 @@ class TableConnectors:
 
     def ability_of(self, name: str, table: CatalogTable) -> SinkAbility:
         """Return what kinds of changes a table takes."""
-        factory = _factory(name, table)
-        if isinstance(factory, OnlySource):
-            raise SqlValidationError(
-                f"table {name!r}: the connector '{factory.identifier}' can only be used as a source, not as a sink"
-            )
-        return factory.ability(table)
+        return _sinks(name, table).ability(table)
 
-    def sink_of(self, sink: physical.Sink, schema: Schema) -> SinkChoice:
+    def sink_of(self, sink: physical.Sink) -> SinkChoice:
         """Return what writes rows."""
         match sink.target:
             case CollectTarget(collect_id):
                 return SinkChoice(CollectSink(collect_id), SinkMode.RETRACT)
             case TableTarget() as target:
                 name = target.identifier.dotted()
-                factory = _factory(name, target.table)
+                factory = _sinks(name, target.table)
                 ability = factory.ability(target.table)
                 if target.is_overwrite and not ability.can_overwrite:
                     raise UnsupportedFeatureError(
-                        f"INSERT OVERWRITE into {name!r}: a table with 'connector' = '{factory.identifier}' takes new "
-                        "rows, and cannot replace what it has",
-                        feature=f"INSERT OVERWRITE into {factory.identifier!r}",
+                        f"INSERT OVERWRITE into {name!r}: a table with 'connector' = {_connector(target.table)!r} "
+                        "takes new rows, and cannot replace what it has",
+                        feature=f"INSERT OVERWRITE into {_connector(target.table)!r}",
                         hint="use INSERT INTO; tables with 'connector' = 'filesystem' can be overwritten",
                     )
                 request = replace(
-                    self._request(name, target.table, schema),
+                    self._request(name, target.table),
                     is_overwrite=target.is_overwrite,
                     static_partitions=target.static_partitions,
                 )
                 made = factory.sink(request)
                 request.options.check()
-                return SinkChoice(made, ability.mode)
+                return SinkChoice(made, _mode(ability))
         raise InvariantViolation(f"no sink is known for {sink.target}")
 
-    def _request(self, name: str, table: CatalogTable, schema: Schema) -> TableRequest:
-        return TableRequest(name, table, schema, TableOptions(name, table.options), self._is_batch)
+    def _request(self, name: str, table: CatalogTable) -> TableRequest:
+        return TableRequest(name, table, TableOptions(name, table.options), self._is_batch)
+
+
+def _mode(ability: SinkAbility) -> SinkMode:
+    if ability.accepts.is_insert_only:
+        return SinkMode.APPEND
+    return SinkMode.RETRACT if ability.accepts.has_update_before else SinkMode.UPSERT
+
+
+def _connector(table: CatalogTable) -> str | None:
+    return table.options.get("connector")
+
+
+def _sinks(name: str, table: CatalogTable) -> WritableTables:
+    factory = _factory(name, table)
+    if not isinstance(factory, WritableTables):
+        raise SqlValidationError(
+            f"table {name!r}: the connector {_connector(table)!r} can only be used as a source, not as a sink"
+        )
+    return factory
 
 
 def _factory(name: str, table: CatalogTable) -> TableFactory:
-    connector = table.options.get("connector")
+    connector = _connector(table)
     if connector is None:
         raise SqlValidationError(
             f"table {name!r} has no option 'connector'",

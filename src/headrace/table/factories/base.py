@@ -1,19 +1,29 @@
-"""What connectors of tables have in common."""
+"""How a connector offers tables: WITH ('connector' = '...') names a factory, which makes their sources and sinks.
+
+A factory implements `ReadableTables`, `WritableTables` or both, and `PartitionedTables` if it can list partitions. It
+runs in the program; workers get the sources and sinks that it makes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
-from headrace.errors import SqlValidationError
-from headrace.operators.table.declarations import Schema, SinkMode
 
-__all__ = ["PartitionedTables", "SinkAbility", "TableFactory", "TableRequest"]
+__all__ = [
+    "APPEND",
+    "PartitionedTables",
+    "ReadableTables",
+    "SinkAbility",
+    "TableFactory",
+    "TableRequest",
+    "WritableTables",
+]
 
 
 @dataclass(frozen=True)
@@ -22,8 +32,7 @@ class TableRequest:
 
     name: str
     table: CatalogTable
-    #: The columns that the scan gives, or the sink takes.
-    schema: Schema
+    #: What WITH says. Read every option that the connector has: those nobody has read are refused.
     options: TableOptions
     is_batch: bool = False
     is_overwrite: bool = False
@@ -35,26 +44,33 @@ class TableRequest:
 class SinkAbility:
     """What a sink takes."""
 
+    #: Which kinds of changes. Without −U and with a primary key, an update is the new row alone.
     accepts: ChangelogMode
-    mode: SinkMode
     #: Whether INSERT OVERWRITE can replace what is there.
     can_overwrite: bool = False
 
 
-class TableFactory(Protocol):
-    """A connector of tables."""
+#: The ability of a sink that only takes new rows.
+APPEND: Final = SinkAbility(INSERT_ONLY)
 
-    #: What 'connector' = '...' names.
-    identifier: str
+
+@runtime_checkable
+class ReadableTables(Protocol):
+    """A connector whose tables can be read."""
 
     def source(self, request: TableRequest) -> Source:
-        """Make what reads the table."""
+        """Make what reads the table: its records are rows of `request.table.source_columns`."""
+
+
+@runtime_checkable
+class WritableTables(Protocol):
+    """A connector whose tables can be written."""
 
     def ability(self, table: CatalogTable) -> SinkAbility:
         """Say what kind of changes the table takes."""
 
     def sink(self, request: TableRequest) -> Sink:
-        """Make what writes the table."""
+        """Make what writes the table: it gets rows of `request.table.sink_columns`, with their kinds."""
 
 
 @runtime_checkable
@@ -65,31 +81,4 @@ class PartitionedTables(Protocol):
         """List the values of the partition columns."""
 
 
-class OnlySource:
-    """A connector that reads only."""
-
-    identifier = ""
-
-    def ability(self, table: CatalogTable) -> SinkAbility:
-        raise SqlValidationError(
-            f"the connector '{self.identifier}' can only be used as a source, not as a sink"
-        )
-
-    def sink(self, request: TableRequest) -> Sink:
-        raise SqlValidationError(
-            f"the connector '{self.identifier}' can only be used as a source, not as a sink"
-        )
-
-
-class OnlySink:
-    """A connector that writes only."""
-
-    identifier = ""
-
-    def source(self, request: TableRequest) -> Source:
-        raise SqlValidationError(
-            f"table {request.name!r}: the connector '{self.identifier}' can only be used as a sink, not as a source"
-        )
-
-
-APPEND = SinkAbility(INSERT_ONLY, SinkMode.APPEND)
+TableFactory = ReadableTables | WritableTables

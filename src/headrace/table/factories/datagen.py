@@ -12,7 +12,7 @@ from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Source
 from headrace.connectors.table_rows import RangeTableSource
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
-from headrace.table.factories.base import OnlySource, TableRequest
+from headrace.table.factories.base import TableRequest
 from headrace.types.logical import (
     ArrayType,
     BigIntType,
@@ -44,14 +44,11 @@ _LIMITS = {TinyIntType: 2**7, SmallIntType: 2**15, IntType: 2**31, BigIntType: 2
 _DEFAULT_LENGTH = 100
 
 
-class DatagenFactory(OnlySource):
+class DatagenFactory:
     """Creates `datagen` tables, whose rows are generated."""
-
-    identifier = "datagen"
 
     def source(self, request: TableRequest) -> Source:
         options = request.options
-        options.text("connector")
         count = options.integer("number-of-rows")
         rate = options.integer("rows-per-second")
         options.integer("scan.parallelism")

@@ -44,11 +44,8 @@ _METADATA: Final = {
 class FilesystemFactory:
     """Reads and writes files."""
 
-    identifier = "filesystem"
-
     def source(self, request: TableRequest) -> Source:
         options = request.options
-        options.text("connector")
         path = options.required("path")
         kind = _format(options)
         interval = options.duration("source.monitor-interval")
@@ -77,7 +74,6 @@ class FilesystemFactory:
 
     def sink(self, request: TableRequest) -> Sink:
         options = request.options
-        options.text("connector")
         path, kind = options.required("path"), _format(options)
         options.text("source.monitor-interval")
         read_sink_options(options)

@@ -15,7 +15,6 @@ from headrace.connectors.jdbc.changelog_sink import JdbcChangelogSink
 from headrace.connectors.jdbc.source import FETCH_ROWS
 from headrace.connectors.jdbc.table import JdbcTableSource, can_hold
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
-from headrace.operators.table.declarations import SinkMode
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
 
 __all__ = ["JdbcFactory"]
@@ -28,8 +27,6 @@ _MAX_RETRIES: Final = 3
 
 class JdbcFactory:
     """Reads and writes tables of databases."""
-
-    identifier = "jdbc"
 
     def source(self, request: TableRequest) -> Source:
         options = request.options
@@ -57,7 +54,7 @@ class JdbcFactory:
         )
 
     def ability(self, table: CatalogTable) -> SinkAbility:
-        return APPEND if table.primary_key is None else SinkAbility(UPSERT, SinkMode.UPSERT)
+        return APPEND if table.primary_key is None else SinkAbility(UPSERT)
 
     def sink(self, request: TableRequest) -> Sink:
         options = request.options
@@ -77,7 +74,6 @@ class JdbcFactory:
 
 
 def _connection(options: TableOptions) -> JdbcConnectionOptions:
-    options.text("connector")
     return JdbcConnectionOptions(
         options.required("url"),
         options.text("username"),

@@ -37,8 +37,6 @@ _BOUNDED: Final = _STARTUP[1:]
 class KafkaFactory:
     """Reads and writes topics."""
 
-    identifier = "kafka"
-
     def source(self, request: TableRequest) -> Source:
         options = _options(request)
         topics, pattern = options.text("topic"), options.text("topic-pattern")
@@ -91,7 +89,6 @@ class KafkaFactory:
 def _options(request: TableRequest) -> TableOptions:
     """Return the options; those of the other direction are known, too, for a table is read and written."""
     options = request.options
-    options.text("connector")
     for key in (
         *("topic-pattern", "scan.startup.mode", "scan.startup.specific-offsets"),
         *("scan.startup.timestamp-millis", "scan.bounded.mode", "scan.bounded.specific-offsets"),

@@ -24,7 +24,7 @@ from headrace.table.factories._file_sinks import (
     set_rolling_policy,
 )
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
-from headrace.table.factories.formats import MessageFormat
+from headrace.formats.tables import MessageFormat
 from headrace.types.logical import RowField, RowType
 
 __all__ = ["FilesystemFactory"]

@@ -25,7 +25,7 @@ from headrace.connectors.kafka.table import (
 )
 from headrace.errors import SqlValidationError
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
-from headrace.table.factories.formats import MessageFormat
+from headrace.formats.tables import MessageFormat
 
 __all__ = ["KafkaFactory"]
 

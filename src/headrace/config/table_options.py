@@ -6,6 +6,7 @@ uses the table: the catalog keeps them as they are written.
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Mapping
 from datetime import timedelta
@@ -43,6 +44,18 @@ class TableOptions:
         self._values = dict(values)
         #: Keys that somebody has read, or that all tables have.
         self._known = {"connector"}
+        self._prefix = ""
+
+    def below(self, prefix: str) -> TableOptions:
+        """Return the options that begin with a prefix, under the rest of their keys: those of a format.
+
+        Example:
+            >>> TableOptions("t", {"json.charset": "UTF-8"}).below("json.").text("charset")
+            'UTF-8'
+        """
+        part = copy.copy(self)  # which options are known is shared
+        part._prefix = self._prefix + prefix
+        return part
 
     def text(self, key: str, default: str | None = None) -> str | None:
         """Return an option as it is written, with references resolved.
@@ -50,6 +63,7 @@ class TableOptions:
         Raises:
             ConfigurationError: If a variable or file that it names is not there.
         """
+        key = self._prefix + key
         self._known.add(key)
         value = self._values.get(key)
         return default if value is None else self._resolved(key, value)
@@ -66,12 +80,14 @@ class TableOptions:
         value = self.text(key)
         if value is None:
             raise SqlValidationError(
-                f"table {self.table!r}: connector {self._values.get('connector')!r} requires the option {key!r}"
+                f"table {self.table!r}: connector {self._values.get('connector')!r} requires the option "
+                f"{self._prefix + key!r}"
             )
         return value
 
     def prefixed(self, prefix: str) -> dict[str, str]:
         """Return the options that begin alike, without what they begin with."""
+        prefix = self._prefix + prefix
         found = [key for key in self._values if key.startswith(prefix)]
         self._known.update(found)
         return {key.removeprefix(prefix): self._resolved(key, self._values[key]) for key in found}
@@ -102,7 +118,7 @@ class TableOptions:
         return None if value is None else self._read(key, value, MemorySize)
 
     def _read(self, key: str, value: str, kind: type[T]) -> T:
-        form = form_of(kind)
+        form, key = form_of(kind), self._prefix + key
         try:
             result: T = form.read(value)
         except ValueError:
@@ -114,6 +130,7 @@ class TableOptions:
 
     def wrong(self, key: str, expected: str) -> SqlValidationError:
         """Make the error for an option with a wrong value."""
+        key = self._prefix + key
         return SqlValidationError(
             f"table {self.table!r}: option {key!r} is {expected}; got {self._values.get(key)!r}"
         )

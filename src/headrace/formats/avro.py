@@ -18,8 +18,11 @@ import msgspec
 from headrace.common.serialization import SerializationSchema
 from headrace.common.typeinfo import TypeInformation, Types
 from headrace.common.types import Row, make_row
+from headrace.config.table_options import TableOptions
 from headrace.errors import ConnectorError, FormatError, JobDefinitionError
+from headrace.formats.avro_types import avro_schema
 from headrace.formats.base import FormatDeserializationSchema, row_values
+from headrace.types.logical import RowType
 
 #: A schema as JSON has it.
 Schema = Any
@@ -131,6 +134,19 @@ class AvroRowSerializationSchema(SerializationSchema):
 
 
 # --- schemas --------------------------------------------------------------------------------------
+
+
+class AvroFormat:
+    """'format' = 'avro': messages whose schema follows from the columns."""
+
+    def __init__(self, options: TableOptions) -> None:
+        fastavro()
+
+    def reader(self, row_type: RowType) -> AvroRowDeserializationSchema:
+        return AvroRowDeserializationSchema(avro_schema_string=avro_schema(row_type))
+
+    def writer(self, row_type: RowType) -> AvroRowSerializationSchema:
+        return AvroRowSerializationSchema(avro_schema_string=avro_schema(row_type))
 
 
 def fastavro() -> ModuleType:

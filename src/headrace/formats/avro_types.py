@@ -46,7 +46,7 @@ _PLAIN: Final[dict[type[DataType], str]] = {
 }
 
 
-def avro_schema(names: Sequence[str], types: Sequence[DataType]) -> str:
+def avro_schema(row_type: RowType) -> str:
     """Return the schema of a record with these fields, as JSON.
 
     Raises:
@@ -54,10 +54,12 @@ def avro_schema(names: Sequence[str], types: Sequence[DataType]) -> str:
 
     Example:
         >>> from headrace.types import DataTypes
-        >>> json.loads(avro_schema(["id"], [DataTypes.BIGINT()]))["fields"]
+        >>> json.loads(avro_schema(DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())])))["fields"]
         [{'name': 'id', 'type': ['null', 'long'], 'default': None}]
     """
-    return json.dumps(_record("record", names, types) | {"namespace": _NAMESPACE})
+    return json.dumps(
+        _record("record", row_type.field_names(), row_type.field_types()) | {"namespace": _NAMESPACE}
+    )
 
 
 def _record(name: str, names: Sequence[str], types: Sequence[DataType]) -> dict[str, Any]:

@@ -23,9 +23,13 @@ from headrace.common.typeinfo import (
     _ElementTypeInfo,
 )
 from headrace.common.types import Row, make_row
+from headrace.config.table_options import TableOptions
 from headrace.errors import FormatError, JobDefinitionError
 from headrace.formats._scalars import reader_of, write_scalar
 from headrace.formats.base import FormatDeserializationSchema, row_type, row_values
+from headrace.formats.tables import SPARK_TIMESTAMPS, SparkReader
+from headrace.types.logical import RowType
+from headrace.types.type_information import row_type_information
 
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 _LINE_DELIMITERS = ("\n", "\r", "\r\n", "")
@@ -299,6 +303,62 @@ class CsvRowSerializationSchema(SerializationSchema):
                 JobDefinitionError: A delimiter is not one character, or a type cannot be written as CSV.
             """
             return CsvRowSerializationSchema(self._type_info, CsvDialect(**self._settings))
+
+
+class CsvFormat:
+    """'format' = 'csv': messages, and files of lines."""
+
+    def __init__(self, options: TableOptions) -> None:
+        self._options = options
+
+    def reader(self, row_type: RowType) -> CsvRowDeserializationSchema:
+        return CsvRowDeserializationSchema(
+            row_type_information(row_type),
+            self._dialect(),
+            ignore_parse_errors=self._options.boolean("ignore-parse-errors", default=False),
+        )
+
+    def writer(self, row_type: RowType) -> CsvRowSerializationSchema:
+        self._options.boolean("ignore-parse-errors", default=False)  # for reading
+        return CsvRowSerializationSchema(row_type_information(row_type), self._dialect())
+
+    file_writer = writer
+
+    def spark_reader(self) -> SparkReader:
+        text, boolean = self._options.text, self._options.boolean
+        quote = text("quote-character", '"') or '"'
+        if boolean("disable-quote-character", default=False):
+            quote = ""
+        options = {
+            "sep": text("field-delimiter", ",") or ",",
+            "timestampNTZFormat": SPARK_TIMESTAMPS,
+            "quote": quote,
+            # A quote within quotes stands there twice, unless there is a character to put before it. None at all: NUL.
+            "escape": text("escape-character") or quote or "\0",
+        }
+        null = text("null-literal")
+        if null is not None:
+            options["nullValue"] = null
+        text("array-element-delimiter")  # Spark has no arrays in CSV files
+        if boolean("allow-comments", default=False):
+            options["comment"] = "#"
+        return SparkReader(
+            "csv", options, ignores_errors=self._options.boolean("ignore-parse-errors", default=False)
+        )
+
+    def _dialect(self) -> CsvDialect:
+        text = self._options.text
+        is_quoted = not self._options.boolean("disable-quote-character", default=False)
+        quote = text("quote-character", '"') or '"'
+        return CsvDialect(
+            field_delimiter=text("field-delimiter", ",") or ",",
+            array_element_delimiter=text("array-element-delimiter", ";") or ";",
+            quote_character=quote if is_quoted else None,
+            escape_character=text("escape-character"),
+            null_literal=text("null-literal"),
+            allow_comments=self._options.boolean("allow-comments", default=False),
+            line_delimiter="",
+        )
 
 
 def _element_types(type_info: TypeInformation) -> list[TypeInformation] | TypeInformation | None:

@@ -30,7 +30,8 @@ from headrace.common.typeinfo import (
     _ElementTypeInfo,
 )
 from headrace.common.types import Row, make_row
-from headrace.errors import FormatError, JobDefinitionError
+from headrace.config.table_options import TableOptions
+from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
 from headrace.formats._json_schema import type_from_json_schema
 from headrace.formats._json_writers import TIMESTAMP_FORMATS, dump_json, text_of, writer_for
 from headrace.formats._scalars import (
@@ -44,6 +45,9 @@ from headrace.formats._scalars import (
     whole_number,
 )
 from headrace.formats.base import FormatDeserializationSchema, required, row_type
+from headrace.formats.tables import SPARK_TIMESTAMPS, SparkReader
+from headrace.types.logical import RowType
+from headrace.types.type_information import type_information
 
 #: Turns a value as the JSON parser gives it into one of the declared type; raises ValueError.
 Reader = Callable[[Any], Any]
@@ -227,6 +231,51 @@ class JsonRowSerializationSchema(SerializationSchema):
             return JsonRowSerializationSchema(
                 required(self._type_info, "JsonRowSerializationSchema: the type", "with_type_info(...)")
             )
+
+
+class JsonFormat:
+    """'format' = 'json': messages, and files with an object on each line."""
+
+    def __init__(self, options: TableOptions) -> None:
+        self._options = options
+
+    def reader(self, row_type: RowType) -> JsonRowDeserializationSchema:
+        self._timestamp_format()  # both are read
+        return JsonRowDeserializationSchema(
+            type_information(row_type),
+            fail_on_missing_field=self._options.boolean("fail-on-missing-field", default=False),
+            ignore_parse_errors=self._options.boolean("ignore-parse-errors", default=False),
+        )
+
+    def writer(self, row_type: RowType) -> JsonRowSerializationSchema:
+        self._options.boolean("fail-on-missing-field", default=False)  # these are for reading
+        self._options.boolean("ignore-parse-errors", default=False)
+        return JsonRowSerializationSchema(
+            type_information(row_type), timestamp_format=self._timestamp_format()
+        )
+
+    file_writer = writer
+
+    def spark_reader(self) -> SparkReader:
+        options = {"allowSingleQuotes": "false"}
+        if self._options.boolean("fail-on-missing-field", default=False):
+            raise UnsupportedFeatureError(
+                f"table {self._options.table!r}: option 'json.fail-on-missing-field' cannot be honoured: files are "
+                "read by Spark, which takes a field that is missing for NULL",
+                feature="json.fail-on-missing-field",
+                hint="declare the column NOT NULL in the sink, or filter it: WHERE c IS NOT NULL",
+            )
+        if self._timestamp_format() == "SQL":
+            options["timestampNTZFormat"] = SPARK_TIMESTAMPS
+        return SparkReader(
+            "json", options, ignores_errors=self._options.boolean("ignore-parse-errors", default=False)
+        )
+
+    def _timestamp_format(self) -> str:
+        given = self._options.text("timestamp-format.standard", "SQL") or "SQL"
+        if given not in ("SQL", "ISO-8601"):
+            raise self._options.wrong("timestamp-format.standard", "SQL or ISO-8601")
+        return given
 
 
 def _make_serializer(type_info: TypeInformation, timestamp_format: str) -> JsonRowSerializationSchema:

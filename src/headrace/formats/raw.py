@@ -11,8 +11,11 @@ from typing import Any, Literal
 from headrace.common.serialization import SerializationSchema, _known_charset
 from headrace.common.typeinfo import BasicType, BasicTypeInfo, RowTypeInfo, TypeInformation, Types
 from headrace.common.types import make_row
+from headrace.config.table_options import TableOptions
 from headrace.errors import FormatError, JobDefinitionError
 from headrace.formats.base import FormatDeserializationSchema
+from headrace.types.logical import RowType
+from headrace.types.type_information import type_information
 
 Endianness = Literal["big-endian", "little-endian"]
 
@@ -150,3 +153,31 @@ class RawSerializationSchema(SerializationSchema):
             FormatError: The value is not of the type.
         """
         return self._value.write(element if self._names is None else element[0])
+
+
+class RawFormat:
+    """'format' = 'raw': the one column is the message."""
+
+    def __init__(self, options: TableOptions) -> None:
+        self._options = options
+
+    def reader(self, row_type: RowType) -> RawDeserializationSchema:
+        return RawDeserializationSchema(
+            type_information(row_type), charset=self._charset(), endianness=self._endianness()
+        )
+
+    def writer(self, row_type: RowType) -> RawSerializationSchema:
+        return RawSerializationSchema(
+            type_information(row_type), charset=self._charset(), endianness=self._endianness()
+        )
+
+    def _charset(self) -> str:
+        return self._options.text("charset", "UTF-8") or "UTF-8"
+
+    def _endianness(self) -> Endianness:
+        given = self._options.text("endianness", "big-endian")
+        if given == "little-endian":
+            return "little-endian"
+        if given != "big-endian":
+            raise self._options.wrong("endianness", "big-endian or little-endian")
+        return "big-endian"

@@ -1,120 +1,106 @@
-"""Formats of records in tables: 'format' = 'json', with its options, for a connector that reads and writes messages."""
+"""Formats of tables, found by the option 'format': what a format offers, and how connectors find it.
+
+A format is a class that is called with the table's options for it, such as those below `json.`. It implements
+`MessageFormat` if it reads and writes single records, `FileFormat` if it reads and writes files, or both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, runtime_checkable
 
-from headrace.common.serialization import DeserializationSchema, SerializationSchema
+from headrace.common.serialization import BulkWriterFactory, DeserializationSchema, SerializationSchema
 from headrace.config.table_options import TableOptions
-from headrace.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
-from headrace.formats.avro_types import avro_schema
-from headrace.formats.csv import CsvDialect, CsvRowDeserializationSchema, CsvRowSerializationSchema
-from headrace.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from headrace.formats.raw import Endianness, RawDeserializationSchema, RawSerializationSchema
-from headrace.types.logical import DataType
-from headrace.types.type_information import row_type_information
+from headrace.errors import ConfigurationError
+from headrace.types.logical import RowType
+from headrace.util.plugins import FORMATS
 
-__all__ = ["MessageFormat"]
+__all__ = ["SPARK_TIMESTAMPS", "FileFormat", "MessageFormat", "SparkReader", "file_format", "message_format"]
+#: Timestamps as SQL writes them, for Spark's readers of text.
+SPARK_TIMESTAMPS: Final = "yyyy-MM-dd HH:mm:ss[.SSSSSS][.SSSSS][.SSSS][.SSS][.SS][.S]"
 
-_FORMATS: Final = ("json", "csv", "avro", "raw")
+
+@runtime_checkable
+class MessageFormat(Protocol):
+    """A format in which a record is a message of its own, as in Kafka."""
+
+    def reader(self, row_type: RowType) -> DeserializationSchema:
+        """Return what reads rows with these fields."""
+
+    def writer(self, row_type: RowType) -> SerializationSchema:
+        """Return what writes rows with these fields."""
 
 
 @dataclass(frozen=True)
-class MessageFormat:
-    """One format of a table.
+class SparkReader:
+    """How Spark reads files of a format.
 
     Args:
-        options: Of the table.
-        kind: json, csv, avro or raw.
-        prefix: In front of the format's own options: ``key.`` or ``value.`` where the format is named so.
+        format: Spark's name of the format.
+        options: The options of Spark's reader.
+        ignores_errors: Of JSON and CSV: whether records that cannot be read are left out, rather than failing the job.
     """
 
-    options: TableOptions
-    kind: str
-    prefix: str = ""
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    ignores_errors: bool = False
 
-    @staticmethod
-    def named(options: TableOptions, *keys: str) -> MessageFormat:
-        """Return the format that one of the options names; the first that is set.
 
-        Raises:
-            SqlValidationError: None is set, or it names no format there is.
-        """
-        key = next((key for key in keys if options.text(key) is not None), keys[0])
-        kind = options.required(key)
-        if kind not in _FORMATS:
-            raise options.wrong(key, f"one of {', '.join(_FORMATS)}")
-        return MessageFormat(options, kind, key.removesuffix("format"))
+@runtime_checkable
+class FileFormat(Protocol):
+    """A format of files, which Spark reads."""
 
-    def reader(self, names: Sequence[str], types: Sequence[DataType]) -> DeserializationSchema:
-        """Return what reads rows of these columns."""
-        row = row_type_information(names, types)
-        lenient = self.kind in ("json", "csv") and self._boolean("ignore-parse-errors")
-        match self.kind:
-            case "json":
-                self._timestamp_format()  # both are read
-                return JsonRowDeserializationSchema(
-                    row,
-                    fail_on_missing_field=self._boolean("fail-on-missing-field"),
-                    ignore_parse_errors=lenient,
-                )
-            case "csv":
-                return CsvRowDeserializationSchema(row, self._dialect(), ignore_parse_errors=lenient)
-            case "avro":
-                return AvroRowDeserializationSchema(avro_schema_string=avro_schema(names, types))
-        return RawDeserializationSchema(row, charset=self._charset(), endianness=self._endianness())
+    def spark_reader(self) -> SparkReader:
+        """Return how Spark reads the files."""
 
-    def writer(self, names: Sequence[str], types: Sequence[DataType]) -> SerializationSchema:
-        """Return what writes rows of these columns."""
-        row = row_type_information(names, types)
-        match self.kind:
-            case "json":
-                self._boolean("fail-on-missing-field")  # these are for reading
-                self._boolean("ignore-parse-errors")
-                return JsonRowSerializationSchema(row, timestamp_format=self._timestamp_format())
-            case "csv":
-                self._boolean("ignore-parse-errors")
-                return CsvRowSerializationSchema(row, self._dialect())
-            case "avro":
-                return AvroRowSerializationSchema(avro_schema_string=avro_schema(names, types))
-        return RawSerializationSchema(row, charset=self._charset(), endianness=self._endianness())
+    def file_writer(self, row_type: RowType) -> SerializationSchema | BulkWriterFactory:
+        """Return what writes a row as a line, or what writes whole files."""
 
-    def _key(self, name: str) -> str:
-        return f"{self.prefix}{self.kind}.{name}"
 
-    def _boolean(self, name: str) -> bool:
-        return self.options.boolean(self._key(name), default=False)
+def message_format(options: TableOptions, *keys: str) -> MessageFormat:
+    """Return the format that one of these options names; the first that is set.
 
-    def _timestamp_format(self) -> str:
-        key = self._key("timestamp-format.standard")
-        given = self.options.text(key, "SQL") or "SQL"
-        if given not in ("SQL", "ISO-8601"):
-            raise self.options.wrong(key, "SQL or ISO-8601")
-        return given
+    Options of the format itself have the same prefix as the option that names it: `value.format` = `json` is followed
+    by `value.json.charset`.
 
-    def _dialect(self) -> CsvDialect:
-        text = self.options.text
-        is_quoted = not self.options.boolean(self._key("disable-quote-character"), default=False)
-        return CsvDialect(
-            field_delimiter=text(self._key("field-delimiter"), ",") or ",",
-            array_element_delimiter=text(self._key("array-element-delimiter"), ";") or ";",
-            quote_character=(text(self._key("quote-character"), '"') or '"') if is_quoted else None,
-            escape_character=text(self._key("escape-character")),
-            null_literal=text(self._key("null-literal")),
-            allow_comments=self._boolean("allow-comments"),
-            line_delimiter="",
-        )
+    Raises:
+        SqlValidationError: None of the options is set, or no format for messages has this name.
+        ConfigurationError: The format is declared by several packages, or cannot be loaded.
+    """
+    key = next((key for key in keys if options.text(key) is not None), keys[0])
+    found: MessageFormat = _named(options, key, MessageFormat)
+    return found
 
-    def _charset(self) -> str:
-        return self.options.text(self._key("charset"), "UTF-8") or "UTF-8"
 
-    def _endianness(self) -> Endianness:
-        key = self._key("endianness")
-        given = self.options.text(key, "big-endian")
-        if given == "little-endian":
-            return "little-endian"
-        if given != "big-endian":
-            raise self.options.wrong(key, "big-endian or little-endian")
-        return "big-endian"
+def file_format(options: TableOptions) -> FileFormat:
+    """Return the format of files that the option 'format' names.
+
+    Raises:
+        SqlValidationError: The option is not set, or no format for files has this name.
+        ConfigurationError: The format is declared by several packages, or cannot be loaded.
+    """
+    found: FileFormat = _named(options, "format", FileFormat)
+    return found
+
+
+def _named(options: TableOptions, key: str, ability: type[Any]) -> Any:
+    name = options.required(key)
+    if not _has(FORMATS.load(name), ability):
+        raise options.wrong(key, f"one of {', '.join(_names(ability))}")
+    return FORMATS.load(name)(options.below(f"{key.removesuffix('format')}{name}."))
+
+
+def _has(made: Any, ability: type[Any]) -> bool:
+    return isinstance(made, type) and issubclass(made, ability)
+
+
+def _names(ability: type[Any]) -> list[str]:
+    """Return the formats with an ability; those that cannot be loaded are left out."""
+    found = []
+    for name in FORMATS.names():
+        with suppress(ConfigurationError):
+            if _has(FORMATS.load(name), ability):
+                found.append(name)
+    return found

@@ -15,6 +15,7 @@ from headrace.common.typeinfo import (
     RowTypeInfo,
     TupleTypeInfo,
     TypeInformation,
+    Types,
 )
 from headrace.common.types import Row, RowKind
 from headrace.datastream import DataStream
@@ -24,7 +25,7 @@ from headrace.table.expression import Expression
 from headrace.table.factories.streams import AttachedStream
 from headrace.table.schema import Schema
 from headrace.types.logical import DataType, LocalZonedTimestampType, quote_name
-from headrace.types.type_information import data_type, row_type_information
+from headrace.types.type_information import data_type, type_information
 
 __all__ = [
     "StreamSchema",
@@ -293,7 +294,9 @@ def record_type(columns: PlanSchema, rowtime: int | None = None) -> TypeInformat
     """Return the type of records with these columns; None if streams have none for one of them."""
     fields = [field for at, field in enumerate(columns) if at != rowtime]
     try:
-        return row_type_information([field.name for field in fields], [field.type for field in fields])
+        return Types.ROW_NAMED(
+            [each.name for each in fields], [type_information(each.type) for each in fields]
+        )
     except UnsupportedFeatureError:
         return None
 

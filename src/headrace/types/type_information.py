@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from headrace.common.typeinfo import (
     BasicArrayTypeInfo,
     BasicType,
@@ -84,16 +82,18 @@ def type_information(data_type: DataType) -> TypeInformation:
         case MultisetType():
             return Types.MAP(type_information(data_type.element_type), Types.INT())
         case RowType():
-            return row_type_information(data_type.field_names(), data_type.field_types())
+            return row_type_information(data_type)
     made = _PLAIN.get(type(data_type))
     if made is None:
         raise UnsupportedFeatureError.not_yet(f"{data_type.summary_without_null()} as a type of streams")
     return made()
 
 
-def row_type_information(names: Sequence[str], types: Sequence[DataType]) -> RowTypeInfo:
-    """Return the type of rows with these columns."""
-    return Types.ROW_NAMED(list(names), [type_information(each) for each in types])
+def row_type_information(row_type: RowType) -> RowTypeInfo:
+    """Return the type of a stream's rows for a row type of tables."""
+    return Types.ROW_NAMED(
+        row_type.field_names(), [type_information(each) for each in row_type.field_types()]
+    )
 
 
 _BASIC = {

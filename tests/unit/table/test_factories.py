@@ -127,7 +127,7 @@ def test_json_files_may_lack_fields(t_env, tmp_path):
 
 
 def test_an_unknown_format_or_metadata_is_refused(t_env, tmp_path):
-    with pytest.raises(SqlValidationError, match="option 'format' is one of json, csv, parquet"):
+    with pytest.raises(SqlValidationError, match="option 'format' is one of csv, json, parquet"):
         source(t_env, "id BIGINT", connector="filesystem", path=str(tmp_path), format="orc")
     t_env.execute_sql("DROP TABLE t")
     with pytest.raises(SqlValidationError, match="files have no metadata column 'owner'"):

@@ -113,7 +113,7 @@ def test_avro_is_read_and_written_with_the_schema_of_the_columns() -> None:
     _, _, value, _, _ = written(sink(columns, values, format="avro"), row)
 
     # What others read of the first field: records are one field behind the other.
-    schema = json.loads(avro_schema(["id"], [DataTypes.BIGINT()]))
+    schema = json.loads(avro_schema(DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())])))
     assert fastavro.schemaless_reader(io.BytesIO(value), schema, None) == {"id": 7}
     [found] = source(columns, format="avro").deserializer.deserialize(record(value))
     assert found == tuple(row)
@@ -248,7 +248,7 @@ def test_a_table_may_end() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"format": "xml"}, "option 'format' is one of json, csv, avro, raw; got 'xml'"),
+        ({"format": "xml"}, "option 'format' is one of avro, csv, json, raw; got 'xml'"),
         ({"topic": None}, "give either 'topic' or 'topic-pattern'"),
         ({"properties.bootstrap.servers": None}, "requires the option 'properties.bootstrap.servers'"),
         ({"scan.startup.mode": None}, "which needs 'properties.group.id'"),

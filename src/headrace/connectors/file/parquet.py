@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.common.serialization import RowDataBulkWriterFactory
+from headrace.config.table_options import TableOptions
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import Block, BulkFormat
 from headrace.connectors.file._column_writer import ColumnWriter
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.formats.columns import ArrowRows, RowColumns, check_row_type
+from headrace.formats.tables import SparkReader
 from headrace.types import RowType
 
 #: Rows of a row group at most: what Parquet writers commonly have.
@@ -101,6 +103,19 @@ def _offset(group: Any) -> int:
     first = group.column(0)
     offsets = (first.dictionary_page_offset, first.data_page_offset)
     return int(min(offset for offset in offsets if offset))
+
+
+class ParquetFormat:
+    """'format' = 'parquet': files of tables."""
+
+    def __init__(self, options: TableOptions) -> None:
+        """Take the table's options for the format; it has none."""
+
+    def spark_reader(self) -> SparkReader:
+        return SparkReader("parquet")
+
+    def file_writer(self, row_type: RowType) -> RowDataBulkWriterFactory:
+        return ParquetBulkWriters.for_row_type(row_type)
 
 
 class ParquetBulkWriters:

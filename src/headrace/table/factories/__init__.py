@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
-from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.config.table_options import TableOptions
@@ -29,24 +28,11 @@ from headrace.table.factories.base import (
     TableRequest,
     WritableTables,
 )
-from headrace.table.factories.datagen import DatagenFactory
-from headrace.table.factories.filesystem import FilesystemFactory
-from headrace.table.factories.jdbc import JdbcFactory
-from headrace.table.factories.kafka import KafkaFactory
-from headrace.table.factories.sinks import BlackholeFactory, PrintFactory
 from headrace.table.factories.streams import AttachedStream
 from headrace.table.factories.values import AttachedRows, values_of
+from headrace.util.plugins import CONNECTORS
 
-__all__ = ["FACTORIES", "TableConnectors"]
-
-FACTORIES: Final[dict[str, TableFactory]] = {
-    "filesystem": FilesystemFactory(),
-    "kafka": KafkaFactory(),
-    "jdbc": JdbcFactory(),
-    "datagen": DatagenFactory(),
-    "print": PrintFactory(),
-    "blackhole": BlackholeFactory(),
-}
+__all__ = ["TableConnectors"]
 
 
 class TableConnectors:
@@ -170,14 +156,13 @@ def _sinks(name: str, table: CatalogTable) -> WritableTables:
 def _factory(name: str, table: CatalogTable) -> TableFactory:
     connector = _connector(table)
     if connector is None:
-        raise SqlValidationError(
-            f"table {name!r} has no option 'connector'",
-            hint=f"WITH ('connector' = ...): {', '.join(FACTORIES)}",
-        )
-    if connector not in FACTORIES:
+        raise SqlValidationError(f"table {name!r} has no option 'connector'", hint=CONNECTORS.available())
+    made = CONNECTORS.load(connector)
+    if made is None:
         raise UnsupportedFeatureError(
             f"table {name!r}: unknown table connector {connector!r}",
             feature=f"the table connector {connector!r}",
-            hint=nearest(connector, FACTORIES),
+            hint=CONNECTORS.available(),
         )
-    return FACTORIES[connector]
+    factory: TableFactory = made()
+    return factory

@@ -70,10 +70,11 @@ def set_rolling_policy(builder: FileSink.BaseBuilder, options: TableOptions, kin
         builder.with_bucket_check_interval(_millis(check))
     if size is None and rollover is None and inactivity is None:
         return
-    if kind == "parquet":
+    if isinstance(builder, FileSink.BulkFormatBuilder):
         raise UnsupportedFeatureError(
-            f"table {options.table!r}: {_ROLLING}* of Parquet: a Parquet file is always closed by the next checkpoint",
-            feature=f"{_ROLLING}* of Parquet",
+            f"table {options.table!r}: {_ROLLING}* of {kind} files: a {kind} file is always closed by the next "
+            "checkpoint",
+            feature=f"{_ROLLING}* of {kind} files",
             hint="set execution.checkpointing.interval",
         )
     usual = RollingPolicy.default_rolling_policy()

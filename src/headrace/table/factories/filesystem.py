@@ -7,15 +7,14 @@ from typing import Any, BinaryIO, Final
 from urllib.parse import quote
 
 from headrace.catalog.objects import CatalogTable, MetadataColumn
-from headrace.common.serialization import BulkWriter, BulkWriterFactory, Encoder
+from headrace.common.serialization import BulkWriter, BulkWriterFactory, Encoder, SerializationSchema
 from headrace.common.types import Row
-from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
 from headrace.connectors.file import BucketAssigner, FileSink, OutputFileConfig
 from headrace.connectors.file._partitions import list_partitions
-from headrace.connectors.file.parquet import ParquetBulkWriters
 from headrace.connectors.file.table import FileTableSource
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.formats.tables import file_format
 from headrace.storage.locations import locate
 from headrace.storage.search import InputPath
 from headrace.table.factories._file_sinks import (
@@ -24,12 +23,10 @@ from headrace.table.factories._file_sinks import (
     set_rolling_policy,
 )
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
-from headrace.formats.tables import MessageFormat
 from headrace.types.logical import RowField, RowType
 
 __all__ = ["FilesystemFactory"]
 
-_FORMATS: Final = ("json", "csv", "parquet")
 #: The directory of rows without a value, by Flink's name.
 _NO_VALUE: Final = "__DEFAULT_PARTITION__"
 #: What files are like beside their contents, by Flink's keys.
@@ -47,22 +44,19 @@ class FilesystemFactory:
     def source(self, request: TableRequest) -> Source:
         options = request.options
         path = options.required("path")
-        kind = _format(options)
+        reader = file_format(options).spark_reader()
         interval = options.duration("source.monitor-interval")
         read_sink_options(options)
-        reader = _reader_options(options, kind)
-        if request.table.partition_keys:
-            reader["basePath"] = path
+        base = {"basePath": path} if request.table.partition_keys else {}
         return FileTableSource(
             InputPath.parse(path, who=f"table {request.name}"),
-            kind,
-            reader,
+            reader.format,
+            {**reader.options, **base},
             _metadata(request),
             None if interval is None else interval.total_seconds(),
             reads_whole=request.is_batch,
             partition_keys=tuple(request.table.partition_keys),
-            ignores_errors=kind != "parquet"
-            and options.boolean(f"{kind}.ignore-parse-errors", default=False),
+            ignores_errors=reader.ignores_errors,
         )
 
     def partitions(self, request: TableRequest) -> list[dict[str, str]]:
@@ -74,7 +68,7 @@ class FilesystemFactory:
 
     def sink(self, request: TableRequest) -> Sink:
         options = request.options
-        path, kind = options.required("path"), _format(options)
+        path, kind = options.required("path"), options.required("format")
         options.text("source.monitor-interval")
         read_sink_options(options)
         if request.is_overwrite and not request.is_batch:
@@ -82,16 +76,15 @@ class FilesystemFactory:
         columns = request.table.sink_columns
         names = [each.name for each in columns]
         stored = [at for at, name in enumerate(names) if name not in request.table.partition_keys]
+        row_type = RowType([RowField(columns[at].name, columns[at].type) for at in stored])
+        writer = file_format(options).file_writer(row_type)
         builder: FileSink.RowFormatBuilder | FileSink.BulkFormatBuilder
-        if kind == "parquet":
-            row = RowType([RowField(columns[at].name, columns[at].type) for at in stored])
-            writers: BulkWriterFactory = ParquetBulkWriters.for_row_type(row)
+        if isinstance(writer, BulkWriterFactory):
             if len(stored) < len(names):
-                writers = _StoredRows(writers, tuple(stored))
-            builder = FileSink.for_bulk_format(path, writers)
+                writer = _StoredRows(writer, tuple(stored))
+            builder = FileSink.for_bulk_format(path, writer)
         else:
-            encoder = Encoder(_LineWriter(_serializer(request, kind, stored), stored))
-            builder = FileSink.for_row_format(path, encoder)
+            builder = FileSink.for_row_format(path, Encoder(_LineWriter(writer, stored)))
         keys = [(name, names.index(name)) for name in request.table.partition_keys]
         builder.with_bucket_assigner(BucketAssigner.element_bucket_assigner(_Partition(tuple(keys))))
         config = OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(f".{kind}").build()
@@ -137,7 +130,7 @@ def _directory(value: Any) -> str:
 class _LineWriter:
     """Writes rows one behind the other, each on its line, without what the directory says already."""
 
-    serializer: Any
+    serializer: SerializationSchema
     stored: list[int]
 
     def __call__(self, element: Any, stream: BinaryIO) -> None:
@@ -168,57 +161,6 @@ class _StoredRowsWriter(BulkWriter):
 
     def finish(self) -> None:
         self._writer.finish()
-
-
-def _serializer(request: TableRequest, kind: str, stored: list[int]) -> Any:
-    columns = [request.table.sink_columns[at] for at in stored]
-    made = MessageFormat(request.options, kind)
-    return made.writer([each.name for each in columns], [each.type for each in columns])
-
-
-def _timestamp_format(options: TableOptions) -> str:
-    return options.text("json.timestamp-format.standard", "SQL") or "SQL"
-
-
-def _format(options: TableOptions) -> str:
-    kind = options.required("format")
-    if kind not in _FORMATS:
-        raise options.wrong("format", f"one of {', '.join(_FORMATS)}")
-    return kind
-
-
-def _reader_options(options: TableOptions, kind: str) -> dict[str, str]:
-    """Return the options of Spark's reader that mean what Flink's format means."""
-    if kind == "parquet":
-        return {}
-    made: dict[str, str] = {}
-    if kind == "json":
-        made["allowSingleQuotes"] = "false"
-        if options.boolean("json.fail-on-missing-field", default=False):
-            raise UnsupportedFeatureError(
-                f"table {options.table!r}: option 'json.fail-on-missing-field' cannot be honoured: files are read by "
-                "Spark, which takes a field that is missing for NULL",
-                feature="json.fail-on-missing-field",
-                hint="declare the column NOT NULL in the sink, or filter it: WHERE c IS NOT NULL",
-            )
-        if _timestamp_format(options) == "SQL":
-            made["timestampNTZFormat"] = "yyyy-MM-dd HH:mm:ss[.SSSSSS][.SSSSS][.SSSS][.SSS][.SS][.S]"
-        return made
-    made["sep"] = options.text("csv.field-delimiter", ",") or ","
-    made["timestampNTZFormat"] = "yyyy-MM-dd HH:mm:ss[.SSSSSS][.SSSSS][.SSSS][.SSS][.SS][.S]"
-    null = options.text("csv.null-literal")
-    if null is not None:
-        made["nullValue"] = null
-    quote = options.text("csv.quote-character", '"') or '"'
-    if options.boolean("csv.disable-quote-character", default=False):
-        quote = ""
-    made["quote"] = quote
-    # A quote within quotes stands there twice, unless there is a character to put before it. None at all: NUL.
-    made["escape"] = options.text("csv.escape-character") or quote or "\0"
-    options.text("csv.array-element-delimiter")
-    if options.boolean("csv.allow-comments", default=False):
-        made["comment"] = "#"
-    return made
 
 
 def _metadata(request: TableRequest) -> dict[str, str]:

@@ -24,8 +24,9 @@ from headrace.connectors.kafka.table import (
     TableRows,
 )
 from headrace.errors import SqlValidationError
+from headrace.formats.tables import message_format
 from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
-from headrace.formats.tables import MessageFormat
+from headrace.types.logical import RowField, RowType
 
 __all__ = ["KafkaFactory"]
 
@@ -152,13 +153,13 @@ class _Layout:
     """Which columns are in the key and which in the value, by Flink's options."""
 
     def __init__(self, options: TableOptions, columns: Sequence[PhysicalColumn]) -> None:
-        self.value_format = MessageFormat.named(options, "format", "value.format")
+        self.value_format = message_format(options, "format", "value.format")
         names = [column.name for column in columns]
         listed = options.text("key.fields")
         prefix = options.text("key.fields-prefix", "") or ""
         included = options.text("value.fields-include", "ALL")
         self.key_format = (
-            None if options.text("key.format") is None else MessageFormat.named(options, "key.format")
+            None if options.text("key.format") is None else message_format(options, "key.format")
         )
         if (listed is None) != (self.key_format is None):
             raise SqlValidationError(
@@ -179,8 +180,11 @@ class _Layout:
         self.value = [at for at in range(len(names)) if included == "ALL" or at not in self.key]
         if not self.value:
             raise SqlValidationError(f"table {options.table!r}: no column is left for the value")
-        #: What the fields are called in keys.
-        self.key_names = [names[at].removeprefix(prefix) for at in self.key]
+        #: Fields of the key, with their names there, and of the value.
+        self.key_type = RowType(
+            [RowField(names[at].removeprefix(prefix), columns[at].type) for at in self.key]
+        )
+        self.value_type = RowType([RowField(names[at], columns[at].type) for at in self.value])
 
 
 def _rows(request: TableRequest, options: TableOptions) -> TableRows:
@@ -195,12 +199,10 @@ def _rows(request: TableRequest, options: TableOptions) -> TableRows:
             places.append(ColumnPlace("key", layout.key.index(at), column.type))
     for metadata in request.table.metadata_columns:
         places.append(ColumnPlace("metadata", _metadata(request.name, metadata, tuple(METADATA))))
-    value = layout.value_format.reader(
-        [columns[at].name for at in layout.value], [columns[at].type for at in layout.value]
-    )
+    value = layout.value_format.reader(layout.value_type)
     key = None
     if layout.key_format is not None:
-        key = layout.key_format.reader(layout.key_names, [columns[at].type for at in layout.key])
+        key = layout.key_format.reader(layout.key_type)
     return TableRows(places, value, key if any(place.part == "key" for place in places) else None)
 
 
@@ -215,12 +217,10 @@ def _records(request: TableRequest, options: TableOptions, topic: str) -> TableR
     layout = _Layout(options, [column for column in columns if isinstance(column, PhysicalColumn)])
     value_columns = [physical[at] for at in layout.value]
     key_columns = [physical[at] for at in layout.key]
-    value = layout.value_format.writer(
-        [columns[at].name for at in value_columns], [columns[at].type for at in value_columns]
-    )
+    value = layout.value_format.writer(layout.value_type)
     key = None
     if layout.key_format is not None:
-        key = layout.key_format.writer(layout.key_names, [columns[at].type for at in key_columns])
+        key = layout.key_format.writer(layout.key_type)
     return TableRecords(topic, value, value_columns, key, key_columns, metadata)
 
 

@@ -33,7 +33,7 @@ from headrace.catalog.objects import (
 from headrace.common.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode
 from headrace.common.types import Row, RowKind
 from headrace.table import StreamTableEnvironment
-from headrace.table.factories.values import AttachedRows
+from headrace.table.attachments import AttachedRows
 from headrace.types import DataType, DataTypes
 from tests.operators.table_harness import Change
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.catalog.objects import CatalogTable, PhysicalColumn, WatermarkSpec
 from headrace.table import StreamTableEnvironment
-from headrace.table.factories.values import AttachedRows
+from headrace.table.attachments import AttachedRows
 from headrace.types import DataTypes
 
 START = datetime.fromisoformat("2024-01-01T00:00:00")

@@ -15,7 +15,7 @@ from headrace.datastream.closeable_iterator import CloseableIterator
 from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import CollectTarget
 from headrace.table import StreamTableEnvironment
-from headrace.table.factories.values import AttachedRows
+from headrace.table.attachments import AttachedRows
 from headrace.types import DataTypes
 
 #: The columns of tables of changes.

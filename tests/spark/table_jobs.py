@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.common.types import Row
 from headrace.config import Configuration
 from headrace.connectors.collect import CollectSink, open_collector
-from headrace.connectors.table_rows import ValuesSource
+from headrace.connectors.values import ValuesSource
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
 from headrace.operators.table.declarations import Column, Fragment, Schema, TableScan, TableSink
 from headrace.spark.executor import SparkExecutor, SparkJob

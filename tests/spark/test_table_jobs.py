@@ -16,8 +16,8 @@ from headrace.common.types import Row, RowKind
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.collect import CollectSink, open_collector
 from headrace.connectors.collection import CollectionSource
+from headrace.connectors.datagen.table import RangeTableSource
 from headrace.connectors.file.table import FileTableSource
-from headrace.connectors.table_rows import RangeTableSource
 from headrace.errors import UserFunctionError
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table.declarations import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.connectors.collect import CollectSink, open_collector
-from headrace.connectors.table_rows import RangeTableSource
+from headrace.connectors.datagen.table import RangeTableSource
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table.declarations import (
     AggSpec,

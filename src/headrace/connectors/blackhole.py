@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from headrace.catalog.objects import CatalogTable
+from headrace.common.changelog import UPSERT
 from headrace.connectors.base import Sink, SinkWriter, WriterContext
+from headrace.connectors.tables import SinkAbility, TableRequest
 from headrace.elements import Batch
 
 
@@ -18,6 +21,16 @@ class BlackholeSink(Sink):
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _Discard()
+
+
+class BlackholeFactory:
+    """'connector' = 'blackhole'. Rows as they were before an update are not even made."""
+
+    def ability(self, table: CatalogTable) -> SinkAbility:
+        return SinkAbility(UPSERT)
+
+    def sink(self, request: TableRequest) -> Sink:
+        return BlackholeSink()
 
 
 class _Discard(SinkWriter):

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.catalog.objects import CatalogTable
+from headrace.common.changelog import ALL
 from headrace.connectors.base import (
     Committable,
     Committer,
@@ -19,6 +21,7 @@ from headrace.connectors.base import (
     SinkWriter,
     WriterContext,
 )
+from headrace.connectors.tables import SinkAbility, TableRequest
 from headrace.elements import Batch
 
 
@@ -58,6 +61,19 @@ def _prefix(identifier: str, context: WriterContext) -> str:
     number = str(context.subtask + 1) if context.parallelism > 1 else ""
     prefix = ":".join(filter(None, (identifier, number)))
     return f"{prefix}> " if prefix else ""
+
+
+class PrintFactory:
+    """'connector' = 'print': rows with their kinds."""
+
+    def ability(self, table: CatalogTable) -> SinkAbility:
+        return SinkAbility(ALL)
+
+    def sink(self, request: TableRequest) -> Sink:
+        options = request.options
+        return PrintSink(
+            options.text("print-identifier"), to_stderr=options.boolean("standard-error", default=False)
+        )
 
 
 class _PrintWriter(SinkWriter):

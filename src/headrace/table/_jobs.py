@@ -28,7 +28,7 @@ from headrace.planner.optimize import Plan, SinkRequest, plan_batch, plan_job
 from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.statements import ShowPartitions
 from headrace.planner.translate import TranslationSettings, translate
-from headrace.table.factories import TableConnectors
+from headrace.table._connectors import TableConnectors
 
 __all__ = ["TableJobs"]
 

@@ -21,8 +21,8 @@ from headrace.common.types import Row, RowKind
 from headrace.datastream import DataStream
 from headrace.errors import JobDefinitionError, SqlValidationError, UnsupportedFeatureError, shorten
 from headrace.planner.logical import Schema as PlanSchema
+from headrace.table.attachments import AttachedStream
 from headrace.table.expression import Expression
-from headrace.table.factories.streams import AttachedStream
 from headrace.table.schema import Schema
 from headrace.types.logical import DataType, LocalZonedTimestampType, quote_name
 from headrace.types.type_information import data_type, type_information

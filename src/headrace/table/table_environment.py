@@ -52,8 +52,8 @@ from headrace.table._streams import (
     record_type,
     with_flag,
 )
+from headrace.table.attachments import AttachedRows
 from headrace.table.environment_settings import EnvironmentSettings
-from headrace.table.factories.values import AttachedRows
 from headrace.table.module import ModuleEntry
 from headrace.table.schema import Schema as SchemaDeclaration
 from headrace.table.statement_set import StatementSet

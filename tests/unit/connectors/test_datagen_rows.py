@@ -9,7 +9,7 @@ import pytest
 
 from headrace.common import Row
 from headrace.connectors.base import Boundedness
-from headrace.connectors.datagen_rows import datagen_source
+from headrace.connectors.datagen import datagen_source
 from headrace.errors import ConfigurationError, UnsupportedFeatureError
 from headrace.testing.contracts import check_source
 from headrace.types import DataType, DataTypes

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.connectors.base import Boundedness, RangeRead, RowsRead, Slice
+from headrace.connectors.datagen.table import RangeTableSource
 from headrace.connectors.file.table import FileTableSource
-from headrace.connectors.table_rows import RangeTableSource, ValuesSource
+from headrace.connectors.values import ValuesSource
 from headrace.errors import ConnectorError, JobDefinitionError
 from headrace.storage.search import InputPath
 

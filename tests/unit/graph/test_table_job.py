@@ -10,7 +10,7 @@ from headrace.connectors.base import Sink, Source
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.datagen import DataGeneratorSource
 from headrace.connectors.print import PrintSink
-from headrace.connectors.table_rows import ValuesSource
+from headrace.connectors.values import ValuesSource
 from headrace.errors import InvalidTopologyError
 from headrace.graph.table_job import (
     TableInput,

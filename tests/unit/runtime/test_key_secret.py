@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.connectors.collect import CollectSink
-from headrace.connectors.table_rows import RangeTableSource
+from headrace.connectors.datagen.table import RangeTableSource
 from headrace.errors import StateError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.table_job import TableInput, TableNode, build_table_job

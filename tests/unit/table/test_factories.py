@@ -9,9 +9,9 @@ import pytest
 
 from headrace.common.types import Row
 from headrace.connectors.base import Boundedness, Committable, WriterContext
+from headrace.connectors.datagen.table import RangeTableSource
 from headrace.connectors.file._policies import PartitionCommit, PartitionTime
 from headrace.connectors.file.table import FileTableSource
-from headrace.connectors.table_rows import RangeTableSource
 from headrace.errors import (
     ConnectorError,
     HeadraceError,

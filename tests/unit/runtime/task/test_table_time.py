@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from headrace.connectors.blackhole import BlackholeSink
-from headrace.connectors.table_rows import RangeTableSource
+from headrace.connectors.datagen.table import RangeTableSource
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.table_job import TableInput, TableNode, build_table_job

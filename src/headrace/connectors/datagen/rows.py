@@ -17,7 +17,7 @@ from zlib import crc32
 
 from headrace.common.types import Row, make_row
 from headrace.config.parsing import parse_duration
-from headrace.connectors.datagen import DataGeneratorSource
+from headrace.connectors.datagen.source import DataGeneratorSource
 from headrace.errors import ConfigurationError, UnsupportedFeatureError
 from headrace.types import (
     ArrayType,

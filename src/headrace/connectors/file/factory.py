@@ -12,17 +12,17 @@ from headrace.common.types import Row
 from headrace.connectors.base import Sink, Source
 from headrace.connectors.file import BucketAssigner, FileSink, OutputFileConfig
 from headrace.connectors.file._partitions import list_partitions
-from headrace.connectors.file.table import FileTableSource
-from headrace.errors import SqlValidationError, UnsupportedFeatureError
-from headrace.formats.tables import file_format
-from headrace.storage.locations import locate
-from headrace.storage.search import InputPath
-from headrace.table.factories._file_sinks import (
+from headrace.connectors.file._sink_options import (
     read_sink_options,
     set_partition_commit,
     set_rolling_policy,
 )
-from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
+from headrace.connectors.file.table import FileTableSource
+from headrace.connectors.tables import APPEND, SinkAbility, TableRequest
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.formats.tables import file_format
+from headrace.storage.locations import locate
+from headrace.storage.search import InputPath
 from headrace.types.logical import RowField, RowType
 
 __all__ = ["FilesystemFactory"]

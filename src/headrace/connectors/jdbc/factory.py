@@ -14,8 +14,8 @@ from headrace.connectors.jdbc._statements import insert_sql
 from headrace.connectors.jdbc.changelog_sink import JdbcChangelogSink
 from headrace.connectors.jdbc.source import FETCH_ROWS
 from headrace.connectors.jdbc.table import JdbcTableSource, can_hold
+from headrace.connectors.tables import APPEND, SinkAbility, TableRequest
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
-from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
 
 __all__ = ["JdbcFactory"]
 

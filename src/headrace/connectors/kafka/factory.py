@@ -23,9 +23,9 @@ from headrace.connectors.kafka.table import (
     TableRecords,
     TableRows,
 )
+from headrace.connectors.tables import APPEND, SinkAbility, TableRequest
 from headrace.errors import SqlValidationError
 from headrace.formats.tables import message_format
-from headrace.table.factories.base import APPEND, SinkAbility, TableRequest
 from headrace.types.logical import RowField, RowType
 
 __all__ = ["KafkaFactory"]

@@ -11,6 +11,14 @@ from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Boundedness, Source
 from headrace.connectors.collect import CollectSink
+from headrace.connectors.tables import (
+    PartitionedTables,
+    ReadableTables,
+    SinkAbility,
+    TableFactory,
+    TableRequest,
+    WritableTables,
+)
 from headrace.errors import InvariantViolation, SqlValidationError, UnsupportedFeatureError
 from headrace.operators.table.declarations import SinkMode
 from headrace.planner import physical
@@ -20,16 +28,7 @@ from headrace.planner.logical import Schema as PlanSchema
 from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.stream_borders import StreamInput
 from headrace.planner.translate import SinkChoice
-from headrace.table.factories.base import (
-    PartitionedTables,
-    ReadableTables,
-    SinkAbility,
-    TableFactory,
-    TableRequest,
-    WritableTables,
-)
-from headrace.table.factories.streams import AttachedStream
-from headrace.table.factories.values import AttachedRows, values_of
+from headrace.table.attachments import AttachedRows, AttachedStream, values_of
 from headrace.util.plugins import CONNECTORS
 
 __all__ = ["TableConnectors"]

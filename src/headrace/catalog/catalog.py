@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from headrace.catalog.functions import CatalogFunction, UserFunction
 from headrace.catalog.objects import CatalogDatabase, CatalogTable, CatalogView
@@ -16,6 +16,7 @@ StoredTable = CatalogTable | CatalogView
 StoredFunction = CatalogFunction | UserFunction
 
 
+@runtime_checkable
 class Catalog(Protocol):
     """What the manager asks of a catalog. Whoever implements it may assume that names were checked."""
 
@@ -146,3 +147,15 @@ class InMemoryCatalog:
     def drop_function(self, database: str, name: str) -> None:
         """Drop a function."""
         del self._open(database).functions[name.lower()]
+
+
+def in_memory_catalog(options: Mapping[str, str], comment: str | None) -> InMemoryCatalog:
+    """Make a catalog of type `generic_in_memory`.
+
+    Raises:
+        CatalogError: If it does not have one of the options.
+    """
+    known = {"type", "default-database"}
+    if unknown := sorted(set(options) - known):
+        raise CatalogError(f"a generic_in_memory catalog has no option {unknown[0]!r}")
+    return InMemoryCatalog(options.get("default-database", "default"), options, comment)

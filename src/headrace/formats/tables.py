@@ -87,13 +87,10 @@ def file_format(options: TableOptions) -> FileFormat:
 
 def _named(options: TableOptions, key: str, ability: type[Any]) -> Any:
     name = options.required(key)
-    if not _has(FORMATS.load(name), ability):
+    made = FORMATS.make(name, options.below(f"{key.removesuffix('format')}{name}."))
+    if not isinstance(made, ability):
         raise options.wrong(key, f"one of {', '.join(_names(ability))}")
-    return FORMATS.load(name)(options.below(f"{key.removesuffix('format')}{name}."))
-
-
-def _has(made: Any, ability: type[Any]) -> bool:
-    return isinstance(made, type) and issubclass(made, ability)
+    return made
 
 
 def _names(ability: type[Any]) -> list[str]:
@@ -101,6 +98,7 @@ def _names(ability: type[Any]) -> list[str]:
     found = []
     for name in FORMATS.names():
         with suppress(ConfigurationError):
-            if _has(FORMATS.load(name), ability):
+            format_class = FORMATS.load(name)
+            if isinstance(format_class, type) and issubclass(format_class, ability):
                 found.append(name)
     return found

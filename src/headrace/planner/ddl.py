@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.catalog.catalog import InMemoryCatalog
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.manager import CatalogManager, nearest
 from headrace.catalog.objects import CatalogTable, CatalogView, InlineView
-from headrace.errors import CatalogError, UnsupportedFeatureError
+from headrace.catalog.types import create_catalog
+from headrace.errors import CatalogError
 from headrace.planner.inspection import Rows, inspect
 from headrace.planner.statements import (
     AlterDatabase,
@@ -239,13 +239,4 @@ def _create_catalog(manager: CatalogManager, statement: CreateCatalog) -> None:
     name, properties = statement.name, dict(statement.properties)
     if name in manager.catalogs() and statement.if_not_exists:
         return
-    kind = properties.get("type")
-    if kind is None:
-        raise CatalogError("a catalog needs the option 'type'", hint="WITH ('type' = 'generic_in_memory')")
-    if kind != "generic_in_memory":
-        raise UnsupportedFeatureError.not_yet(f"a catalog of type {kind!r}", "use 'generic_in_memory'")
-    known = {"type", "default-database"}
-    if unknown := sorted(set(properties) - known):
-        raise CatalogError(f"a generic_in_memory catalog has no option {unknown[0]!r}")
-    database = properties.get("default-database", "default")
-    manager.register_catalog(name, InMemoryCatalog(database, properties, statement.comment))
+    manager.register_catalog(name, create_catalog(properties, statement.comment))

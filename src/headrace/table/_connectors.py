@@ -156,12 +156,13 @@ def _factory(name: str, table: CatalogTable) -> TableFactory:
     connector = _connector(table)
     if connector is None:
         raise SqlValidationError(f"table {name!r} has no option 'connector'", hint=CONNECTORS.available())
-    made = CONNECTORS.load(connector)
-    if made is None:
+    factory = CONNECTORS.make(connector)
+    if factory is None:
         raise UnsupportedFeatureError(
             f"table {name!r}: unknown table connector {connector!r}",
             feature=f"the table connector {connector!r}",
             hint=CONNECTORS.available(),
         )
-    factory: TableFactory = made()
-    return factory
+    if isinstance(factory, ReadableTables | WritableTables):
+        return factory
+    raise CONNECTORS.broken(connector, "has neither source() nor ability() and sink(), so it has no tables")

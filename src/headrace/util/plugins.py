@@ -8,6 +8,8 @@ metadata of packages; nothing is imported before it is named.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -40,21 +42,29 @@ class Plugins:
         Raises:
             ConfigurationError: Several packages declare the name, or the object cannot be imported.
         """
-        declared = self._declared()
-        if name not in declared:
-            _read.cache_clear()  # a package may have been installed since
-            declared = self._declared()
-        if name not in declared:
+        entry = self._entry(name)
+        if entry is None:
             return None
-        entry, *others = declared[name]
-        if others:
-            raise self._ambiguous(name, declared[name])
-        try:
+        with self._blaming(entry):
             return entry.load()
-        except HeadraceError:
-            raise
-        except Exception as error:
-            raise self._broken(entry, error) from error
+
+    def make(self, name: str, *arguments: Any) -> Any:
+        """Import what is declared under a name and call it; None if nothing is.
+
+        Raises:
+            ConfigurationError: Several packages declare the name, or the object cannot be imported or called.
+            HeadraceError: The call says what is wrong with its arguments.
+        """
+        entry, made = self._entry(name), self.load(name)
+        if entry is None:
+            return None
+        with self._blaming(entry):
+            return made(*arguments)
+
+    def broken(self, name: str, reason: str) -> ConfigurationError:
+        """Make the error for an object that is not what its group is for."""
+        entry = self._entry(name)
+        return ConfigurationError(f"{self._shown(entry)} {reason}" if entry is not None else reason)
 
     def available(self) -> str:
         """Return a hint that lists the declared names."""
@@ -66,29 +76,42 @@ class Plugins:
             )
         return f"available: {', '.join(names)}; a package that is installed can bring its own"
 
+    def _entry(self, name: str) -> EntryPoint | None:
+        if name not in self._declared():
+            _read.cache_clear()  # a package may have been installed since
+        entries = self._declared().get(name, [])
+        if len(entries) > 1:
+            packages = ", ".join(sorted(map(_package, entries)))
+            raise ConfigurationError(
+                f"the {self.kind} {name!r} is declared more than once, by: {packages}",
+                hint=f"uninstall all but one of them, or have them use different names in {self.group!r}",
+            )
+        return entries[0] if entries else None
+
     def _declared(self) -> dict[str, list[EntryPoint]]:
         return _read(self.group, tuple(sys.path))
 
-    def _ambiguous(self, name: str, entries: list[EntryPoint]) -> ConfigurationError:
-        packages = sorted(map(_package, entries))
-        return ConfigurationError(
-            f"the {self.kind} {name!r} is declared more than once, by: {', '.join(packages)}",
-            hint=f"uninstall all but one of them, or have them use different names in {self.group!r}",
-        )
+    def _shown(self, entry: EntryPoint) -> str:
+        return f"the {self.kind} {entry.name!r} of {_package(entry)} ({entry.value})"
 
-    def _broken(self, entry: EntryPoint, error: Exception) -> ConfigurationError:
-        package = _package(entry)
-        if entry.extras:
-            hint = f"pip install '{package.partition(' ')[0]}[{','.join(entry.extras)}]'"
-        elif isinstance(error, ModuleNotFoundError) and error.name not in (None, entry.module):
-            hint = f"install the package that has the module {error.name!r}"
-        else:
-            hint = f"install another version of {package.partition(' ')[0]}, or uninstall it"
-        return ConfigurationError(
-            f"the {self.kind} {entry.name!r} of {package} cannot be loaded from {entry.value!r}: "
-            f"{type(error).__name__}: {error}",
-            hint=hint,
-        )
+    @contextmanager
+    def _blaming(self, entry: EntryPoint) -> Iterator[None]:
+        """Say whose code has failed, and what to install."""
+        try:
+            yield
+        except HeadraceError:
+            raise
+        except Exception as error:
+            package = _package(entry).partition(" ")[0]
+            if entry.extras:
+                hint = f"pip install '{package}[{','.join(entry.extras)}]'"
+            elif isinstance(error, ModuleNotFoundError) and error.name not in (None, entry.module):
+                hint = f"install the package that has the module {error.name!r}"
+            else:
+                hint = f"install another version of {package}, or uninstall it"
+            raise ConfigurationError(
+                f"{self._shown(entry)} cannot be loaded: {type(error).__name__}: {error}", hint=hint
+            ) from error
 
 
 CONNECTORS: Final = Plugins("headrace.connectors", "table connector")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import CatalogError, ConfigurationError, UnsupportedFeatureError
+from headrace.errors import CatalogError, ConfigurationError, ConnectorError, UnsupportedFeatureError
 from headrace.table import EnvironmentSettings, TableEnvironment
 from headrace.util.plugins import CATALOGS, CONNECTORS, FORMATS
 from tests.packages import place_package
@@ -224,3 +224,47 @@ def test_metadata_that_declares_nothing_says_how_to_repair_it(monkeypatch):
     from headrace.util import plugins
 
     plugins._read.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("connector", "options", "module", "hint"),
+    [
+        (
+            "kafka",
+            {"properties.bootstrap.servers": "b:1", "topic": "t", "format": "json"},
+            "confluent_kafka",
+            "pip install 'headrace[kafka]'",
+        ),
+        (
+            "jdbc",
+            {"url": "jdbc:sqlite:x.db", "table-name": "t"},
+            "sqlalchemy",
+            "pip install 'headrace[jdbc]'",
+        ),
+        (
+            "jdbc",
+            {"url": "jdbc:mysql://h/d", "table-name": "t"},
+            "pymysql",
+            "pip install 'headrace[mysql]'",
+        ),
+        (
+            "kafka",
+            {
+                "properties.bootstrap.servers": "b:1",
+                "topic": "t",
+                "format": "avro",
+                "scan.startup.mode": "earliest-offset",
+            },
+            "fastavro",
+            "pip install 'headrace[avro]'",
+        ),
+    ],
+)
+def test_a_table_whose_client_library_is_missing_says_what_to_install(
+    t_env, monkeypatch, connector, options, module, hint
+):
+    monkeypatch.setattr("headrace.connectors.jdbc._connections._engines", {})
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConnectorError, match="is not installed") as caught:
+        plan(t_env, connector, **options)
+    assert hint in caught.value.hint

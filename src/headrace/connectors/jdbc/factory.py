@@ -10,6 +10,7 @@ from headrace.common.changelog import UPSERT
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
 from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcPartition, JdbcSink
+from headrace.connectors.jdbc._connections import engine_for
 from headrace.connectors.jdbc._statements import insert_sql
 from headrace.connectors.jdbc.changelog_sink import JdbcChangelogSink
 from headrace.connectors.jdbc.source import FETCH_ROWS
@@ -74,12 +75,14 @@ class JdbcFactory:
 
 
 def _connection(options: TableOptions) -> JdbcConnectionOptions:
-    return JdbcConnectionOptions(
+    connection = JdbcConnectionOptions(
         options.required("url"),
         options.text("username"),
         options.text("password"),
         options.text("driver"),
     )
+    engine_for(connection)  # says what to install, before anything runs; it does not connect
+    return connection
 
 
 def _partition(options: TableOptions) -> JdbcPartition | None:

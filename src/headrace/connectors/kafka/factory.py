@@ -16,6 +16,7 @@ from headrace.connectors.kafka import (
     KafkaSource,
     KafkaTopicPartition,
 )
+from headrace.connectors.kafka._properties import kafka_library
 from headrace.connectors.kafka.table import (
     METADATA,
     WRITABLE_METADATA,
@@ -89,6 +90,7 @@ class KafkaFactory:
 
 def _options(request: TableRequest) -> TableOptions:
     """Return the options; those of the other direction are known, too, for a table is read and written."""
+    kafka_library()  # says what to install, before anything runs
     options = request.options
     for key in (
         *("topic-pattern", "scan.startup.mode", "scan.startup.specific-offsets"),

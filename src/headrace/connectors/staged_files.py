@@ -5,6 +5,7 @@ What fails is a `ConnectorError` that names the path, or a `DiskFullError`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
@@ -17,6 +18,11 @@ from headrace.storage.store import EntryKind
 from headrace.util.disk_space import disk_full, is_full
 
 _BLOCK_BYTES = 1 << 20
+
+
+def staging_name(job_id: str, sink_id: str) -> str:
+    """Return the directory of one sink in one job. Jobs may stage below the same path."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", f"{job_id or 'job'}-{sink_id or 'sink'}")
 
 
 class DurableDirectories:

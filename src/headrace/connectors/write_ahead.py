@@ -27,8 +27,7 @@ from headrace.connectors.base import (
     SinkWriter,
     WriterContext,
 )
-from headrace.connectors.staged_files import DurableDirectories
-from headrace.connectors.staging import staging_name
+from headrace.connectors.staged_files import DurableDirectories, staging_name
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, DiskFullError, UserFunctionError
 from headrace.storage.locations import Location, locate

@@ -37,8 +37,7 @@ from headrace.connectors.file._parts import (
 )
 from headrace.connectors.file._policies import OutputFileConfig, PartitionCommit, RollingPolicy
 from headrace.connectors.file._writer import STAGING
-from headrace.connectors.staged_files import DurableDirectories
-from headrace.connectors.staging import staging_name
+from headrace.connectors.staged_files import DurableDirectories, staging_name
 from headrace.errors import ConnectorError
 from headrace.storage.locations import Location
 

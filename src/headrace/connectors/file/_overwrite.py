@@ -22,8 +22,7 @@ from headrace.connectors.base import Committable, Committer, CommitterContext
 from headrace.connectors.file._parts import Segment, segment_of, target_name
 from headrace.connectors.file._policies import OutputFileConfig
 from headrace.connectors.file._writer import STAGING
-from headrace.connectors.staged_files import DurableDirectories
-from headrace.connectors.staging import staging_name
+from headrace.connectors.staged_files import DurableDirectories, staging_name
 from headrace.errors import ConnectorError, StateError
 from headrace.storage.locations import Location
 

@@ -14,7 +14,7 @@ from headrace.connectors.file._buckets import BucketAssigner
 from headrace.connectors.file._formats import BulkRows, RowFormat, SegmentWriter
 from headrace.connectors.file._parts import Segment
 from headrace.connectors.file._policies import RollingPolicy
-from headrace.connectors.staging import staging_name
+from headrace.connectors.staged_files import staging_name
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, DiskFullError
 from headrace.storage.locations import Location

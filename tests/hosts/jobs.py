@@ -168,24 +168,24 @@ class Job:
             assert sorted((key, count) for key, _, count in rows) == counts, sink
             assert rows == found["files"], sink
 
-    def check_finished(self, *, out_of_reach: str | None = None) -> None:
+    def check_finished(self, *out_of_reach: str) -> None:
         """Check what came out of a job that is over, what it left on hosts, and that its next start does nothing.
 
         Args:
-            out_of_reach: The host that no executor could clean up: the next job that runs there does.
+            out_of_reach: Hosts that no executor could clean up: the next job that runs there does.
         """
         self.check()
         before, epochs = self.contents(), len(self.epochs())
-        self.check_copies_of_state(out_of_reach)
+        self.check_copies_of_state(*out_of_reach)
         self.finish()
         assert len(self.epochs()) == epochs, "the next start ran the job again"
         assert self.contents() == before
 
-    def check_copies_of_state(self, out_of_reach: str | None = None) -> None:
+    def check_copies_of_state(self, *out_of_reach: str) -> None:
         """Make sure that no host keeps state of a job that is over; executors end a moment after their driver."""
 
         def left() -> dict[str, list[str]]:
-            return {host: names for host, names in self.copies_of_state().items() if host != out_of_reach}
+            return {host: names for host, names in self.copies_of_state().items() if host not in out_of_reach}
 
         wait_until(lambda: not left(), lambda: f"copies of state to be removed: {left()}", 30)
 

@@ -59,7 +59,7 @@ def test_a_job_goes_on_when_processes_of_a_host_are_killed(cluster: Cluster, wor
     cluster.worker(lost).kill_processes(word)
     job.no_longer("gate")
     job.finish(driver)
-    job.check_finished(out_of_reach=lost)
+    job.check_finished(lost)
 
 
 def test_the_next_job_on_a_host_removes_what_a_killed_executor_left(cluster: Cluster) -> None:

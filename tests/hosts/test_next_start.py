@@ -92,7 +92,7 @@ def test_a_driver_host_that_stops_past_its_lease_changes_nothing_when_it_wakes(c
     assert "no longer leads" in first.log
     assert job.contents() == published
     assert cluster.objects("of-a-leader") == {}
-    job.check_finished()
+    job.check_finished("one", "two")
 
 
 def test_a_job_without_a_checkpoint_directory_that_all_hosts_share_is_refused(cluster: Cluster) -> None:

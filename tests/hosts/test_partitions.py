@@ -22,7 +22,7 @@ def test_a_job_goes_on_without_an_executor_that_its_driver_cannot_reach(cluster:
         job.no_longer("gate")
         job.finish(driver)
         assert job.hosts(before) == {"one", "two"} - {lost}
-    job.check_finished(out_of_reach=lost)
+    job.check_finished(lost)
 
 
 def test_a_job_goes_on_when_two_executors_reach_each_other_again(cluster: Cluster) -> None:

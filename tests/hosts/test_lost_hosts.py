@@ -92,7 +92,7 @@ def test_a_host_that_stops_past_every_timeout_changes_nothing_when_it_wakes(clus
     stopped.resume()
     job.no_longer("hold")
     job.finish(driver)
-    job.check_finished(out_of_reach=stopped.name)
+    job.check_finished(stopped.name)
 
 
 def test_a_host_that_is_decommissioned_hands_its_work_over(cluster: Cluster) -> None:
@@ -105,7 +105,7 @@ def test_a_host_that_is_decommissioned_hands_its_work_over(cluster: Cluster) -> 
     job.no_longer("hold")
     job.finish(driver)
     assert job.hosts(4) == {"one"}
-    job.check_finished(out_of_reach="two")
+    job.check_finished("two")
     cluster.remove_worker("two")
 
 

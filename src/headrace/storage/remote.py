@@ -9,11 +9,14 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, cast
+from urllib.parse import unquote, urlsplit, urlunsplit
 from uuid import uuid4
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
@@ -34,6 +37,8 @@ _FETCHED_WHOLE = 16 << 20
 _HELD_IN_MEMORY = 16 << 20
 #: Bytes that are sent at a time.
 _PIECE = 1 << 20
+#: A URI of S3 that pyarrow would accept; it explains what is wrong with others.
+_S3_URI = re.compile(r"s3://[!-.0-~][!-~]*")
 _KINDS = {
     FileType.File: EntryKind.FILE,
     FileType.Directory: EntryKind.DIRECTORY,
@@ -49,7 +54,7 @@ def connect(uri: str) -> tuple[RemoteFiles, str]:
         OSError: If the store's client cannot be loaded or set up.
     """
     try:
-        file_system, path = FileSystem.from_uri(uri)
+        file_system, path = _file_system(uri)
     except ValueError as error:
         raise PathError(f"cannot use path {mask_uri(uri)}: {mask_uri(str(error))}") from _without_keys(error)
     except OSError as error:
@@ -57,6 +62,25 @@ def connect(uri: str) -> tuple[RemoteFiles, str]:
             f"cannot reach the file system of {mask_uri(uri)}: {_first_line(mask_uri(str(error)))}"
         ) from _without_keys(error)
     return RemoteFiles(file_system), path
+
+
+def _file_system(uri: str) -> tuple[FileSystem, str]:
+    """Return pyarrow's file system of a URI, and the path there.
+
+    All threads of a process share one client of a bucket on S3: pyarrow sets up another one only while no request is
+    under way, and one that gets no answer is under way for minutes.
+    """
+    if not _S3_URI.fullmatch(uri):
+        return cast("tuple[FileSystem, str]", FileSystem.from_uri(uri))
+    parts = urlsplit(uri)
+    bucket = _s3_bucket(urlunsplit(parts._replace(path="", fragment="")), os.getpid())
+    return bucket, f"{parts.netloc.rpartition('@')[2]}{unquote(parts.path)}".rstrip("/")
+
+
+@lru_cache(maxsize=64)
+def _s3_bucket(uri: str, process: int) -> FileSystem:
+    """Return a client of a bucket. A child process has none of its parent's threads and connections."""
+    return FileSystem.from_uri(uri)[0]
 
 
 def _without_keys(error: Exception) -> Exception | None:

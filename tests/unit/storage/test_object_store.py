@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from headrace.storage.files import (
     write_new_file,
 )
 from headrace.storage.paths import join_path
+from headrace.storage.stores import find_store
 
 
 class WriterFailed(Exception):
@@ -89,3 +92,21 @@ def test_objects_are_listed_and_deleted(s3: str) -> None:
     assert list_directory(join_path(s3, "job")) == []
     with pytest.raises(StateError, match="is missing"):
         read_file(join_path(s3, "job", "b"))
+
+
+def test_a_request_without_an_answer_does_not_keep_other_threads_from_the_bucket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    uri = "s3://silent-bucket/dir"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        store, path = find_store(uri)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(store.look_up, [path])
+            connection, _ = silent.accept()
+            assert find_store(f"{uri}/other")[1] == "silent-bucket/dir/other"
+            assert not asked.done(), "waited for an answer to another thread's request"
+            connection.close()
+            silent.close()
+            with pytest.raises(OSError, match="silent-bucket"):
+                asked.result()

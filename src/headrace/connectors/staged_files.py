@@ -1,6 +1,6 @@
-"""The few things a sink does with files, each of them one step that a crash may come before or after.
+"""What sinks do with files. Each function is one step, and a crash may happen before or after it.
 
-What fails is a `ConnectorError` that names the path, or a `DiskFullError`.
+Errors of the storage become a `ConnectorError` that names the path, or a `DiskFullError`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DurableDirectories:
 
 @contextmanager
 def blaming(place: Location, what: str) -> Iterator[None]:
-    """Say which file it was, and what was to be done with it."""
+    """Turn errors of the storage into errors that name the file and the action that failed."""
     try:
         yield
     except OSError as error:
@@ -55,13 +55,13 @@ def blaming(place: Location, what: str) -> Iterator[None]:
 
 
 def open_output(place: Location) -> Any:
-    """Open a new file for writing; its directory is made if need be."""
+    """Open a new file for writing; missing directories are created."""
     with blaming(place, "write"):
         return place.store.open_output(place.path)
 
 
 def finish_output(place: Location, stream: Any) -> None:
-    """Close a file so that it outlasts the machine."""
+    """Close a file so that its content survives a power loss."""
     with blaming(place, "write"):
         place.store.finish_output(stream)
 
@@ -83,7 +83,7 @@ def concatenate(sources: Sequence[Location], target: Location) -> None:
                 append(source, stream)
         finish_output(unfinished, stream)
     except BaseException:
-        # Makes room again; what it was made from is all there.
+        # Frees the space again; the sources are all still there.
         with suppress(OSError):
             stream.close()
         with suppress(OSError, ConnectorError, DiskFullError):
@@ -102,7 +102,7 @@ def append(source: Location, stream: Any) -> None:
 
 
 def rename(source: Location, target: Location) -> None:
-    """Give a file another name; atomic but on object stores, where it is copied and then deleted."""
+    """Give a file another name; atomic except on object stores, where it is copied and then deleted."""
     with blaming(target, "write"):
         source.store.move(source.path, target.path)
 

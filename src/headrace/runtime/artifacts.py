@@ -237,7 +237,7 @@ def _check(artifacts: Sequence[Artifact]) -> None:
         try:
             is_missing = is_local(artifact.path) and not os.path.exists(local_path(artifact.path))
         except PathError as error:
-            raise ConfigurationError(f"the {artifact.kind.value}: {error}") from None
+            raise ConfigurationError(f"the {artifact.kind.value}: {error.message}", hint=error.hint) from None
         if is_missing:
             raise ConfigurationError(
                 f"{what} is not there", hint="paths are those of the machine where the program is submitted"

@@ -1,6 +1,6 @@
 """The engine's files, by path or URI: state files, checkpoints, savepoints, leases, results of jobs.
 
-Names of files never come again, so nothing is overwritten unless a function says so.
+File names are never reused, so nothing is overwritten unless a function says so.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from headrace.storage.paths import is_local, local_path
 from headrace.storage.store import Purpose
 from headrace.storage.stores import LOCAL, find_store
 
-#: What to do where there is no space; who writes other files says so.
+#: The remedy for a full disk; callers that write other files override the hint.
 _ELSEWHERE = "set execution.checkpointing.dir to a larger disk"
 _STATE_FILE = Purpose("a state file", _ELSEWHERE)
 _FILE = Purpose("a file", _ELSEWHERE)
 
 
 def write_new_file(path: str, data: bytes) -> None:
-    """Write a file that no reader can see half of."""
+    """Write a file that readers see whole or not at all."""
     with new_file(path) as stream:
         stream.write(data)
 

@@ -103,7 +103,7 @@ class LocalFiles(FileStore):
                 stream.write(data)
                 _sync_stream(stream)
             _link_new(partial, path)
-            with suppress(OSError):  # the name is given; what is left is litter
+            with suppress(OSError):  # the file has its name; an orphan does no harm
                 os.remove(partial)
             sync_directory(directory)
 
@@ -164,12 +164,12 @@ class LocalFiles(FileStore):
 
 @contextmanager
 def _partial(path: str) -> Iterator[str]:
-    """Lend a name next to a file to write it under; after a failure, what is there is removed."""
+    """Yield a temporary name next to a file; if writing fails, the file of that name is removed."""
     partial = f"{path}.{uuid4().hex[:8]}.part"
     try:
         yield partial
     except BaseException:
-        with suppress(OSError):  # it is no more than litter
+        with suppress(OSError):  # an orphan does no harm
             os.remove(partial)
         raise
 

@@ -78,12 +78,9 @@ def locate(text: str | os.PathLike[str], *, who: str) -> Location:
             return Location("", absolute_path(text))
         return Location(text, find_store(text)[1])
     except PathError as error:
-        raise JobDefinitionError(
-            f"{who}: {error}",
-            hint="known are local paths and the schemes file, s3, gs, hdfs and abfs; escape blanks as %20",
-        ) from error.__cause__
+        raise JobDefinitionError(f"{who}: {error.message}", hint=error.hint) from error.__cause__
     except OSError as error:
         raise ConnectorError(
             f"{who}: {error}",
-            hint="check address and credentials, and that the file system's client library is installed",
+            hint="check the address and the credentials, and that the client library of the file system is installed",
         ) from error.__cause__

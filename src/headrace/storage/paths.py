@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from headrace.errors import ConfigurationError
+
+_HINT = "use a local path, or a URI with the scheme file, s3, gs, hdfs or abfs; write blanks as %20"
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")
 
 
-class PathError(ValueError):
+class PathError(ConfigurationError, ValueError):
     """A path or URI that leads to no storage. The message names it without the keys that it may contain."""
+
+    def __init__(self, message: str, **details: Any) -> None:
+        details.setdefault("hint", _HINT)
+        super().__init__(message, **details)
 
 
 def is_uri(path: str) -> bool:
@@ -43,8 +51,8 @@ def local_path(path: str) -> str:
     uri = urlsplit(path)
     if uri.netloc not in ("", "localhost"):
         raise PathError(
-            f"cannot use path {path}: {uri.netloc!r} is in the place of a host name; write three slashes, as in "
-            f"file:///{uri.netloc}{uri.path}"
+            f"cannot use path {path}: {uri.netloc!r} is in the place of a host name",
+            hint=f"write three slashes, as in file:///{uri.netloc}{uri.path}",
         )
     return unquote(uri.path)
 

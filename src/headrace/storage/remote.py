@@ -204,13 +204,13 @@ class RemoteFiles(FileStore):
 
     @contextmanager
     def _partial(self, path: str) -> Iterator[str]:
-        """Lend a name next to a file to write it under; after a failure, what is there is removed."""
+        """Yield a temporary name next to a file; if writing fails, the file of that name is removed."""
         self._make_parent(path)
         partial = f"{path}.{uuid4().hex[:8]}.part"
         try:
             yield partial
         except BaseException:
-            with suppress(OSError):  # it is no more than litter
+            with suppress(OSError):  # an orphan does no harm
                 self._files.delete_file(partial)
             raise
 

@@ -57,7 +57,7 @@ def test_a_file_uri_names_a_file_as_its_path_does(folder: Path) -> None:
     workplace = place(folder, {"pipeline.cached-files": f"name:weights,path:{path.as_uri()}"})
     assert Path(workplace.cached_files["weights"]).read_text() == "1 2 3"
     with pytest.raises(
-        ConfigurationError, match=r"cached file: cannot use path file://models/a.*file:///models/a"
+        ConfigurationError, match=r"(?s)cached file: cannot use path file://models/a.*file:///models/a"
     ):
         find_artifacts(Configuration({"pipeline.cached-files": "name:a,path:'file://models/a'"}))
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
 
-from headrace.errors import ConnectorError, JobDefinitionError
+from headrace.errors import ConfigurationError, ConnectorError, JobDefinitionError
+from headrace.runtime.checkpoint.storage import CheckpointDirectory
 from headrace.storage import remote
 from headrace.storage.files import read_file
 from headrace.storage.locations import Location, locate
@@ -40,10 +42,20 @@ def test_a_file_uri_is_decoded_and_may_name_this_host() -> None:
 
 
 def test_a_file_uri_with_two_slashes_is_an_error_that_says_how_to_write_it() -> None:
-    with pytest.raises(PathError, match=r"'data' is in the place of a host name.*file:///data/models"):
-        local_path("file://data/models")
-    with pytest.raises(JobDefinitionError, match=r"^FileSink: cannot use path file://data/models"):
+    with pytest.raises(
+        JobDefinitionError, match=r"^FileSink: cannot use path file://data/models: 'data'"
+    ) as caught:
         locate("file://data/models", who="FileSink")
+    assert caught.value.hint == "write three slashes, as in file:///data/models"
+    with pytest.raises(ConfigurationError, match="'data' is in the place of a host name"):
+        CheckpointDirectory("file://data/models", "a" * 32)
+
+
+def test_the_error_of_a_path_crosses_processes() -> None:
+    with pytest.raises(PathError) as caught:
+        local_path("file://data/models")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (type(copy), copy.message, copy.hint) == (PathError, caught.value.message, caught.value.hint)
 
 
 @pytest.mark.parametrize("uri", ["nosuch://bucket/a", "s3:/bucket/a", "s3://bucket/a b"])
@@ -52,7 +64,7 @@ def test_a_uri_that_leads_nowhere_is_an_error_of_whoever_uses_it(uri: str) -> No
         read_file(uri)
     with pytest.raises(JobDefinitionError, match=f"^table t: cannot use path {uri}: ") as caught:
         locate(uri, who="table t")
-    assert "schemes file, s3, gs, hdfs and abfs" in (caught.value.hint or "")
+    assert "the scheme file, s3, gs, hdfs or abfs" in (caught.value.hint or "")
 
 
 def test_storage_whose_client_cannot_be_loaded_is_an_error_in_one_line(

@@ -15,7 +15,7 @@ from typing import TypeVar
 from headrace.config.memory_size import MemorySize
 from headrace.config.parsing import form_of
 from headrace.config.references import resolve
-from headrace.errors import SqlValidationError
+from headrace.errors import HeadraceError, SqlValidationError
 
 __all__ = ["TableOptions"]
 
@@ -79,9 +79,8 @@ class TableOptions:
         """
         value = self.text(key)
         if value is None:
-            raise SqlValidationError(
-                f"table {self.table!r}: connector {self._values.get('connector')!r} requires the option "
-                f"{self._prefix + key!r}"
+            raise self.error(
+                f"connector {self._values.get('connector')!r} requires the option {self._prefix + key!r}"
             )
         return value
 
@@ -118,22 +117,29 @@ class TableOptions:
         return None if value is None else self._read(key, value, MemorySize)
 
     def _read(self, key: str, value: str, kind: type[T]) -> T:
-        form, key = form_of(kind), self._prefix + key
+        form = form_of(kind)
         try:
             result: T = form.read(value)
         except ValueError:
-            raise SqlValidationError(
-                f"table {self.table!r}: option {key!r} is {form.expected} such as '{form.example}'; got "
-                f"{self._values[key]!r}"
-            ) from None
+            raise self.unreadable(key, form.expected, form.example) from None
         return result
 
-    def wrong(self, key: str, expected: str) -> SqlValidationError:
+    def unreadable(self, key: str, expected: str, example: str) -> HeadraceError:
+        """Make the error for an option whose value is of another type."""
+        return self.wrong(key, f"{expected} such as '{example}'")
+
+    def wrong(self, key: str, expected: str) -> HeadraceError:
         """Make the error for an option with a wrong value."""
         key = self._prefix + key
-        return SqlValidationError(
-            f"table {self.table!r}: option {key!r} is {expected}; got {self._values.get(key)!r}"
-        )
+        return self.error(f"option {key!r} is {expected}; got {self._values.get(key)!r}")
+
+    def unknown(self, key: str, hint: str) -> HeadraceError:
+        """Make the error for an option that there is not."""
+        return self.error(f"connector {self._values.get('connector')!r} has no option {key!r}", hint)
+
+    def error(self, message: str, hint: str | None = None) -> HeadraceError:
+        """Make the error for options that do not fit the table or each other."""
+        return SqlValidationError(f"table {self.table!r}: {message}", hint=hint)
 
     def check(self) -> None:
         """Refuse options that nobody has read.
@@ -145,7 +151,4 @@ class TableOptions:
             if key not in self._known:
                 near = difflib.get_close_matches(key, self._known, 1, 0.4)
                 known = ", ".join(sorted(self._known - {"connector"}))
-                raise SqlValidationError(
-                    f"table {self.table!r}: connector {self._values.get('connector')!r} has no option {key!r}",
-                    hint=f"did you mean {near[0]!r}?" if near else f"there are: {known}",
-                )
+                raise self.unknown(key, f"did you mean {near[0]!r}?" if near else f"there are: {known}")

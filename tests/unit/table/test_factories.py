@@ -81,6 +81,21 @@ def test_datagen_makes_each_column_from_the_number_of_the_row(t_env):
     assert made.columns[2].startswith("CASE WHEN")
 
 
+def test_datagen_makes_shorter_texts_and_fields_of_rows_that_are_null(t_env):
+    made = source(
+        t_env,
+        "s STRING, r ROW<x INT>",
+        connector="datagen",
+        fields__s__length="9",
+        fields__s__var_len="true",
+        fields__r__x__null_rate="0.5",
+    )
+
+    assert "pmod(xxhash64(id, " in made.columns[0].rpartition("left(")[2]
+    assert ", 9L)" in made.columns[0]
+    assert made.columns[1].startswith("struct(CASE WHEN")
+
+
 def test_datagen_without_an_end_is_unbounded(t_env):
     assert source(t_env, "id BIGINT", connector="datagen").boundedness is Boundedness.CONTINUOUS_UNBOUNDED
 
@@ -92,6 +107,11 @@ def test_datagen_without_an_end_is_unbounded(t_env):
         ({"fields__id__kind": "prime"}, "is 'random' or 'sequence'"),
         ({"fields__id__kind": "sequence"}, "a sequence needs fields.id.start"),
         ({"rows": "1"}, "has no option 'rows'"),
+        ({"fields__id__null_rate": "2"}, "'fields.id.null-rate' is from 0 to 1; got '2'"),
+        (
+            {"fields__id__min": "2", "fields__id__max": "1"},
+            "fields.id.max must not be less than fields.id.min",
+        ),
     ],
 )
 def test_wrong_options_are_refused(t_env, options, message):

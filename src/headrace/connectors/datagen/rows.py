@@ -1,4 +1,4 @@
-"""Rows that are made up field by field, by the keys of Flink's `datagen` connector.
+"""Rows that Python makes up field by field, by the keys of Flink's `datagen` connector.
 
 A value is a hash of seed, field and index, so a slice that is read again has the same rows. What depends on the time
 goes by the time at which the slice was planned.
@@ -6,7 +6,6 @@ goes by the time at which the slice was planned.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,28 +15,24 @@ from typing import Any
 from zlib import crc32
 
 from headrace.common.types import Row, make_row
-from headrace.config.parsing import parse_duration
+from headrace.config.table_options import TableOptions
+from headrace.connectors.datagen.fields import BITS, Field, Generated, read_generated
 from headrace.connectors.datagen.source import DataGeneratorSource
-from headrace.errors import ConfigurationError, UnsupportedFeatureError
-from headrace.types import (
+from headrace.errors import ConfigurationError, HeadraceError, UnsupportedFeatureError
+from headrace.types.logical import (
     ArrayType,
-    BigIntType,
     BinaryType,
     BooleanType,
     CharType,
-    DataType,
     DateType,
     DecimalType,
     DoubleType,
     FloatType,
-    IntType,
     LocalZonedTimestampType,
     MapType,
     RowType,
-    SmallIntType,
     TimestampType,
     TimeType,
-    TinyIntType,
     VarBinaryType,
     VarCharType,
 )
@@ -45,10 +40,6 @@ from headrace.types import (
 #: From an index and the time of the plan, in ms, to a value.
 _Make = Callable[[int, int], Any]
 
-_BITS: dict[type[DataType], int] = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
-_DEFAULT_RATE = 10_000
-_DEFAULT_LENGTH = 100
-_DEFAULT_ELEMENTS = 3
 _MASK = (1 << 64) - 1
 _MILLI = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -78,6 +69,7 @@ def datagen_source(row_type: RowType, options: Mapping[str, str] | None = None) 
     """
     generator = RowGenerator(row_type, tuple((options or {}).items()))
     given = generator.read()
+    _makers(generator)  # refuses types for which nothing can be made up
     return DataGeneratorSource(generator, given.count, rate_per_second=given.rate)
 
 
@@ -93,76 +85,47 @@ class RowGenerator:
 
     def at(self, now_ms: int) -> Callable[[int], Row]:
         """Return what makes rows at a time."""
-        makers = _fields(self)
+        makers = _makers(self)
         names = tuple(self.row_type.field_names())
         return lambda index: make_row(names, [make(index, now_ms) for make in makers], 0)
 
-    def read(self) -> _Options:
+    def read(self) -> Generated:
         """Read all options.
 
         Raises:
             ConfigurationError: A key is not known, or a value does not fit.
         """
-        options = _Options(dict(self.options))
-        options.rate = options.number("rows-per-second", _DEFAULT_RATE)
-        options.limit(options.whole("number-of-rows"))
-        options.makers = [_maker(options, f"fields.{field.name}", field.data_type) for field in self.row_type]
+        options = _Keys("datagen", dict(self.options))
+        options.integer("seed")
+        fields = [(field.name, field.data_type) for field in self.row_type]
+        generated = read_generated(options, fields)
         options.check()
-        return options
+        return generated
+
+    @property
+    def seed(self) -> int:
+        return _Keys("datagen", dict(self.options)).integer("seed") or 0
 
 
 @lru_cache(maxsize=64)
-def _fields(generator: RowGenerator) -> list[_Make]:
-    return generator.read().makers
+def _makers(generator: RowGenerator) -> list[_Make]:
+    return [_maker(field, generator.seed) for field in generator.read().fields]
 
 
-class _Options:
-    """Options by key; those that nobody has asked for are refused."""
+class _Keys(TableOptions):
+    """Options of a stream's rows: the same keys, without a table."""
 
-    def __init__(self, values: dict[str, str]) -> None:
-        self._values = values
-        self._known = {"connector"}
-        self.seed = self.whole("seed") or 0
-        self.rate: float = _DEFAULT_RATE
-        #: How many rows there can be; None without end.
-        self.count: int | None = None
-        self.makers: list[_Make] = []
+    def unreadable(self, key: str, expected: str, example: str) -> HeadraceError:
+        return self.wrong(key, expected)
 
-    def limit(self, count: int | None) -> None:
-        if count is not None:
-            self.count = count if self.count is None else min(self.count, count)
+    def wrong(self, key: str, expected: str) -> HeadraceError:
+        return self.error(f"{key!r} must be {expected}; got {self.text(key)!r}")
 
-    def text(self, key: str, default: str | None = None) -> str | None:
-        self._known.add(key)
-        return self._values.get(key, default)
+    def unknown(self, key: str, hint: str) -> HeadraceError:
+        return self.error(f"there is no option {key!r}", hint)
 
-    def whole(self, key: str) -> int | None:
-        found: int | None = self._read(key, int, "a whole number")
-        return found
-
-    def number(self, key: str, default: float) -> float:
-        found = self._read(key, float, "a number")
-        return default if found is None else found
-
-    def duration_ms(self, key: str) -> int:
-        found = self._read(key, parse_duration, "an amount of time")
-        return 0 if found is None else found // _MILLI
-
-    def _read(self, key: str, read: Callable[[str], Any], what: str) -> Any:
-        text = self.text(key)
-        try:
-            return None if text is None else read(text)
-        except ValueError:
-            raise ConfigurationError(f"datagen: {key!r} must be {what}; got {text!r}") from None
-
-    def check(self) -> None:
-        for key in self._values:
-            if key not in self._known:
-                close = difflib.get_close_matches(key, self._known, n=1)
-                raise ConfigurationError(
-                    f"datagen: there is no option {key!r}",
-                    hint=f"did you mean {close[0]!r}?" if close else None,
-                )
+    def error(self, message: str, hint: str | None = None) -> HeadraceError:
+        return ConfigurationError(f"datagen: {message}", hint=hint)
 
 
 def _hash(salt: int, index: int) -> int:
@@ -177,34 +140,23 @@ def _unit(salt: int, index: int) -> float:
     return (_hash(salt, index) >> 11) / (1 << 53)
 
 
-def _salt(options: _Options, prefix: str) -> int:
-    return _hash(options.seed, crc32(prefix.encode()))
+def _salt(seed: int, key: str) -> int:
+    return _hash(seed, crc32(key.encode()))
 
 
-def _maker(options: _Options, prefix: str, kind: DataType) -> _Make:
-    how = options.text(f"{prefix}.kind", "random")
-    if how == "sequence":
-        return _sequence(options, prefix, kind)
-    if how != "random":
-        raise ConfigurationError(f"datagen: {prefix}.kind must be 'random' or 'sequence'; got {how!r}")
-    make = _random(options, prefix, kind)
-    null_rate = options.number(f"{prefix}.null-rate", 0.0)
-    if not 0 <= null_rate <= 1:
-        raise ConfigurationError(f"datagen: {prefix}.null-rate must be from 0 to 1; got {null_rate}")
-    if not null_rate:
+def _maker(field: Field, seed: int) -> _Make:
+    if field.sequence is not None:
+        return _sequence(field, field.sequence[0])
+    make = _random(field, seed)
+    if not field.null_rate:
         return make
-    salt = _salt(options, f"{prefix}.null-rate")
-    return lambda index, now: None if _unit(salt, index) < null_rate else make(index, now)
+    salt = _salt(seed, f"{field.key}.null-rate")
+    return lambda index, now: None if _unit(salt, index) < field.null_rate else make(index, now)
 
 
-def _sequence(options: _Options, prefix: str, kind: DataType) -> _Make:
-    start, end = options.whole(f"{prefix}.start"), options.whole(f"{prefix}.end")
-    if start is None or end is None or end < start:
-        raise ConfigurationError(
-            f"datagen: a sequence needs {prefix}.start and {prefix}.end, which is not less"
-        )
-    options.limit(end - start + 1)
-    if type(kind) in _BITS:
+def _sequence(field: Field, start: int) -> _Make:
+    kind = field.type
+    if type(kind) in BITS:
         return lambda index, now: start + index
     if isinstance(kind, FloatType | DoubleType):
         return lambda index, now: float(start + index)
@@ -213,62 +165,51 @@ def _sequence(options: _Options, prefix: str, kind: DataType) -> _Make:
     if isinstance(kind, CharType | VarCharType):
         return lambda index, now: str(start + index)
     raise UnsupportedFeatureError.not_yet(
-        f"datagen: a sequence of {kind.summary()} ({prefix})", "use a number"
+        f"datagen: a sequence of {kind.summary()} ({field.key})", "use a number"
     )
 
 
-def _random(options: _Options, prefix: str, kind: DataType) -> _Make:
-    salt = _salt(options, prefix)
+def _random(field: Field, seed: int) -> _Make:
+    kind, salt = field.type, _salt(seed, field.key)
+    if type(kind) in BITS:
+        return _random_whole(field, salt)
     match kind:
-        case TinyIntType() | SmallIntType() | IntType() | BigIntType():
-            return _random_whole(options, prefix, salt, _BITS[type(kind)])
         case FloatType() | DoubleType():
             top = 3.4028234663852886e38 if isinstance(kind, FloatType) else 1.7976931348623157e308
-            least, most = _range(options, prefix, -top, top)
+            least, most = _range(field, top)
             return lambda index, now: least * (1 - (u := _unit(salt, index))) + most * u
         case DecimalType():
-            top = 10.0 ** (kind.precision - kind.scale) - 1
-            least, most = _range(options, prefix, -top, top)
+            least, most = _range(field, 10.0 ** (kind.precision - kind.scale) - 1)
             digits = Decimal(1).scaleb(-kind.scale)
             return lambda index, now: Decimal(least + (most - least) * _unit(salt, index)).quantize(digits)
         case BooleanType():
             return lambda index, now: bool(_hash(salt, index) & 1)
         case CharType() | VarCharType() | BinaryType() | VarBinaryType():
-            return _random_text(options, prefix, salt, kind)
+            return _random_text(field, salt)
         case DateType() | TimeType() | TimestampType() | LocalZonedTimestampType():
-            return _random_time(options, prefix, salt, kind)
+            return _random_time(field, salt)
         case ArrayType() | MapType() | RowType():
-            return _random_nested(options, prefix, kind)
+            return _random_nested(field, seed)
         case _:
-            raise UnsupportedFeatureError.not_yet(f"datagen: a field of type {kind.summary()} ({prefix})")
+            raise UnsupportedFeatureError.not_yet(f"datagen: a field of type {kind.summary()} ({field.key})")
 
 
-def _range(options: _Options, prefix: str, least: float, most: float) -> tuple[float, float]:
-    low, high = options.number(f"{prefix}.min", least), options.number(f"{prefix}.max", most)
-    if high < low:
-        raise ConfigurationError(f"datagen: {prefix}.max must not be less than {prefix}.min")
-    return low, high
+def _range(field: Field, top: float) -> tuple[float, float]:
+    return -top if field.least is None else field.least, top if field.most is None else field.most
 
 
-def _random_whole(options: _Options, prefix: str, salt: int, bits: int) -> _Make:
-    given = options.whole(f"{prefix}.min"), options.whole(f"{prefix}.max")
-    least = -(1 << bits - 1) if given[0] is None else given[0]
-    most = (1 << bits - 1) - 1 if given[1] is None else given[1]
-    if most < least:
-        raise ConfigurationError(f"datagen: {prefix}.max must not be less than {prefix}.min")
+def _random_whole(field: Field, salt: int) -> _Make:
+    least, most = field.least, field.most
+    assert isinstance(least, int)
+    assert isinstance(most, int)
     width = most - least + 1
     return lambda index, now: least + _hash(salt, index) % width
 
 
-def _random_text(options: _Options, prefix: str, salt: int, kind: DataType) -> _Make:
-    declared: int = getattr(kind, "length", _DEFAULT_LENGTH)
-    length = options.whole(f"{prefix}.length")
-    if length is None:
-        length = min(declared, _DEFAULT_LENGTH)
-    elif not 0 <= length <= declared:
-        raise ConfigurationError(f"datagen: {prefix}.length must be from 0 to {declared}; got {length}")
-    is_varying = (options.text(f"{prefix}.var-len") or "false").lower() == "true" and length > 0
-    is_text = isinstance(kind, CharType | VarCharType)
+def _random_text(field: Field, salt: int) -> _Make:
+    length = field.length
+    is_varying = field.is_varying and length > 0
+    is_text = isinstance(field.type, CharType | VarCharType)
     #: Digits are hexadecimal, sixteen a hash.
     parts = -(-length // 16) if is_text else -(-length // 8)
 
@@ -282,28 +223,25 @@ def _random_text(options: _Options, prefix: str, salt: int, kind: DataType) -> _
     return make
 
 
-def _random_time(options: _Options, prefix: str, salt: int, kind: DataType) -> _Make:
-    if isinstance(kind, DateType):
+def _random_time(field: Field, salt: int) -> _Make:
+    if isinstance(field.type, DateType):
         return lambda index, now: (_EPOCH + now * _MILLI).date()
-    if isinstance(kind, TimeType):
+    if isinstance(field.type, TimeType):
         return lambda index, now: (_EPOCH + now * _MILLI).time()
-    past = options.duration_ms(f"{prefix}.max-past") + 1
-    origin = _EPOCH.replace(tzinfo=None) if isinstance(kind, TimestampType) else _EPOCH
+    past = field.max_past_ms + 1
+    origin = _EPOCH.replace(tzinfo=None) if isinstance(field.type, TimestampType) else _EPOCH
     return lambda index, now: origin + (now - _hash(salt, index) % past) * _MILLI
 
 
-def _random_nested(options: _Options, prefix: str, kind: ArrayType | MapType | RowType) -> _Make:
-    if isinstance(kind, RowType):
-        names = tuple(kind.field_names())
-        fields = [_maker(options, f"{prefix}.{field.name}", field.data_type) for field in kind]
-        return lambda index, now: make_row(names, [make(index, now) for make in fields], 0)
-    length = options.whole(f"{prefix}.length")
-    count = _DEFAULT_ELEMENTS if length is None else length
-    if isinstance(kind, ArrayType):
-        element = _random(options, f"{prefix}.element", kind.element_type)
-        return lambda index, now: [element(index * count + each, now) for each in range(count)]
-    key = _random(options, f"{prefix}.key", kind.key_type)
-    value = _random(options, f"{prefix}.value", kind.value_type)
+def _random_nested(field: Field, seed: int) -> _Make:
+    makers = [_maker(part, seed) for part in field.parts]
+    if isinstance(field.type, RowType):
+        names = tuple(field.type.field_names())
+        return lambda index, now: make_row(names, [make(index, now) for make in makers], 0)
+    count = field.length
+    if isinstance(field.type, ArrayType):
+        return lambda index, now: [makers[0](index * count + each, now) for each in range(count)]
+    key, value = makers
     return lambda index, now: {
         key(number, now): value(number, now) for number in range(index * count, (index + 1) * count)
     }

@@ -43,6 +43,8 @@ MODULES = (
     "headrace.table.catalog",
     "headrace.state_processor",
     "headrace.connectors.base",
+    "headrace.connectors.tables",
+    "headrace.formats.tables",
     "headrace.metrics",
     "headrace.testing",
     "headrace.config",

@@ -191,6 +191,22 @@ class Shouting:
         plan(t_env, "filesystem", path="/data", format="shout")
 
 
+def test_a_format_of_a_package_says_how_spark_reads_its_files(t_env, site):
+    text = """
+from headrace.formats.tables import SparkReader
+
+class Orc:
+    def __init__(self, options):
+        self.merges = options.boolean("merge-schema", default=False)
+    def spark_reader(self):
+        return SparkReader("orc", {"mergeSchema": str(self.merges).lower()})
+    def file_writer(self, row_type): ...
+"""
+    place_package(site, "orc-tables", {FORMATS.group: {"orc": "orc_tables:Orc"}}, {"orc_tables": text})
+    made = plan(t_env, "filesystem", path="/data", format="orc", **{"orc.merge-schema": "true"})
+    assert (made.format, made.options) == ("orc", {"mergeSchema": "true"})
+
+
 def test_a_catalog_of_a_package_is_found_by_its_type(t_env, site):
     text = """
 from headrace.catalog import InMemoryCatalog

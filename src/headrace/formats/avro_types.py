@@ -7,42 +7,22 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.types import DataType
-from headrace.types.logical import (
-    ArrayType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    LocalZonedTimestampType,
-    MapType,
-    RowType,
-    SmallIntType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-    VarBinaryType,
-    VarCharType,
-)
+from headrace.types import DataType, logical
+from headrace.types.logical import RowType
 
 _NAMESPACE: Final = "org.apache.flink.avro.generated"
 _PLAIN: Final[dict[type[DataType], str]] = {
-    BooleanType: "boolean",
-    TinyIntType: "int",
-    SmallIntType: "int",
-    IntType: "int",
-    BigIntType: "long",
-    FloatType: "float",
-    DoubleType: "double",
-    CharType: "string",
-    VarCharType: "string",
-    BinaryType: "bytes",
-    VarBinaryType: "bytes",
+    logical.BooleanType: "boolean",
+    logical.TinyIntType: "int",
+    logical.SmallIntType: "int",
+    logical.IntType: "int",
+    logical.BigIntType: "long",
+    logical.FloatType: "float",
+    logical.DoubleType: "double",
+    logical.CharType: "string",
+    logical.VarCharType: "string",
+    logical.BinaryType: "bytes",
+    logical.VarBinaryType: "bytes",
 }
 
 
@@ -79,18 +59,18 @@ def _not_null(name: str, data_type: DataType) -> Any:
     match data_type:
         case RowType():
             return _record(name, data_type.field_names(), data_type.field_types())
-        case ArrayType():
+        case logical.ArrayType():
             return {"type": "array", "items": _type(name, data_type.element_type)}
-        case MapType() if isinstance(data_type.key_type, CharType | VarCharType):
+        case logical.MapType() if isinstance(data_type.key_type, logical.CharType | logical.VarCharType):
             return {"type": "map", "values": _type(name, data_type.value_type)}
-        case DecimalType():
+        case logical.DecimalType():
             scale = {"precision": data_type.precision, "scale": data_type.scale}
             return {"type": "bytes", "logicalType": "decimal", **scale}
-        case DateType():
+        case logical.DateType():
             return {"type": "int", "logicalType": "date"}
-        case TimeType():
+        case logical.TimeType():
             return {"type": "int", "logicalType": "time-millis"}
-        case TimestampType() | LocalZonedTimestampType():
+        case logical.TimestampType() | logical.LocalZonedTimestampType():
             # More than milliseconds would be lost without a word.
             kind = "timestamp-millis" if data_type.precision <= 3 else "timestamp-micros"
             return {"type": "long", "logicalType": kind}

@@ -21,50 +21,28 @@ from headrace.common.typeinfo import (
     Types,
 )
 from headrace.errors import UnsupportedFeatureError
-from headrace.types import DataTypes
-from headrace.types.logical import (
-    ArrayType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    RowType,
-    SmallIntType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-    VarBinaryType,
-    VarCharType,
-)
+from headrace.types import DataTypes, logical
+from headrace.types.logical import DataType, RowType
 
 __all__ = ["data_type", "row_type_information", "type_information"]
 
 _PLAIN = {
-    BooleanType: Types.BOOLEAN,
-    TinyIntType: Types.BYTE,
-    SmallIntType: Types.SHORT,
-    IntType: Types.INT,
-    BigIntType: Types.LONG,
-    FloatType: Types.FLOAT,
-    DoubleType: Types.DOUBLE,
-    DecimalType: Types.BIG_DEC,
-    CharType: Types.STRING,
-    VarCharType: Types.STRING,
-    BinaryType: lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
-    VarBinaryType: lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
-    DateType: Types.SQL_DATE,
-    TimeType: Types.SQL_TIME,
-    TimestampType: Types.SQL_TIMESTAMP,
-    LocalZonedTimestampType: Types.SQL_TIMESTAMP,
+    logical.BooleanType: Types.BOOLEAN,
+    logical.TinyIntType: Types.BYTE,
+    logical.SmallIntType: Types.SHORT,
+    logical.IntType: Types.INT,
+    logical.BigIntType: Types.LONG,
+    logical.FloatType: Types.FLOAT,
+    logical.DoubleType: Types.DOUBLE,
+    logical.DecimalType: Types.BIG_DEC,
+    logical.CharType: Types.STRING,
+    logical.VarCharType: Types.STRING,
+    logical.BinaryType: lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
+    logical.VarBinaryType: lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
+    logical.DateType: Types.SQL_DATE,
+    logical.TimeType: Types.SQL_TIME,
+    logical.TimestampType: Types.SQL_TIMESTAMP,
+    logical.LocalZonedTimestampType: Types.SQL_TIMESTAMP,
 }
 
 
@@ -75,11 +53,11 @@ def type_information(data_type: DataType) -> TypeInformation:
         UnsupportedFeatureError: If streams have none for it.
     """
     match data_type:
-        case ArrayType():
+        case logical.ArrayType():
             return Types.LIST(type_information(data_type.element_type))
-        case MapType():
+        case logical.MapType():
             return Types.MAP(type_information(data_type.key_type), type_information(data_type.value_type))
-        case MultisetType():
+        case logical.MultisetType():
             return Types.MAP(type_information(data_type.element_type), Types.INT())
         case RowType():
             return row_type_information(data_type)

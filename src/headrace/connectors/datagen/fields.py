@@ -11,30 +11,17 @@ from datetime import timedelta
 from typing import Final
 
 from headrace.config.table_options import TableOptions
-from headrace.types.logical import (
-    ArrayType,
-    BigIntType,
-    BinaryType,
-    CharType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    RowType,
-    SmallIntType,
-    TimestampType,
-    TinyIntType,
-    VarBinaryType,
-    VarCharType,
-)
+from headrace.types import logical
+from headrace.types.logical import DataType, RowType
 
 __all__ = ["BITS", "Field", "Generated", "read_generated"]
 
-BITS: Final[dict[type[DataType], int]] = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
+BITS: Final[dict[type[DataType], int]] = {
+    logical.TinyIntType: 8,
+    logical.SmallIntType: 16,
+    logical.IntType: 32,
+    logical.BigIntType: 64,
+}
 _DEFAULT_RATE: Final = 10_000
 _DEFAULT_LENGTH: Final = 100
 _DEFAULT_ELEMENTS: Final = 3
@@ -108,7 +95,7 @@ def _read(options: TableOptions, path: tuple[str, ...], data_type: DataType) -> 
     if how == "sequence":
         start, end = options.integer(f"{key}.start"), options.integer(f"{key}.end")
         if start is None or end is None or end < start:
-            raise options.error(f"a sequence needs {key}.start and {key}.end, which is not less")
+            raise options.error(f"a sequence needs {key}.start and {key}.end, which must not be less")
         return Field(path, data_type, sequence=(start, end))
     if how != "random":
         raise options.wrong(f"{key}.kind", "'random' or 'sequence'")
@@ -123,15 +110,15 @@ def _random(
 ) -> Field:
     key = Field(path, data_type).key
     match data_type:
-        case TinyIntType() | SmallIntType() | IntType() | BigIntType():
+        case logical.TinyIntType() | logical.SmallIntType() | logical.IntType() | logical.BigIntType():
             half = 1 << BITS[type(data_type)] - 1
             least, most = options.integer(f"{key}.min"), options.integer(f"{key}.max")
             least, most = -half if least is None else least, half - 1 if most is None else most
             return _ordered(options, Field(path, data_type, None, null_rate, least, most))
-        case FloatType() | DoubleType() | DecimalType():
+        case logical.FloatType() | logical.DoubleType() | logical.DecimalType():
             bounds = options.number(f"{key}.min"), options.number(f"{key}.max")
             return _ordered(options, Field(path, data_type, None, null_rate, *bounds))
-        case CharType() | VarCharType() | BinaryType() | VarBinaryType():
+        case logical.CharType() | logical.VarCharType() | logical.BinaryType() | logical.VarBinaryType():
             length = options.integer(f"{key}.length")
             if length is None:
                 length = min(data_type.length, _DEFAULT_LENGTH)
@@ -139,15 +126,15 @@ def _random(
                 raise options.error(f"{key}.length must be from 0 to {data_type.length}; got {length}")
             is_varying = options.boolean(f"{key}.var-len", default=False)
             return Field(path, data_type, None, null_rate, length=length, is_varying=is_varying)
-        case TimestampType() | LocalZonedTimestampType():
+        case logical.TimestampType() | logical.LocalZonedTimestampType():
             past = options.duration(f"{key}.max-past") or timedelta()
             return Field(path, data_type, None, null_rate, max_past_ms=past // _MILLI)
         case RowType():
             parts = (_read(options, (*path, field.name), field.data_type) for field in data_type.fields)
             return Field(path, data_type, None, null_rate, parts=tuple(parts))
-        case ArrayType() | MultisetType():
+        case logical.ArrayType() | logical.MultisetType():
             inside = {"element": data_type.element_type}
-        case MapType():
+        case logical.MapType():
             inside = {"key": data_type.key_type, "value": data_type.value_type}
         case _:
             return Field(path, data_type, None, null_rate)

@@ -19,23 +19,8 @@ from headrace.config.table_options import TableOptions
 from headrace.connectors.datagen.fields import BITS, Field, Generated, read_generated
 from headrace.connectors.datagen.source import DataGeneratorSource
 from headrace.errors import ConfigurationError, HeadraceError, UnsupportedFeatureError
-from headrace.types.logical import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    LocalZonedTimestampType,
-    MapType,
-    RowType,
-    TimestampType,
-    TimeType,
-    VarBinaryType,
-    VarCharType,
-)
+from headrace.types import logical
+from headrace.types.logical import RowType
 
 #: From an index and the time of the plan, in ms, to a value.
 _Make = Callable[[int, int], Any]
@@ -158,11 +143,11 @@ def _sequence(field: Field, start: int) -> _Make:
     kind = field.type
     if type(kind) in BITS:
         return lambda index, now: start + index
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(kind, logical.FloatType | logical.DoubleType):
         return lambda index, now: float(start + index)
-    if isinstance(kind, DecimalType):
+    if isinstance(kind, logical.DecimalType):
         return lambda index, now: Decimal(start + index)
-    if isinstance(kind, CharType | VarCharType):
+    if isinstance(kind, logical.CharType | logical.VarCharType):
         return lambda index, now: str(start + index)
     raise UnsupportedFeatureError.not_yet(
         f"datagen: a sequence of {kind.summary()} ({field.key})", "use a number"
@@ -174,21 +159,26 @@ def _random(field: Field, seed: int) -> _Make:
     if type(kind) in BITS:
         return _random_whole(field, salt)
     match kind:
-        case FloatType() | DoubleType():
-            top = 3.4028234663852886e38 if isinstance(kind, FloatType) else 1.7976931348623157e308
+        case logical.FloatType() | logical.DoubleType():
+            top = 3.4028234663852886e38 if isinstance(kind, logical.FloatType) else 1.7976931348623157e308
             least, most = _range(field, top)
             return lambda index, now: least * (1 - (u := _unit(salt, index))) + most * u
-        case DecimalType():
+        case logical.DecimalType():
             least, most = _range(field, 10.0 ** (kind.precision - kind.scale) - 1)
             digits = Decimal(1).scaleb(-kind.scale)
             return lambda index, now: Decimal(least + (most - least) * _unit(salt, index)).quantize(digits)
-        case BooleanType():
+        case logical.BooleanType():
             return lambda index, now: bool(_hash(salt, index) & 1)
-        case CharType() | VarCharType() | BinaryType() | VarBinaryType():
+        case logical.CharType() | logical.VarCharType() | logical.BinaryType() | logical.VarBinaryType():
             return _random_text(field, salt)
-        case DateType() | TimeType() | TimestampType() | LocalZonedTimestampType():
+        case (
+            logical.DateType()
+            | logical.TimeType()
+            | logical.TimestampType()
+            | logical.LocalZonedTimestampType()
+        ):
             return _random_time(field, salt)
-        case ArrayType() | MapType() | RowType():
+        case logical.ArrayType() | logical.MapType() | RowType():
             return _random_nested(field, seed)
         case _:
             raise UnsupportedFeatureError.not_yet(f"datagen: a field of type {kind.summary()} ({field.key})")
@@ -209,7 +199,7 @@ def _random_whole(field: Field, salt: int) -> _Make:
 def _random_text(field: Field, salt: int) -> _Make:
     length = field.length
     is_varying = field.is_varying and length > 0
-    is_text = isinstance(field.type, CharType | VarCharType)
+    is_text = isinstance(field.type, logical.CharType | logical.VarCharType)
     #: Digits are hexadecimal, sixteen a hash.
     parts = -(-length // 16) if is_text else -(-length // 8)
 
@@ -224,12 +214,12 @@ def _random_text(field: Field, salt: int) -> _Make:
 
 
 def _random_time(field: Field, salt: int) -> _Make:
-    if isinstance(field.type, DateType):
+    if isinstance(field.type, logical.DateType):
         return lambda index, now: (_EPOCH + now * _MILLI).date()
-    if isinstance(field.type, TimeType):
+    if isinstance(field.type, logical.TimeType):
         return lambda index, now: (_EPOCH + now * _MILLI).time()
     past = field.max_past_ms + 1
-    origin = _EPOCH.replace(tzinfo=None) if isinstance(field.type, TimestampType) else _EPOCH
+    origin = _EPOCH.replace(tzinfo=None) if isinstance(field.type, logical.TimestampType) else _EPOCH
     return lambda index, now: origin + (now - _hash(salt, index) % past) * _MILLI
 
 
@@ -239,7 +229,7 @@ def _random_nested(field: Field, seed: int) -> _Make:
         names = tuple(field.type.field_names())
         return lambda index, now: make_row(names, [make(index, now) for make in makers], 0)
     count = field.length
-    if isinstance(field.type, ArrayType):
+    if isinstance(field.type, logical.ArrayType):
         return lambda index, now: [makers[0](index * count + each, now) for each in range(count)]
     key, value = makers
     return lambda index, now: {

@@ -10,25 +10,8 @@ import zlib
 
 from headrace.connectors.datagen.fields import BITS, Field
 from headrace.errors import UnsupportedFeatureError
-from headrace.types.logical import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    RowType,
-    TimestampType,
-    TimeType,
-    VarBinaryType,
-    VarCharType,
-    quote_name,
-)
+from headrace.types import logical
+from headrace.types.logical import RowType, quote_name
 
 __all__ = ["field_sql"]
 
@@ -66,23 +49,23 @@ def _random(field: Field) -> str:
     if type(kind) in BITS:
         return _whole(field)
     match kind:
-        case FloatType() | DoubleType() | DecimalType():
-            top = 10.0 ** (kind.precision - kind.scale) - 1 if isinstance(kind, DecimalType) else 1e9
+        case logical.FloatType() | logical.DoubleType() | logical.DecimalType():
+            top = 10.0 ** (kind.precision - kind.scale) - 1 if isinstance(kind, logical.DecimalType) else 1e9
             least = -top if field.least is None else field.least
             most = top if field.most is None else field.most
             return f"CAST({least}D + {_unit(seed)} * {most - least}D AS {kind.spark_name()})"
-        case BooleanType():
+        case logical.BooleanType():
             return f"pmod({_hash(seed)}, 2L) = 0"
-        case CharType() | VarCharType() | BinaryType() | VarBinaryType():
-            return _text(field, is_text=isinstance(kind, CharType | VarCharType))
-        case DateType():
+        case logical.CharType() | logical.VarCharType() | logical.BinaryType() | logical.VarBinaryType():
+            return _text(field, is_text=isinstance(kind, logical.CharType | logical.VarCharType))
+        case logical.DateType():
             return f"date_sub(current_date(), CAST(pmod({_hash(seed)}, 365L) AS INT))"
-        case TimeType():
+        case logical.TimeType():
             second = f"timestamp_seconds(pmod({_hash(seed)}, 86400L))"
             return f"CAST(date_format({second}, 'HH:mm:ss') AS {kind.spark_name()})"
-        case TimestampType() | LocalZonedTimestampType():
+        case logical.TimestampType() | logical.LocalZonedTimestampType():
             back = f" - make_dt_interval(0, 0, 0, pmod({_hash(seed)}, {field.max_past_ms}L) / 1000)"
-            now = "localtimestamp()" if isinstance(kind, TimestampType) else "current_timestamp()"
+            now = "localtimestamp()" if isinstance(kind, logical.TimestampType) else "current_timestamp()"
             return now + (back if field.max_past_ms else "")
     return _nested(field)
 
@@ -116,15 +99,15 @@ def _nested(field: Field) -> str:
         case RowType():
             parts = (f"{field_sql(part)} AS {quote_name(part.path[-1])}" for part in field.parts)
             return f"struct({', '.join(parts)})"
-        case ArrayType():
+        case logical.ArrayType():
             return _several(field, 0)
-        case MapType():
+        case logical.MapType():
             # Keys that come twice are left out.
             first = "(a, e) -> IF(exists(a, x -> x.k <=> e.k), a, array_append(a, e))"
             pair = "(k, v) -> named_struct('k', k, 'v', v)"
             entries = f"zip_with({_several(field, 0)}, {_several(field, 1)}, {pair})"
             return f"map_from_entries(aggregate({entries}, slice({entries}, 1, 0), {first}))"
-        case MultisetType():
+        case logical.MultisetType():
             bag = _several(field, 0)
             counts = f"v -> named_struct('k', v, 'n', size(filter({bag}, e -> e <=> v)))"
             return f"map_from_entries(transform(array_distinct({bag}), {counts}))"

@@ -119,14 +119,14 @@ def test_rows_are_the_same_again_and_others_with_another_seed() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rows-per-seconds": "1"}, "there is no option 'rows-per-seconds'"),
-        ({"fields.m.min": "1"}, r"there is no option 'fields\.m\.min'"),
+        ({"rows-per-seconds": "1"}, "unknown option 'rows-per-seconds'"),
+        ({"fields.m.min": "1"}, r"unknown option 'fields\.m\.min'"),
         ({"fields.n.kind": "series"}, "must be 'random' or 'sequence'; got 'series'"),
         ({"fields.n.kind": "sequence", "fields.n.start": "1"}, "a sequence needs"),
         ({"fields.n.min": "x"}, r"'fields\.n\.min' must be a whole number; got 'x'"),
         ({"fields.n.min": "2", "fields.n.max": "1"}, "must not be less than"),
-        ({"fields.n.null-rate": "2"}, "must be from 0 to 1"),
-        ({"fields.v.length": "9"}, "must be from 0 to 7; got 9"),
+        ({"fields.n.null-rate": "2"}, "must be between 0 and 1"),
+        ({"fields.v.length": "9"}, "must be between 0 and 7; got 9"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, str], message: str) -> None:

@@ -107,7 +107,7 @@ def test_datagen_without_an_end_is_unbounded(t_env):
         ({"fields__id__kind": "prime"}, "is 'random' or 'sequence'"),
         ({"fields__id__kind": "sequence"}, "a sequence needs fields.id.start"),
         ({"rows": "1"}, "has no option 'rows'"),
-        ({"fields__id__null_rate": "2"}, "'fields.id.null-rate' is from 0 to 1; got '2'"),
+        ({"fields__id__null_rate": "2"}, "'fields.id.null-rate' is between 0 and 1; got '2'"),
         (
             {"fields__id__min": "2", "fields__id__max": "1"},
             "fields.id.max must not be less than fields.id.min",

@@ -95,13 +95,13 @@ def _read(options: TableOptions, path: tuple[str, ...], data_type: DataType) -> 
     if how == "sequence":
         start, end = options.integer(f"{key}.start"), options.integer(f"{key}.end")
         if start is None or end is None or end < start:
-            raise options.error(f"a sequence needs {key}.start and {key}.end, which must not be less")
+            raise options.error(f"a sequence needs {key}.start and {key}.end, and start must not exceed end")
         return Field(path, data_type, sequence=(start, end))
     if how != "random":
         raise options.wrong(f"{key}.kind", "'random' or 'sequence'")
     null_rate = options.number(f"{key}.null-rate") or 0.0
     if not 0 <= null_rate <= 1:
-        raise options.wrong(f"{key}.null-rate", "from 0 to 1")
+        raise options.wrong(f"{key}.null-rate", "between 0 and 1")
     return _random(options, path, data_type, null_rate)
 
 
@@ -123,7 +123,7 @@ def _random(
             if length is None:
                 length = min(data_type.length, _DEFAULT_LENGTH)
             elif not 0 <= length <= data_type.length:
-                raise options.error(f"{key}.length must be from 0 to {data_type.length}; got {length}")
+                raise options.error(f"{key}.length must be between 0 and {data_type.length}; got {length}")
             is_varying = options.boolean(f"{key}.var-len", default=False)
             return Field(path, data_type, None, null_rate, length=length, is_varying=is_varying)
         case logical.TimestampType() | logical.LocalZonedTimestampType():

@@ -107,7 +107,7 @@ class _Keys(TableOptions):
         return self.error(f"{key!r} must be {expected}; got {self.text(key)!r}")
 
     def unknown(self, key: str, hint: str) -> HeadraceError:
-        return self.error(f"there is no option {key!r}", hint)
+        return self.error(f"unknown option {key!r}", hint)
 
     def error(self, message: str, hint: str | None = None) -> HeadraceError:
         return ConfigurationError(f"datagen: {message}", hint=hint)

@@ -15,7 +15,8 @@ from tests.docs.documents import DOCUMENTS, ROOT, Block, blocks_of, programs
 
 PROGRAMS = list(programs())
 #: Statements in `sql` blocks are read by `tests/planner/test_documents.py`.
-LANGUAGES = {"python", "python fragment", "sql", "text", "sh"}
+ENTRY_POINTS = {"headrace.catalogs"}
+LANGUAGES = {"python", "python fragment", "sql", "text", "sh", "toml"}
 
 
 @pytest.mark.spark
@@ -106,7 +107,7 @@ def test_options_of_the_documents_exist() -> None:
             continue
         text = path.read_text(encoding="utf-8")
         keys = re.findall(r"`((?:headrace|execution|pipeline|state|parallelism)\.[a-z]+[a-z.-]*)`", text)
-        others = {key for key in keys if is_module(key) or key.endswith((".log", ".yaml"))}
+        others = {key for key in keys if is_module(key) or key.endswith((".log", ".yaml"))} | ENTRY_POINTS
         assert set(keys) - others <= known, path
 
 

@@ -31,8 +31,9 @@
     ├─ ClusterError                     a cluster cannot be reached or refused a request: .status
     └─ InvariantViolation               a bug in headrace: .story
 
-`domain` says who has to act ("user", "external", "internal") and `retryable` whether the same attempt may succeed
-later. Schedulers read these two attributes, never class names or texts. All errors pickle with all attributes.
+`domain` says who has to act ("user", "external", "internal"), `retryable` whether the same attempt may succeed later,
+and `recovery` what a job does about the error. Schedulers read these attributes, never class names or texts. All errors
+pickle with all attributes.
 
 Each class says what it means in its first sentence, then under `Cause` and `Remedy` why it is raised and what to do.
 `headrace.cli.error_docs` writes docs/errors.md from these.
@@ -43,9 +44,10 @@ from __future__ import annotations
 import reprlib
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from pathlib import PurePath
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 __all__ = [
     "CatalogError",
@@ -67,6 +69,7 @@ __all__ = [
     "KeyTypeError",
     "LeadershipError",
     "NoResourceAvailableError",
+    "Recovery",
     "SqlError",
     "SqlParseError",
     "SqlValidationError",
@@ -80,10 +83,35 @@ __all__ = [
     "UnsupportedFeatureError",
     "UserFunctionError",
     "describe_function",
+    "recovery_of",
     "shorten",
 ]
 
 Domain = Literal["user", "external", "internal"]
+
+
+class Recovery(Enum):
+    """What a running job does about an error."""
+
+    #: The epoch runs again, with the same input, a few times; then the restart strategy decides.
+    RUN_EPOCH_AGAIN = "run the epoch again"
+    #: The job goes back to its newest checkpoint without damage at once, whatever the restart strategy.
+    RESTORE = "restore"
+    #: The restart strategy decides.
+    ASK_STRATEGY = "ask the restart strategy"
+    #: The job fails: another try with nothing changed would end in the same way.
+    FAIL = "fail"
+    #: The job ends as cancelled.
+    CANCEL = "cancel"
+    #: The job ends here, and continues in the process that leads it.
+    HAND_OVER = "hand over"
+
+
+def recovery_of(error: BaseException) -> Recovery:
+    """Return what a running job does about any error; those of others may go away with a restart."""
+    if isinstance(error, HeadraceError):
+        return error.recovery
+    return Recovery.ASK_STRATEGY if isinstance(error, Exception) else Recovery.FAIL
 
 
 class HeadraceError(Exception):
@@ -111,6 +139,8 @@ class HeadraceError(Exception):
     domain: Domain = "internal"
     #: Whether trying again, with nothing changed, may succeed.
     retryable: bool = False
+    #: Set where `retryable` does not say enough.
+    _recovery: ClassVar[Recovery | None] = None
 
     def __init__(self, message: str, *, hint: str | None = None, retryable: bool | None = None) -> None:
         super().__init__(message)
@@ -118,6 +148,11 @@ class HeadraceError(Exception):
         self.hint = hint
         if retryable is not None:
             self.retryable = retryable
+
+    @property
+    def recovery(self) -> Recovery:
+        """What a running job does about this error."""
+        return self._recovery or (Recovery.ASK_STRATEGY if self.retryable else Recovery.FAIL)
 
     def _details(self) -> list[str]:
         """Lines shown between the message and the hint."""
@@ -644,6 +679,7 @@ class DamagedStateError(StateError):
 
     domain = "external"
     retryable = False
+    _recovery = Recovery.RESTORE
 
 
 class StateTypeError(StateError):
@@ -686,6 +722,7 @@ class TaskLostError(JobExecutionError):
     """
 
     domain = "external"
+    _recovery = Recovery.RUN_EPOCH_AGAIN
 
 
 class NoResourceAvailableError(JobExecutionError):
@@ -754,6 +791,7 @@ class LeadershipError(JobExecutionError):
 
     domain = "external"
     retryable = False
+    _recovery = Recovery.HAND_OVER
 
 
 class JobCancelledError(JobExecutionError):
@@ -768,6 +806,7 @@ class JobCancelledError(JobExecutionError):
 
     domain = "user"
     retryable = False
+    _recovery = Recovery.CANCEL
 
 
 class JobSubmissionError(HeadraceError):

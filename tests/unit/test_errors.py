@@ -11,16 +11,21 @@ from headrace import errors
 from headrace.errors import (
     CheckpointError,
     ConnectorError,
+    DamagedStateError,
     FormatError,
     HeadraceError,
     InvariantViolation,
     JobCancelledError,
     JobExecutionError,
+    LeadershipError,
+    Recovery,
     SqlParseError,
+    StateMigrationError,
     TaskLostError,
     UnsupportedFeatureError,
     UserFunctionError,
     describe_function,
+    recovery_of,
     shorten,
 )
 
@@ -117,6 +122,27 @@ def test_what_a_restart_cannot_mend_is_not_retryable():
     assert not JobCancelledError("x").retryable
     assert not FormatError("x").retryable
     assert not InvariantViolation("x").retryable
+
+
+@pytest.mark.parametrize(
+    ("error", "recovery"),
+    [
+        (ConnectorError("down"), Recovery.ASK_STRATEGY),
+        (ConnectorError("password refused", retryable=False), Recovery.FAIL),
+        (FormatError("not JSON"), Recovery.FAIL),
+        (StateMigrationError("another type"), Recovery.FAIL),
+        (TaskLostError("the host is gone"), Recovery.RUN_EPOCH_AGAIN),
+        (DamagedStateError("cut short"), Recovery.RESTORE),
+        (LeadershipError("another leads"), Recovery.HAND_OVER),
+        (JobCancelledError("enough"), Recovery.CANCEL),
+        (ValueError("of a connector"), Recovery.ASK_STRATEGY),
+        (KeyboardInterrupt(), Recovery.FAIL),
+    ],
+)
+def test_an_error_says_what_a_job_does_about_it(error: BaseException, recovery: Recovery):
+    assert recovery_of(error) is recovery
+    if isinstance(error, HeadraceError):
+        assert pickle.loads(pickle.dumps(error)).recovery is recovery
 
 
 def test_a_hint_has_a_line_of_its_own():

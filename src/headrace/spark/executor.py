@@ -37,7 +37,8 @@ from headrace.runtime.checkpoint.restore import RestoreReport
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
 from headrace.runtime.high_availability.leadership import Leadership
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings
-from headrace.runtime.job.master import JobMaster, JobProgress
+from headrace.runtime.job.epochs import JobProgress
+from headrace.runtime.job.master import JobMaster
 from headrace.runtime.job.settings import job_master_settings
 from headrace.runtime.run.job_run import EpochSummary
 from headrace.runtime.task.latency import LatencySettings

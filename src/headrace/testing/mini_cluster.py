@@ -40,7 +40,8 @@ from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
-from headrace.runtime.job.master import JobMaster, JobProgress
+from headrace.runtime.job.epochs import JobProgress
+from headrace.runtime.job.master import JobMaster
 from headrace.runtime.job.settings import job_master_settings
 from headrace.runtime.run.job_run import EpochSummary
 from headrace.runtime.run.state_registry import Compaction

@@ -15,7 +15,8 @@ from headrace.common.job_status import JobStatus
 from headrace.config import Configuration
 from headrace.errors import JobDefinitionError, JobExecutionError, LeadershipError
 from headrace.graph.job_graph import JobGraph
-from headrace.runtime.job.master import JobProgress, MakeRunner
+from headrace.runtime.job.epochs import JobProgress
+from headrace.runtime.job.runs import MakeRunner
 from headrace.spark import executor
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.executor import SparkExecutor, SparkJob, cancel_running_jobs, running_jobs, watching

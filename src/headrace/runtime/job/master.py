@@ -1,125 +1,56 @@
 """JobMaster: takes one job from its start to its end, through failures, restarts and changes of parallelism.
 
-    start -> run -> FINISHED            a run is a row of epochs: see `JobRun`
-      ^       |
-      |       +-- fails -> restart strategy: wait, then a new run from the last completed checkpoint; or FAILED
-      +-------+-- rescaled -> a new run with other parallelism, from where the last one stands
+    something happens -> event -> JobLifecycle.handle() -> commands -> carried out here -> the next event
 
-It owns the job's execution graph, decides which run there is, and has what it staged published. What runs an epoch is
-behind `EpochRunner`, so the same master drives Spark and the test kit.
+What is done next is decided by `JobLifecycle`, without threads or a clock. Here are the job's thread, which carries
+out its steps one after the other, and the requests that come from other threads. What runs an epoch is behind
+`EpochRunner`, so the same master drives Spark and the test kit.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
-from uuid import uuid4
+from typing import Any, TypeVar
 
 from headrace.common.job_status import JobStatus
-from headrace.connectors.base import Committer
-from headrace.errors import (
-    DamagedStateError,
-    HeadraceError,
-    JobCancelledError,
-    JobExecutionError,
-    LeadershipError,
-    UserFunctionError,
-)
+from headrace.errors import HeadraceError, LeadershipError
 from headrace.graph.execution_graph import ExecutionState, build_execution_graph
-from headrace.graph.job_graph import JobGraph, OperatorNode
+from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import with_parallelism
 from headrace.graph.table_job import expected_rate
 from headrace.runtime.checkpoint.checkpointing import Checkpointing
-from headrace.runtime.checkpoint.restore import RestoreReport, StartingPoint, starting_point
-from headrace.runtime.checkpoint.settings import CheckpointSettings
+from headrace.runtime.checkpoint.restore import RestoreReport
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
-from headrace.runtime.epoch.back_pressure import TimeShares, time_shares, work_time
-from headrace.runtime.epoch.log import EpochNumbers
-from headrace.runtime.epoch.messages import SubtaskId
-from headrace.runtime.epoch.pacing import EpochPacer, PacingSettings
-from headrace.runtime.epoch.phases import PhaseClock
+from headrace.runtime.epoch.pacing import EpochPacer
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
-from headrace.runtime.job.restart import NoRestart, RestartStrategy, is_fatal
+from headrace.runtime.job import commands, events
+from headrace.runtime.job.commands import Command, Commands
+from headrace.runtime.job.epochs import EpochLoop, JobProgress
+from headrace.runtime.job.events import Event
+from headrace.runtime.job.lifecycle import JobLifecycle
+from headrace.runtime.job.runs import MakeRunner, RunFactory, close_committers
+from headrace.runtime.job.settings import JobMasterSettings
 from headrace.runtime.monitoring.failure_history import FailureHistory
-from headrace.runtime.monitoring.flame_graphs import FlameGraphs, FlameGraphSettings
+from headrace.runtime.monitoring.flame_graphs import FlameGraphs
 from headrace.runtime.run.accumulators import JobAccumulators
-from headrace.runtime.run.job_run import EpochRunner, EpochSummary, JobRun, NoEpochs, RunSettings
+from headrace.runtime.run.job_run import EpochSummary, JobRun
 from headrace.runtime.run.sink_coordinator import SinkCoordinator
 from headrace.runtime.run.state_registry import StateSize
-from headrace.runtime.scheduling.adaptive_scheduler import AdaptiveSettings
 from headrace.runtime.scheduling.scheduler import Scheduler, parallelism_of
 from headrace.runtime.scheduling.slots import SlotPool, endless_slots
-from headrace.state.key_secret import KeySecret
 from headrace.util import clock
 
 _log = logging.getLogger(__name__)
 
-#: An idle job asks its sources after one, two, ... at most this many poll intervals.
-_MOST_PATIENCE = 5
-_LEAST_DELAY_S = 0.001
-#: How long to wait between looks at a snapshot that is being written, s.
-_WRITING_POLL_S = 0.01
 #: How long to wait between looks at the slots there are, s.
 _SLOTS_POLL_S = 0.1
 T = TypeVar("T")
-#: Makes what runs the epochs of a job under a lineage, with the secret of its keys.
-MakeRunner = Callable[[JobGraph, str, KeySecret], EpochRunner]
-
-
-@dataclass(frozen=True)
-class JobMasterSettings:
-    """The options the master itself reads."""
-
-    #: Where the job keeps state and checkpoints, each job below its own id.
-    directory: str
-    pacing: PacingSettings
-    idle_poll_s: float = 0.01
-    epoch_retries: int = 3
-    max_changes: int = 16
-    checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
-    restart: RestartStrategy = field(default_factory=NoRestart)
-    #: Set if the parallelism follows the slots.
-    adaptive: AdaptiveSettings | None = None
-    #: How long a job waits for slots.
-    slot_timeout_ms: int = 300_000
-    #: From one latency marker to the next; 0 for none.
-    latency_interval_ms: int = 0
-    #: Failures that are remembered.
-    failure_history_size: int = 16
-    flame_graphs: FlameGraphSettings = field(default_factory=FlameGraphSettings)
-
-
-@dataclass
-class JobProgress:
-    """Running totals of a job."""
-
-    epochs: int = 0
-    records: int = 0
-    watermark: int | None = None
-    #: How often the job was started again after a failure.
-    restarts: int = 0
-    #: How often its parallelism was changed.
-    rescales: int = 0
-
-
-@dataclass(frozen=True)
-class _Rescaling:
-    """Somebody wants another parallelism."""
-
-    parallelism: Mapping[str, int]
-    future: Future[None] = field(default_factory=Future)
-
-    def refuse(self, error: BaseException) -> None:
-        """Say why it is not done, unless nobody wants to know any more."""
-        if self.future.running() or self.future.set_running_or_notify_cancel():
-            self.future.set_exception(error)
 
 
 class JobMaster:
@@ -154,48 +85,33 @@ class JobMaster:
     ) -> None:
         pool = slots or endless_slots(job.job_id)
         self._scheduler = Scheduler(pool, settings.adaptive, settings.slot_timeout_ms, job)
-        job = self._scheduler.planned(job)
-        self.job = job
+        self.job = self._scheduler.planned(job)
+        self.execution = build_execution_graph(self.job, now_ms())
         self.progress = JobProgress()
-        #: What of a savepoint found its operator; None for a job that started empty.
-        self.restore_report: RestoreReport | None = None
         #: Why the job failed, also where it started again.
         self.failures = FailureHistory(settings.failure_history_size)
         #: Where the time of tasks goes, for whoever asks.
         self.flame_graphs = FlameGraphs(settings.flame_graphs)
-        self._make_runner = make_runner
         self._settings = settings
-        self._on_epoch = on_epoch
         self._now_ms = now_ms
         self._ensure_leader = ensure_leader
-        self._timer = timer
-        #: Where the time starts that the next epoch's subtasks are asked about.
-        self._shares_since = timer()
-        #: How long output was published since then, by the operator id of the sink.
-        self._publishing_s: dict[str, float] = {}
-        self._phases = PhaseClock(timer)
-        self.execution = build_execution_graph(job, now_ms())
+        #: Set when somebody asks for something while the job may wait for input or slots.
+        self._wake = threading.Event()
+        #: Set when the job is to end instead of waiting for anything.
+        self._interrupted = threading.Event()
+        #: Guards the lifecycle and the job's status: requests come from other threads.
+        self._lock = threading.RLock()
+        self._rescalings: dict[int, Future[None]] = {}
+        self._request_numbers = itertools.count(1)
+        self._carry_out = self._hands()
+        self._lifecycle = JobLifecycle(
+            job.name, settings.restart.build(), random.Random(job.job_id), self._scheduler.timeout_ms
+        )
         self._directory = CheckpointDirectory(
             settings.directory, job.job_id, leader, ensure_leader=ensure_leader
         )
-        self._pacer = EpochPacer(settings.pacing, expected_rate(job))
-        self._restart = settings.restart.build()
-        self._random = random.Random(job.job_id)
-        self._cancelled = threading.Event()
-        #: Why the job is another's now.
-        self._stepped_down: LeadershipError | None = None
-        #: Set when somebody asks for something while the master may be asleep.
-        self._wake = threading.Event()
-        self._rescaling: _Rescaling | None = None
-        self._is_drained = False
-        #: Whether the run and the sinks at hand have been let go of.
-        self._is_closed = False
-        #: Guards the job's status: `cancel` comes from another thread.
-        self._status_lock = threading.Lock()
-        self._shown_warnings: set[str] = set()
         # State files go there also when there are no checkpoints.
         self._directory.ensure_writable()
-        self._epoch_numbers = EpochNumbers(self._directory.path)
         self._checkpointing = Checkpointing(
             job.name,
             self._directory,
@@ -204,8 +120,36 @@ class JobMaster:
             ensure_leader=ensure_leader,
             now_ms=now_ms,
         )
+        pacer = EpochPacer(settings.pacing, expected_rate(self.job))
+        self._epochs = EpochLoop(
+            pacer,
+            self._checkpointing,
+            self.flame_graphs,
+            self.progress,
+            idle_poll_s=settings.idle_poll_s,
+            on_epoch=on_epoch,
+            wake=self._wake,
+            now_ms=now_ms,
+            timer=timer,
+        )
+        self._runs = RunFactory(
+            job.name,
+            make_runner,
+            settings,
+            self._directory,
+            pacer,
+            ensure_leader=ensure_leader,
+            now_ms=now_ms,
+            timer=timer,
+        )
+        #: What of a savepoint found its operator; None for a job that started empty.
+        self.restore_report: RestoreReport | None = None
+        self._run: JobRun
+        self._sinks: SinkCoordinator
+        #: Whether the run and the sinks at hand have been let go of.
+        self._is_closed = True
         self._start = self._checkpointing.find_start()
-        self._sinks, self._run = self._begin_run(self._start)
+        self._begin_run_from(self._start)
 
     @property
     def settings(self) -> JobMasterSettings:
@@ -241,7 +185,7 @@ class JobMaster:
         """How much state each operator has, by its id."""
         return self._run.state_sizes()
 
-    # -- life --------------------------------------------------------------------------------------------------
+    # -- events and commands -----------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Run the job to its end.
@@ -250,181 +194,86 @@ class JobMaster:
             JobCancelledError: After `cancel`.
             HeadraceError: The reason the job failed.
         """
-        status, cause = JobStatus.FAILED, None
-        try:
-            while not self._run_once():
-                pass
-            status = JobStatus.FINISHED
-        except JobCancelledError:
-            status = JobStatus.CANCELED
-            self.execution.end(ExecutionState.CANCELED, self._now_ms())
-            self._enter(JobStatus.CANCELLING, JobStatus.CANCELED)
-            raise
-        except LeadershipError:
-            status = JobStatus.SUSPENDED
-            self.execution.end(ExecutionState.CANCELED, self._now_ms())
-            self._enter(JobStatus.SUSPENDED)
-            raise
-        except BaseException as error:
-            cause = error
-            self.execution.end(ExecutionState.FAILED, self._now_ms(), error)
-            self._enter(JobStatus.FAILING, JobStatus.FAILED, cause=error)
-            raise
-        finally:
-            self._close(status, cause)
+        event: Event | None = events.Started(self._now_ms(), is_over=self._checkpointing.has_ended)
+        while event is not None:
+            try:
+                event = self._tell(event)
+            except BaseException as error:
+                if self._lifecycle.has_ended:
+                    raise
+                event = events.Failed(error, self._now_ms())
+        if self._lifecycle.error is not None:
+            raise self._lifecycle.error
 
-    def _run_once(self) -> bool:
-        """Run until the job is over, and return True; or until it has failed and is to start again."""
-        try:
-            self._enter(JobStatus.RUNNING)
-            self.execution.schedule(self._now_ms())
-            if not self._checkpointing.has_ended:
-                self._take_slots()
-            self._deploy()
-            self._checkpointing.running(self._run)
-            self._run_epochs()
-        except JobCancelledError:
-            raise
-        except Exception as error:
-            self._check_not_cancelled()
-            self.failures.add(error, self._now_ms(), self.job)
-            delay_ms = self._delay_before_restart(error)
-            if delay_ms is None:
-                raise
-            self._restart_after(delay_ms, error)
-            return False
-        return True
+    def _tell(self, event: Event) -> Event | None:
+        """Carry out what follows from an event; return the event that its last step has led to."""
+        with self._lock:
+            todo = self._note(self._lifecycle.handle(event))
+        following: Event | None = None
+        for command in todo:
+            following = self._carry_out[type(command)](command)
+        return following
 
-    def _run_epochs(self) -> None:
-        idle_polls = 0
-        is_stopped = self._checkpointing.has_ended
-        while not (is_stopped or self._run.has_ended):
-            self._wake.clear()  # first: whoever asks for something from here on is heard before the next sleep
-            self._check_not_cancelled()
-            self._ensure_leader()
-            self._follow_requests()
-            started = self._timer()
-            published_s = 0.0
-            summary = None
-            self._phases.begin()
-            plan = self._run.plan()
-            self._phases.planned()
-            if plan is None:
-                idle_polls += 1
-                self._sinks.commit_in_time(self._now_ms())
-            else:
-                idle_polls = 0
-                plan = self.flame_graphs.sampled(plan, self._now_ms())
-                summary = self._run.run(plan, self._check_not_cancelled)
-                published_s += self._finish_epoch(summary)
-            is_stopped = self._checkpointing.after_epoch(
-                self._run, self._sinks, is_drained=self._is_drained and self._run.has_ended
-            )
-            settled_s = self._note_publications()
-            self._phases.settled(settled_s)
-            published_s += settled_s
-            if summary is not None:
-                self._pacer.observe(
-                    duration_s=self._timer() - started - published_s,
-                    work_s=work_time(self.job, summary.reports),
-                    most_records=summary.most_records,
-                    most_bytes=summary.most_bytes,
-                )
-            if plan is None and not is_stopped:
-                self._wake.wait(self._idle_delay(idle_polls))
-                self._phases.waited()
-        if not is_stopped:
-            self._checkpointing.final(self._run, self._sinks)
-        self._ensure_leader()
-        if self._run.has_ended:
-            self._sinks.finish()
-        self._checkpointing.mark_ended()
-        self._finish()
+    def _note(self, todo: Commands) -> list[Command]:
+        """Note what the job has become at once, so that no other thread sees it half done; return what is left."""
+        left: list[Command] = []
+        for command in todo:
+            match command:
+                case commands.EnterStatus():
+                    self._enter(command)
+                case commands.RecordFailure():
+                    self.failures.add(command.error, self._now_ms(), self.job)
+                case _:
+                    left.append(command)
+        return left
 
-    def _finish_epoch(self, summary: EpochSummary) -> float:
-        """Do what follows an epoch, and return for how many seconds its output was published."""
-        self._pacer.read(summary.epoch, summary.most_records)
-        self._sinks.add(summary.epoch, summary.reports)
-        self.flame_graphs.add(summary.reports, self._now_ms())
-        published_s = self._note_publications()
-        for report in summary.reports:
-            if report.has_ended:
-                self.execution.finish(*report.subtask, self._now_ms())
-        self._checkpointing.retire(self._run.tidy_state())
-        phases = self._phases.epoch(published_s, self._run.tries)
-        wall_s, shares = self._take_shares(summary, phases.before.waiting_s)
-        self._observe(replace(summary, wall_s=wall_s, shares=shares, phases=phases))
-        return published_s
+    def _hands(self) -> Mapping[type[Command], Callable[[Any], Event | None]]:
+        """Return what carries out each kind of command."""
+        return {
+            commands.InterruptEpoch: self._interrupt,
+            commands.RefuseRescaling: self._refuse_rescaling,
+            commands.TakeSlots: self._take_slots,
+            commands.WaitForSlots: self._wait_for_slots,
+            commands.GiveUpOnSlots: self._give_up_on_slots,
+            commands.Deploy: self._deploy,
+            commands.LookAround: self._look_around,
+            commands.Drain: self._drain,
+            commands.Rescale: self._rescale,
+            commands.RunEpoch: self._run_epoch,
+            commands.FinishJob: self._finish,
+            commands.AbortCheckpoints: self._abort_checkpoints,
+            commands.WaitBeforeRestart: self._wait_before_restart,
+            commands.BeginRun: self._begin_run,
+            commands.CloseRun: self._close_run,
+            commands.ReleaseSlots: self._release_slots,
+            commands.RecordResult: self._record_result,
+        }
 
-    def _note_publications(self) -> float:
-        """Learn from what was published, and return how long that took."""
-        total_s = 0.0
-        for publication in self._sinks.take_publications():
-            duration_s = sum(publication.duration_s.values())
-            self._pacer.published(publication.epochs, duration_s)
-            for operator_id, seconds in publication.duration_s.items():
-                self._publishing_s[operator_id] = self._publishing_s.get(operator_id, 0.0) + seconds
-            total_s += duration_s
-        return total_s
-
-    def _take_shares(
-        self, summary: EpochSummary, waiting_s: float
-    ) -> tuple[float, dict[SubtaskId, TimeShares]]:
-        """Return the time since this was last asked, and how subtasks spent it."""
-        now = self._timer()
-        wall_s = now - self._shares_since
-        shares = time_shares(self.job, summary.reports, wall_s, self._publishing_s, waiting_s)
-        self._shares_since, self._publishing_s = now, {}
-        return wall_s, shares
-
-    def _finish(self) -> None:
-        """All subtasks are done, or the job was stopped with a savepoint."""
-        with self._status_lock:
-            self._check_not_cancelled()
+    def _enter(self, command: commands.EnterStatus) -> None:
+        before, now_ms, cause = self.execution.status, self._now_ms(), command.cause
+        if command.subtasks is ExecutionState.FINISHED:
             for vertex_id, vertex in self.execution.subtasks():
-                self.execution.finish(vertex_id, vertex.subtask_index, self._now_ms())
-            self._set_status(JobStatus.FINISHED)
-
-    def _enter(self, *statuses: JobStatus, cause: BaseException | None = None) -> None:
-        """Go through statuses, past one that `cancel` has entered already."""
-        with self._status_lock:
-            for status in statuses:
-                if status != self.execution.status:
-                    self._set_status(status, cause)
-
-    def _set_status(self, status: JobStatus, cause: BaseException | None = None) -> None:
-        before = self.execution.status
-        self.execution.set_job_status(status, self._now_ms(), cause)
+                self.execution.finish(vertex_id, vertex.subtask_index, now_ms)
+        elif command.subtasks is ExecutionState.SCHEDULED:
+            self.execution.schedule(now_ms)
+        elif command.subtasks is not None:
+            self.execution.end(command.subtasks, now_ms, cause)
+        self.execution.set_job_status(command.status, now_ms, cause)
         why = "" if cause is None else f": {getattr(cause, 'message', None) or repr(cause)}"
         _log.info(
             "job '%s' (%s) went from %s to %s%s",
-            *(self.job.name, self.job.job_id, before.name, status.name, why),
+            *(self.job.name, self.job.job_id, before.name, command.status.name, why),
         )
-
-    def _check_not_cancelled(self) -> None:
-        if self._stepped_down is not None:
-            raise self._stepped_down
-        if self._cancelled.is_set():
-            raise JobCancelledError(f"job '{self.job.name}' was cancelled", job=self.job.name)
 
     # -- requests, from any thread -----------------------------------------------------------------------------
 
     def cancel(self) -> None:
         """Ask the job to stop; returns at once."""
-        with self._status_lock:
-            if self._cancelled.is_set():
-                return
-            self._cancelled.set()
-            if self.execution.status in (JobStatus.RUNNING, JobStatus.RESTARTING):
-                self._set_status(JobStatus.CANCELLING)
-        self._wake.set()
-        self._run.runner.cancel()
+        self._tell(events.CancelAsked())
 
     def step_down(self, error: LeadershipError) -> None:
         """Stop, because another process may lead the job by now; returns at once."""
-        self._stepped_down = error
-        self._wake.set()
-        self._run.runner.cancel()
+        self._tell(events.LeadershipLost(error))
 
     def trigger_checkpoint(self) -> Future[int]:
         """Ask for a checkpoint; the result is its number."""
@@ -451,250 +300,180 @@ class JobMaster:
             JobDefinitionError: If the job cannot have it.
         """
         with_parallelism(self.job, parallelism)  # refused now rather than later
-        request = _Rescaling(dict(parallelism))
-        if self.execution.status.is_terminal_state():
-            request.future.set_exception(JobExecutionError(f"job '{self.job.name}' has ended"))
-            return request.future
-        with self._status_lock:
-            replaced, self._rescaling = self._rescaling, request
-        if replaced is not None:
-            replaced.refuse(
-                JobExecutionError(f"job '{self.job.name}' was asked for another parallelism since")
-            )
-        return self._woken(request.future)
+        number, future = next(self._request_numbers), Future[None]()
+        self._rescalings[number] = future
+        self._tell(events.RescaleAsked(number, dict(parallelism)))
+        return self._woken(future)
 
     def _woken(self, future: Future[T]) -> Future[T]:
         self._wake.set()
         return future
 
-    def _follow_requests(self) -> None:
-        stop = self._checkpointing.coordinator.stop_requested
-        if stop is not None and stop.drain and not self._is_drained:
-            self._is_drained = True
-            self._run.drain()
-        with self._status_lock:
-            request, self._rescaling = self._rescaling, None
-        if request is not None and request.future.set_running_or_notify_cancel():
-            self._follow_rescaling(request)
-        elif (wanted := self._scheduler.follow(self.job, self._now_ms())) is not None:
-            widest = max(wanted.values())
-            _log.info("job '%s' follows the slots there are: parallelism %s", self.job.name, widest)
-            self._rescale(wanted)
+    def _interrupt(self, _: commands.InterruptEpoch) -> None:
+        self._interrupted.set()
+        self._wake.set()
+        self._run.runner.cancel()
 
-    def _follow_rescaling(self, request: _Rescaling) -> None:
-        wanted = with_parallelism(self.job, request.parallelism)
-        if not self._scheduler.take(wanted):
-            request.refuse(self._scheduler.refusal(wanted, 0))  # the job goes on as it is
-            return
-        try:
-            self._rescale(request.parallelism)
-        except BaseException as error:
-            request.refuse(error)
-            raise
-        request.future.set_result(None)
+    def _check_goes_on(self) -> None:
+        """Raise what the job is to end with, if somebody wants it to end."""
+        error = self._lifecycle.error
+        if error is not None:
+            raise error
 
-    def _take_slots(self) -> None:
-        """Wait until the job has its slots; the parallelism of an adaptive one follows them.
+    # -- steps, in the job's thread ----------------------------------------------------------------------------
 
-        Raises:
-            NoResourceAvailableError: If they do not come in time.
-        """
-        since_ms, has_told = self._now_ms(), False
-        while (wanted := self._scheduler.start(self.job, self._now_ms())) is None:
-            waited_ms = self._now_ms() - since_ms
-            if waited_ms >= self._scheduler.timeout_ms:
-                raise self._scheduler.refusal(self.job, waited_ms)
-            if not has_told:
-                has_told = True
-                _log.info("waiting for slots: %s", self._scheduler.refusal(self.job, waited_ms).message)
-            self._wake.wait(_SLOTS_POLL_S)
-            self._wake.clear()
-            self._check_not_cancelled()
-            self._ensure_leader()
+    def _take_slots(self, _: commands.TakeSlots) -> Event:
+        """Take the job's slots; the parallelism of an adaptive one follows them."""
+        now_ms = self._now_ms()
+        wanted = self._scheduler.start(self.job, now_ms)
+        if wanted is None:
+            return events.SlotsMissing(now_ms)
         if wanted != parallelism_of(self.job):
             self._reshape(wanted)
+        return events.SlotsTaken()
 
-    # -- runs --------------------------------------------------------------------------------------------------
+    def _wait_for_slots(self, command: commands.WaitForSlots) -> Event:
+        if command.is_first:
+            _log.info("waiting for slots: %s", self._scheduler.refusal(self.job, 0).message)
+        self._wake.wait(_SLOTS_POLL_S)
+        self._wake.clear()
+        self._ensure_leader()
+        return self._take_slots(commands.TakeSlots())
 
-    def _begin_run(self, stored: StoredCheckpoint | None) -> tuple[SinkCoordinator, JobRun]:
-        """Make a run from a checkpoint on; what it covers is published, in case that was not done before."""
-        lineage = uuid4().hex[:12]
-        start = StartingPoint()
-        if stored is not None:
-            ignores = self._settings.checkpoints.ignore_unclaimed_state
-            start, self.restore_report = starting_point(
-                self.job, stored.metadata, lineage, allow_non_restored=ignores
-            )
-            for line in self.restore_report.lines():
-                _log.info("job '%s' from %s: %s", self.job.name, stored.path, line)
-        sinks = SinkCoordinator(
-            self.job,
-            self._directory.path,
-            is_checkpointed=self._settings.checkpoints.publishes_with_checkpoints,
-            blaming=self._blaming,
-            timer=self._timer,
+    def _give_up_on_slots(self, command: commands.GiveUpOnSlots) -> Event:
+        return events.Failed(self._scheduler.refusal(self.job, command.waited_ms), self._now_ms())
+
+    def _deploy(self, _: commands.Deploy) -> Event:
+        self._deploy_run()
+        self._checkpointing.running(self._run)
+        return events.Deployed(has_ended=self._run.has_ended)
+
+    def _deploy_run(self) -> None:
+        self._epochs.deployed()
+        self.execution.deploy(self._now_ms())
+        for vertex_id, subtask in self._run.ended:
+            self.execution.finish(vertex_id, subtask, self._now_ms())
+
+    def _look_around(self, command: commands.LookAround) -> Event:
+        self._wake.clear()  # first: whoever asks for something from here on is heard before the next sleep
+        self._ensure_leader()
+        stop = self._checkpointing.coordinator.stop_requested
+        wanted = self._scheduler.follow(self.job, self._now_ms()) if command.follows_slots else None
+        if wanted is not None:
+            widest = max(wanted.values())
+            _log.info("job '%s' follows the slots there are: parallelism %s", self.job.name, widest)
+        return events.Looked(drains=stop is not None and stop.drain, parallelism=wanted)
+
+    def _drain(self, _: commands.Drain) -> None:
+        self._run.drain()
+
+    def _run_epoch(self, _: commands.RunEpoch) -> Event:
+        is_stopped = self._epochs.step(
+            self._run,
+            self._sinks,
+            self.execution,
+            self._check_goes_on,
+            is_drained=self._lifecycle.is_drained,
         )
+        return events.EpochEnded(has_ended=self._run.has_ended, is_stopped=is_stopped)
+
+    def _finish(self, command: commands.FinishJob) -> Event:
+        if command.takes_checkpoint:
+            self._checkpointing.final(self._run, self._sinks)
+        self._ensure_leader()
+        if self._run.has_ended:
+            self._sinks.finish()
+        self._checkpointing.mark_ended()
+        return events.OutputPublished()
+
+    # -- another parallelism -----------------------------------------------------------------------------------
+
+    def _rescale(self, command: commands.Rescale) -> Event:
+        if command.request is None:
+            self._continue_as(command.parallelism)
+            return events.Rescaled()
+        future = self._rescalings.pop(command.request)
+        if not future.set_running_or_notify_cancel():
+            return events.Rescaled()
         try:
-            if stored is not None:
-                self._ensure_leader()
-                sinks.restore(start.sinks, stored.metadata.epoch)
-            return sinks, self._make_run(lineage, start)
-        except BaseException:
-            _close_all(sinks.closers())
+            wanted = with_parallelism(self.job, command.parallelism)
+            if self._scheduler.take(wanted):
+                self._continue_as(command.parallelism)
+                future.set_result(None)
+            else:
+                future.set_exception(self._scheduler.refusal(wanted, 0))  # the job goes on as it is
+        except BaseException as error:
+            future.set_exception(error)
             raise
+        return events.Rescaled()
 
-    def _make_run(self, lineage: str, start: StartingPoint) -> JobRun:
-        settings = RunSettings(
-            lineage,
-            self._directory.path,
-            epoch_retries=self._settings.epoch_retries,
-            max_changes=self._settings.max_changes,
-            latency_interval_ms=self._settings.latency_interval_ms,
-        )
-        runner: EpochRunner = NoEpochs()
-        if not self._checkpointing.has_ended:
-            runner = self._make_runner(self.job, lineage, start.key_secret)
-        try:
-            return JobRun(
-                self.job,
-                runner,
-                settings,
-                self._pacer,
-                start,
-                numbers=self._epoch_numbers,
-                blaming=self._blaming,
-                now_ms=self._now_ms,
-                timer=self._timer,
-            )
-        except BaseException:
-            runner.close()
-            raise
+    def _refuse_rescaling(self, command: commands.RefuseRescaling) -> None:
+        future = self._rescalings.pop(command.number)
+        if future.set_running_or_notify_cancel():
+            future.set_exception(command.error)
 
-    def _delay_before_restart(self, error: Exception) -> int | None:
-        if isinstance(error, DamagedStateError):
-            return (
-                0  # back to a checkpoint that is whole, if there is one; no strategy helps if there is none
-            )
-        if is_fatal(error):
-            return None
-        return self._restart.on_failure(self._now_ms(), self._random)
-
-    def _restart_after(self, delay_ms: int, error: Exception) -> None:
-        """Give the run up and begin another from the last checkpoint; that may fail as well, and is tried again."""
-        self.execution.end(ExecutionState.FAILED, self._now_ms(), error)
-        self._enter(JobStatus.RESTARTING, cause=error)
-        self._checkpointing.job_failed(error)
-        self._close_run()
-        while True:
-            message = (
-                error.message if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
-            )
-            _log.warning("job '%s' starts again in %d ms: %s", self.job.name, delay_ms, message)
-            if self._cancelled.wait(delay_ms / 1000):
-                self._check_not_cancelled()
-            try:
-                stored = self._checkpointing.find_restart(self._start, error)
-                self._sinks, self._run = self._begin_run(stored)
-                break
-            except Exception as again:
-                self.failures.add(again, self._now_ms(), self.job)
-                delay = None if is_fatal(again) else self._delay_before_restart(again)
-                if delay is None:
-                    raise
-                delay_ms, error = delay, again
-        self._is_drained = False
-        self._is_closed = False
-        self.progress.restarts += 1
-        for vertex_id, vertex in self.execution.subtasks():
-            self.execution.new_attempt(vertex_id, vertex.subtask_index, self._now_ms())
-
-    def _rescale(self, parallelism: Mapping[str, int]) -> None:
-        """Go on with another parallelism, from where the last run stands."""
+    def _continue_as(self, parallelism: Mapping[str, int]) -> None:
+        """Go on with another parallelism, from where the run stands."""
         self.progress.rescales += 1
         self._reshape(parallelism)
-        self._deploy()
+        self._deploy_run()
         self._checkpointing.delete_orphans(self._run)
 
     def _reshape(self, parallelism: Mapping[str, int]) -> None:
         """Begin a run with another parallelism, where the last one stands."""
         job = with_parallelism(self.job, parallelism)
-        here = self._run.snapshot(
-            self._sinks, kind="checkpoint", checkpoint_id=0, timestamp_ms=self._now_ms()
-        )
-        lineage = uuid4().hex[:12]
-        start, _ = starting_point(job, here, lineage)
+        make_run = self._runs.continuation(job, self._run, self._sinks)
         execution = build_execution_graph(job, self._now_ms())
         execution.set_job_status(JobStatus.RUNNING, self._now_ms())
         # For the job this is no new start.
         execution.status_timestamps = dict(self.execution.status_timestamps)
         self._run.close()
         # If the run cannot be made, the job starts again from a checkpoint, in its new shape.
-        with self._status_lock:
-            self._check_not_cancelled()
+        with self._lock:
+            self._check_goes_on()
             self.job = job
             self.execution = execution
-        self._run = self._make_run(lineage, start)
+        self._run = make_run()
 
-    # -- watching ----------------------------------------------------------------------------------------------
+    # -- restarts ----------------------------------------------------------------------------------------------
 
-    def _observe(self, summary: EpochSummary) -> None:
-        self.progress.epochs += 1
-        self.progress.records += summary.records
-        self.progress.watermark = summary.watermark
-        for warning in (text for report in summary.reports for text in report.warnings):
-            if warning not in self._shown_warnings:
-                self._shown_warnings.add(warning)
-                _log.warning("%s", warning)
-        if self._on_epoch is not None:
-            self._on_epoch(summary)
+    def _abort_checkpoints(self, command: commands.AbortCheckpoints) -> None:
+        self._checkpointing.job_failed(command.error)
 
-    @contextmanager
-    def _blaming(self, node: OperatorNode) -> Iterator[None]:
-        """Say whose connector it was that failed in the driver."""
-        try:
-            yield
-        except HeadraceError:
-            raise
-        except Exception as error:
-            raise UserFunctionError.from_exception(error, job=self.job.name, operator=node.name) from error
+    def _wait_before_restart(self, command: commands.WaitBeforeRestart) -> Event:
+        error = command.cause
+        message = error.message if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
+        _log.warning("job '%s' starts again in %d ms: %s", self.job.name, command.delay_ms, message)
+        self._interrupted.wait(command.delay_ms / 1000)
+        return events.DelayElapsed()
 
-    def _idle_delay(self, polls: int) -> float:
-        """Return how long to wait for input: a source may know, otherwise ever longer while nothing comes."""
-        usual = self._settings.idle_poll_s * min(polls, _MOST_PATIENCE)
-        waiting = [source.retry_delay() for source in self._run.sources if not source.has_ended]
-        delays = [usual if delay is None else delay for delay in waiting]
-        times = self._run.wake_times()
-        times += [t for t in (self._sinks.next_commit_ms(), self._next_checkpoint_ms()) if t is not None]
-        delays += [(time - self._now_ms()) / 1000 for time in times]
-        if self._checkpointing.is_waiting():
-            delays.append(_WRITING_POLL_S)
-        return max(_LEAST_DELAY_S, min(delays, default=usual))
+    def _begin_run(self, command: commands.BeginRun) -> Event:
+        self._begin_run_from(self._checkpointing.find_restart(self._start, command.cause))
+        self.progress.restarts += 1
+        for vertex_id, vertex in self.execution.subtasks():
+            self.execution.new_attempt(vertex_id, vertex.subtask_index, self._now_ms())
+        return events.RunBegun(self._now_ms(), is_over=self._checkpointing.has_ended)
 
-    def _next_checkpoint_ms(self) -> int | None:
-        return self._checkpointing.coordinator.next_due_ms()
-
-    def _deploy(self) -> None:
-        self._shares_since = self._timer()
-        self.execution.deploy(self._now_ms())
-        for vertex_id, subtask in self._run.ended:
-            self.execution.finish(vertex_id, subtask, self._now_ms())
+    def _begin_run_from(self, stored: StoredCheckpoint | None) -> None:
+        begun = self._runs.begin(self.job, stored, is_over=self._checkpointing.has_ended)
+        self._run, self._sinks = begun.run, begun.sinks
+        self._is_closed = False
+        if begun.report is not None:
+            self.restore_report = begun.report
 
     # -- the end -----------------------------------------------------------------------------------------------
 
-    def _close_run(self) -> None:
+    def _close_run(self, _: commands.CloseRun) -> None:
         if not self._is_closed:
             self._is_closed = True
             self._run.close()
-            _close_all(self._sinks.closers())
+            close_committers(self._sinks)
 
-    def _close(self, status: JobStatus, cause: BaseException | None) -> None:
-        self._close_run()
-        with self._status_lock:
-            request, self._rescaling = self._rescaling, None
-        if request is not None:
-            request.refuse(JobExecutionError(f"job '{self.job.name}' has ended"))
+    def _release_slots(self, _: commands.ReleaseSlots) -> None:
         self._scheduler.free()
-        self._checkpointing.close(status, cause, taken_over=not self._is_ours())
+
+    def _record_result(self, command: commands.RecordResult) -> None:
+        self._checkpointing.close(command.status, command.cause, taken_over=not self._is_ours())
         self.remove_files()
 
     def remove_files(self) -> None:
@@ -714,12 +493,3 @@ class JobMaster:
         except LeadershipError:
             return False
         return True
-
-
-def _close_all(closers: list[Committer]) -> None:
-    """Close every one, whatever the others do."""
-    for closer in closers:
-        try:
-            closer.close()
-        except Exception:  # noqa: BLE001 - the others must still be closed
-            _log.exception("closing %s failed", type(closer).__name__)

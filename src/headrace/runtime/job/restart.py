@@ -14,7 +14,7 @@ from typing import Protocol
 
 from headrace.config.configuration import Configuration
 from headrace.config.options import checkpointing, restart
-from headrace.errors import ConfigurationError, HeadraceError
+from headrace.errors import ConfigurationError
 
 
 class RestartLogic(Protocol):
@@ -32,11 +32,6 @@ class RestartStrategy(Protocol):
 
     def describe(self) -> str:
         """Say in a line what it does, for REST and messages."""
-
-
-def is_fatal(error: BaseException) -> bool:
-    """Whether no strategy is asked: a restart that changes nothing would fail in the same way."""
-    return isinstance(error, HeadraceError) and not error.retryable
 
 
 # --- none -----------------------------------------------------------------------------------------------------

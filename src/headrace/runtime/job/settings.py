@@ -1,7 +1,8 @@
-"""From options to what a `JobMaster` is told."""
+"""What a `JobMaster` is told, and how that follows from the options."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from headrace.config.configuration import Configuration
@@ -9,9 +10,31 @@ from headrace.config.options import epochs, metrics, rest, scheduler, state
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.epoch.pacing import PacingSettings
 from headrace.runtime.job import restart
-from headrace.runtime.job.master import JobMasterSettings
 from headrace.runtime.monitoring.flame_graphs import FlameGraphSettings
 from headrace.runtime.scheduling.adaptive_scheduler import AdaptiveSettings
+
+
+@dataclass(frozen=True)
+class JobMasterSettings:
+    """The options the master itself reads."""
+
+    #: Where the job keeps state and checkpoints, each job below its own id.
+    directory: str
+    pacing: PacingSettings
+    idle_poll_s: float = 0.01
+    epoch_retries: int = 3
+    max_changes: int = 16
+    checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
+    restart: restart.RestartStrategy = field(default_factory=restart.NoRestart)
+    #: Set if the parallelism follows the slots.
+    adaptive: AdaptiveSettings | None = None
+    #: How long a job waits for slots.
+    slot_timeout_ms: int = 300_000
+    #: From one latency marker to the next; 0 for none.
+    latency_interval_ms: int = 0
+    #: Failures that are remembered.
+    failure_history_size: int = 16
+    flame_graphs: FlameGraphSettings = field(default_factory=FlameGraphSettings)
 
 
 def job_master_settings(configuration: Configuration, directory: str) -> JobMasterSettings:

@@ -103,7 +103,9 @@ class Program:
                 self.start(_at(6, self._cancel), **options).wait()
         else:
             with monkeypatch.context() as patch:
-                patch.setattr(JobMaster, "_close", lambda *_: None)  # a process that is killed closes nothing
+                # A process that is killed closes nothing.
+                patch.setattr(JobMaster, "_close_run", lambda *_: None)
+                patch.setattr(JobMaster, "_record_result", lambda *_: None)
                 with pytest.raises(Broken):
                     self.start(_at(5, _fail), **options).wait()
 

@@ -1,0 +1,174 @@
+"""What is to be done for a job: the commands that `JobLifecycle` answers with and `JobMaster` carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from headrace.common.job_status import JobStatus
+from headrace.errors import JobExecutionError
+from headrace.graph.execution_graph import ExecutionState
+
+# -- what is done at once ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EnterStatus:
+    """The job has another status from now on."""
+
+    status: JobStatus
+    cause: BaseException | None = None
+    #: What becomes of subtasks that have not ended yet; None if they go on as they are.
+    subtasks: ExecutionState | None = None
+
+
+@dataclass(frozen=True)
+class RecordFailure:
+    """Add a failure to the job's history."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class InterruptEpoch:
+    """End the epoch at work, and every wait."""
+
+
+@dataclass(frozen=True)
+class RefuseRescaling:
+    """Tell whoever asked for another parallelism why the job does not get it."""
+
+    number: int
+    error: JobExecutionError
+
+
+@dataclass(frozen=True)
+class AbortCheckpoints:
+    """Give up checkpoints in progress: the run that they are of has failed."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class CloseRun:
+    """Let go of the run and its sinks."""
+
+
+@dataclass(frozen=True)
+class Drain:
+    """Have sources end where they are."""
+
+
+@dataclass(frozen=True)
+class ReleaseSlots:
+    """Give back the job's slots."""
+
+
+@dataclass(frozen=True)
+class RecordResult:
+    """Write down how the job ended, and delete what does not stay."""
+
+    status: JobStatus
+    cause: BaseException | None
+
+
+# -- steps, each of which reports an event when it is done -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TakeSlots:
+    """Reports `SlotsTaken` or `SlotsMissing`."""
+
+
+@dataclass(frozen=True)
+class WaitForSlots:
+    """Wait for slots to come, then try to take them: reports as `TakeSlots` does."""
+
+    #: Whether it is still to be said that the job waits.
+    is_first: bool
+
+
+@dataclass(frozen=True)
+class GiveUpOnSlots:
+    """Reports `Failed`, with what the job would have needed."""
+
+    waited_ms: int
+
+
+@dataclass(frozen=True)
+class Deploy:
+    """Reports `Deployed`."""
+
+
+@dataclass(frozen=True)
+class LookAround:
+    """Reports `Looked`."""
+
+    #: Whether to change the parallelism if slots came or went.
+    follows_slots: bool
+
+
+@dataclass(frozen=True)
+class Rescale:
+    """Continue with another parallelism, from where the run stands; reports `Rescaled`."""
+
+    parallelism: Mapping[str, int]
+    #: Who asked for it, and its slots are still to be taken; None if it follows the slots.
+    request: int | None = None
+
+
+@dataclass(frozen=True)
+class RunEpoch:
+    """Reports `EpochEnded`."""
+
+
+@dataclass(frozen=True)
+class FinishJob:
+    """Publish all output and write down that the job has finished; reports `OutputPublished`."""
+
+    #: Whether a last checkpoint has to cover the output first.
+    takes_checkpoint: bool
+
+
+@dataclass(frozen=True)
+class WaitBeforeRestart:
+    """Reports `DelayElapsed`."""
+
+    delay_ms: int
+    cause: BaseException
+
+
+@dataclass(frozen=True)
+class BeginRun:
+    """Begin a run from the last checkpoint; reports `RunBegun`."""
+
+    #: Why the run before it failed.
+    cause: BaseException
+
+
+Step: TypeAlias = (
+    TakeSlots
+    | WaitForSlots
+    | GiveUpOnSlots
+    | Deploy
+    | LookAround
+    | Rescale
+    | RunEpoch
+    | FinishJob
+    | WaitBeforeRestart
+    | BeginRun
+)
+Command: TypeAlias = (
+    EnterStatus
+    | RecordFailure
+    | InterruptEpoch
+    | RefuseRescaling
+    | AbortCheckpoints
+    | CloseRun
+    | Drain
+    | ReleaseSlots
+    | RecordResult
+    | Step
+)
+Commands: TypeAlias = tuple[Command, ...]

@@ -1,0 +1,328 @@
+"""The life of a job, as decisions: what happens comes in as events, what is to be done goes out as commands.
+
+    CREATED --> SCHEDULING --> DEPLOYING --> RUNNING --> FINISHING --> ENDED: FINISHED
+                     ^                          |
+                     +-- RECOVERING <-- RESTARTING <-- an error, if the strategy allows another try; else ENDED: FAILED
+
+    asked to cancel, or leadership lost:  STOPPING --> ENDED: CANCELED, SUSPENDED
+
+No threads, files or clock here: time comes with events. `JobMaster` carries the commands out and reports each step's
+end as the next event. Two kinds of events may come in any phase and from any thread: requests, which are answered
+with commands that any thread may carry out, and `Failed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from random import Random
+from typing import Any
+
+from headrace.common.job_status import JobStatus
+from headrace.errors import (
+    InvariantViolation,
+    JobCancelledError,
+    JobExecutionError,
+    LeadershipError,
+    Recovery,
+    recovery_of,
+)
+from headrace.graph.execution_graph import ExecutionState
+from headrace.runtime.job.commands import (
+    AbortCheckpoints,
+    BeginRun,
+    CloseRun,
+    Commands,
+    Deploy,
+    Drain,
+    EnterStatus,
+    FinishJob,
+    GiveUpOnSlots,
+    InterruptEpoch,
+    LookAround,
+    RecordFailure,
+    RecordResult,
+    RefuseRescaling,
+    ReleaseSlots,
+    Rescale,
+    RunEpoch,
+    TakeSlots,
+    WaitBeforeRestart,
+    WaitForSlots,
+)
+from headrace.runtime.job.events import (
+    CancelAsked,
+    DelayElapsed,
+    Deployed,
+    EpochEnded,
+    Event,
+    Failed,
+    LeadershipLost,
+    Looked,
+    OutputPublished,
+    RescaleAsked,
+    Rescaled,
+    RunBegun,
+    SlotsMissing,
+    SlotsTaken,
+    Started,
+)
+from headrace.runtime.job.restart import RestartLogic
+
+
+class Phase(Enum):
+    """What the job does now."""
+
+    CREATED = auto()
+    #: It waits for slots.
+    SCHEDULING = auto()
+    DEPLOYING = auto()
+    RUNNING = auto()
+    #: Its epochs are over; output is being published.
+    FINISHING = auto()
+    #: It waits for its restart.
+    RESTARTING = auto()
+    #: A run is being restored.
+    RECOVERING = auto()
+    #: Somebody wants it to end, and the step at work is not over yet.
+    STOPPING = auto()
+    ENDED = auto()
+
+
+class JobLifecycle:
+    """Decides what becomes of one job.
+
+    Args:
+        job_name: For messages.
+        restart: Whether the job is restarted after a failure, and when.
+        rng: Varies the delays of restarts.
+        slot_timeout_ms: How long the job waits for its slots.
+    """
+
+    def __init__(self, job_name: str, restart: RestartLogic, rng: Random, slot_timeout_ms: int) -> None:
+        self._job_name = job_name
+        self._restart = restart
+        self._rng = rng
+        self._slot_timeout_ms = slot_timeout_ms
+        self.phase = Phase.CREATED
+        self.status = JobStatus.CREATED
+        #: Why the job has ended, or is to end; None if it runs, or has finished.
+        self.error: BaseException | None = None
+        self._is_over = False
+        #: When the job began to ask for slots.
+        self._scheduled_ms = 0
+        self._waits_for_slots = False
+        #: Whether sources of the present run were told to end.
+        self.is_drained = False
+        self._rescaling: RescaleAsked | None = None
+        #: Why the job is about to start again.
+        self._failure: BaseException | None = None
+        self._steps: Mapping[tuple[Phase, type], Callable[[Any], Commands]] = {
+            (Phase.CREATED, Started): self._schedule,
+            (Phase.SCHEDULING, SlotsTaken): self._deploy,
+            (Phase.SCHEDULING, SlotsMissing): self._wait_for_slots,
+            (Phase.DEPLOYING, Deployed): self._begin_epochs,
+            (Phase.RUNNING, Looked): self._next_step,
+            (Phase.RUNNING, Rescaled): lambda _: (RunEpoch(),),
+            (Phase.RUNNING, EpochEnded): self._after_epoch,
+            (Phase.FINISHING, OutputPublished): lambda _: self._finished(),
+            (Phase.RESTARTING, DelayElapsed): self._recover,
+            (Phase.RECOVERING, RunBegun): self._schedule,
+        }
+
+    @property
+    def has_ended(self) -> bool:
+        return self.phase is Phase.ENDED
+
+    def handle(self, event: Event) -> Commands:
+        """Return what is to be done about an event, in this order.
+
+        Raises:
+            InvariantViolation: If the event cannot happen in this phase.
+        """
+        match event:
+            case CancelAsked():
+                return self._cancel()
+            case LeadershipLost():
+                return self._step_down(event.error)
+            case RescaleAsked():
+                return self._ask_to_rescale(event)
+        if self.has_ended:
+            raise self._unexpected(event)
+        if isinstance(event, Failed):
+            return self._failed(event)
+        if self.phase is Phase.STOPPING:
+            return self._stopped()
+        decide = self._steps.get((self.phase, type(event)))
+        if decide is None:
+            raise self._unexpected(event)
+        return decide(event)
+
+    def _unexpected(self, event: Event) -> InvariantViolation:
+        return InvariantViolation(
+            f"job '{self._job_name}': {type(event).__name__} cannot happen in phase {self.phase.name}"
+        )
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def _cancel(self) -> Commands:
+        if self.phase in (Phase.STOPPING, Phase.ENDED):
+            return ()
+        is_created = self.phase is Phase.CREATED
+        self.phase = Phase.STOPPING
+        self.error = JobCancelledError(f"job '{self._job_name}' was cancelled", job=self._job_name)
+        entered = () if is_created else self._enter(JobStatus.CANCELLING)
+        return (*entered, InterruptEpoch())
+
+    def _step_down(self, error: LeadershipError) -> Commands:
+        """End here, whatever else was asked for: nothing may be written any more."""
+        if self.has_ended:
+            return ()
+        self.phase = Phase.STOPPING
+        self.error = error
+        return (InterruptEpoch(),)
+
+    def _ask_to_rescale(self, request: RescaleAsked) -> Commands:
+        if self.has_ended:
+            return (self._refusal(request, "has ended"),)
+        replaced, self._rescaling = self._rescaling, request
+        if replaced is None:
+            return ()
+        return (self._refusal(replaced, "was asked for another parallelism since"),)
+
+    def _refusal(self, request: RescaleAsked, why: str) -> RefuseRescaling:
+        return RefuseRescaling(request.number, JobExecutionError(f"job '{self._job_name}' {why}"))
+
+    # -- from the start to the end -------------------------------------------------------------------------------
+
+    def _schedule(self, event: Started | RunBegun) -> Commands:
+        self._is_over = event.is_over
+        self.is_drained = False
+        entered = self._enter(JobStatus.RUNNING, subtasks=ExecutionState.SCHEDULED)
+        if event.is_over:
+            return (*entered, *self._deploy(None))
+        self.phase = Phase.SCHEDULING
+        self._scheduled_ms, self._waits_for_slots = event.now_ms, False
+        return (*entered, TakeSlots())
+
+    def _wait_for_slots(self, event: SlotsMissing) -> Commands:
+        waited_ms = event.now_ms - self._scheduled_ms
+        if waited_ms >= self._slot_timeout_ms:
+            return (GiveUpOnSlots(waited_ms),)
+        is_first, self._waits_for_slots = not self._waits_for_slots, True
+        return (WaitForSlots(is_first),)
+
+    def _deploy(self, _: SlotsTaken | None) -> Commands:
+        self.phase = Phase.DEPLOYING
+        return (Deploy(),)
+
+    def _begin_epochs(self, event: Deployed) -> Commands:
+        self.phase = Phase.RUNNING
+        return self._after_epoch(EpochEnded(has_ended=event.has_ended, is_stopped=self._is_over))
+
+    def _after_epoch(self, event: EpochEnded) -> Commands:
+        if event.is_stopped or event.has_ended:
+            self.phase = Phase.FINISHING
+            return (FinishJob(takes_checkpoint=not event.is_stopped),)
+        return (LookAround(follows_slots=self._rescaling is None),)
+
+    def _next_step(self, event: Looked) -> Commands:
+        drain: Commands = ()
+        if event.drains and not self.is_drained:
+            self.is_drained = True
+            drain = (Drain(),)
+        if event.parallelism is not None:
+            return (*drain, Rescale(event.parallelism))
+        request, self._rescaling = self._rescaling, None
+        if request is not None:
+            return (*drain, Rescale(request.parallelism, request.number))
+        return (*drain, RunEpoch())
+
+    # -- failures ------------------------------------------------------------------------------------------------
+
+    def _failed(self, event: Failed) -> Commands:
+        error = event.error
+        if not isinstance(error, Exception):  # the process itself is to end
+            return self._end(JobStatus.FAILED, error)
+        if self.phase is Phase.STOPPING:
+            return self._stopped()
+        recovery = recovery_of(error)
+        if recovery is Recovery.CANCEL:
+            return self._end(JobStatus.CANCELED, error)
+        recorded = RecordFailure(error)
+        if recovery is Recovery.HAND_OVER:
+            return (recorded, *self._end(JobStatus.SUSPENDED, error))
+        delay_ms = self._delay_ms(recovery, event.now_ms)
+        if delay_ms is None:
+            return (recorded, *self._end(JobStatus.FAILED, error))
+        return (recorded, *self._restart_after(delay_ms, error))
+
+    def _delay_ms(self, recovery: Recovery, now_ms: int) -> int | None:
+        if recovery is Recovery.FAIL:
+            return None
+        if recovery is Recovery.RESTORE:
+            # Once: if what was found to restore from is damaged itself, there is nothing to go back to.
+            return None if self.phase in (Phase.RESTARTING, Phase.RECOVERING) else 0
+        return self._restart.on_failure(now_ms, self._rng)
+
+    def _restart_after(self, delay_ms: int, error: Exception) -> Commands:
+        is_running = self.phase is not Phase.RECOVERING
+        self.phase = Phase.RESTARTING
+        self._failure = error
+        wait = WaitBeforeRestart(delay_ms, error)
+        if not is_running:
+            return (wait,)
+        entered = self._enter(JobStatus.RESTARTING, cause=error, subtasks=ExecutionState.FAILED)
+        return (*entered, AbortCheckpoints(error), CloseRun(), wait)
+
+    def _recover(self, _: DelayElapsed) -> Commands:
+        assert self._failure is not None
+        self.phase = Phase.RECOVERING
+        return (BeginRun(self._failure),)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _stopped(self) -> Commands:
+        assert self.error is not None
+        hands_over = recovery_of(self.error) is Recovery.HAND_OVER
+        return self._end(JobStatus.SUSPENDED if hands_over else JobStatus.CANCELED, self.error)
+
+    def _finished(self) -> Commands:
+        return self._end(JobStatus.FINISHED, None)
+
+    def _end(self, status: JobStatus, error: BaseException | None) -> Commands:
+        self.phase = Phase.ENDED
+        self.error = error
+        cause = error if status is JobStatus.FAILED else None
+        before, subtasks = _ENDS[status]
+        entered = () if before is None else self._enter(before, cause=cause)
+        request, self._rescaling = self._rescaling, None
+        return (
+            *entered,
+            *self._enter(status, cause=cause, subtasks=subtasks),
+            CloseRun(),
+            *(() if request is None else (self._refusal(request, "has ended"),)),
+            ReleaseSlots(),
+            RecordResult(status, cause),
+        )
+
+    def _enter(
+        self,
+        status: JobStatus,
+        *,
+        cause: BaseException | None = None,
+        subtasks: ExecutionState | None = None,
+    ) -> Commands:
+        if status is self.status:
+            return ()
+        self.status = status
+        return (EnterStatus(status, cause, subtasks),)
+
+
+#: The status before the last one, and how subtasks end.
+_ENDS: Mapping[JobStatus, tuple[JobStatus | None, ExecutionState]] = {
+    JobStatus.FINISHED: (None, ExecutionState.FINISHED),
+    JobStatus.CANCELED: (JobStatus.CANCELLING, ExecutionState.CANCELED),
+    JobStatus.SUSPENDED: (None, ExecutionState.CANCELED),
+    JobStatus.FAILED: (JobStatus.FAILING, ExecutionState.FAILED),
+}

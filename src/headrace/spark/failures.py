@@ -4,7 +4,8 @@ A worker's exception reaches the driver as text in a Java stack trace. So the wo
 at the end of its text; the driver takes it out again, and nobody has to read Java.
 
 A record may stand in the same text, and may look as if an error were in it. So nothing but errors of headrace is made
-of what is found there, and the last one counts: it is the worker's.
+of what is found there, and the last one counts: it is the worker's. A class that only the worker knows travels as the
+nearest one of headrace, too: what a job does about an error must not depend on what the driver has imported.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from headrace.util.disk_space import says_full
 #: How long a process may take to be gone after its sockets.
 _LAST_MOMENT_S = 1.0
 _MARK = "headrace-error:"
+#: Attributes of these types need no class to be read.
+_READABLE = (str, int, float, bytes, type(None))
 _CARRIED = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
 #: What Spark says when a process or machine went away, rather than the user's code having failed.
 _LOST = re.compile(
@@ -76,8 +79,30 @@ def carry(error: BaseException) -> CarriedError:
     if not isinstance(error, HeadraceError):
         text = "".join(traceback.format_exception(error))
         error = JobExecutionError(f"{type(error).__name__}: {error}\n{text}")
-    packed = base64.b64encode(pickle.dumps(error)).decode()
-    return CarriedError(f"{error}\n{_MARK}{packed}")
+    # The driver reads the last one that it can.
+    forms = [error] if _is_of_headrace(type(error)) else [_plain(error), error]
+    return CarriedError("\n".join([str(error), *filter(None, map(_packed, forms))]))
+
+
+def _packed(error: HeadraceError) -> str | None:
+    try:
+        return _MARK + base64.b64encode(pickle.dumps(error)).decode()
+    except Exception:  # noqa: BLE001 - a class that came by value, or an attribute that cannot travel
+        return None
+
+
+def _is_of_headrace(kind: type) -> bool:
+    return kind.__module__ == errors.__name__
+
+
+def _plain(error: HeadraceError) -> HeadraceError:
+    """Return an error of a program or connector as the nearest class of headrace, with what others can read of it."""
+    bases = (each for each in type(error).__mro__ if issubclass(each, HeadraceError))
+    kind = next(each for each in bases if _is_of_headrace(each))
+    plain = kind.__new__(kind, error.message)
+    plain.__dict__ |= {name: value for name, value in vars(error).items() if isinstance(value, _READABLE)}
+    plain.retryable = error.retryable
+    return plain
 
 
 def recover_from(error: Exception, java: Popen[bytes] | None) -> HeadraceError:

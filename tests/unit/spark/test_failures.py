@@ -3,20 +3,25 @@ from __future__ import annotations
 import base64
 import os
 import pickle
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from headrace import errors
 from headrace.errors import (
+    ConnectorError,
     DiskFullError,
     FormatError,
     HeadraceError,
     JobExecutionError,
+    Recovery,
     TaskLostError,
     UserFunctionError,
 )
-from headrace.spark.failures import carry, reason_of, recover
+from headrace.spark import failures
+from headrace.spark.failures import _error_classes, carry, reason_of, recover
 
 TASK = (
     "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted due to stage failure: "
@@ -173,3 +178,40 @@ class OutOfTicketsError(HeadraceError):
 
 def test_an_error_of_a_program_that_the_driver_knows_comes_back_as_itself() -> None:
     assert isinstance(recover(str(carry(OutOfTicketsError("none left")))), OutOfTicketsError)
+
+
+def _error_of_a_worker(*, is_by_value: bool) -> HeadraceError:
+    """Return an error of a class that no module of the driver has."""
+
+    class Refused(ConnectorError):
+        """The system has refused the password."""
+
+        retryable = False
+
+        def __init__(self, message: str) -> None:
+            super().__init__(message, hint="ask for another")
+            self.system = object() if is_by_value else "ftp"
+
+    Refused.__module__, Refused.__qualname__ = "connector_of_the_worker", "Refused"
+    if not is_by_value:
+        module = ModuleType("connector_of_the_worker")
+        module.Refused = Refused
+        sys.modules[module.__name__] = module
+    return Refused("password refused")
+
+
+@pytest.mark.parametrize("is_by_value", [False, True])
+def test_an_error_that_only_the_worker_knows_keeps_what_a_job_does_about_it(
+    is_by_value: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "_error_classes", lambda: known)
+    known = _error_classes()
+    error = _error_of_a_worker(is_by_value=is_by_value)
+    carried = str(carry(error))
+    sys.modules.pop("connector_of_the_worker", None)
+
+    recovered = recover(f"{TASK}{carried}")
+
+    assert type(recovered) is ConnectorError
+    assert (recovered.message, recovered.hint) == ("password refused", "ask for another")
+    assert recovered.recovery is Recovery.FAIL

@@ -207,7 +207,9 @@ class ChaoticJob:
                 raise
             return False
         is_over = self._has_ended(JobStatus.FINISHED)
-        assert self.master._start is not None or self.number not in self.completed or is_over, "starts over"
+        assert self.master.restored_from is not None or self.number not in self.completed or is_over, (
+            "starts over"
+        )
         try:
             self.master.run()
         except JobCancelledError:
@@ -281,7 +283,7 @@ class ChaoticJob:
             assert newest.metadata.checkpoint_id >= completed
 
     def _note_completed(self) -> None:
-        latest = self.master._checkpointing._store.latest if self.master else None
+        latest = self.master.checkpoints._store.latest if self.master else None
         if latest is not None and not latest.metadata.is_savepoint:
             self.completed[self.number] = latest.metadata.checkpoint_id
 

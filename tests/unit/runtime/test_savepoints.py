@@ -97,7 +97,7 @@ def test_the_first_checkpoint_names_copies_and_the_savepoint_is_left_as_it_was(t
     def watch(job: MiniJob) -> None:
         for stored in checkpoints_of(job):
             seen.append({file.path for file in stored.metadata.files()})
-            live.append(job.master._run.live_files())
+            live.append(job.master._steps.run.live_files())
 
     options = {
         **EVERY_EPOCH,

@@ -398,7 +398,7 @@ def wait_for(started: Run, output: list[Any]) -> None:
 
 def wait_for_polls(started: Run, polls: int = 5) -> None:
     """Let the job look for input a few times: it has had its chance to do what it should not."""
-    seen = started.job.master._run._coordinators
+    seen = started.job.master._steps.run._coordinators
     [coordinator] = list(seen.values())[:1]
     asked = [0]
     plan = coordinator.plan
@@ -608,8 +608,8 @@ def test_a_job_knows_when_it_is_next_woken(clock: Clock, tmp_path: Path) -> None
         now_ms=clock,
     )
     wait_until(lambda: started.job.progress.records == 2, started)
-    wait_until(lambda: len(started.job.master._run._timers) > 0, started)
-    timers = started.job.master._run._timers
+    wait_until(lambda: len(started.job.master._steps.run._timers) > 0, started)
+    timers = started.job.master._steps.run._timers
     assert all(isinstance(subtask, SubtaskId) for subtask in timers)
     assert set(timers.values()) == {1_060_001}, "a moment is waited out"
     source.resume()

@@ -122,6 +122,9 @@ class Rescale:
 class RunEpoch:
     """Reports `EpochEnded`."""
 
+    #: Whether sources were told to end where they are.
+    is_drained: bool = False
+
 
 @dataclass(frozen=True)
 class FinishJob:

@@ -113,7 +113,7 @@ class JobLifecycle:
         self._scheduled_ms = 0
         self._waits_for_slots = False
         #: Whether sources of the present run were told to end.
-        self.is_drained = False
+        self._is_drained = False
         self._rescaling: RescaleAsked | None = None
         #: Why the job is about to start again.
         self._failure: BaseException | None = None
@@ -123,7 +123,7 @@ class JobLifecycle:
             (Phase.SCHEDULING, SlotsMissing): self._wait_for_slots,
             (Phase.DEPLOYING, Deployed): self._begin_epochs,
             (Phase.RUNNING, Looked): self._next_step,
-            (Phase.RUNNING, Rescaled): lambda _: (RunEpoch(),),
+            (Phase.RUNNING, Rescaled): lambda _: (RunEpoch(self._is_drained),),
             (Phase.RUNNING, EpochEnded): self._after_epoch,
             (Phase.FINISHING, OutputPublished): lambda _: self._finished(),
             (Phase.RESTARTING, DelayElapsed): self._recover,
@@ -197,7 +197,7 @@ class JobLifecycle:
 
     def _schedule(self, event: Started | RunBegun) -> Commands:
         self._is_over = event.is_over
-        self.is_drained = False
+        self._is_drained = False
         entered = self._enter(JobStatus.RUNNING, subtasks=ExecutionState.SCHEDULED)
         if event.is_over:
             return (*entered, *self._deploy(None))
@@ -228,15 +228,15 @@ class JobLifecycle:
 
     def _next_step(self, event: Looked) -> Commands:
         drain: Commands = ()
-        if event.drains and not self.is_drained:
-            self.is_drained = True
+        if event.drains and not self._is_drained:
+            self._is_drained = True
             drain = (Drain(),)
         if event.parallelism is not None:
             return (*drain, Rescale(event.parallelism))
         request, self._rescaling = self._rescaling, None
         if request is not None:
             return (*drain, Rescale(request.parallelism, request.number))
-        return (*drain, RunEpoch())
+        return (*drain, RunEpoch(self._is_drained))
 
     # -- failures ------------------------------------------------------------------------------------------------
 

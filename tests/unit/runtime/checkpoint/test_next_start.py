@@ -24,7 +24,7 @@ from headrace.errors import DamagedStateError, JobCancelledError, JobSubmissionE
 from headrace.runtime.checkpoint.storage import CheckpointDirectory
 from headrace.runtime.high_availability.job_results import FileJobResults, StoredResult
 from headrace.runtime.high_availability.leadership import lasting_job_id
-from headrace.runtime.job.master import JobMaster
+from headrace.runtime.job.steps import JobSteps
 from headrace.runtime.run.job_run import EpochSummary
 from headrace.storage.files import list_directory
 from headrace.storage.paths import join_path
@@ -104,8 +104,8 @@ class Program:
         else:
             with monkeypatch.context() as patch:
                 # A process that is killed closes nothing.
-                patch.setattr(JobMaster, "_close_run", lambda *_: None)
-                patch.setattr(JobMaster, "_record_result", lambda *_: None)
+                patch.setattr(JobSteps, "_close_run", lambda *_: None)
+                patch.setattr(JobSteps, "_record_result", lambda *_: None)
                 with pytest.raises(Broken):
                     self.start(_at(5, _fail), **options).wait()
 
@@ -332,7 +332,7 @@ def test_a_driver_that_is_lost_when_its_result_is_written_down_is_followed_by_on
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(CheckpointDirectory, "discard", _only_before_the_end(CheckpointDirectory.discard))
-        patch.setattr(JobMaster, "remove_files", lambda _: None)
+        patch.setattr(JobSteps, "remove_files", lambda _: None)
         patch.setattr(FileJobResults, "mark_clean", lambda *_: None)
         program.end(status, monkeypatch)
     result = program.result()

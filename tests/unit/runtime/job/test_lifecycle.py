@@ -216,14 +216,14 @@ def test_of_a_job_that_was_over_only_output_is_published() -> None:
 
 def test_sources_are_drained_once_in_a_run() -> None:
     job = in_phase(Phase.RUNNING)
-    assert job.handle(Looked(drains=True)) == (Drain(), RunEpoch())
+    assert job.handle(Looked(drains=True)) == (Drain(), RunEpoch(is_drained=True))
     job.handle(EpochEnded())
-    assert job.handle(Looked(drains=True)) == (RunEpoch(),)
-    assert job.is_drained
+    assert job.handle(Looked(drains=True)) == (RunEpoch(is_drained=True),)
     for event in (Failed(LOST, 5), DelayElapsed(), RunBegun(60), SlotsTaken(), Deployed()):
         job.handle(event)
-    assert not job.is_drained
-    assert job.handle(Looked(drains=True)) == (Drain(), RunEpoch())
+    assert job.handle(Looked()) == (RunEpoch(is_drained=False),)
+    job.handle(EpochEnded())
+    assert job.handle(Looked(drains=True)) == (Drain(), RunEpoch(is_drained=True))
 
 
 # --- slots --------------------------------------------------------------------------------------------

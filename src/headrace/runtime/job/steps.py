@@ -1,0 +1,365 @@
+"""The steps of a job: carries out what `JobLifecycle` decides, and reports what came of it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.common.job_status import JobStatus
+from headrace.errors import HeadraceError, LeadershipError
+from headrace.graph.execution_graph import build_execution_graph
+from headrace.graph.job_graph import JobGraph
+from headrace.graph.rescaling import with_parallelism
+from headrace.graph.table_job import expected_rate
+from headrace.runtime.checkpoint.checkpointing import Checkpointing
+from headrace.runtime.checkpoint.restore import RestoreReport
+from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
+from headrace.runtime.epoch.pacing import EpochPacer
+from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
+from headrace.runtime.job import commands, events
+from headrace.runtime.job.commands import Command
+from headrace.runtime.job.epochs import EpochLoop, JobProgress
+from headrace.runtime.job.events import Event
+from headrace.runtime.job.rescaling import RescaleRequests
+from headrace.runtime.job.runs import MakeRunner, RunFactory, close_committers
+from headrace.runtime.job.settings import JobMasterSettings
+from headrace.runtime.monitoring.flame_graphs import FlameGraphs
+from headrace.runtime.run.job_run import EpochSummary, JobRun
+from headrace.runtime.run.sink_coordinator import SinkCoordinator
+from headrace.runtime.scheduling.scheduler import Scheduler, parallelism_of
+from headrace.runtime.scheduling.slots import SlotPool, endless_slots
+from headrace.util import clock
+
+_log = logging.getLogger(__name__)
+
+#: How long to wait between looks at the slots there are, s.
+_SLOTS_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class JobSurroundings:
+    """What the process that runs a job gives it."""
+
+    #: Called after every epoch.
+    on_epoch: Callable[[EpochSummary], None] | None = None
+    now_ms: Callable[[], int] = clock.now_ms
+    #: Raises if another master has taken the job over.
+    ensure_leader: Callable[[], None] = lambda: None
+    #: The fencing token of this master: higher than that of all before it; 0 without high availability.
+    leader: int = 0
+    #: Measures how long things take, in seconds.
+    timer: Callable[[], float] = time.perf_counter
+    #: The slots the job may take; as many as it needs if None.
+    slots: SlotPool | None = None
+    #: Where the job's end is written down for its next start; nowhere if None.
+    results: JobResults | None = None
+
+
+class JobSteps:
+    """Does what is to be done for one job, in the job's thread.
+
+    Args:
+        job: The job.
+        make_runner: Makes what runs epochs; called for every run.
+        settings: The options.
+        surroundings: The clock, leadership, slots, and whoever watches.
+        lock: Guards the job and its execution graph, whose status changes under it, too.
+        rescalings: Requests for another parallelism.
+        check_goes_on: Raises if the job is to end.
+    """
+
+    def __init__(
+        self,
+        job: JobGraph,
+        make_runner: MakeRunner,
+        settings: JobMasterSettings,
+        surroundings: JobSurroundings,
+        *,
+        lock: threading.RLock,
+        rescalings: RescaleRequests,
+        check_goes_on: Callable[[], None],
+    ) -> None:
+        self._lock = lock
+        self._rescalings = rescalings
+        self._check_goes_on = check_goes_on
+        self._now_ms = now_ms = surroundings.now_ms
+        self._ensure_leader = ensure_leader = surroundings.ensure_leader
+        pool = surroundings.slots or endless_slots(job.job_id)
+        self.scheduler = Scheduler(pool, settings.adaptive, settings.slot_timeout_ms, job)
+        self.job = self.scheduler.planned(job)
+        self.execution = build_execution_graph(self.job, now_ms())
+        self.progress = JobProgress()
+        #: Where the time of tasks goes, for whoever asks.
+        self.flame_graphs = FlameGraphs(settings.flame_graphs)
+        #: Set when somebody asks for something while the job may wait for input or slots.
+        self.wake = threading.Event()
+        #: Set when the job is to end instead of waiting for anything.
+        self._interrupted = threading.Event()
+        self._directory = CheckpointDirectory(
+            settings.directory, job.job_id, surroundings.leader, ensure_leader=ensure_leader
+        )
+        # State files go there also when there are no checkpoints.
+        self._directory.ensure_writable()
+        self.checkpointing = _make_checkpointing(job.name, self._directory, settings, surroundings)
+        pacer = EpochPacer(settings.pacing, expected_rate(self.job))
+        self._epochs = self._make_epoch_loop(pacer, settings, surroundings)
+        self._runs = RunFactory(
+            job.name,
+            make_runner,
+            settings,
+            self._directory,
+            pacer,
+            ensure_leader=ensure_leader,
+            now_ms=now_ms,
+            timer=surroundings.timer,
+        )
+        self._carry_out = self._hands()
+        #: What of a savepoint found its operator; None for a job that started empty.
+        self.restore_report: RestoreReport | None = None
+        self.run: JobRun
+        self._sinks: SinkCoordinator
+        #: Whether the run and the sinks at hand have been let go of.
+        self._is_closed = True
+        #: What the job started from.
+        self.start = self.checkpointing.find_start()
+        self._begin_run_from(self.start)
+
+    def _make_epoch_loop(
+        self, pacer: EpochPacer, settings: JobMasterSettings, surroundings: JobSurroundings
+    ) -> EpochLoop:
+        return EpochLoop(
+            pacer,
+            self.checkpointing,
+            self.flame_graphs,
+            self.progress,
+            idle_poll_s=settings.idle_poll_s,
+            on_epoch=surroundings.on_epoch,
+            wake=self.wake,
+            now_ms=surroundings.now_ms,
+            timer=surroundings.timer,
+        )
+
+    def carry_out(self, command: Command) -> Event | None:
+        """Carry out a command; return what came of it if it is a step."""
+        return self._carry_out[type(command)](command)
+
+    def _hands(self) -> Mapping[type[Command], Callable[[Any], Event | None]]:
+        """Return what carries out each kind of command."""
+        return {
+            commands.InterruptEpoch: self._interrupt,
+            commands.RefuseRescaling: self._refuse_rescaling,
+            commands.TakeSlots: self._take_slots,
+            commands.WaitForSlots: self._wait_for_slots,
+            commands.GiveUpOnSlots: self._give_up_on_slots,
+            commands.Deploy: self._deploy,
+            commands.LookAround: self._look_around,
+            commands.Drain: self._drain,
+            commands.Rescale: self._rescale,
+            commands.RunEpoch: self._run_epoch,
+            commands.FinishJob: self._finish,
+            commands.AbortCheckpoints: self._abort_checkpoints,
+            commands.WaitBeforeRestart: self._wait_before_restart,
+            commands.BeginRun: self._begin_run,
+            commands.CloseRun: self._close_run,
+            commands.ReleaseSlots: self._release_slots,
+            commands.RecordResult: self._record_result,
+        }
+
+    # -- what any thread may do --------------------------------------------------------------------------------
+
+    def _interrupt(self, _: commands.InterruptEpoch) -> None:
+        self._interrupted.set()
+        self.wake.set()
+        self.run.runner.cancel()
+
+    # -- from the start to the end -----------------------------------------------------------------------------
+
+    def _take_slots(self, _: commands.TakeSlots) -> Event:
+        """Take the job's slots; the parallelism of an adaptive one follows them."""
+        now_ms = self._now_ms()
+        wanted = self.scheduler.start(self.job, now_ms)
+        if wanted is None:
+            return events.SlotsMissing(now_ms)
+        if wanted != parallelism_of(self.job):
+            self._reshape(wanted)
+        return events.SlotsTaken()
+
+    def _wait_for_slots(self, command: commands.WaitForSlots) -> Event:
+        if command.is_first:
+            _log.info("waiting for slots: %s", self.scheduler.refusal(self.job, 0).message)
+        self.wake.wait(_SLOTS_POLL_S)
+        self.wake.clear()
+        self._ensure_leader()
+        return self._take_slots(commands.TakeSlots())
+
+    def _give_up_on_slots(self, command: commands.GiveUpOnSlots) -> Event:
+        return events.Failed(self.scheduler.refusal(self.job, command.waited_ms), self._now_ms())
+
+    def _deploy(self, _: commands.Deploy) -> Event:
+        self._deploy_run()
+        self.checkpointing.running(self.run)
+        return events.Deployed(has_ended=self.run.has_ended)
+
+    def _deploy_run(self) -> None:
+        self._epochs.deployed()
+        self.execution.deploy(self._now_ms())
+        for vertex_id, subtask in self.run.ended:
+            self.execution.finish(vertex_id, subtask, self._now_ms())
+
+    def _look_around(self, command: commands.LookAround) -> Event:
+        self.wake.clear()  # first: whoever asks for something from here on is heard before the next sleep
+        self._ensure_leader()
+        stop = self.checkpointing.coordinator.stop_requested
+        wanted = self.scheduler.follow(self.job, self._now_ms()) if command.follows_slots else None
+        if wanted is not None:
+            widest = max(wanted.values())
+            _log.info("job '%s' follows the slots there are: parallelism %s", self.job.name, widest)
+        return events.Looked(drains=stop is not None and stop.drain, parallelism=wanted)
+
+    def _drain(self, _: commands.Drain) -> None:
+        self.run.drain()
+
+    def _run_epoch(self, command: commands.RunEpoch) -> Event:
+        is_stopped = self._epochs.step(
+            self.run,
+            self._sinks,
+            self.execution,
+            self._check_goes_on,
+            is_drained=command.is_drained,
+        )
+        return events.EpochEnded(has_ended=self.run.has_ended, is_stopped=is_stopped)
+
+    def _finish(self, command: commands.FinishJob) -> Event:
+        if command.takes_checkpoint:
+            self.checkpointing.final(self.run, self._sinks)
+        self._ensure_leader()
+        if self.run.has_ended:
+            self._sinks.finish()
+        self.checkpointing.mark_ended()
+        return events.OutputPublished()
+
+    # -- another parallelism -----------------------------------------------------------------------------------
+
+    def _rescale(self, command: commands.Rescale) -> Event:
+        if command.request is None:
+            self._continue_as(command.parallelism)
+            return events.Rescaled()
+        future = self._rescalings.take(command.request)
+        if future is None:
+            return events.Rescaled()
+        try:
+            wanted = with_parallelism(self.job, command.parallelism)
+            if self.scheduler.take(wanted):
+                self._continue_as(command.parallelism)
+                future.set_result(None)
+            else:
+                future.set_exception(self.scheduler.refusal(wanted, 0))  # the job goes on as it is
+        except BaseException as error:
+            future.set_exception(error)
+            raise
+        return events.Rescaled()
+
+    def _refuse_rescaling(self, command: commands.RefuseRescaling) -> None:
+        self._rescalings.refuse(command.number, command.error)
+
+    def _continue_as(self, parallelism: Mapping[str, int]) -> None:
+        """Go on with another parallelism, from where the run stands."""
+        self.progress.rescales += 1
+        self._reshape(parallelism)
+        self._deploy_run()
+        self.checkpointing.delete_orphans(self.run)
+
+    def _reshape(self, parallelism: Mapping[str, int]) -> None:
+        """Begin a run with another parallelism, where the last one stands."""
+        job = with_parallelism(self.job, parallelism)
+        make_run = self._runs.continuation(job, self.run, self._sinks)
+        execution = build_execution_graph(job, self._now_ms())
+        execution.set_job_status(JobStatus.RUNNING, self._now_ms())
+        # For the job this is no new start.
+        execution.status_timestamps = dict(self.execution.status_timestamps)
+        self.run.close()
+        # If the run cannot be made, the job starts again from a checkpoint, in its new shape.
+        with self._lock:
+            self._check_goes_on()
+            self.job = job
+            self.execution = execution
+        self.run = make_run()
+
+    # -- restarts ----------------------------------------------------------------------------------------------
+
+    def _abort_checkpoints(self, command: commands.AbortCheckpoints) -> None:
+        self.checkpointing.job_failed(command.error)
+
+    def _wait_before_restart(self, command: commands.WaitBeforeRestart) -> Event:
+        error = command.cause
+        message = error.message if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
+        _log.warning("job '%s' starts again in %d ms: %s", self.job.name, command.delay_ms, message)
+        self._interrupted.wait(command.delay_ms / 1000)
+        return events.DelayElapsed()
+
+    def _begin_run(self, command: commands.BeginRun) -> Event:
+        self._begin_run_from(self.checkpointing.find_restart(self.start, command.cause))
+        self.progress.restarts += 1
+        for vertex_id, vertex in self.execution.subtasks():
+            self.execution.new_attempt(vertex_id, vertex.subtask_index, self._now_ms())
+        return events.RunBegun(self._now_ms(), is_over=self.checkpointing.has_ended)
+
+    def _begin_run_from(self, stored: StoredCheckpoint | None) -> None:
+        begun = self._runs.begin(self.job, stored, is_over=self.checkpointing.has_ended)
+        self.run, self._sinks = begun.run, begun.sinks
+        self._is_closed = False
+        if begun.report is not None:
+            self.restore_report = begun.report
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    def _close_run(self, _: commands.CloseRun) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self.run.close()
+            close_committers(self._sinks)
+
+    def _release_slots(self, _: commands.ReleaseSlots) -> None:
+        self.scheduler.free()
+
+    def _record_result(self, command: commands.RecordResult) -> None:
+        self.checkpointing.close(command.status, command.cause, taken_over=not self._is_ours())
+        self.remove_files()
+
+    def remove_files(self) -> None:
+        """Remove the job's files, except those of checkpoints that stay; none if the job is another's now."""
+        if not self.checkpointing.keeps_files and self._is_ours():
+            try:
+                self._directory.delete_all()
+            except (OSError, LeadershipError) as error:
+                _log.warning("files of job '%s' could not be deleted: %s", self.job.name, error)
+
+    def _is_ours(self) -> bool:
+        """Whether nobody else leads the job, or may."""
+        if self.execution.status is JobStatus.SUSPENDED:
+            return False
+        try:
+            self._ensure_leader()
+        except LeadershipError:
+            return False
+        return True
+
+
+def _make_checkpointing(
+    job_name: str,
+    directory: CheckpointDirectory,
+    settings: JobMasterSettings,
+    surroundings: JobSurroundings,
+) -> Checkpointing:
+    return Checkpointing(
+        job_name,
+        directory,
+        settings.checkpoints,
+        surroundings.results or NoJobResults(),
+        ensure_leader=surroundings.ensure_leader,
+        now_ms=surroundings.now_ms,
+    )

@@ -1,4 +1,4 @@
-"""What is to be done for a job: the commands that `JobLifecycle` answers with and `JobMaster` carries out."""
+"""What is to be done for a job: the commands that `JobLifecycle` returns and `JobSteps` carries out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.graph.execution_graph import ExecutionState
 
 @dataclass(frozen=True)
 class EnterStatus:
-    """The job has another status from now on."""
+    """Change the job's status."""
 
     status: JobStatus
     cause: BaseException | None = None
@@ -32,12 +32,12 @@ class RecordFailure:
 
 @dataclass(frozen=True)
 class InterruptEpoch:
-    """End the epoch at work, and every wait."""
+    """Interrupt the running epoch, and every wait."""
 
 
 @dataclass(frozen=True)
 class RefuseRescaling:
-    """Tell whoever asked for another parallelism why the job does not get it."""
+    """Fail a request for another parallelism."""
 
     number: int
     error: JobExecutionError
@@ -45,14 +45,14 @@ class RefuseRescaling:
 
 @dataclass(frozen=True)
 class AbortCheckpoints:
-    """Give up checkpoints in progress: the run that they are of has failed."""
+    """Abort pending checkpoints, because their run has failed."""
 
     error: BaseException
 
 
 @dataclass(frozen=True)
 class CloseRun:
-    """Let go of the run and its sinks."""
+    """Close the run and its committers."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class TakeSlots:
 class WaitForSlots:
     """Wait for slots to come, then try to take them: reports as `TakeSlots` does."""
 
-    #: Whether it is still to be said that the job waits.
+    #: Whether the log does not say yet that the job waits.
     is_first: bool
 
 
@@ -102,10 +102,10 @@ class Deploy:
 
 
 @dataclass(frozen=True)
-class LookAround:
-    """Reports `Looked`."""
+class CheckRequests:
+    """Reports `RequestsChecked`."""
 
-    #: Whether to change the parallelism if slots came or went.
+    #: Whether to change the parallelism if slots were added or removed.
     follows_slots: bool
 
 
@@ -114,7 +114,7 @@ class Rescale:
     """Continue with another parallelism, from where the run stands; reports `Rescaled`."""
 
     parallelism: Mapping[str, int]
-    #: Who asked for it, and its slots are still to be taken; None if it follows the slots.
+    #: The number of the request, whose slots are not taken yet; None if the parallelism follows the slots.
     request: int | None = None
 
 
@@ -155,7 +155,7 @@ Step: TypeAlias = (
     | WaitForSlots
     | GiveUpOnSlots
     | Deploy
-    | LookAround
+    | CheckRequests
     | Rescale
     | RunEpoch
     | FinishJob

@@ -1,4 +1,8 @@
-"""What happens to a job: the events that `JobLifecycle` handles."""
+"""What happens to a job: the events that `JobLifecycle` handles.
+
+Requests for checkpoints and savepoints are not among them: `CheckpointCoordinator` decides about those, and is a state
+machine of its own. The lifecycle hears of a stop with savepoint through `RequestsChecked` and `EpochEnded`.
+"""
 
 from __future__ import annotations
 
@@ -40,18 +44,18 @@ class Deployed:
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What there is to do before the next epoch."""
+class RequestsChecked:
+    """What has to be done before the next epoch is known."""
 
-    #: Whether somebody wants the job to stop after its sources have ended where they are.
+    #: Whether a stop with savepoint was requested that drains the sources first.
     drains: bool = False
-    #: What the job changes to because slots came or went; they are taken.
+    #: The parallelism to change to because slots were added or removed; its slots are already taken.
     parallelism: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
 class Rescaled:
-    """The job has another parallelism, or goes on with the one it has because it did not get the slots."""
+    """The job has the new parallelism, or keeps the old one because there are too few slots for the new one."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,13 @@ class EpochEnded:
 
     #: Whether every subtask has done all it ever will.
     has_ended: bool = False
-    #: Whether the savepoint is complete that the job stops with.
+    #: Whether the savepoint of a stop with savepoint is complete.
     is_stopped: bool = False
 
 
 @dataclass(frozen=True)
 class OutputPublished:
-    """All output is out, and it is written down that the job has finished."""
+    """All output is published, and the result store says that the job has finished."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class CancelAsked:
-    """Somebody wants the job to end here."""
+    """The job is to be cancelled."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class LeadershipLost:
 
 @dataclass(frozen=True)
 class RescaleAsked:
-    """Somebody wants another parallelism."""
+    """The parallelism of some vertices is to change."""
 
     number: int
     #: By vertex id.
@@ -120,7 +124,7 @@ Event: TypeAlias = (
     | SlotsTaken
     | SlotsMissing
     | Deployed
-    | Looked
+    | RequestsChecked
     | Rescaled
     | EpochEnded
     | OutputPublished

@@ -1,4 +1,4 @@
-"""The life of a job, as decisions: what happens comes in as events, what is to be done goes out as commands.
+"""JobLifecycle: decides what a job does next. Events go in, commands come out.
 
     CREATED --> SCHEDULING --> DEPLOYING --> RUNNING --> FINISHING --> ENDED: FINISHED
                      ^                          |
@@ -6,9 +6,9 @@
 
     asked to cancel, or leadership lost:  STOPPING --> ENDED: CANCELED, SUSPENDED
 
-No threads, files or clock here: time comes with events. `JobMaster` carries the commands out and reports each step's
-end as the next event. Two kinds of events may come in any phase and from any thread: requests, which are answered
-with commands that any thread may carry out, and `Failed`.
+There are no threads, files or clocks here: time is part of the events. `JobMaster` has the commands carried out and
+passes the outcome of each step back as the next event. Requests may arrive in any phase and from any thread; the
+commands they lead to may run in any thread, too.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from headrace.graph.execution_graph import ExecutionState
 from headrace.runtime.job.commands import (
     AbortCheckpoints,
     BeginRun,
+    CheckRequests,
     CloseRun,
     Commands,
     Deploy,
@@ -39,7 +40,6 @@ from headrace.runtime.job.commands import (
     FinishJob,
     GiveUpOnSlots,
     InterruptEpoch,
-    LookAround,
     RecordFailure,
     RecordResult,
     RefuseRescaling,
@@ -58,8 +58,8 @@ from headrace.runtime.job.events import (
     Event,
     Failed,
     LeadershipLost,
-    Looked,
     OutputPublished,
+    RequestsChecked,
     RescaleAsked,
     Rescaled,
     RunBegun,
@@ -90,7 +90,7 @@ class Phase(Enum):
 
 
 class JobLifecycle:
-    """Decides what becomes of one job.
+    """The state machine of one job.
 
     Args:
         job_name: For messages.
@@ -122,7 +122,7 @@ class JobLifecycle:
             (Phase.SCHEDULING, SlotsTaken): self._deploy,
             (Phase.SCHEDULING, SlotsMissing): self._wait_for_slots,
             (Phase.DEPLOYING, Deployed): self._begin_epochs,
-            (Phase.RUNNING, Looked): self._next_step,
+            (Phase.RUNNING, RequestsChecked): self._next_step,
             (Phase.RUNNING, Rescaled): lambda _: (RunEpoch(self._is_drained),),
             (Phase.RUNNING, EpochEnded): self._after_epoch,
             (Phase.FINISHING, OutputPublished): lambda _: self._finished(),
@@ -175,7 +175,7 @@ class JobLifecycle:
         return (*entered, InterruptEpoch())
 
     def _step_down(self, error: LeadershipError) -> Commands:
-        """End here, whatever else was asked for: nothing may be written any more."""
+        """Leadership is lost: end, even if the job is being cancelled, because nothing may be written any more."""
         if self.has_ended:
             return ()
         self.phase = Phase.STOPPING
@@ -224,9 +224,9 @@ class JobLifecycle:
         if event.is_stopped or event.has_ended:
             self.phase = Phase.FINISHING
             return (FinishJob(takes_checkpoint=not event.is_stopped),)
-        return (LookAround(follows_slots=self._rescaling is None),)
+        return (CheckRequests(follows_slots=self._rescaling is None),)
 
-    def _next_step(self, event: Looked) -> Commands:
+    def _next_step(self, event: RequestsChecked) -> Commands:
         drain: Commands = ()
         if event.drains and not self._is_drained:
             self._is_drained = True
@@ -261,7 +261,7 @@ class JobLifecycle:
         if recovery is Recovery.FAIL:
             return None
         if recovery is Recovery.RESTORE:
-            # Once: if what was found to restore from is damaged itself, there is nothing to go back to.
+            # Only once: if the checkpoint to restore is damaged, too, there is nothing to go back to.
             return None if self.phase in (Phase.RESTARTING, Phase.RECOVERING) else 0
         return self._restart.on_failure(now_ms, self._rng)
 

@@ -117,7 +117,7 @@ class JobSteps:
             now_ms=now_ms,
             timer=surroundings.timer,
         )
-        self._carry_out = self._hands()
+        self._carry_out = self._handlers()
         #: What of a savepoint found its operator; None for a job that started empty.
         self.restore_report: RestoreReport | None = None
         self.run: JobRun
@@ -147,7 +147,7 @@ class JobSteps:
         """Carry out a command; return what came of it if it is a step."""
         return self._carry_out[type(command)](command)
 
-    def _hands(self) -> Mapping[type[Command], Callable[[Any], Event | None]]:
+    def _handlers(self) -> Mapping[type[Command], Callable[[Any], Event | None]]:
         """Return what carries out each kind of command."""
         return {
             commands.InterruptEpoch: self._interrupt,
@@ -156,7 +156,7 @@ class JobSteps:
             commands.WaitForSlots: self._wait_for_slots,
             commands.GiveUpOnSlots: self._give_up_on_slots,
             commands.Deploy: self._deploy,
-            commands.LookAround: self._look_around,
+            commands.CheckRequests: self._check_requests,
             commands.Drain: self._drain,
             commands.Rescale: self._rescale,
             commands.RunEpoch: self._run_epoch,
@@ -210,7 +210,7 @@ class JobSteps:
         for vertex_id, subtask in self.run.ended:
             self.execution.finish(vertex_id, subtask, self._now_ms())
 
-    def _look_around(self, command: commands.LookAround) -> Event:
+    def _check_requests(self, command: commands.CheckRequests) -> Event:
         self.wake.clear()  # first: whoever asks for something from here on is heard before the next sleep
         self._ensure_leader()
         stop = self.checkpointing.coordinator.stop_requested
@@ -218,7 +218,7 @@ class JobSteps:
         if wanted is not None:
             widest = max(wanted.values())
             _log.info("job '%s' follows the slots there are: parallelism %s", self.job.name, widest)
-        return events.Looked(drains=stop is not None and stop.drain, parallelism=wanted)
+        return events.RequestsChecked(drains=stop is not None and stop.drain, parallelism=wanted)
 
     def _drain(self, _: commands.Drain) -> None:
         self.run.drain()

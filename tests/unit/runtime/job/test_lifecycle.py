@@ -22,6 +22,7 @@ from headrace.graph.execution_graph import JOB_TRANSITIONS, ExecutionState
 from headrace.runtime.job.commands import (
     AbortCheckpoints,
     BeginRun,
+    CheckRequests,
     CloseRun,
     Command,
     Commands,
@@ -31,7 +32,6 @@ from headrace.runtime.job.commands import (
     FinishJob,
     GiveUpOnSlots,
     InterruptEpoch,
-    LookAround,
     RecordFailure,
     RecordResult,
     RefuseRescaling,
@@ -51,8 +51,8 @@ from headrace.runtime.job.events import (
     Event,
     Failed,
     LeadershipLost,
-    Looked,
     OutputPublished,
+    RequestsChecked,
     RescaleAsked,
     Rescaled,
     RunBegun,
@@ -114,7 +114,7 @@ EVENTS: tuple[Event, ...] = (
     SlotsTaken(),
     SlotsMissing(1),
     Deployed(),
-    Looked(),
+    RequestsChecked(),
     Rescaled(),
     EpochEnded(),
     OutputPublished(),
@@ -136,10 +136,10 @@ TABLE: dict[tuple[Phase, type[Event]], tuple[Phase, tuple[type[Command], ...]]] 
     (Phase.CREATED, Started): (Phase.SCHEDULING, (EnterStatus, TakeSlots)),
     (Phase.SCHEDULING, SlotsTaken): (Phase.DEPLOYING, (Deploy,)),
     (Phase.SCHEDULING, SlotsMissing): (Phase.SCHEDULING, (WaitForSlots,)),
-    (Phase.DEPLOYING, Deployed): (Phase.RUNNING, (LookAround,)),
-    (Phase.RUNNING, Looked): (Phase.RUNNING, (RunEpoch,)),
+    (Phase.DEPLOYING, Deployed): (Phase.RUNNING, (CheckRequests,)),
+    (Phase.RUNNING, RequestsChecked): (Phase.RUNNING, (RunEpoch,)),
     (Phase.RUNNING, Rescaled): (Phase.RUNNING, (RunEpoch,)),
-    (Phase.RUNNING, EpochEnded): (Phase.RUNNING, (LookAround,)),
+    (Phase.RUNNING, EpochEnded): (Phase.RUNNING, (CheckRequests,)),
     (Phase.FINISHING, OutputPublished): STOPPED,
     (Phase.RESTARTING, DelayElapsed): (Phase.RECOVERING, (BeginRun,)),
     (Phase.RECOVERING, RunBegun): (Phase.SCHEDULING, (EnterStatus, TakeSlots)),
@@ -185,8 +185,8 @@ def test_every_event_has_its_answer_in_every_phase(phase: Phase, event: Event) -
 def test_a_job_runs_epoch_after_epoch_to_its_end() -> None:
     job = in_phase(Phase.RUNNING)
     for _ in range(3):
-        assert job.handle(Looked()) == (RunEpoch(),)
-        assert job.handle(EpochEnded()) == (LookAround(follows_slots=True),)
+        assert job.handle(RequestsChecked()) == (RunEpoch(),)
+        assert job.handle(EpochEnded()) == (CheckRequests(follows_slots=True),)
     assert job.handle(EpochEnded(has_ended=True)) == (FinishJob(takes_checkpoint=True),)
     assert job.handle(OutputPublished()) == (
         EnterStatus(JobStatus.FINISHED, subtasks=ExecutionState.FINISHED),
@@ -216,14 +216,14 @@ def test_of_a_job_that_was_over_only_output_is_published() -> None:
 
 def test_sources_are_drained_once_in_a_run() -> None:
     job = in_phase(Phase.RUNNING)
-    assert job.handle(Looked(drains=True)) == (Drain(), RunEpoch(is_drained=True))
+    assert job.handle(RequestsChecked(drains=True)) == (Drain(), RunEpoch(is_drained=True))
     job.handle(EpochEnded())
-    assert job.handle(Looked(drains=True)) == (RunEpoch(is_drained=True),)
+    assert job.handle(RequestsChecked(drains=True)) == (RunEpoch(is_drained=True),)
     for event in (Failed(LOST, 5), DelayElapsed(), RunBegun(60), SlotsTaken(), Deployed()):
         job.handle(event)
-    assert job.handle(Looked()) == (RunEpoch(is_drained=False),)
+    assert job.handle(RequestsChecked()) == (RunEpoch(is_drained=False),)
     job.handle(EpochEnded())
-    assert job.handle(Looked(drains=True)) == (Drain(), RunEpoch(is_drained=True))
+    assert job.handle(RequestsChecked(drains=True)) == (Drain(), RunEpoch(is_drained=True))
 
 
 # --- slots --------------------------------------------------------------------------------------------
@@ -249,19 +249,19 @@ def test_a_restarted_job_waits_for_slots_anew() -> None:
 def test_another_parallelism_comes_between_two_epochs_and_before_the_slots() -> None:
     job = in_phase(Phase.RUNNING)
     assert job.handle(RESCALING) == ()
-    assert job.handle(EpochEnded()) == (LookAround(follows_slots=False),)
-    assert job.handle(Looked()) == (Rescale({"v": 2}, request=7),)
+    assert job.handle(EpochEnded()) == (CheckRequests(follows_slots=False),)
+    assert job.handle(RequestsChecked()) == (Rescale({"v": 2}, request=7),)
     assert job.handle(Rescaled()) == (RunEpoch(),)
-    assert job.handle(EpochEnded()) == (LookAround(follows_slots=True),)
+    assert job.handle(EpochEnded()) == (CheckRequests(follows_slots=True),)
 
 
 def test_slots_that_were_taken_are_used_before_a_request_that_came_later() -> None:
     job = in_phase(Phase.RUNNING)
     job.handle(RESCALING)
-    assert job.handle(Looked(parallelism={"v": 4})) == (Rescale({"v": 4}),)
+    assert job.handle(RequestsChecked(parallelism={"v": 4})) == (Rescale({"v": 4}),)
     job.handle(Rescaled())
     job.handle(EpochEnded())
-    assert job.handle(Looked()) == (Rescale({"v": 2}, request=7),)
+    assert job.handle(RequestsChecked()) == (Rescale({"v": 2}, request=7),)
 
 
 def test_the_last_of_several_requests_counts() -> None:
@@ -270,7 +270,7 @@ def test_the_last_of_several_requests_counts() -> None:
     (refused,) = job.handle(RescaleAsked(8, {"v": 3}))
     assert isinstance(refused, RefuseRescaling)
     assert refused.number == 7
-    assert job.handle(Looked()) == (Rescale({"v": 3}, request=8),)
+    assert job.handle(RequestsChecked()) == (Rescale({"v": 3}, request=8),)
 
 
 def test_a_request_survives_a_restart_and_is_refused_at_the_end() -> None:
@@ -400,7 +400,7 @@ REPORTS: dict[type[Step], st.SearchStrategy[Event]] = {
     WaitForSlots: st.one_of(st.just(SlotsTaken()), NOW.map(SlotsMissing)),
     GiveUpOnSlots: NOW.map(lambda now: Failed(LOST, now)),
     Deploy: st.builds(Deployed, has_ended=FLAG),
-    LookAround: st.builds(Looked, drains=FLAG, parallelism=st.sampled_from([None, {"v": 2}])),
+    CheckRequests: st.builds(RequestsChecked, drains=FLAG, parallelism=st.sampled_from([None, {"v": 2}])),
     Rescale: st.just(Rescaled()),
     RunEpoch: st.builds(EpochEnded, has_ended=FLAG, is_stopped=FLAG),
     FinishJob: st.just(OutputPublished()),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,13 @@ from headrace.connectors.base import Committable, Committer, CommitterContext, S
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.datastream.functions import MapFunction
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
-from headrace.errors import ConnectorError, JobCancelledError, TaskLostError, UserFunctionError
+from headrace.errors import (
+    ConnectorError,
+    JobCancelledError,
+    LeadershipError,
+    TaskLostError,
+    UserFunctionError,
+)
 from headrace.graph.execution_graph import ExecutionState
 from headrace.graph.operator_ids import hash_of_uid
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport, lowest_watermark
@@ -25,7 +32,7 @@ from headrace.state.descriptors import ValueStateDescriptor
 from headrace.testing.mini_cluster import Fault, TaskAttempt, random_faults
 from headrace.testing.sources import ScriptedSource, Stop
 from tests.unit.runtime.fakes import ListSink, published
-from tests.unit.runtime.jobs import make_env, run, start
+from tests.unit.runtime.jobs import Run, make_env, run, start
 from tests.unit.runtime.test_whole_jobs import NO_TIME
 
 WORDS = "to be or not to be that is the question".split()
@@ -359,6 +366,43 @@ def test_a_job_cancelled_in_its_last_epoch_is_cancelled_and_not_failed() -> None
         started.job.wait()
     assert started.job.status() is JobStatus.CANCELED
     assert started.output == ["0", "1", "2"]
+
+
+def waiting_for_its_restart() -> Run:
+    """A job that has failed, and would start again in an hour."""
+
+    def fail(_: Any) -> None:
+        raise RuntimeError("the observer is broken")
+
+    options = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1",
+        "restart-strategy.fixed-delay.delay": "1 h",
+    }
+    started = start(lambda env: env.from_collection(range(9)), options=options, on_epoch=fail)
+    deadline = time.monotonic() + 10
+    while started.job.status() is not JobStatus.RESTARTING and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert started.job.status() is JobStatus.RESTARTING
+    return started
+
+
+def test_a_job_that_waits_for_its_restart_is_cancelled_at_once() -> None:
+    started = waiting_for_its_restart()
+    started.job.cancel()
+    with pytest.raises(JobCancelledError):
+        started.job.wait(10)
+    assert started.job.status() is JobStatus.CANCELED
+    assert started.job.progress.restarts == 0
+
+
+def test_a_job_that_waits_for_its_restart_is_handed_over_at_once() -> None:
+    started = waiting_for_its_restart()
+    started.job.master.step_down(LeadershipError("another process leads"))
+    with pytest.raises(LeadershipError):
+        started.job.wait(10)
+    assert started.job.status() is JobStatus.SUSPENDED
+    assert started.job.progress.restarts == 0
 
 
 def test_cancelling_twice_or_too_late_changes_nothing() -> None:

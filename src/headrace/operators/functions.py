@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorT
 from typing import Any
 
 from headrace.elements import Batch
-from headrace.errors import HeadraceError, UserFunctionError
+from headrace.errors import HeadraceError
 from headrace.operators.base import EpochPlace, KeyOf, Operator, Output
 from headrace.operators.checkpointed import (
     CheckpointedFunction,
@@ -22,6 +22,7 @@ from headrace.operators.checkpointed import (
 )
 from headrace.operators.context import OperatorContext, RuntimeContext
 from headrace.operators.fields import FunctionFields
+from headrace.operators.located import located
 from headrace.state.isolation import ATOMS, is_all_atoms, is_immutable, isolated
 
 #: Operator state that says that a function has taken a snapshot, be it of nothing.
@@ -202,20 +203,7 @@ class FunctionOperator(Operator):
         return self.located(error, values[index] if 0 <= index < len(values) else None)
 
     def located(self, error: Exception, record: Any, what: str | None = None) -> HeadraceError:
-        place = self.context.place
-        if isinstance(error, UserFunctionError) and error.operator is None:
-            error.job, error.operator, error.subtask = place.job_name, place.operator_name, place.subtask
-        if isinstance(error, HeadraceError):
-            raise error
-        name = place.operator_name if what is None else f"{place.operator_name} {what}"
-        return UserFunctionError.from_exception(
-            error,
-            record=record,
-            job=place.job_name,
-            operator=name,
-            subtask=place.subtask,
-            attempt=self.context.attempt,
-        )
+        return located(error, self.context, record, what)
 
 
 class Emission:

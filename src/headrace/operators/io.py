@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from headrace.common.watermark_strategy import WatermarkAlignment, WatermarkStrategy
-from headrace.connectors.base import (
-    ReaderContext,
-    Sink,
-    SinkWriter,
-    Slice,
-    Source,
-    SourceReader,
-    SplitProgress,
-    WriterContext,
-)
+from headrace.connectors.base import Sink, Slice, Source
 from headrace.elements import MAX_WATERMARK, Batch, StreamStatus, Watermark
-from headrace.errors import HeadraceError, UserFunctionError
-from headrace.metrics.metricbase import MetricGroup
 from headrace.operators.base import EpochPlace, Operator
 from headrace.operators.context import OperatorContext
+from headrace.operators.epoch_writer import EpochWriter
+from headrace.operators.located import locating
+from headrace.operators.slice_reader import SliceReader
 from headrace.operators.timestamps import WatermarkTracker, make_tracker
 from headrace.state.descriptors import ListStateDescriptor
 
@@ -62,31 +53,11 @@ class SinkOperator:
         return SinkTask(self.sink)
 
 
-@contextmanager
-def _blaming(context: OperatorContext) -> Iterator[None]:
-    """Say in which operator and subtask it was that a connector failed."""
-    place = context.place
-    try:
-        yield
-    except UserFunctionError as error:
-        if error.operator is None:
-            error.job, error.operator, error.subtask = place.job_name, place.operator_name, place.subtask
-        raise
-    except HeadraceError:
-        raise
-    except Exception as error:
-        raise UserFunctionError.from_exception(
-            error,
-            job=place.job_name,
-            operator=place.operator_name,
-            subtask=place.subtask,
-            attempt=context.attempt,
-        ) from error
-
-
 class SourceTask(Operator):
     """Reads the slices of its subtask. Each split has its own watermark; the lowest of them is the subtask's."""
 
+    #: Knows what has been read in the epoch.
+    reader: SliceReader
     _TIME = "time"
     #: The time of each split. A union, because splits move to other subtasks when the parallelism changes.
     _SPLIT_TIMES = ListStateDescriptor("split-times", None)
@@ -94,7 +65,6 @@ class SourceTask(Operator):
     def __init__(self, source: Source, strategy: WatermarkStrategy | None) -> None:
         self._source = source
         self._strategy = strategy
-        self._reader: SourceReader | None = None
         self._trackers: dict[str, WatermarkTracker] = {}
         self._watermark: int | None = None
         #: Splits that do not hold the watermark, because no records came for long.
@@ -102,30 +72,13 @@ class SourceTask(Operator):
         #: Whether there is any split to be read in this epoch.
         self._has_splits = True
         self.is_idle = False
-        #: How far each split was read in this epoch.
-        self.progress: dict[str, SplitProgress] = {}
-        self.records = 0
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
         self._split_times = context.operator_state.get_union_list_state(self._SPLIT_TIMES)
-        with _blaming(context):
-            self._reader = self._source.create_reader()
-            self._reader.open(_SourceReaderContext(self))
-
-    @property
-    def metrics(self) -> MetricGroup:
-        """The operator's metrics."""
-        return self._context.metrics
-
-    @property
-    def attempt(self) -> int:
-        """How often Spark has tried the task before."""
-        return self._context.attempt
+        self.reader = SliceReader(self._source, context, self.output)
 
     def begin_epoch(self, place: EpochPlace) -> None:
-        self.progress = {}
-        self.records = 0
         self._watermark, self.is_idle = self._context.operator_state.get(self._TIME, (None, False))
         self._trackers = {}
         for split_id, state in self._split_times:
@@ -139,7 +92,7 @@ class SourceTask(Operator):
         idle_splits: frozenset[str] = frozenset(),
     ) -> Iterator[None]:
         """Read the slices until enough was read; yields after every batch so that buffers can leave."""
-        assert self._reader is not None
+        self.reader.begin_epoch(max_records)
         self._idle_splits = idle_splits
         self._has_splits = bool(open_splits)
         # After a restart it got the times of all splits, also of those that others read now.
@@ -149,18 +102,16 @@ class SourceTask(Operator):
             for split_id in open_splits:
                 self._tracker(split_id)
         for piece in slices:
-            remaining = None if max_records is None else max_records - self.records
-            if remaining is not None and remaining <= 0:
+            if not self.reader.has_room:
                 return
-            yield from self._read(self._reader, _capped(piece, remaining))
+            yield from self._read(piece)
         self._advance(self._lowest())
         self._tell_status()
 
-    def _read(self, reader: SourceReader, piece: Slice) -> Iterator[None]:
+    def _read(self, piece: Slice) -> Iterator[None]:
         split_id = piece.split.split_id
         tracker = self._tracker(split_id)
-        for raw in self._batches(reader, piece):
-            self.records += len(raw)
+        for raw in self.reader.read(piece):
             self._idle_splits -= {split_id}
             for batch in self._stamped(tracker, raw):
                 if self.is_idle:
@@ -170,7 +121,7 @@ class SourceTask(Operator):
                 self._advance(self._lowest())
                 self._tell_status()
             yield
-        if self.progress[split_id].is_finished:
+        if self.reader.progress[split_id].is_finished:
             del self._trackers[split_id]
             if self._trackers:
                 self._advance(self._lowest())
@@ -179,17 +130,11 @@ class SourceTask(Operator):
         """Give records time. What fails in here is the strategy's, not the functions' behind it."""
         pieces = tracker.stamp(raw)
         while True:
-            with _blaming(self._context):
+            with locating(self._context):
                 piece = next(pieces, None)
             if piece is None:
                 return
             yield piece
-
-    def _batches(self, reader: SourceReader, piece: Slice) -> Iterator[Batch]:
-        """Read a slice. What fails in here is the connector's, not the functions' behind it."""
-        with _blaming(self._context):
-            yield from reader.read(piece)
-            self.progress[piece.split.split_id] = reader.progress()
 
     def finish(self) -> None:
         # The end of bounded input is the end of time.
@@ -204,8 +149,7 @@ class SourceTask(Operator):
         return ()
 
     def close(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
+        self.reader.close()
 
     def _tracker(self, split_id: str) -> WatermarkTracker:
         tracker = self._trackers.get(split_id)
@@ -245,74 +189,26 @@ class SourceTask(Operator):
             self.output.emit_event(Watermark(watermark))
 
 
-class _SourceReaderContext(ReaderContext):
-    """Lends a reader the task it runs in."""
-
-    def __init__(self, task: SourceTask) -> None:
-        self._task = task
-
-    @property
-    def metrics(self) -> MetricGroup:
-        return self._task.metrics
-
-    @property
-    def attempt(self) -> int:
-        return self._task.attempt
-
-    def emit_side(self, tag_id: str, value: Any) -> None:
-        self._task.output.emit_side(tag_id, Batch([value]))
-
-
-def _capped(piece: Slice, max_records: int | None) -> Slice:
-    if max_records is None or (piece.max_records is not None and piece.max_records <= max_records):
-        return piece
-    return replace(piece, max_records=max_records)
-
-
 class SinkTask(Operator):
     """Stages each epoch's records through a writer of its own."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._writer: SinkWriter | None = None
 
     def open(self, context: OperatorContext) -> None:
-        self._context = context
+        self._writer = EpochWriter(self._sink, context)
 
     def begin_epoch(self, place: EpochPlace) -> None:
-        self._place = place
+        self._writer.begin_epoch(place)
 
     def process(self, batch: Batch) -> None:
-        with _blaming(self._context):
-            if self._writer is None:  # an epoch without records stages nothing
-                self._writer = self._sink.create_writer(
-                    WriterContext(
-                        subtask=self._context.place.subtask,
-                        parallelism=self._context.place.parallelism,
-                        epoch=self._place.epoch,
-                        attempt_id=self._place.attempt_id,
-                        job_id=self._place.job_id,
-                        sink_id=self._context.place.operator_id,
-                        staging_dir=self._place.staging_dir,
-                    )
-                )
-            self._writer.write_batch(batch)
+        self._writer.write(batch)
 
     def process_watermark(self, timestamp: int) -> None:
         """A sink ends the stream: nobody is behind it to tell."""
 
     def end_epoch(self) -> Sequence[Any]:
-        if self._writer is None:
-            return ()
-        with _blaming(self._context):
-            committables = self._writer.prepare_commit()
-            self._writer.close()
-        # Only now: a writer that could not finish is still there to be aborted.
-        self._writer = None
-        return committables
+        return self._writer.prepare_commit()
 
     def close(self) -> None:
-        if self._writer is not None:  # only after a failure in the middle of an epoch
-            self._writer.abort()
-            self._writer.close()
-            self._writer = None
+        self._writer.close()

@@ -229,8 +229,7 @@ class TableScans:
             if part.has_ended:
                 continue
             slices = self._slices(source, part)
-            finished = {piece.split.split_id for piece in slices if source.reached(piece).is_finished}
-            if part.may_get_more_splits or not part.open_splits <= finished:
+            if not part.ends_with({piece.split.split_id: source.reached(piece) for piece in slices}):
                 return False
         return True
 
@@ -283,7 +282,6 @@ class TableScans:
         self, subtask: SubtaskId, part: SubtaskPlan, source: SparkSource, scan: _ScanPart
     ) -> SubtaskReport:
         progress = {piece.split.split_id: source.reached(piece) for piece in scan.slices}
-        finished = {name for name, each in progress.items() if each.is_finished}
         if scan.rows is not None:
             records = int(scan.rows.get["rows"])
         else:
@@ -291,7 +289,7 @@ class TableScans:
         return SubtaskReport(
             subtask=subtask,
             progress=progress,
-            has_ended=not part.may_get_more_splits and part.open_splits <= finished,
+            has_ended=part.ends_with(progress),
             records_in=records,
             records_out=records,
             # Spark's own work is not told apart by stage: it counts as the scan's.

@@ -141,16 +141,16 @@ def test_a_source_without_a_strategy_has_no_time_and_keeps_no_state() -> None:
 def test_how_far_each_split_was_read_is_reported() -> None:
     recorded = side_by_side(a=[1, 2, 3], b=[10])
     recorded.run(("a", 0, 2), ("b", 0, 1))
-    progress = recorded.task.progress
+    progress = recorded.task.reader.progress
     assert (progress["a"].position, progress["a"].is_finished) == (2, False)
     assert progress["b"].is_finished
-    assert recorded.task.records == 3
+    assert recorded.task.reader.records == 3
 
 
 def test_reading_stops_when_enough_was_read() -> None:
     recorded = Recorded(SplitsSource({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7]}, concurrent=1), strategy=None)
     assert recorded.run(("a", 0, 3), ("b", 0, 3), ("c", 0, 1), max_records=4) == [1, 2, 3, 4]
-    assert {name: each.position for name, each in recorded.task.progress.items()} == {"a": 3, "b": 1}
+    assert {name: each.position for name, each in recorded.task.reader.progress.items()} == {"a": 3, "b": 1}
 
 
 class Failing(SplitsReader):

@@ -54,6 +54,11 @@ class SubtaskPlan:
     #: For a subtask that gets the rows of a table: where time stands behind them. Known when the table's part has run.
     table_time: TableTime | None = None
 
+    def ends_with(self, progress: Mapping[str, SplitProgress]) -> bool:
+        """Whether a source subtask ends with the epoch, if it has read its splits this far."""
+        finished = {split_id for split_id, each in progress.items() if each.is_finished}
+        return not self.may_get_more_splits and self.open_splits <= finished
+
 
 @dataclass(frozen=True)
 class Sampling:

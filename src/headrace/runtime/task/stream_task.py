@@ -150,13 +150,13 @@ class StreamTask:
             changes=changes,
             operator_state=operator_state,
             committables=committables,
-            progress=dict(head.progress) if isinstance(head, SourceTask) else {},
+            progress=dict(head.reader.progress) if isinstance(head, SourceTask) else {},
             has_ended=self._own_plan.has_ended or self._is_ended_now,
             watermark=self._watermark(),
             table_times=self._table_times(),
             is_idle=isinstance(head, SourceTask) and head.is_idle,
             next_timer_ms=next_timer_ms,
-            records_in=head.records if isinstance(head, SourceTask) else self._links[0].records_in,
+            records_in=head.reader.records if isinstance(head, SourceTask) else self._links[0].records_in,
             records_out=sum(link.output.records_out for link in self._links),
             bytes_in=self._bytes_in,
             bytes_out=sum(link.output.bytes_out for link in self._links),
@@ -198,8 +198,7 @@ class StreamTask:
         ):
             self._tick()
             yield
-        finished = {split for split, progress in head.progress.items() if progress.is_finished}
-        if not self._own_plan.may_get_more_splits and self._own_plan.open_splits <= finished:
+        if self._own_plan.ends_with(head.reader.progress):
             self._end()
         yield
 
@@ -446,7 +445,7 @@ class StreamTask:
     def _user_metrics(self) -> dict[str, dict[MetricName, MetricReport]]:
         head = self._links[0]
         if isinstance(head.operator, SourceTask):
-            head.records_in = head.operator.records
+            head.records_in = head.operator.reader.records
         reports = {
             link.node.operator_id: {**link.metrics(), **self._context(link).metrics.reports()}
             for link in self._links

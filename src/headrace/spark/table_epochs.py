@@ -45,11 +45,13 @@ from headrace.runtime.epoch.messages import (
     Crossing,
     EpochPlan,
     SubtaskId,
+    SubtaskPlan,
     SubtaskReport,
     TableTime,
 )
 from headrace.runtime.epoch.report_checks import one_per_subtask
 from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.operator_metrics import with_operator_metrics
 from headrace.runtime.task.table_task import has_kinds, operator_of
 from headrace.runtime.task.table_time import (
     VertexTime,
@@ -372,17 +374,7 @@ class TableEpoch:
         reached = {node: at.after for node, at in self._times.items() if node not in ours}
         for vertex in vertices:
             for subtask, part in subtasks_of(vertex, self._plan):
-                report = by_subtask.get(subtask)
-                if part.has_ended:
-                    report = SubtaskReport(subtask, has_ended=True)
-                elif vertex.is_source:
-                    report = self._scans.report(vertex, subtask, part, report)
-                elif isinstance(vertex.head.declaration, TableWatermark):
-                    is_final = self._times[vertex.vertex_id].is_final
-                    report = self._scans.watermark_report(vertex, subtask, part, is_final=is_final)
-                elif report is None:
-                    report = self._silent_report(subtask)
-                reports.append(report)
+                reports.append(self._report(vertex, subtask, part, by_subtask.get(subtask)))
         for vertex in vertices:
             if vertex.is_source or isinstance(vertex.head.declaration, TableWatermark):
                 reached[vertex.vertex_id] = _lowest(
@@ -395,6 +387,19 @@ class TableEpoch:
             if coming[vertex.vertex_id] > self._times[vertex.vertex_id].after
         }
         return self._with_timers(reports, coming)
+
+    def _report(
+        self, vertex: JobVertex, subtask: SubtaskId, part: SubtaskPlan, told: SubtaskReport | None
+    ) -> SubtaskReport:
+        """Return the report of a subtask: the one that was told, completed, or one that is made here."""
+        if part.has_ended:
+            return SubtaskReport(subtask, has_ended=True)
+        if vertex.is_source:
+            told = self._scans.report(vertex, subtask, part, told)
+        elif isinstance(vertex.head.declaration, TableWatermark):
+            is_final = self._times[vertex.vertex_id].is_final
+            told = self._scans.watermark_report(vertex, subtask, part, is_final=is_final)
+        return with_operator_metrics(vertex, told or self._silent_report(subtask))
 
     def with_metrics(self, reports: Sequence[SubtaskReport]) -> Sequence[SubtaskReport]:
         """Add to reports what functions have counted that are called with their subtasks' rows."""

@@ -6,35 +6,24 @@ there are no rows: there the report is what comes out.
 
 from __future__ import annotations
 
-import os
 import pickle
-import socket
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from headrace.common.types import Row
-from headrace.connectors.base import ReaderContext, Slice, SourceReader, SplitProgress, WriterContext
-from headrace.elements import Batch
-from headrace.errors import HeadraceError, InvariantViolation, UserFunctionError
+from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobVertex, OperatorNode
-from headrace.metrics.metricbase import InMemoryMetricGroup
-from headrace.operators.table.bridge import from_bytes, rows_of, to_bytes
-from headrace.operators.table.declarations import KIND, Schema, TableScan, TableSink
-from headrace.operators.table.factory import as_spark_gives
+from headrace.operators.table.bridge import from_bytes, to_bytes
 from headrace.runtime.epoch.messages import (
     Crossing,
     EpochPlan,
     SubtaskId,
-    SubtaskReport,
     rows_producer,
-    sink_staging_dir,
 )
 from headrace.runtime.exchange.buffers import (
     TABLE_EDGE,
@@ -43,14 +32,16 @@ from headrace.runtime.exchange.buffers import (
     read_header,
     unpack_table_rows,
 )
+from headrace.runtime.task.attempt import new_attempt_id
+from headrace.runtime.task.kept_tasks import KeptTasks
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.table_task import KeptTasks
+from headrace.runtime.task.table_ends import ScanTask, write_rows
+from headrace.runtime.task.table_task import TableTask, kept_table_tasks
 from headrace.runtime.task.table_time import VertexTime
 from headrace.spark.failures import carry
 from headrace.spark.python_calls import CallSite
 from headrace.spark.table_frames import Sides, split_sides
 from headrace.spark.user_code import unpack_job
-from headrace.util import clock
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -63,9 +54,9 @@ _OUT_ROWS = 1 << 16
 
 _codes: dict[str, JobCode] = {}
 _KEPT_JOBS = 4
-#: Readers of python sources, by job, vertex and subtask. They have connections, which are dear to make anew.
-_readers: dict[tuple[str, SubtaskId], tuple[SourceReader, _ScanContext]] = {}
-_tasks = KeptTasks()
+#: Subtasks of scans, by job. Their readers have connections, which are expensive to open.
+_scans: KeptTasks[tuple[str, SubtaskId], ScanTask] = KeptTasks()
+_tasks = kept_table_tasks()
 
 
 class TableFunctions:
@@ -100,8 +91,9 @@ class TableFunctions:
                 subtask, inputs = split_sides(list(batches), sides)
                 if subtask is None:
                     raise InvariantViolation("a subtask of a table job got no control row")
-                known = _job_code(job_key, code)
-                with _tasks.task(job_key, known, SubtaskId(vertex_id, subtask)) as task:
+                known, place = _job_code(job_key, code), SubtaskId(vertex_id, subtask)
+                make = partial(TableTask, known.job, place, known.lineage, known.settings)
+                with _tasks.task((job_key, place), make) as task:
                     output, report = task.run(pickle.loads(plan), at, inputs, _attempt())
                 messages.tell(report)
             yield from output.combine_chunks().to_batches(_OUT_ROWS)
@@ -119,7 +111,7 @@ class TableFunctions:
                 assert context is not None
                 known = _job_code(job_key, code)
                 subtask = SubtaskId(vertex_id, context.partitionId())
-                report = _write(known, subtask, pickle.loads(plan), at, batches)
+                report = write_rows(known.job, subtask, pickle.loads(plan), at, batches, _attempt())
             packed = pa.array([pickle.dumps(report, protocol=5)], pa.binary())
             yield pa.RecordBatch.from_arrays([packed], names=["report"])
 
@@ -154,7 +146,7 @@ class TableFunctions:
             with _carried():
                 context = TaskContext.get()
                 assert context is not None
-                partition, attempt_id = context.partitionId(), uuid4().hex[:16]
+                partition, attempt_id = context.partitionId(), new_attempt_id()
                 full = (batch for batch in batches if batch.num_rows)
                 for sequence, batch in enumerate(full):
                     header = Header(0, partition, TABLE_EDGE, partition, int(attempt_id, 16), sequence)
@@ -181,173 +173,11 @@ class TableFunctions:
                 for batch in batches:
                     for number in batch.column(0).to_pylist():
                         subtask = SubtaskId(vertex_id, number)
-                        reader = _ScanReader(job_key, known, subtask, pickle.loads(plan))
-                        yield from reader.run(split)
-                        messages.tell(reader.report())
+                        with _scans.task((job_key, subtask), partial(ScanTask, known.job, subtask)) as task:
+                            yield from task.run(pickle.loads(plan), split, _attempt())
+                            messages.tell(task.report())
 
         return run
-
-
-class _ScanContext(ReaderContext):
-    """Lends a reader its metrics, as long as the reader is kept."""
-
-    @property
-    def metrics(self) -> InMemoryMetricGroup:
-        return self._metrics
-
-
-class _ScanReader:
-    """Reads the slices of one subtask of a python source."""
-
-    def __init__(self, job_key: str, code: JobCode, subtask: SubtaskId, plan: EpochPlan) -> None:
-        vertex = code.job.vertex(subtask.vertex_id)
-        declaration = vertex.head.declaration
-        assert isinstance(declaration, TableScan)
-        self._key = (job_key, subtask)
-        self._scan = declaration
-        self._name = vertex.name
-        self._operator_id = vertex.head.operator_id
-        self._job_name = code.job.name
-        self._subtask = subtask
-        self._plan = plan.subtasks[subtask]
-        self._schema = as_spark_gives(declaration.schema)
-        self._progress: dict[str, SplitProgress] = {}
-        self._records = 0
-        self._started, self._started_ms = time.perf_counter_ns(), clock.now_ms()
-
-    def run(self, split: str | None) -> Iterator[pa.RecordBatch]:
-        kept = _readers.pop(self._key, None)
-        reader, self._context = kept or self._open_reader()
-        is_done = False
-        try:
-            for number, piece in enumerate(self._plan.slices):
-                left = None if self._plan.max_records is None else self._plan.max_records - self._records
-                if left is not None and left <= 0:
-                    break
-                for batch in reader.read(_capped(piece, left)):
-                    self._records += len(batch)
-                    rows = _to_arrow(batch, self._schema, has_kinds=self._scan.has_kinds)
-                    if split is not None:
-                        rows = rows.append_column(
-                            split, pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
-                        )
-                    yield rows
-                self._progress[piece.split.split_id] = reader.progress()
-            is_done = True
-        except HeadraceError:
-            raise
-        except Exception as error:
-            raise UserFunctionError.from_exception(
-                error, job=self._job_name, operator=self._name, subtask=self._subtask.subtask
-            ) from error
-        finally:
-            if is_done:
-                _readers[self._key] = reader, self._context
-            else:
-                reader.close()
-
-    def _open_reader(self) -> tuple[SourceReader, _ScanContext]:
-        reader, context = self._scan.source.create_reader(), _ScanContext()
-        reader.open(context)
-        return reader, context
-
-    def report(self) -> SubtaskReport:
-        metrics = self._context.metrics.reports()
-        finished = {name for name, progress in self._progress.items() if progress.is_finished}
-        return SubtaskReport(
-            subtask=self._subtask,
-            attempt_id=uuid4().hex[:16],
-            progress=self._progress,
-            has_ended=not self._plan.may_get_more_splits and self._plan.open_splits <= finished,
-            records_in=self._records,
-            records_out=self._records,
-            user_metrics={self._operator_id: metrics} if metrics else {},
-            **_place(self._started, self._started_ms),
-        )
-
-
-def _write(
-    code: JobCode, subtask: SubtaskId, plan: EpochPlan, at: VertexTime, batches: Batches
-) -> SubtaskReport:
-    """Hand rows to a sink's writer."""
-    started, started_ms = time.perf_counter_ns(), clock.now_ms()
-    vertex = code.job.vertex(subtask.vertex_id)
-    declaration = vertex.head.declaration
-    assert isinstance(declaration, TableSink)
-    attempt_id = uuid4().hex[:16]
-    context = WriterContext(
-        subtask=subtask.subtask,
-        parallelism=vertex.parallelism,
-        epoch=plan.epoch,
-        attempt_id=attempt_id,
-        job_id=plan.job_id,
-        sink_id=vertex.head.operator_id,
-        staging_dir=sink_staging_dir(plan.state_dir),
-    )
-    names = [column.name for column in declaration.schema]
-    writer = None
-    records = 0
-    committables: tuple[Any, ...] = ()
-    try:
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            if writer is None:  # an epoch without records stages nothing
-                writer = declaration.sink.create_writer(context)
-            writer.write_batch(Batch(rows_of(batch, names, names)))
-            records += batch.num_rows
-        if writer is not None:
-            committables = tuple(writer.prepare_commit())
-    except BaseException as error:
-        if writer is not None:
-            writer.abort()
-        if isinstance(error, HeadraceError) or not isinstance(error, Exception):
-            raise
-        raise UserFunctionError.from_exception(
-            error, job=code.job.name, operator=vertex.name, subtask=subtask.subtask
-        ) from error
-    finally:
-        if writer is not None:
-            writer.close()
-    return SubtaskReport(
-        subtask=subtask,
-        attempt_id=attempt_id,
-        committables={vertex.head.operator_id: committables} if committables else {},
-        has_ended=at.is_final,
-        watermark=at.after,
-        records_in=records,
-        **_place(started, started_ms),
-    )
-
-
-def _place(started: int, started_ms: int) -> dict[str, Any]:
-    return {
-        "busy_ns": time.perf_counter_ns() - started,
-        "started_ms": started_ms,
-        "ended_ms": clock.now_ms(),
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "spark_attempt": _attempt(),
-    }
-
-
-def _to_arrow(batch: Batch, schema: Schema, *, has_kinds: bool) -> pa.RecordBatch:
-    arrays = [
-        pa.array([value[index] for value in batch.values], column.arrow)
-        for index, column in enumerate(schema)
-    ]
-    names = [column.name for column in schema]
-    if has_kinds:
-        kinds = [value.get_row_kind().value if isinstance(value, Row) else 0 for value in batch.values]
-        arrays.append(pa.array(kinds, pa.int8()))
-        names.append(KIND)
-    return pa.RecordBatch.from_arrays(arrays, names=names)
-
-
-def _capped(piece: Slice, max_records: int | None) -> Slice:
-    if max_records is None or (piece.max_records is not None and piece.max_records <= max_records):
-        return piece
-    return replace(piece, max_records=max_records)
 
 
 def _part(plan: EpochPlan, vertex_id: str) -> EpochPlan:
@@ -361,10 +191,8 @@ def _job_code(job_key: str, code: Broadcast[bytes]) -> JobCode:
     if known is None:
         known = _codes[job_key] = unpack_job(code.value)
         while len(_codes) > _KEPT_JOBS:
-            gone = next(iter(_codes))
-            _codes.pop(gone)
-            for key in [key for key in _readers if key[0] == gone]:
-                _readers.pop(key)[0].close()
+            _codes.pop(next(iter(_codes)))
+        _scans.close_if(lambda place, _: place[0] not in _codes)
     return known
 
 

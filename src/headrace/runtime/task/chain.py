@@ -15,12 +15,13 @@ from headrace.elements import (
     Watermark,
 )
 from headrace.graph.job_graph import JobVertex, OperatorNode
-from headrace.metrics.reports import CounterReport, GaugeReport, MetricName, MetricReport
+from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.base import Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.functions import with_own_function
 from headrace.runtime.exchange.result_partition import ResultPartition
 from headrace.runtime.exchange.table_partition import TablePartition
+from headrace.runtime.task.operator_metrics import operator_metrics
 
 #: Where records leave the task.
 Partition = ResultPartition | TablePartition
@@ -47,15 +48,7 @@ class ChainLink:
 
     def metrics(self) -> dict[MetricName, MetricReport]:
         """Return what is counted of every operator, under Flink's names."""
-        watermark = self.output.watermark
-        return {
-            MetricName("numRecordsIn"): CounterReport(self.records_in),
-            MetricName("numRecordsOut"): CounterReport(self.output.emitted),
-            MetricName("currentInputWatermark"): GaugeReport(self.watermark),
-            MetricName("currentOutputWatermark"): GaugeReport(
-                MIN_WATERMARK if watermark is None else watermark
-            ),
-        }
+        return operator_metrics(self.records_in, self.output.emitted, self.watermark, self.output.watermark)
 
     def process_event(self, event: Event) -> None:
         """Take an event of the operator's input."""

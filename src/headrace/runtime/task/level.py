@@ -6,7 +6,6 @@ What comes out is for the next level, as (partition, buffer); from the last leve
 from __future__ import annotations
 
 import gc
-import logging
 import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -17,16 +16,13 @@ from headrace.graph.job_graph import JobGraph
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.exchange.buffers import REPORT_EDGE, Header, pack, payload_of, read_header
+from headrace.runtime.task.kept_tasks import KeptTasks
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.stack_sampling import StackSampler
 from headrace.runtime.task.stream_task import StreamTask
 
-_log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
-#: Tasks a worker keeps between epochs. More subtasks than this per worker are opened anew each time.
-_KEPT_TASKS = 64
 #: A task makes very many short-lived objects and few cycles: look for cycles seldom.
 _GC_THRESHOLD = 100_000
 
@@ -48,7 +44,7 @@ class LevelRunner:
     def __init__(self, code: JobCode) -> None:
         self._code = code
         self._layout = Layout(code.job)
-        self._kept: dict[SubtaskId, StreamTask] = {}
+        self._kept: KeptTasks[SubtaskId, StreamTask] = KeptTasks()
 
     @property
     def job(self) -> JobGraph:
@@ -77,9 +73,8 @@ class LevelRunner:
             # Its functions are closed, and are not opened again to do nothing.
             report = SubtaskReport(subtask, epoch=plan.identity, has_ended=True)
         else:
-            task = self._take(subtask)
             gc.set_threshold(_GC_THRESHOLD)
-            try:
+            with self._kept.task(subtask, lambda: self._make_task(subtask)) as task:
                 with _sampler(plan, subtask) as sampler:
                     task.begin(plan, spark_attempt, send)
                     for _ in task.process(_handed_over(own)):
@@ -89,13 +84,6 @@ class LevelRunner:
                     report = task.report()
                 if sampler is not None:
                     report = replace(report, samples=sampler.samples())
-            except BaseException:
-                _close(task)
-                raise
-            if report.has_ended:
-                _close(task)  # now or never: Spark's workers end without a word to us
-            else:
-                self._keep(subtask, task)
             yield from outbox
         header = Header(self._layout.depth, partition, REPORT_EDGE, partition, 0, level)
         yield self._onward(
@@ -115,8 +103,7 @@ class LevelRunner:
 
     def close(self) -> None:
         """Close every task that was kept."""
-        while self._kept:
-            _close(self._kept.popitem()[1])
+        self._kept.close()
 
     def _onward(
         self, target_level: int, target_partition: int, buffer: bytes, level: int, *, is_last: bool
@@ -125,18 +112,9 @@ class LevelRunner:
             return 0, buffer
         return self._layout.next_hop(target_level, target_partition, from_level=level), buffer
 
-    def _take(self, subtask: SubtaskId) -> StreamTask:
-        task = self._kept.pop(subtask, None)
-        if task is None:
-            code = self._code
-            task = StreamTask(code.job, self._layout, subtask, code.lineage, code.settings)
-        return task
-
-    def _keep(self, subtask: SubtaskId, task: StreamTask) -> None:
-        self._kept[subtask] = task
-        while len(self._kept) > _KEPT_TASKS:
-            oldest = next(iter(self._kept))
-            _close(self._kept.pop(oldest))
+    def _make_task(self, subtask: SubtaskId) -> StreamTask:
+        code = self._code
+        return StreamTask(code.job, self._layout, subtask, code.lineage, code.settings)
 
 
 def _handed_over(buffers: list[T]) -> Iterator[T]:
@@ -150,14 +128,6 @@ def _sampler(plan: EpochPlan, subtask: SubtaskId) -> AbstractContextManager[Stac
     if sampling is None or subtask.vertex_id not in sampling.vertices:
         return nullcontext()
     return StackSampler(sampling.delay_s, sampling.depth)
-
-
-def _close(task: StreamTask) -> None:
-    """Close a task that is not needed any more: what fails now must not be taken for a failure of another one."""
-    try:
-        task.close()
-    except Exception:  # noqa: BLE001 - from a function's close(), which may raise anything
-        _log.warning("a task could not be closed", exc_info=True)
 
 
 def is_report(buffer: bytes) -> bool:

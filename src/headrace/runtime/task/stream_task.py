@@ -8,20 +8,15 @@ good is decided by the state's tip, never assumed.
 
 from __future__ import annotations
 
-import os
-import socket
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
-from uuid import uuid4
 
 from headrace.common.accumulators import TaskAccumulators
 from headrace.elements import EndOfInput, LatencyMarker, StreamStatus, TableRows, Watermark
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.metrics.reports import MetricName, MetricReport
-from headrace.operators.base import EpochPlace
 from headrace.operators.context import OperatorContext, TaskPlace
 from headrace.operators.io import SourceTask
 from headrace.runtime.epoch.layout import Layout, consumers_of, producers_of
@@ -32,13 +27,13 @@ from headrace.runtime.epoch.messages import (
     SubtaskReport,
     TableTime,
     rows_producer,
-    sink_staging_dir,
     state_files_dir,
 )
 from headrace.runtime.exchange.buffers import Header, unpack_table_rows
 from headrace.runtime.exchange.input_gate import InputBatch, InputGate, InputIdle
 from headrace.runtime.exchange.result_partition import ResultPartition, SendBuffer
 from headrace.runtime.exchange.table_partition import TablePartition
+from headrace.runtime.task.attempt import ATTEMPT_DIGITS, TaskAttempt, task_place
 from headrace.runtime.task.chain import ChainLink, Partition, build_chain
 from headrace.runtime.task.latency import LatencyMeasure
 from headrace.runtime.task.scratch import copy_directory, renew_scratch
@@ -52,9 +47,6 @@ from headrace.state.latency import StateLatency
 from headrace.state.stores.factory import make_store
 from headrace.storage.paths import join_path
 from headrace.util import clock
-
-#: An attempt is named by this many hex digits, which fit a buffer's header.
-_ATTEMPT_DIGITS = 16
 
 
 class StreamTask:
@@ -86,21 +78,13 @@ class StreamTask:
 
     def begin(self, plan: EpochPlan, spark_attempt: int, send: SendBuffer) -> None:
         """Go to the state the epoch starts from and get ready for elements."""
-        self._started = time.perf_counter_ns()
-        self._started_ms = self._now_ms = clock.now_ms()
+        self._attempt = TaskAttempt(plan, spark_attempt)
+        self._now_ms = self._attempt.started_ms
         self._plan = plan
         self._own_plan: SubtaskPlan = plan.subtasks[self._subtask]
-        self._attempt_id = uuid4().hex[:_ATTEMPT_DIGITS]
         self._consumed: dict[SubtaskId, str] = {}
-        self._spark_attempt = spark_attempt
         self._bytes_in = 0
         self._is_ended_now = False
-        place = EpochPlace(
-            epoch=plan.epoch,
-            attempt_id=self._attempt_id,
-            job_id=plan.job_id,
-            staging_dir=sink_staging_dir(plan.state_dir),
-        )
         self._accumulators.begin_epoch()
         self._job_metrics.begin_epoch()
         for link in self._links:
@@ -113,7 +97,7 @@ class StreamTask:
             if not self._is_open:
                 assert link.context is not None
                 link.operator.open(link.context)
-            link.operator.begin_epoch(place)
+            link.operator.begin_epoch(self._attempt.place)
         self._is_open = True
 
     def process(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[None]:
@@ -142,16 +126,14 @@ class StreamTask:
         changes = self._write_changes()
         operator_state = self._snapshot_operator_state()
         head = self._links[0].operator
-        return SubtaskReport(
+        report = SubtaskReport(
             subtask=self._subtask,
-            attempt_id=self._attempt_id,
-            epoch=self._plan.identity,
             consumed=self._consumed,
             changes=changes,
             operator_state=operator_state,
             committables=committables,
             progress=dict(head.reader.progress) if isinstance(head, SourceTask) else {},
-            has_ended=self._own_plan.has_ended or self._is_ended_now,
+            has_ended=self.has_ended,
             watermark=self._watermark(),
             table_times=self._table_times(),
             is_idle=isinstance(head, SourceTask) and head.is_idle,
@@ -160,16 +142,16 @@ class StreamTask:
             records_out=sum(link.output.records_out for link in self._links),
             bytes_in=self._bytes_in,
             bytes_out=sum(link.output.bytes_out for link in self._links),
-            busy_ns=time.perf_counter_ns() - self._started,
-            started_ms=self._started_ms,
-            ended_ms=clock.now_ms(),
-            host=_HOST,
-            pid=os.getpid(),
-            spark_attempt=self._spark_attempt,
             warnings=tuple(w for link in self._links for w in self._context(link).take_warnings()),
             user_metrics=self._user_metrics(),
             accumulators=self._accumulators.report(),
         )
+        return self._attempt.stamped(report)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its input has ended for good."""
+        return self._own_plan.has_ended or self._is_ended_now
 
     def close(self) -> None:
         """Let go of everything; the local state copy stays on the host."""
@@ -224,7 +206,7 @@ class StreamTask:
         for header, buffer in sorted(buffers, key=lambda item: (item[0].producer, item[0].sequence)):
             self._tick()
             producer = rows_producer(self._subtask.vertex_id, header.producer)
-            self._consumed[producer] = f"{header.attempt:0{_ATTEMPT_DIGITS}x}"
+            self._consumed[producer] = f"{header.attempt:0{ATTEMPT_DIGITS}x}"
             self._bytes_in += len(buffer)
             before = head.output.emitted
             head.operator.process(TableRows(unpack_table_rows(buffer)[1], 0))
@@ -256,7 +238,7 @@ class StreamTask:
         }
         for header, buffer in buffers:
             producer = SubtaskId(vertex_of_edge[header.edge_id], header.producer)
-            self._consumed[producer] = f"{header.attempt:0{_ATTEMPT_DIGITS}x}"
+            self._consumed[producer] = f"{header.attempt:0{ATTEMPT_DIGITS}x}"
             self._bytes_in += len(buffer)
             yield header, buffer
 
@@ -295,7 +277,7 @@ class StreamTask:
                     TablePartition(
                         link.node.operator_id,
                         producer=self._subtask.subtask,
-                        attempt=int(self._attempt_id, 16),
+                        attempt=int(self._attempt.attempt_id, 16),
                         level=self._layout.depth,
                         send=send,
                     ),
@@ -309,7 +291,7 @@ class StreamTask:
             partition = ResultPartition(
                 edge,
                 producer=self._subtask.subtask,
-                attempt=int(self._attempt_id, 16),
+                attempt=int(self._attempt.attempt_id, 16),
                 epoch=epoch,
                 consumers=[self._layout.place(SubtaskId(edge.target_vertex, index)) for index in reached],
                 max_parallelism=target.max_parallelism,
@@ -321,15 +303,7 @@ class StreamTask:
         return partitions
 
     def _make_context(self, link: ChainLink) -> OperatorContext:
-        place = TaskPlace(
-            job_name=self._job.name,
-            task_name=self._vertex.name,
-            operator_name=link.node.name,
-            operator_id=link.node.operator_id,
-            subtask=self._subtask.subtask,
-            parallelism=self._vertex.parallelism,
-            max_parallelism=self._vertex.max_parallelism,
-        )
+        place = task_place(self._job, self._subtask, link.node)
         metrics = InMemoryMetricGroup()
         return OperatorContext(
             place=place,
@@ -373,7 +347,7 @@ class StreamTask:
 
     def _restore(self, link: ChainLink) -> None:
         context = self._context(link)
-        context.attempt = self._spark_attempt
+        context.attempt = self._attempt.number
         context.operator_state.restore(self._own_plan.operator_state.get(link.node.operator_id))
         if context.keyed_state is not None:
             renew_scratch(self._settings)
@@ -407,7 +381,7 @@ class StreamTask:
             change = keyed.take_changes(version)
             tip = chain.tip
             if change:
-                name = f"{link.node.operator_id}-{self._subtask.subtask}-{version}-{self._attempt_id}.change"
+                name = f"{link.node.operator_id}-{self._subtask.subtask}-{version}-{self._attempt.attempt_id}.change"
                 tip = join_path(state_files_dir(self._plan.state_dir), name)
                 size = write_change(tip, change)
                 written[link.node.operator_id] = StateFile(tip, chain.version, version, size)
@@ -428,16 +402,15 @@ class StreamTask:
 
     def _table_times(self) -> dict[str, TableTime]:
         """Say how far event time has come for the tables that get rows of this subtask."""
-        has_ended = self._own_plan.has_ended or self._is_ended_now
         found = {}
         for link in self._links:
             time = link.operator.table_time(link.watermark)
             if time is not None:
-                found[link.node.operator_id] = TableTime(time[0], has_ended, time[1])
+                found[link.node.operator_id] = TableTime(time[0], self.has_ended, time[1])
         return found
 
     def _next_timer(self) -> int | None:
-        if self._own_plan.has_ended or self._is_ended_now:
+        if self.has_ended:
             return None  # as in Flink, what waits for the clock does not keep a job alive
         times = (link.operator.next_processing_time() for link in self._links)
         return min((time + 1 for time in times if time is not None), default=None)
@@ -452,6 +425,3 @@ class StreamTask:
         }
         reports[""] = self._job_metrics.reports()
         return {operator_id: metrics for operator_id, metrics in reports.items() if metrics}
-
-
-_HOST = socket.gethostname()

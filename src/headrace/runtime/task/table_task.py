@@ -5,12 +5,7 @@ state at the epoch's start + its rows (Arrow) -> operator -> changelog (Arrow), 
 
 from __future__ import annotations
 
-import os
-import socket
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from uuid import uuid4
+from collections.abc import Mapping
 
 import pyarrow as pa
 
@@ -22,7 +17,8 @@ from headrace.operators.table.declarations import Schema, StatefulNode
 from headrace.operators.table.factory import build_operator
 from headrace.operators.window.late import LATE_DROPPED
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
-from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.attempt import TaskAttempt
+from headrace.runtime.task.kept_tasks import KeptTasks
 from headrace.runtime.task.scratch import copy_directory, renew_scratch
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.table_time import VertexTime, time_state
@@ -31,10 +27,6 @@ from headrace.state.columnar.copy import TableCopy
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
 from headrace.storage.paths import join_path
-from headrace.util import clock
-
-#: Tasks a worker keeps between epochs, each with the files of its tables open. More are opened anew each time.
-_KEPT_TASKS = 64
 
 
 def operator_of(job: JobGraph, vertex: JobVertex) -> TableOperator:
@@ -76,6 +68,8 @@ class TableTask:
         )
         self._settings = settings
         self._copy = TableCopy(directory, self._operator.layouts)
+        #: Whether the last epoch it ran was the last one of its input.
+        self.has_ended = False
 
     @property
     def is_orphan(self) -> bool:
@@ -90,34 +84,30 @@ class TableTask:
         self, plan: EpochPlan, at: VertexTime, inputs: Mapping[int, pa.Table], spark_attempt: int = 0
     ) -> tuple[pa.Table, SubtaskReport]:
         """Work off the subtask's rows of an epoch, by side; returns what comes out, and the report."""
-        started, started_ms = time.perf_counter_ns(), clock.now_ms()
+        attempt = TaskAttempt(plan, spark_attempt)
+        self.has_ended = at.is_final
         own: SubtaskPlan = plan.subtasks[self._subtask]
         operator_id = self._node.operator_id
         chain = own.keyed.get(operator_id) or StateChain(self._lineage)
-        attempt_id = uuid4().hex[:16]
         groups = key_group_range(
             self._subtask.subtask, self._vertex.max_parallelism, self._vertex.parallelism
         )
         renew_scratch(self._settings)
         try:
             self._copy.catch_up(chain, groups)
-            now = EpochTime(at.before, at.after, started_ms, at.is_final, plan.epoch)
+            now = EpochTime(at.before, at.after, attempt.started_ms, at.is_final, plan.epoch)
             output = self._operator.process(inputs, self._copy.tables, now)
         finally:
-            if at.is_final:
-                self._copy.close()
-            else:
-                self._copy.release()
+            self._copy.release()
         change = table_change(output.changes, self._vertex.max_parallelism)
         changes = {}
         if change:
-            name = f"{operator_id}-{self._subtask.subtask}-{plan.epoch}-{attempt_id}.change"
+            name = f"{operator_id}-{self._subtask.subtask}-{plan.epoch}-{attempt.attempt_id}.change"
             path = join_path(state_files_dir(plan.state_dir), name)
             changes[operator_id] = StateFile(path, chain.version, plan.epoch, write_change(path, change))
         late = {MetricName(LATE_DROPPED): CounterReport(output.late_rows)} if output.late_rows else {}
         report = SubtaskReport(
             subtask=self._subtask,
-            attempt_id=attempt_id,
             changes=changes,
             operator_state=time_state(own, operator_id, at.after),
             has_ended=at.is_final,
@@ -127,40 +117,14 @@ class TableTask:
             records_out=output.rows.num_rows,
             bytes_in=sum(table.nbytes for table in inputs.values()),
             bytes_out=output.rows.nbytes,
-            busy_ns=time.perf_counter_ns() - started,
-            started_ms=started_ms,
-            ended_ms=clock.now_ms(),
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            spark_attempt=spark_attempt,
             user_metrics={operator_id: late} if late else {},
         )
-        return output.rows, report
+        return output.rows, attempt.stamped(report)
 
 
-class KeptTasks:
-    """The tasks that a worker keeps between epochs: to map a large table anew costs as much as to work on it."""
+def kept_table_tasks() -> KeptTasks[tuple[str, SubtaskId], TableTask]:
+    """Return a place for tasks: to map a large table anew costs as much as to work on it.
 
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, SubtaskId], TableTask] = {}
-
-    @contextmanager
-    def task(self, job_key: str, code: JobCode, subtask: SubtaskId) -> Iterator[TableTask]:
-        """Give out the task of a subtask, and keep it unless it fails."""
-        task = self._kept.pop((job_key, subtask), None)
-        if task is None:
-            self._forget_orphans()
-            task = TableTask(code.job, subtask, code.lineage, code.settings)
-        try:
-            yield task
-        except BaseException:
-            task.close()
-            raise
-        self._kept[job_key, subtask] = task
-        if len(self._kept) > _KEPT_TASKS:
-            self._kept.pop(next(iter(self._kept))).close()
-
-    def _forget_orphans(self) -> None:
-        """Let go of what runs have left that are over; nobody tells a worker when they are."""
-        for place in [place for place, task in self._kept.items() if task.is_orphan]:
-            self._kept.pop(place).close()
+    Nobody tells a worker when a run is over, so tasks of such runs are closed when a new task is made.
+    """
+    return KeptTasks(is_orphan=lambda task: task.is_orphan)

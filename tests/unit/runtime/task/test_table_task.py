@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,10 +13,9 @@ import pytest
 
 from headrace.operators.table.declarations import StatefulNode
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan
-from headrace.runtime.task import table_task
-from headrace.runtime.task.level import JobCode
+from headrace.runtime.task import kept_tasks, table_task
 from headrace.runtime.task.settings import TaskSettings
-from headrace.runtime.task.table_task import KeptTasks, TableTask
+from headrace.runtime.task.table_task import TableTask, kept_table_tasks
 from headrace.runtime.task.table_time import VertexTime
 from headrace.state.handles import StateChain
 from headrace.table import EnvironmentSettings, TableEnvironment
@@ -32,19 +32,20 @@ class Worker:
         [vertex] = [each for each in self._graph.vertices if isinstance(each.head.declaration, StatefulNode)]
         self._subtask, self._operator_id = SubtaskId(vertex.vertex_id, 0), vertex.head.operator_id
         self._directory = directory
-        self._tasks = KeptTasks()
+        self._tasks = kept_table_tasks()
         self._chains: dict[str, StateChain] = {}
         self.made: list[TableTask] = []
 
     def run(self, *keys: int, job: str = "job", is_final: bool = False) -> list[int]:
         """Run an epoch of a job; returns the new counts of its keys."""
-        code = JobCode(self._graph, job, TaskSettings(job, scratch_parent=str(self._directory)))
+        settings = TaskSettings(job, scratch_parent=str(self._directory))
         chain = self._chains.setdefault(job, StateChain(job))
         own = SubtaskPlan((), keyed={self._operator_id: chain})
         plan = EpochPlan(job, chain.version + 1, 0, str(self._directory / "files"), {self._subtask: own})
         ones = pa.array([1] * len(keys), pa.int64())
         rows = pa.table({"__h1": keys, "__h2": keys, "key0": keys, "rows": ones, "a0": ones})
-        with self._tasks.task(job, code, self._subtask) as task:
+        make = partial(TableTask, self._graph, self._subtask, job, settings)
+        with self._tasks.task((job, self._subtask), make) as task:
             self.made += [] if task in self.made else [task]
             output, report = task.run(plan, VertexTime(0, 0, is_final=is_final), {0: rows})
         self._chains[job] = chain.append(report.changes[self._operator_id])
@@ -84,7 +85,7 @@ def test_a_task_that_has_failed_is_not_used_again(worker: Worker, monkeypatch: p
 
 
 def test_only_so_many_tasks_are_kept(worker: Worker, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(table_task, "_KEPT_TASKS", 2)
+    monkeypatch.setattr(kept_tasks, "KEPT_TASKS", 2)
     for job in ("a", "b", "c", "a"):
         worker.run(1, job=job)
     assert len(worker.made) == 4

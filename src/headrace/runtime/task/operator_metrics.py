@@ -1,0 +1,48 @@
+"""What is counted of every operator, whichever engine runs it: Flink's metrics of operators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headrace.elements import MIN_WATERMARK
+from headrace.graph.job_graph import JobVertex
+from headrace.metrics.reports import CounterReport, GaugeReport, MetricName, MetricReport
+from headrace.operators.table.declarations import StatefulNode, TableScan, TableSink
+from headrace.runtime.epoch.messages import SubtaskReport
+
+
+def operator_metrics(
+    records_in: int, records_out: int, input_watermark: int | None, output_watermark: int | None
+) -> dict[MetricName, MetricReport]:
+    """Return the metrics of an epoch, under Flink's names."""
+    return {
+        MetricName("numRecordsIn"): CounterReport(records_in),
+        MetricName("numRecordsOut"): CounterReport(records_out),
+        MetricName("currentInputWatermark"): _watermark(input_watermark),
+        MetricName("currentOutputWatermark"): _watermark(output_watermark),
+    }
+
+
+def _watermark(watermark: int | None) -> GaugeReport:
+    return GaugeReport(MIN_WATERMARK if watermark is None else watermark)
+
+
+def with_operator_metrics(vertex: JobVertex, report: SubtaskReport) -> SubtaskReport:
+    """Add the operator's metrics to the report of a subtask of a table, of which they follow.
+
+    There are none of what Spark does without counting rows: queries, and sinks that discard everything.
+    """
+    node = vertex.head
+    is_source, is_sink = isinstance(node.declaration, TableScan), isinstance(node.declaration, TableSink)
+    if isinstance(node.declaration, TableSink) and node.declaration.sink.discards:
+        return report
+    if not (is_source or is_sink or isinstance(node.declaration, StatefulNode)):
+        return report
+    counted = operator_metrics(
+        report.records_in,
+        report.records_out,
+        None if is_source else report.watermark,
+        None if is_sink else report.watermark,
+    )
+    own = {**counted, **report.user_metrics.get(node.operator_id, {})}
+    return replace(report, user_metrics={**report.user_metrics, node.operator_id: own})

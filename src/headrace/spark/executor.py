@@ -50,7 +50,7 @@ from headrace.spark.clean_up import remove_copies
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
 from headrace.spark.main_script import program_of
-from headrace.spark.mixed_epochs import MixedEpochRunner
+from headrace.spark.parts import MixedEpochRunner
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.spark.table_epochs import TableEpochRunner

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.errors import TaskLostError
 from headrace.runtime.epoch.messages import Crossing, SubtaskId, SubtaskReport, rows_producer
-from headrace.spark.mixed_epochs import check_crossings
+from headrace.spark.parts import check_crossings
 
 SOURCE, READER = SubtaskId("source", 0), SubtaskId("reader", 1)
 MADE = Crossing(rows_producer("reader", 1), "c", is_made=True)

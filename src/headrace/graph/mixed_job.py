@@ -5,7 +5,7 @@
 
 A part is what runs at one go: a run of levels, or one DataFrame. Parts run one after the other in every epoch, and
 what crosses from one to the next is kept by Spark until the epoch is over. It is one job: one plan, one report of each
-subtask, one commit.
+subtask, one commit. A job of tables alone has one part, as has a job of streams alone.
 """
 
 from __future__ import annotations
@@ -139,6 +139,11 @@ def parts_of(job: JobGraph) -> tuple[Part, ...]:
         number_of[vertex.vertex_id] = number
         numbered[number].append(vertex)
     return tuple(Part(number % 2 == 1, tuple(numbered[number])) for number in sorted(numbered))
+
+
+def is_one_stream(job: JobGraph) -> bool:
+    """Whether a job has nothing to do with tables: it is one part, of streams."""
+    return [part.is_table for part in parts_of(job)] == [False]
 
 
 def part_job(job: JobGraph, part: Part) -> JobGraph:

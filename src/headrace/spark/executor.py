@@ -30,7 +30,7 @@ from headrace.errors import (
     UnsupportedFeatureError,
 )
 from headrace.graph.job_graph import JobGraph
-from headrace.graph.mixed_job import parts_of
+from headrace.graph.mixed_job import is_one_stream
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.artifacts import Artifact, find_artifacts
 from headrace.runtime.checkpoint.restore import RestoreReport
@@ -50,10 +50,9 @@ from headrace.spark.clean_up import remove_copies
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
 from headrace.spark.main_script import program_of
-from headrace.spark.parts import MixedEpochRunner
+from headrace.spark.parts import PartsRunner
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
-from headrace.spark.table_epochs import TableEpochRunner
 from headrace.state.key_secret import KeySecret
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import store_settings
@@ -408,18 +407,13 @@ class _Runners:
         self._artifacts = artifacts
         self._settings = settings
 
-    def __call__(
-        self, job: JobGraph, lineage: str, secret: KeySecret
-    ) -> SparkEpochRunner | TableEpochRunner | MixedEpochRunner:
+    def __call__(self, job: JobGraph, lineage: str, secret: KeySecret) -> SparkEpochRunner | PartsRunner:
         context, settings, workers = self._spark
         code = JobCode(job, lineage, settings)
         try:
-            parts = parts_of(job)
-            if len(parts) > 1:
-                return MixedEpochRunner(context, code, secret, workers)
-            if parts[0].is_table:
-                return TableEpochRunner(context, code, secret, workers)
-            return SparkEpochRunner(context, code, workers)
+            if is_one_stream(job):
+                return SparkEpochRunner(context, code, workers)
+            return PartsRunner(context, code, secret, workers)
         except (Py4JError, PySparkException) as error:
             raise recover(str(error)) from None  # in words: Java's are forty lines
 

@@ -1,10 +1,11 @@
-"""Runs an epoch of a program of streams and tables: its parts, one after the other.
+"""Runs an epoch of a job with tables: its parts, one after the other.
 
     part 0, streams   levels, as ever; rows for tables come out beside the reports, and Spark keeps them
     part 1, tables    a DataFrame over those rows, with the time that the reports of part 0 say
     part 2, streams   levels again; subtasks of the first one get the table's rows, and the time that stands behind them
 
-It is one epoch to everybody else: one plan, and one report of each subtask. If any part fails, all of it is run again.
+A job of tables alone has one part. To everybody else an epoch is one whatever its parts: one plan, and one report of
+each subtask. If any part fails, all of it is run again.
 """
 
 from __future__ import annotations
@@ -39,21 +40,21 @@ from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_time import border_time
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.epoch_runner import SparkEpochRunner
-from headrace.spark.table_epochs import TableEpoch, TableEpochRunner
+from headrace.spark.table_epochs import TableEpoch, TableEpochs
 from headrace.spark.table_frames import empty_buffers
 from headrace.state.key_secret import KeySecret
 
 _ENDED = TableTime(MAX_WATERMARK, is_final=True)
 
 
-class MixedEpochRunner:
-    """Runs the epochs of one job of streams and tables on a Spark context."""
+class PartsRunner:
+    """Runs the epochs of one job with tables on a Spark context."""
 
     def __init__(
         self, context: SparkContext, code: JobCode, secret: KeySecret, workers: WorkerKind | None = None
     ) -> None:
         self._context = context
-        self._tables = TableEpochRunner(context, code, secret, workers)
+        self._tables = TableEpochs(context, code, secret, workers)
         self._parts: list[tuple[Part, SparkEpochRunner | None]] = []
         for number, part in enumerate(parts_of(code.job), start=1):
             own = replace(code, job=code.job if part.is_table else part_job(code.job, part), part=number)
@@ -91,9 +92,8 @@ class MixedEpochRunner:
                 if isinstance(node.declaration, StreamToTable):
                     times = [report.table_times.get(node.operator_id) for report in own]
                     time = border_time([each or _ENDED for each in times])
-                    rows = (
-                        out._jrdd if any(times) else None
-                    )  # a subtask that had ended before has nothing to say
+                    # A subtask that had ended before has nothing to say.
+                    rows = out._jrdd if any(times) else None
                     epoch.take_from_stream(node, vertex.vertex_id, rows, time)
         return reports
 

@@ -1,4 +1,4 @@
-"""Runs an epoch of a Table or SQL job: one DataFrame from its scans to each of its sinks.
+"""The tables of an epoch: one DataFrame from their scans to each of their sinks.
 
     scan (slices of the plan) -> fragment -> exchange -> stateful node -> fragment -> ... -> sink
 
@@ -83,8 +83,8 @@ from headrace.state.key_secret import KeySecret
 from headrace.util import clock
 
 
-class TableEpochRunner(SparkRunner):
-    """Runs the epochs of one table job on a Spark context."""
+class TableEpochs(SparkRunner):
+    """Begins the epochs of the tables of one job on a Spark context."""
 
     def __init__(
         self, context: SparkContext, code: JobCode, secret: KeySecret, workers: WorkerKind | None = None
@@ -98,17 +98,6 @@ class TableEpochRunner(SparkRunner):
             if isinstance(vertex.head.declaration, StatefulNode)
         }
         self._session = TableSession(context, code.job, self._operators, secret)
-
-    def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
-        """Run one epoch."""
-        epoch = self.begin(plan)
-        try:
-            epoch.run(self._job.vertices)
-            return epoch.with_metrics(epoch.reports())
-        except (Py4JError, PySparkException, OSError, pickle.PicklingError) as error:
-            raise self.recovered(error) from None
-        finally:
-            epoch.close()
 
     def begin(self, plan: EpochPlan) -> TableEpoch:
         """Return an epoch that nothing has run of yet."""
@@ -134,7 +123,7 @@ class TableEpochRunner(SparkRunner):
 
 
 class TableEpoch:
-    """One epoch of the tables of a job, put together and run: at one go, or part by part with streams between them."""
+    """One epoch of the tables of a job, put together and run part by part: there may be streams between them."""
 
     def __init__(
         self,

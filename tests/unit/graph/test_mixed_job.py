@@ -10,7 +10,7 @@ from headrace.common import Types
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobGraph
-from headrace.graph.mixed_job import part_job, parts_of
+from headrace.graph.mixed_job import is_one_stream, part_job, parts_of
 from headrace.table import EnvironmentSettings, StreamTableEnvironment
 
 ROW = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
@@ -45,6 +45,27 @@ def test_a_stream_a_table_and_a_stream_are_three_parts(env):
     assert len(last.edges) == 1
     assert len(last.levels()) == 2
     assert job.session_settings["spark.sql.session.timeZone"]
+
+
+def test_a_job_of_tables_alone_is_one_part(env):
+    t_env = StreamTableEnvironment.create(env)
+    t_env.execute_sql("CREATE TABLE t (k BIGINT) WITH ('connector' = 'datagen')")
+    query = t_env.sql_query("SELECT k, COUNT(*) AS n FROM t GROUP BY k")
+    job = t_env._jobs.job_graph(t_env._jobs.plan_query(query._plan), "counts")
+
+    [part] = parts_of(job)
+    assert part.is_table
+    assert part.vertices == job.vertices
+    assert not is_one_stream(job)
+
+
+def test_a_job_of_streams_alone_is_one_part(env):
+    env.from_collection(["a"]).key_by(len).map(str).print()
+    job = job_of(env)
+
+    [part] = parts_of(job)
+    assert not part.is_table
+    assert is_one_stream(job)
 
 
 def test_a_part_of_tables_is_no_job_of_levels(env):

@@ -32,6 +32,7 @@ from headrace.datastream import MapFunction, OutputTag, ProcessWindowFunction
 from headrace.datastream.formats.json import JsonRowDeserializationSchema
 from headrace.datastream.window import TumblingEventTimeWindows
 from headrace.graph.job_graph import JobGraph
+from headrace.metrics.reports import CounterReport, MetricName
 from headrace.runtime.run.job_run import EpochSummary
 from headrace.spark.executor import add_epoch_listener
 from headrace.table import StreamTableEnvironment
@@ -269,6 +270,22 @@ def test_the_example_counts_clicks_per_minute(env, kafka, monkeypatch):
     assert unreadable.startswith(f"topic {prefix}, partition 0, offset 0: expected JSON")
 
 
+def source_metrics(client: Any) -> dict[str, int]:
+    """Return what the subtasks of a Kafka source count together, and where their gauges stand at the end."""
+    counts: Counter[str] = Counter()
+    gauges: dict[tuple[str, int], int] = {}
+    for report in (report for epoch in RECORDER.of(client) for report in epoch.reports):
+        for metrics in report.user_metrics.values():
+            if MetricName("pendingRecords") not in metrics:
+                continue
+            for name, each in metrics.items():
+                if isinstance(each, CounterReport):
+                    counts[name.dotted] += each.increment
+                elif not name.name.startswith(("commit", "current")) or name.name == "currentOffset":
+                    gauges[name.dotted, report.subtask.subtask] = each.value
+    return {**counts, **{name: value for (name, _), value in sorted(gauges.items())}}
+
+
 @pytest.mark.timeout(300)
 def test_tables_of_topics_and_of_a_database_are_read_and_written_in_sql(env, kafka, tmp_path):
     clicks, counts = kafka.create_topic(2), kafka.create_topic(1)
@@ -298,10 +315,11 @@ def test_tables_of_topics_and_of_a_database_are_read_and_written_in_sql(env, kaf
         f"'url' = 'jdbc:sqlite:{tmp_path}/users.db')"
     )
 
-    t_env.execute_sql(
+    inserted = t_env.execute_sql(
         "INSERT INTO counts SELECT window_start, COUNT(*), SUM(CAST(place.x AS BIGINT)) FROM "
         "TUMBLE(TABLE clicks, DESCRIPTOR(`at`), INTERVAL '10' SECOND) GROUP BY window_start, window_end"
-    ).wait()
+    )
+    inserted.wait()
     [joined] = run_together(
         t_env,
         [
@@ -316,6 +334,15 @@ def test_tables_of_topics_and_of_a_database_are_read_and_written_in_sql(env, kaf
         (at, 10, sum(range(10 * number, 10 * number + 10))) for number, at in enumerate(begun)
     ]
     assert all(json.loads(key) == {"begun": value["begun"]} for key, value in windows)
+    assert source_metrics(inserted.get_job_client()) == {
+        "numRecordsIn": 40,
+        "numRecordsOut": 40,
+        "numRecordsInErrors": 0,
+        "pendingRecords": 0,
+        "KafkaSourceReader.KafkaConsumer.records-lag-max": 0,
+        f"KafkaSourceReader.topic.{clicks}.partition.0.currentOffset": 19,
+        f"KafkaSourceReader.topic.{clicks}.partition.1.currentOffset": 19,
+    }
     odd = range(1, 40, 2)
     assert result_of(joined) == {
         (name, len([n for n in odd if n % 3 == user]), max(n for n in odd if n % 3 == user) // 2): 1

@@ -42,7 +42,8 @@ def measure(authenticate: str, epochs: int) -> tuple[float, float]:
     from headrace.connectors.blackhole import BlackholeSink
     from headrace.connectors.sequence import NumberSequenceSource
     from headrace.datastream import StreamExecutionEnvironment
-    from headrace.spark.executor import add_epoch_listener
+    from headrace.datastream.execution_context import ExecutionContext
+    from headrace.spark.executor import Listeners, SparkExecutor
 
     ends: list[float] = []
     processor: list[float] = []
@@ -52,8 +53,8 @@ def measure(authenticate: str, epochs: int) -> tuple[float, float]:
         if len(ends) in {WARM_UP, epochs}:
             processor.append(processor_seconds())
 
-    add_epoch_listener(note)
-    env = StreamExecutionEnvironment.get_execution_environment(
+    executor = SparkExecutor(listeners=[Listeners(epoch_completed=note)])
+    env = StreamExecutionEnvironment(
         Configuration.from_dict(
             {
                 "headrace.spark.master": "local[2]",
@@ -61,7 +62,8 @@ def measure(authenticate: str, epochs: int) -> tuple[float, float]:
                 "headrace.rest.enabled": "false",
                 "spark.authenticate": authenticate,
             }
-        )
+        ),
+        context=ExecutionContext(executors={"spark": executor}),
     ).set_parallelism(2)
     last = 2 * RECORDS_PER_EPOCH * epochs - 1
     numbers = env.from_source(NumberSequenceSource(0, last), WatermarkStrategy.no_watermarks(), "numbers")

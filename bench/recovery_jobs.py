@@ -26,7 +26,7 @@ from headrace.connectors.blackhole import BlackholeSink
 from headrace.elements import Batch
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.run.job_run import EpochSummary
-from headrace.spark.executor import add_epoch_listener
+from headrace.spark.executor import Listeners, SparkExecutor
 
 _BATCH = 1_000
 
@@ -108,7 +108,7 @@ class Watch:
         self._changed = threading.Condition()
         self.records = 0
         self.epochs: list[EpochSummary] = []
-        add_epoch_listener(self._note)
+        self.executor = SparkExecutor(listeners=[Listeners(epoch_completed=self._note)])
 
     def _note(self, job: JobGraph, summary: EpochSummary) -> None:
         with self._changed:

@@ -19,6 +19,7 @@ from bench.run import PARALLELISM, compare, emit
 from bench.workloads import record_maker
 from headrace.common.job_client import JobClient
 from headrace.config import Configuration
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.spark.session import spark_context, stop_spark
 
 RECORDS = 8_000_000
@@ -148,14 +149,15 @@ def main() -> None:
     watch = Watch()
     directory = tempfile.mkdtemp(prefix="headrace-bench-recovery-")
     try:
-        # Workers are started and warmed before anything is measured.
-        jobs.run_keyed_count(50_000, 1_000, PARALLELISM)
-        if chosen.only in (None, "overhead"):
-            overhead(chosen.rounds, chosen.scale, directory)
-        if chosen.only in (None, "recovery"):
-            Recovery(watch, chosen.keys, directory, {"state.backend.type": chosen.backend}).run()
-        if chosen.only in (None, "memory"):
-            memory_jobs.measure(watch, chosen.scale, directory)
+        with ExecutionContext(executors={"spark": watch.executor}).entered():
+            # Workers are started and warmed before anything is measured.
+            jobs.run_keyed_count(50_000, 1_000, PARALLELISM)
+            if chosen.only in (None, "overhead"):
+                overhead(chosen.rounds, chosen.scale, directory)
+            if chosen.only in (None, "recovery"):
+                Recovery(watch, chosen.keys, directory, {"state.backend.type": chosen.backend}).run()
+            if chosen.only in (None, "memory"):
+                memory_jobs.measure(watch, chosen.scale, directory)
     finally:
         stop_spark()
         shutil.rmtree(directory, ignore_errors=True)

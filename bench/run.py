@@ -19,9 +19,10 @@ from bench import bare, jobs, prototype
 from bench.raw_rdd import empty_two_stages
 from headrace.config import Configuration
 from headrace.connectors.blackhole import BlackholeSink
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.run.job_run import EpochSummary
-from headrace.spark.executor import add_epoch_listener
+from headrace.spark.executor import Listeners, SparkExecutor
 from headrace.spark.session import spark_context, stop_spark
 
 PARALLELISM = 2
@@ -107,7 +108,7 @@ class EpochTimes:
 
     def __init__(self) -> None:
         self.durations: list[float] = []
-        add_epoch_listener(self._note)
+        self.executor = SparkExecutor(listeners=[Listeners(epoch_completed=self._note)])
 
     def _note(self, job: JobGraph, summary: EpochSummary) -> None:
         self.durations.append(summary.duration_s)
@@ -175,15 +176,16 @@ def main() -> None:
     context = spark_context(Configuration())
     spark = SparkSession(context)
     times = EpochTimes()
-    # Workers are started and warmed before anything is measured.
-    jobs.run_keyed_count(50_000, 1_000, PARALLELISM)
-    prototype.keyed_count(spark, 50_000, 1_000, PARALLELISM)
-    if arguments.only in (None, "throughput"):
-        throughput(spark, arguments.rounds, arguments.scale)
-    if arguments.only in (None, "epochs"):
-        empty_epochs(times, arguments.rounds)
-    if arguments.only in (None, "latency"):
-        latency(20)
+    with ExecutionContext(executors={"spark": times.executor}).entered():
+        # Workers are started and warmed before anything is measured.
+        jobs.run_keyed_count(50_000, 1_000, PARALLELISM)
+        prototype.keyed_count(spark, 50_000, 1_000, PARALLELISM)
+        if arguments.only in (None, "throughput"):
+            throughput(spark, arguments.rounds, arguments.scale)
+        if arguments.only in (None, "epochs"):
+            empty_epochs(times, arguments.rounds)
+        if arguments.only in (None, "latency"):
+            latency(20)
     stop_spark()
     memory()
 

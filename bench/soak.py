@@ -18,9 +18,10 @@ from bench import jobs
 from bench.run import PARALLELISM, emit
 from headrace.config import Configuration
 from headrace.connectors.blackhole import BlackholeSink
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.run.job_run import EpochSummary
-from headrace.spark.executor import add_epoch_listener
+from headrace.spark.executor import Listeners, SparkExecutor
 from headrace.spark.session import spark_context, stop_spark
 
 RESULTS = Path(__file__).parent / "results"
@@ -114,7 +115,7 @@ def main() -> None:
     context = spark_context(Configuration(options))
     java_pid = context._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
     samples = Samples(max(1, arguments.epochs // 100), java_pid, [str(scratch)])
-    add_epoch_listener(samples.note)
+    executor = SparkExecutor(listeners=[Listeners(epoch_completed=samples.note)])
     started = time.perf_counter()
     source = jobs.PacedSource(
         rate=1,
@@ -123,7 +124,8 @@ def main() -> None:
         start=time.time(),
         per_plan=_RECORDS_PER_EPOCH,
     )
-    jobs.run_paced(source, PARALLELISM, BlackholeSink(), options)
+    with ExecutionContext(executors={"spark": executor}).entered():
+        jobs.run_paced(source, PARALLELISM, BlackholeSink(), options)
     elapsed = time.perf_counter() - started
     stop_spark()
     for name, values in samples.measures.items():

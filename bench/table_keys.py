@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.graph.job_graph import JobGraph
 from headrace.operators.table.declarations import StatefulNode
 from headrace.runtime.run.job_run import EpochSummary
-from headrace.spark.executor import add_epoch_listener
+from headrace.spark.executor import Listeners, SparkExecutor
 from headrace.spark.session import stop_spark
 from headrace.table import EnvironmentSettings, TableEnvironment
 
@@ -46,7 +47,9 @@ def measure(sizes: tuple[int, ...], options: dict[str, str]) -> list[KeyCost]:
     summaries: list[tuple[JobGraph, EpochSummary]] = []
     with tempfile.TemporaryDirectory() as directory:
         measured = _write_files(Path(directory), sizes)
-        env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        listeners = Listeners(epoch_completed=lambda job, summary: summaries.append((job, summary)))
+        with ExecutionContext(executors={"spark": SparkExecutor(listeners=[listeners])}).entered():
+            env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
         settings = {
             "headrace.spark.master": f"local[{PARALLELISM}]",
             "parallelism.default": str(PARALLELISM),
@@ -61,7 +64,6 @@ def measure(sizes: tuple[int, ...], options: dict[str, str]) -> list[KeyCost]:
             f"('connector' = 'filesystem', 'path' = '{directory}', 'format' = 'parquet')"
         )
         env.execute_sql("CREATE TABLE sink (k BIGINT, n BIGINT, s BIGINT) WITH ('connector' = 'blackhole')")
-        add_epoch_listener(lambda job, summary: summaries.append((job, summary)))
         env.execute_sql("INSERT INTO sink SELECT k, COUNT(*), SUM(k) FROM events GROUP BY k").wait()
     stop_spark()
     return list(_costs(summaries, measured))

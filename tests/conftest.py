@@ -15,7 +15,8 @@ from hypothesis import settings
 from headrace.common import Configuration as ProgramConfiguration
 from headrace.config import Configuration
 from headrace.datastream import StreamExecutionEnvironment
-from headrace.datastream.stream_execution_environment import set_default_configuration
+from headrace.datastream.execution_context import ExecutionContext
+from headrace.datastream.executor import JobExecutor
 from tests.class_archive import java_options
 from tests.engines import MINI, MINI_EXECUTOR, SPARK
 from tests.kafka import kafka  # noqa: F401 - a fixture
@@ -135,8 +136,12 @@ def engine() -> str:
 def env(engine: str, request: pytest.FixtureRequest) -> Iterator[EnvironmentFactory]:
     """Return a function that makes environments: ``env(parallelism=2, max_records=5, options={...})``."""
     base = BASE | {"execution.target": MINI_EXECUTOR} if engine == MINI else BASE
+    executors: dict[str, JobExecutor] = {}
     if engine == SPARK:
         request.getfixturevalue("spark_session")
+        from tests.watching import EXECUTOR
+
+        executors["spark"] = EXECUTOR
 
     def make(
         parallelism: int = 2, max_records: int | None = None, options: dict[str, Any] | None = None
@@ -149,6 +154,5 @@ def env(engine: str, request: pytest.FixtureRequest) -> Iterator[EnvironmentFact
         )
         return environment.set_parallelism(parallelism)
 
-    set_default_configuration(Configuration(base))
-    yield make
-    set_default_configuration(None)
+    with ExecutionContext(Configuration(base), executors).entered(in_all_threads=True):
+        yield make

@@ -30,7 +30,7 @@ from headrace.common import Encoder
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
-from headrace.datastream.stream_execution_environment import set_default_configuration
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.errors import DiskFullError, HeadraceError, JobCancelledError, JobSubmissionError
 from headrace.graph.job_graph import JobGraph, build_job_graph
 from headrace.graph.rescaling import uniform_parallelism
@@ -384,14 +384,14 @@ def chaotic_run(
     name: str, seed: int, *, kinds: Sequence[str] = KINDS, lost_at: tuple[str, int] | None = None
 ) -> Outcome:
     """Run a program with the faults of a seed, or with one given; check what came out."""
-    set_default_configuration(Configuration())  # nothing of the user's own
-    try:
-        with tempfile.TemporaryDirectory(prefix="headrace-chaos-", dir=_MEMORY) as directory:
-            outcome = ChaoticJob(name, seed, Path(directory), kinds=kinds, lost_at=lost_at).run()
-            check(name, outcome)
-            return outcome
-    finally:
-        set_default_configuration(None)
+    nothing_of_the_users = ExecutionContext(Configuration()).entered(in_all_threads=True)
+    with (
+        nothing_of_the_users,
+        tempfile.TemporaryDirectory(prefix="headrace-chaos-", dir=_MEMORY) as directory,
+    ):
+        outcome = ChaoticJob(name, seed, Path(directory), kinds=kinds, lost_at=lost_at).run()
+        check(name, outcome)
+        return outcome
 
 
 if __name__ == "__main__":  # one seed, for a debugger: python -m tests.chaos.driver_faults counting 17

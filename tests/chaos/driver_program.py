@@ -22,13 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from headrace.common import Encoder, Types, WatermarkStrategy
+from headrace.config import Configuration
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.datastream.state import ValueStateDescriptor
 from headrace.runtime.run.sink_coordinator import SinkCoordinator
-from headrace.spark.executor import add_epoch_listener
+from headrace.spark.executor import Listeners, SparkExecutor
 
 NUMBERS = 120
 KEYS = 9
@@ -100,7 +102,9 @@ def main(directory: Path) -> None:
         while is_held(directory, epochs):
             time.sleep(0.01)
 
-    add_epoch_listener(tell)
+    executor = ExecutionContext.current().executor_for(Configuration())
+    assert isinstance(executor, SparkExecutor)
+    executor.listeners.append(Listeners(epoch_completed=tell))
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
     numbers = env.from_source(
         NumberSequenceSource(0, NUMBERS - 1), WatermarkStrategy.no_watermarks(), "numbers"

@@ -22,7 +22,7 @@ from headrace.common.types import Row
 from headrace.graph.job_graph import JobGraph
 from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import CollectTarget
-from headrace.spark.executor import SparkJob, watching
+from headrace.spark.executor import SparkJob
 from headrace.table import DataTypes, StreamTableEnvironment, Table
 from headrace.table.udf import udf
 from tests.differential.grammar import in_flink, in_spark, relations
@@ -31,6 +31,7 @@ from tests.differential.oracle import expected_rows, statement_over
 from tests.differential.tables import BEGIN, CLOCKED, NAMES, STRATEGIES, Rows, register
 from tests.operators.table_harness import Change, as_numbers, materialized
 from tests.spark.sql_support import result_of, run_together
+from tests.watching import watching
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

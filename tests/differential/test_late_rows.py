@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from headrace.common.types import RowKind
 from headrace.metrics.reports import MetricName
 from headrace.operators.window.late import LATE_DROPPED
-from headrace.spark.executor import watching
 from headrace.table import StreamTableEnvironment
 from tests.differential.runs import Case, job_of, run_locally
 from tests.differential.tables import BEGIN, DELAY_MS, Rows, register
@@ -23,6 +22,7 @@ from tests.engines import MINI
 from tests.operators.table_harness import as_numbers
 from tests.spark.sql_support import run_together
 from tests.surveys import examples
+from tests.watching import watching
 
 _SIZE_MS, _STEP_MS, _GAP_MS = 6000, 3000, 2000
 #: A row and its window, by when the window ends.
@@ -185,7 +185,7 @@ def check_on_spark(
         reports = [each for report in epoch.reports for each in report.user_metrics.values()]
         dropped += sum(each[MetricName(LATE_DROPPED)].increment for each in reports)
 
-    with watching(on_job=lambda _: None, on_epoch=count):
+    with watching(on_epoch=count):
         results = run_together(t_env, [shape.query for shape in shapes])
     expected = 0
     for shape, changes in zip(shapes, results, strict=True):

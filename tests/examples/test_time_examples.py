@@ -32,10 +32,10 @@ from examples.time import (
 from headrace.common import Time, WatermarkStrategy
 from headrace.config import Configuration
 from headrace.datastream import DataStream, StreamExecutionEnvironment
-from headrace.datastream.stream_execution_environment import set_default_configuration
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.testing.harness import OperatorHarness
-from headrace.testing.mini_cluster import random_faults
+from headrace.testing.mini_cluster import MiniExecutor, random_faults
 from headrace.testing.sources import ScriptedSource, Stop
 from tests.conftest import EnvironmentFactory
 from tests.unit.runtime.jobs import make_env, run, start
@@ -58,9 +58,8 @@ with_many_seeds = pytest.mark.parametrize("seed", range(20))
 
 @pytest.fixture(autouse=True)
 def _nothing_from_outside() -> Iterator[None]:
-    set_default_configuration(Configuration())
-    yield
-    set_default_configuration(None)
+    with ExecutionContext(Configuration()).entered():
+        yield
 
 
 def named(streams: Mapping[str, DataStream]) -> DataStream:
@@ -603,11 +602,9 @@ def test_every_example_is_run() -> None:
 def test_an_example_runs_as_a_program(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_default_configuration(
-        Configuration({"execution.target": "headrace.testing.mini_cluster:MiniExecutor"})
-    )
     monkeypatch.setattr(sys, "argv", [f"{name}.py", *ARGUMENTS.get(name, ())])
-    runpy.run_path(str(ROOT / "examples" / "time" / f"{name}.py"), run_name="__main__")
+    with ExecutionContext(Configuration(), {"spark": MiniExecutor()}).entered():
+        runpy.run_path(str(ROOT / "examples" / "time" / f"{name}.py"), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
     assert any(re.fullmatch(PRINTS[name], line) for line in lines), "\n".join(lines)
 

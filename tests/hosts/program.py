@@ -22,14 +22,16 @@ from typing import Any
 
 from headrace.common import Encoder, Types, WatermarkStrategy
 from headrace.common.serialization import SimpleStringSchema
+from headrace.config import Configuration
 from headrace.connectors.base import DeliveryGuarantee
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from headrace.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.datastream.state import ValueStateDescriptor
-from headrace.spark.executor import add_epoch_listener
+from headrace.spark.executor import Listeners, SparkExecutor
 
 NUMBERS = 80
 KEYS = 9
@@ -81,7 +83,9 @@ def tell_epochs(directory: Path) -> None:
         while is_held():
             time.sleep(0.02)
 
-    add_epoch_listener(tell)
+    executor = ExecutionContext.current().executor_for(Configuration())
+    assert isinstance(executor, SparkExecutor)
+    executor.listeners.append(Listeners(epoch_completed=tell))
 
 
 def add_sinks(rows: DataStream, sinks: dict[str, Any]) -> None:

@@ -19,12 +19,13 @@ from typing import Any, ClassVar
 from headrace.common import Configuration, Types, WatermarkStrategy
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.datastream.state import ListStateDescriptor
 from headrace.runtime.epoch.messages import SubtaskReport
 from headrace.spark import epoch_runner, executor, runner
-from headrace.spark.executor import watching
 from headrace.spark.placement import Placement
 from tests.spark.artifacts_program import name_artifacts, use_artifacts
+from tests.watching import EXECUTOR, watching
 
 KEYS = 7
 NUMBERS = 72
@@ -110,8 +111,8 @@ def run(name: str, directory: Path, *, with_kill: bool) -> dict[str, Any]:
         (directory / "killed").touch()
     log = Log()
     logging.getLogger("headrace.runtime").addHandler(log)
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(OPTIONS))
-    env.set_parallelism(4)
+    context = ExecutionContext(executors={"spark": EXECUTOR})
+    env = StreamExecutionEnvironment(Configuration.from_dict(OPTIONS), context=context).set_parallelism(4)
     numbers = env.from_source(
         NumberSequenceSource(0, NUMBERS - 1), WatermarkStrategy.no_watermarks(), "Numbers"
     )
@@ -120,7 +121,7 @@ def run(name: str, directory: Path, *, with_kill: bool) -> dict[str, Any]:
     stream = drawn.map(WaitForKill(2 * PER_EPOCH, str(directory)))
     reports: list[SubtaskReport] = []
     with (
-        watching(on_job=lambda job: None, on_epoch=lambda _, summary: reports.extend(summary.reports)),
+        watching(on_epoch=lambda _, summary: reports.extend(summary.reports)),
         stream.execute_and_collect(name) as rows,
     ):
         if with_kill:

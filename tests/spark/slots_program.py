@@ -22,7 +22,6 @@ from headrace.datastream import KeyedProcessFunction, RuntimeContext, StreamExec
 from headrace.datastream.state import ValueStateDescriptor
 from headrace.errors import NoResourceAvailableError
 from headrace.spark.cluster import spark_executors
-from headrace.spark.executor import running_jobs
 
 OPTIONS = {
     "headrace.spark.master": "local-cluster[2,1,1024]",
@@ -86,7 +85,7 @@ def set_executors(count: int) -> None:
 def follow_executors() -> dict[str, Any]:
     """Run an adaptive job that asks for four subtasks while executors go and come back."""
     client = start(4, 10**12, **ADAPTIVE)
-    [job] = running_jobs()
+    job = client._handle
     widths = []
     for count in (2, 1, 2):
         if widths:

@@ -23,12 +23,13 @@ from headrace.datastream.closeable_iterator import CloseableIterator
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.epoch.messages import SubtaskReport
 from headrace.runtime.run.job_run import EpochSummary
-from headrace.spark.executor import add_epoch_listener
+from headrace.spark.executor import Listeners
 from headrace.testing.mini_cluster import MiniJob
+from tests.watching import EXECUTOR
 
 
 class EpochRecorder:
-    """Keeps what the epochs of all jobs of this process reported, by job id."""
+    """Keeps what the epochs of all jobs of the fixture `env` reported, by job id."""
 
     def __init__(self) -> None:
         self._epochs: dict[str, list[EpochSummary]] = defaultdict(list)
@@ -42,7 +43,7 @@ class EpochRecorder:
 
 
 RECORDER = EpochRecorder()
-add_epoch_listener(RECORDER)
+EXECUTOR.listeners.append(Listeners(epoch_completed=RECORDER))
 
 
 class Outcome:

@@ -15,8 +15,9 @@ from headrace.connectors.collect import CollectSink, open_collector
 from headrace.connectors.values import ValuesSource
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
 from headrace.operators.table.declarations import Column, Fragment, Schema, TableScan, TableSink
-from headrace.spark.executor import SparkExecutor, SparkJob
+from headrace.spark.executor import SparkJob
 from tests.conftest import BASE
+from tests.watching import EXECUTOR
 
 
 def bigint(name: str) -> Column:
@@ -46,7 +47,7 @@ def submit(
     if max_records is not None:
         configuration["headrace.epoch.max-records"] = str(max_records)
     graph = build_table_job(nodes, job_id=uuid4().hex, name="table job", parallelism=parallelism)
-    return SparkExecutor().submit(graph, Configuration(configuration))
+    return EXECUTOR.submit(graph, Configuration(configuration))
 
 
 def collect(

@@ -34,12 +34,13 @@ from headrace.datastream.window import TumblingEventTimeWindows
 from headrace.graph.job_graph import JobGraph
 from headrace.metrics.reports import CounterReport, MetricName
 from headrace.runtime.run.job_run import EpochSummary
-from headrace.spark.executor import add_epoch_listener
+from headrace.spark.executor import Listeners
 from headrace.table import StreamTableEnvironment
 from tests.conftest import EnvironmentFactory
 from tests.kafka import KafkaBroker
 from tests.spark.sql_support import result_of, run_together
 from tests.spark.support import RECORDER
+from tests.watching import EXECUTOR
 
 pytestmark = pytest.mark.spark
 
@@ -65,7 +66,7 @@ class BetweenEpochs:
 
 
 BETWEEN_EPOCHS = BetweenEpochs()
-add_epoch_listener(BETWEEN_EPOCHS)
+EXECUTOR.listeners.append(Listeners(epoch_completed=BETWEEN_EPOCHS))
 
 
 class Deadly(MapFunction):

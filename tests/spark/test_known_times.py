@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace.spark.executor import watching
 from headrace.spark.known_times import KnownTimes
 from headrace.table import StreamTableEnvironment
 from tests.conftest import EnvironmentFactory
 from tests.spark.sql_support import run_together
+from tests.watching import watching
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -60,7 +60,6 @@ def run(
     ]
     epochs: list[dict[str, int | None]] = []
     with watching(
-        on_job=lambda job: None,
         on_epoch=lambda _, epoch: epochs.append(
             {str(report.subtask): report.watermark for report in epoch.reports}
         ),

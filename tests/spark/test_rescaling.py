@@ -14,9 +14,10 @@ from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import KeyedProcessFunction, RuntimeContext
 from headrace.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from headrace.errors import JobDefinitionError
-from headrace.spark.executor import SparkJob, watching
+from headrace.spark.executor import SparkJob
 from tests.conftest import EnvironmentFactory
 from tests.spark.support import read
+from tests.watching import watching
 
 pytestmark = pytest.mark.spark
 

@@ -40,9 +40,9 @@ from headrace.operators.table.declarations import (
     WindowKind,
     WindowSpec,
 )
-from headrace.spark.executor import watching
 from headrace.storage.search import InputPath
 from tests.spark.table_jobs import bigint, collect, materialized, straight, string, submit, texts, values
+from tests.watching import watching
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_session")]
 
@@ -267,7 +267,7 @@ def test_an_epoch_reads_no_more_bytes_of_files_than_it_may(tmp_path: Path):
         ),
     ]
     epochs: list[int] = []
-    with watching(on_job=lambda job: None, on_epoch=lambda _, summary: epochs.append(summary.records)):
+    with watching(on_epoch=lambda _, summary: epochs.append(summary.records)):
         submit(nodes, parallelism=1, options={"headrace.epoch.max-bytes": "24 kb"}).result_future().result(
             120
         )

@@ -50,22 +50,14 @@ def info(
     The program itself runs, up to its first execute(); the job does not. What the program prints goes to the
     standard error.
     """
-    from headrace.datastream.stream_execution_environment import (
-        set_default_configuration,
-        set_submission_hook,
-    )
+    from headrace.datastream.execution_context import ExecutionContext
     from headrace.graph.plan_json import describe, stream_plan
 
     configuration = load_configuration(properties, parallelism, master)
     program, arguments = load_program(file, words)
-    set_default_configuration(configuration)
-    set_submission_hook(_stop_with_plan)
-    try:
-        with pyflink_names(configuration, alias):
-            plan = _find_plan(program, arguments)
-    finally:
-        set_submission_hook(None)
-        set_default_configuration(None)
+    context = ExecutionContext(configuration, on_submission=_stop_with_plan)
+    with pyflink_names(configuration, alias), context.entered(in_all_threads=True):
+        plan = _find_plan(program, arguments)
     if not as_json:
         click.echo(describe(plan.job_graph))
     elif plan.stream_graph is not None:

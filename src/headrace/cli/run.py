@@ -125,14 +125,8 @@ def run(
     display = _choose_progress(wanted=progress)
     display.loading(program.path.name)
 
-    from headrace.datastream.stream_execution_environment import set_default_configuration
-
-    set_default_configuration(configuration)
-    try:
-        with pyflink_names(configuration, alias):
-            code = _Run(program, arguments, display, configuration, keeps_page=keeps_page).to_its_end()
-    finally:
-        set_default_configuration(None)
+    with pyflink_names(configuration, alias):
+        code = _Run(program, arguments, display, configuration, keeps_page=keeps_page).to_its_end()
     context.exit(code)
 
 
@@ -200,6 +194,9 @@ class _Run:
         *,
         keeps_page: bool = False,
     ) -> None:
+        from headrace.rest.session_executor import SessionExecutor
+        from headrace.spark.executor import Listeners, SparkExecutor
+
         self._program = program
         self._keeps_page = keeps_page
         self._configuration = configuration
@@ -208,6 +205,10 @@ class _Run:
         self._arguments = arguments
         self._progress = progress
         self._jobs: list[SparkJob] = []
+        self._executor = SparkExecutor(
+            listeners=[Listeners(progress.spark_starting, self._job_started, self._epoch_completed)]
+        )
+        self._session = SessionExecutor(self._job_submitted)
         self._interrupts = Interrupts(force=self._remove_files)
         #: What to tell the user at the end, when the progress display is out of the way.
         self._errors: list[BaseException] = []
@@ -215,15 +216,12 @@ class _Run:
     def to_its_end(self) -> int:
         """Run the program and wait for its jobs; return the exit code."""
         from headrace.config.options.python import FILES
-        from headrace.rest.session_executor import announcing_submissions
-        from headrace.spark.executor import watching
-        from headrace.spark.session import announcing_start
+        from headrace.datastream.execution_context import ExecutionContext
         from headrace.util.import_paths import add_to_import_path
 
-        watched = watching(on_job=self._job_started, on_epoch=self._epoch_completed)
-        starting = announcing_start(self._progress.spark_starting)
-        submitting = announcing_submissions(self._job_submitted)
-        with self._interrupts, SavepointSignals(self._running), watched, starting, submitting:
+        context = ExecutionContext(self._configuration, {"spark": self._executor, "session": self._session})
+        entered = context.entered(in_all_threads=True)
+        with self._interrupts, SavepointSignals(self._running), entered:
             with self._progress, self._program.as_main(self._arguments):
                 for path in self._configuration.get(FILES):
                     add_to_import_path(path)
@@ -345,10 +343,9 @@ class _Run:
         return not worker.is_alive()
 
     def _cancel_and_stop(self) -> None:
-        from headrace.spark.executor import cancel_running_jobs
         from headrace.spark.session import stop_spark
 
-        cancel_running_jobs(timeout_s=_CLEAN_UP_S / 2, leave_to_next=self._interrupts.is_for_process)
+        self._executor.cancel_running_jobs(_CLEAN_UP_S / 2, leave_to_next=self._interrupts.is_for_process)
         stop_spark()
         self._remove_files()  # jobs have done that, but workers may have been writing until Spark stopped
 

@@ -57,7 +57,7 @@ def _serve(configuration: Configuration, folder: str) -> int:
     from headrace.rest.assembly import ControlPlane
     from headrace.rest.spark_cluster import SparkCluster, SparkUserInterface
     from headrace.runtime.high_availability.leadership import Leadership
-    from headrace.spark.executor import SparkExecutor, cancel_running_jobs, watching
+    from headrace.spark.executor import Listeners, SparkExecutor
     from headrace.spark.session import spark_context, stop_spark
     from headrace.spark.user_code import unpack_graph
     from headrace.util.application_log import application_log
@@ -79,10 +79,8 @@ def _serve(configuration: Configuration, folder: str) -> int:
         archive_directory=str(state_home() / "archive"),
     )
     dispatcher = plane.dispatcher
-    with (
-        Interrupts(force=lambda: None) as interrupts,
-        watching(on_job=dispatcher.adopt, on_epoch=dispatcher.observe),
-    ):
+    executor.listeners.append(Listeners(job_started=dispatcher.adopt, epoch_completed=dispatcher.observe))
+    with Interrupts(force=lambda: None) as interrupts:
         try:
             click.echo(f"starting Spark ({configuration.get(MASTER)})", err=True)
             spark_context(configuration)
@@ -95,7 +93,7 @@ def _serve(configuration: Configuration, folder: str) -> int:
             is_left = interrupts.is_for_process and leadership is not None
             click.echo(f"ending: jobs are {'left to the next session' if is_left else 'cancelled'}", err=True)
         finally:
-            cancel_running_jobs(timeout_s=20.0, leave_to_next=interrupts.is_for_process)
+            executor.cancel_running_jobs(timeout_s=20.0, leave_to_next=interrupts.is_for_process)
             plane.close(fetch_s=0.0)
             if leadership is not None:
                 leadership.release()

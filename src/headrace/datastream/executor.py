@@ -18,7 +18,7 @@ from headrace.config.options.spark import MASTER
 from headrace.errors import ConfigurationError
 from headrace.graph.job_graph import JobGraph
 
-__all__ = ["JobExecutor", "default_parallelism", "load_executor"]
+__all__ = ["JobExecutor", "default_parallelism", "executor_name", "load_executor"]
 
 _EXECUTORS: Final = {
     "spark": "headrace.spark.executor:SparkExecutor",
@@ -45,6 +45,16 @@ class JobExecutor(Protocol):
         """
 
 
+def executor_name(target: str) -> str:
+    """Return the name of the executor that a target means: Flink's own targets all mean Spark.
+
+    Example:
+        >>> executor_name("yarn-session"), executor_name("session")
+        ('spark', 'session')
+    """
+    return "spark" if _FLINK_TARGETS.fullmatch(target) else target
+
+
 def load_executor(configuration: Configuration) -> JobExecutor:
     """Find and make the executor that ``execution.target`` names.
 
@@ -52,13 +62,14 @@ def load_executor(configuration: Configuration) -> JobExecutor:
         ConfigurationError: If there is none of that name.
     """
     target = configuration.get(TARGET)
-    place = _EXECUTORS["spark"] if _FLINK_TARGETS.fullmatch(target) else _EXECUTORS.get(target, target)
-    module, colon, name = place.partition(":")
+    name = executor_name(target)
+    place = _EXECUTORS.get(name, name)
+    module, colon, attribute = place.partition(":")
     if not colon:
         known = ", ".join(_EXECUTORS)
         raise ConfigurationError(f"execution.target: there is no executor {target!r}; known are {known}")
     try:
-        factory = getattr(importlib.import_module(module), name)
+        factory = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(f"execution.target: cannot load {place!r}: {error}") from error
     executor: JobExecutor = factory()

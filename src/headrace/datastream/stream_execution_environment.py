@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from headrace.common.configuration import Configuration
 from headrace.common.execution_config import ExecutionConfig
@@ -34,8 +34,9 @@ from headrace.datastream._checks import (
 from headrace.datastream.checkpoint_config import CheckpointConfig
 from headrace.datastream.checkpointing_mode import CheckpointingMode
 from headrace.datastream.data_stream import DataStream
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.datastream.execution_mode import RuntimeExecutionMode
-from headrace.datastream.executor import available_cores, default_parallelism, load_executor
+from headrace.datastream.executor import available_cores, default_parallelism
 from headrace.datastream.output_tag import OutputTag
 from headrace.datastream.slot_sharing_group import SlotSharingGroup
 from headrace.datastream.started_jobs import StartedJobs
@@ -54,37 +55,6 @@ __all__ = ["StreamExecutionEnvironment"]
 T = TypeVar("T")
 
 DEFAULT_JOB_NAME = "Flink Streaming Job"
-
-#: What environments start from instead of the configuration file and the environment variables.
-_default_configuration: LayeredConfiguration | None = None
-
-
-def set_default_configuration(configuration: LayeredConfiguration | None) -> None:
-    """Let environments start from this configuration.
-
-    ``headrace run`` calls it before it runs a program, with file, environment and command line in it.
-
-    Args:
-        configuration: The layers below the program's own; None to have file and environment read again.
-    """
-    global _default_configuration  # noqa: PLW0603  # a program makes its environment itself, by a static method
-    _default_configuration = configuration
-
-
-#: Called with the graphs of a job instead of an executor.
-_submission_hook: Callable[[StreamGraph | None, JobGraph], NoReturn] | None = None
-
-
-def set_submission_hook(hook: Callable[[StreamGraph | None, JobGraph], NoReturn] | None) -> None:
-    """Let no job run: what programs submit goes to this function, which has to raise.
-
-    ``headrace info`` calls it, to show the plan of a program without running it.
-
-    Args:
-        hook: Takes the graphs, of a query the job graph alone; None to have jobs run again.
-    """
-    global _submission_hook  # noqa: PLW0603  # as above
-    _submission_hook = hook
 
 
 class _ProgramConfiguration(Configuration):
@@ -119,11 +89,11 @@ class StreamExecutionEnvironment:
         True
     """
 
-    def __init__(self, configuration: Configuration | None = None) -> None:
-        below = _default_configuration
-        self._configuration = _ProgramConfiguration(
-            LayeredConfiguration.load() if below is None else below, configuration
-        )
+    def __init__(
+        self, configuration: Configuration | None = None, *, context: ExecutionContext | None = None
+    ) -> None:
+        self._context = context or ExecutionContext.current()
+        self._configuration = _ProgramConfiguration(self._context.configuration, configuration)
         self._configuration.layered()  # a wrong key is better found here than at the first use
         self._config = ExecutionConfig(self._configuration)
         self._checkpoint_config = CheckpointConfig(self._configuration)
@@ -566,8 +536,7 @@ class StreamExecutionEnvironment:
         name = job_name or configuration.get(execution.NAME) or DEFAULT_JOB_NAME
         stream_graph = self._build_stream_graph()
         job_graph = build_job_graph(stream_graph, job_id=str(JobID.generate()), name=name)
-        if _submission_hook is not None:
-            _submission_hook(stream_graph, job_graph)
+        self._announce(stream_graph, job_graph)
         # As in Flink: the steps now belong to the job, and the next execution starts afresh.
         self._operators.clear()
         self._side_outputs.clear()
@@ -575,12 +544,16 @@ class StreamExecutionEnvironment:
 
     def _submit_job_graph(self, job_graph: JobGraph) -> JobClient:
         """Start a job that was not made of this environment's steps: a query."""
-        if _submission_hook is not None:
-            _submission_hook(None, job_graph)
+        self._announce(None, job_graph)
         return self._start(job_graph, self._configuration.layered())
 
+    def _announce(self, stream_graph: StreamGraph | None, job_graph: JobGraph) -> None:
+        if self._context.on_submission is not None:
+            self._context.on_submission(stream_graph, job_graph)
+
     def _start(self, job_graph: JobGraph, configuration: LayeredConfiguration) -> JobClient:
-        client = JobClient(load_executor(configuration).submit(job_graph, configuration))
+        executor = self._context.executor_for(configuration)
+        client = JobClient(executor.submit(job_graph, configuration))
         return self._started_jobs.add(job_graph.name, client)
 
     def _job_graph_of(self, steps: Sequence[PhysicalTransformation], name: str) -> JobGraph:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,13 +28,20 @@ from headrace.util import clock
 _POLL_S = 0.5
 #: A cluster that does not answer for so long is given up, s.
 _PATIENCE_S = 30.0
-_SAVEPOINT_S = 24 * 3600.0
-#: Who is told of jobs that were submitted.
-_announcing: list[Callable[[RemoteJob], object]] = []
+_OPERATION_S = 24 * 3600.0
+
+T = TypeVar("T")
 
 
 class SessionExecutor:
-    """Submits jobs to a session: `execution.target: session`, at `rest.address` and `rest.port`."""
+    """Submits jobs to a session: `execution.target: session`, at `rest.address` and `rest.port`.
+
+    Args:
+        on_job: Called with every job that the session has taken.
+    """
+
+    def __init__(self, on_job: Callable[[RemoteJob], object] = lambda job: None) -> None:
+        self._on_job = on_job
 
     def submit(self, job_graph: JobGraph, configuration: Configuration) -> RemoteJob:
         """Send a job to the session; it runs there when this returns.
@@ -59,19 +65,8 @@ class SessionExecutor:
         client.ask("POST", "/jobs", msgspec.msgpack.encode(stored), content_type=JOB_TYPE)
         is_detached = not configuration.get(execution.ATTACHED)
         job = RemoteJob(client, job_graph, is_detached=is_detached)
-        for announce in _announcing:
-            announce(job)
+        self._on_job(job)
         return job
-
-
-@contextmanager
-def announcing_submissions(on_job: Callable[[RemoteJob], object]) -> Iterator[None]:
-    """Have a function told of every job that a session has taken."""
-    _announcing.append(on_job)
-    try:
-        yield
-    finally:
-        _announcing.remove(on_job)
 
 
 def _for_session(configuration: Configuration) -> dict[str, str]:
@@ -137,16 +132,25 @@ class RemoteJob:
 
     def _savepoint(self, path: str, body: dict[str, Any]) -> Future[str]:
         trigger = self._client.ask("POST", f"{self._path}{path}", body)["request-id"]
-        done: Future[str] = Future()
+        return self._finish("/savepoints", trigger, lambda result: str(result["location"]))
+
+    def rescale(self, parallelism: int) -> Future[None]:
+        """Go on with another parallelism, between two epochs."""
+        path = f"{self._path}/rescaling"
+        trigger = self._client.ask("PATCH", path, query={"parallelism": parallelism})["request-id"]
+        return self._finish("/rescaling", trigger, lambda result: None)
+
+    def _finish(self, path: str, trigger: str, read: Callable[[dict[str, Any]], T]) -> Future[T]:
+        """Wait in a thread for the end of what was triggered."""
+        done: Future[T] = Future()
 
         def wait() -> None:
             try:
-                result = self._client.finish(f"{self._path}/savepoints", trigger, _SAVEPOINT_S)
-                done.set_result(result["location"])
+                done.set_result(read(self._client.finish(f"{self._path}{path}", trigger, _OPERATION_S)))
             except Exception as error:  # noqa: BLE001 - whoever waits for the future gets it
                 done.set_exception(error)
 
-        threading.Thread(target=wait, name="headrace-savepoint", daemon=True).start()
+        threading.Thread(target=wait, name="headrace-operation", daemon=True).start()
         return done
 
     def accumulators(self) -> dict[str, Any]:

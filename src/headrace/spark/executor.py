@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import atexit
 import logging
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from functools import cache, cached_property
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Timer
 from typing import Any
 from uuid import uuid4
@@ -60,70 +61,16 @@ from headrace.util.host_directories import PREFIX, HeldDirectory, Owner, make_te
 
 _log = logging.getLogger(__name__)
 
-#: Called after every epoch of every job of this process; the command line shows progress with it.
-_epoch_listeners: list[Callable[[JobGraph, EpochSummary], None]] = []
-#: Called with every job of this process before it starts.
-_job_listeners: list[Callable[[SparkJob], object]] = []
 #: Longer than Spark gives a python worker to end by itself (spark.python.task.killTimeout: 2 s).
 _LAST_WRITES_S = 3.0
 #: How long the end of a job waits for executors that are busy.
 _CLEAN_UP_S = 10.0
-#: Names of the jobs of this process that are highly available, by cluster id.
+#: Names of the jobs of this process that are highly available, by cluster id. Not by environment: the id stands for the
+#: process as a whole towards others, who would take over all its jobs under it.
 _led: dict[str, str] = {}
-#: The jobs of this process that are not over, in the order they were started.
-_running: list[SparkJob] = []
-
-
-def add_epoch_listener(listener: Callable[[JobGraph, EpochSummary], None]) -> None:
-    """Have a function called after every epoch of jobs submitted from now on."""
-    _epoch_listeners.append(listener)
-
-
-@contextmanager
-def watching(
-    *, on_job: Callable[[SparkJob], object], on_epoch: Callable[[JobGraph, EpochSummary], None]
-) -> Iterator[None]:
-    """Have functions called with every job that is submitted, and after every epoch, while the `with` lasts.
-
-    Args:
-        on_job: Takes the job before it starts; its end can be had from its result.
-        on_epoch: Called by the thread of the job.
-    """
-    _job_listeners.append(on_job)
-    _epoch_listeners.append(on_epoch)
-    try:
-        yield
-    finally:
-        _job_listeners.remove(on_job)
-        _epoch_listeners.remove(on_epoch)
-
-
-def running_jobs() -> list[SparkJob]:
-    """Return the jobs of this process that are not over, in the order they were started."""
-    return list(_running)
-
-
-def cancel_running_jobs(timeout_s: float, *, leave_to_next: bool = False) -> None:
-    """Cancel the jobs of this process and wait until they are over, so that nothing of them stays behind.
-
-    Args:
-        timeout_s: How long to wait.
-        leave_to_next: Whether those that another driver can go on with are left to it instead.
-    """
-    jobs = running_jobs()
-    for job in jobs:
-        with suppress(Exception):  # Spark may be gone already
-            if leave_to_next and job.outlives_driver:
-                job.suspend()
-            else:
-                job.cancel()
-    wait([job.result_future() for job in jobs], timeout_s)
-
-
-@cache
-def _cancel_at_exit() -> None:
-    """Have jobs cancelled when the process ends; registered after Spark's end, so that it comes before it."""
-    atexit.register(cancel_running_jobs, timeout_s=10.0)
+_led_lock = threading.Lock()
+#: How long the end of the process waits for jobs that it cancels.
+_EXIT_S = 10.0
 
 
 def _refuse_second_job(configuration: Configuration, name: str) -> None:
@@ -131,8 +78,9 @@ def _refuse_second_job(configuration: Configuration, name: str) -> None:
     settings = HighAvailabilitySettings.from_configuration(configuration)
     if settings is None:
         return
-    first = _led.get(settings.cluster_id)
-    _led.setdefault(settings.cluster_id, name)
+    with _led_lock:
+        first = _led.get(settings.cluster_id)
+        _led.setdefault(settings.cluster_id, name)
     if first is not None:
         raise JobDefinitionError(
             f"execute() is called for '{name}' after '{first}', and with high availability a program has one job: "
@@ -147,21 +95,90 @@ def _refuse_what_is_not_there(configuration: Configuration) -> None:
         raise UnsupportedFeatureError.not_yet(checkpointing.SNAPSHOT_COMPRESSION.key, "leave it out")
 
 
+@dataclass(frozen=True)
+class Listeners:
+    """Functions that an executor calls about its jobs."""
+
+    #: Takes the master's name before Spark is started for a job.
+    spark_starting: Callable[[str], object] = lambda master: None
+    #: Takes every job before it starts; its end can be had from its result.
+    job_started: Callable[[SparkJob], object] = lambda job: None
+    #: Takes what every epoch of every job did; called by the thread of the job.
+    epoch_completed: Callable[[JobGraph, EpochSummary], object] = lambda graph, summary: None
+
+
 class SparkExecutor:
-    """Runs jobs on the Spark that the configuration names.
+    """Runs jobs on the Spark that the configuration names, and knows those that are not over.
 
     Args:
         leadership: What a session holds for all its jobs; without it, each job looks after itself.
+        listeners: Called about the jobs of this executor; others can be added later.
     """
 
-    def __init__(self, leadership: Leadership | None = None) -> None:
+    def __init__(self, leadership: Leadership | None = None, *, listeners: Iterable[Listeners] = ()) -> None:
         self._leadership = leadership
+        self.listeners = list(listeners)
+        self._lock = threading.Lock()
+        #: In the order they were started.
+        self._running: list[SparkJob] = []
 
     def submit(self, job_graph: JobGraph, configuration: Configuration) -> SparkJob:
         """Start a job and return at once; what can be refused is refused before anything runs."""
         _refuse_what_is_not_there(configuration)
         with program_of(job_graph.main_classes):
-            return SparkJob(job_graph, configuration, leadership=self._leadership)
+            return SparkJob(job_graph, configuration, self, leadership=self._leadership)
+
+    def running_jobs(self) -> list[SparkJob]:
+        """Return the jobs that are not over, in the order they were started."""
+        with self._lock:
+            return list(self._running)
+
+    def cancel_running_jobs(self, timeout_s: float, *, leave_to_next: bool = False) -> None:
+        """Cancel all jobs and wait until they are over, so that nothing of them stays behind.
+
+        Args:
+            timeout_s: How long to wait.
+            leave_to_next: Whether those that another driver can go on with are left to it instead.
+        """
+        jobs = self.running_jobs()
+        for job in jobs:
+            with suppress(Exception):  # Spark may be gone already
+                if leave_to_next and job.outlives_driver:
+                    job.suspend()
+                else:
+                    job.cancel()
+        wait([job.result_future() for job in jobs], timeout_s)
+
+    # -- what its jobs tell it ---------------------------------------------------------------------------------
+
+    def spark_starts(self, master: str) -> None:
+        for each in tuple(self.listeners):
+            each.spark_starting(master)
+
+    def cancel_at_exit(self) -> None:
+        """Have jobs cancelled when the process ends; registered after Spark's end, so that it comes before it."""
+        atexit.unregister(self._cancel_all)
+        atexit.register(self._cancel_all)
+
+    def job_starts(self, job: SparkJob) -> None:
+        for each in tuple(self.listeners):
+            each.job_started(job)
+        with self._lock:
+            self._running.append(job)
+            self.cancel_at_exit()  # an earlier job that ended may have undone it
+
+    def epoch_is_complete(self, graph: JobGraph, summary: EpochSummary) -> None:
+        for each in tuple(self.listeners):
+            each.epoch_completed(graph, summary)
+
+    def job_is_over(self, job: SparkJob) -> None:
+        with self._lock:
+            self._running.remove(job)
+            if not self._running:
+                atexit.unregister(self._cancel_all)  # which holds on to this executor
+
+    def _cancel_all(self) -> None:
+        self.cancel_running_jobs(_EXIT_S)
 
 
 class SparkJob:
@@ -171,9 +188,11 @@ class SparkJob:
         self,
         job_graph: JobGraph,
         configuration: Configuration,
+        executor: SparkExecutor,
         *,
         leadership: Leadership | None = None,
     ) -> None:
+        self._executor = executor
         store = store_settings(configuration)
         artifacts = find_artifacts(configuration)
         self.configuration = configuration
@@ -212,7 +231,7 @@ class SparkJob:
         try:
             self._master = JobMaster(
                 job_graph,
-                _Runners(configuration, artifacts, task_settings),
+                _Runners(configuration, artifacts, task_settings, executor),
                 job_master_settings(configuration, state_dir),
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,
@@ -230,9 +249,7 @@ class SparkJob:
         hold_scratch_for_driver(task_settings)
         self._started = time.monotonic()
         self._thread = InheritableThread(target=self._run, name=f"job-master-{job_graph.name}", daemon=True)
-        for listener in _job_listeners:
-            listener(self)
-        _running.append(self)
+        executor.job_starts(self)
         self._thread.start()
 
     @property
@@ -362,7 +379,7 @@ class SparkJob:
         except Exception:  # noqa: BLE001 - the job is over all the same, and somebody waits to hear it
             _log.exception("files of job '%s' could not be removed", self._graph.name)
         self._step_down()
-        _running.remove(self)
+        self._executor.job_is_over(self)
         if error is not None:
             # Spark stops the workers of an epoch that is over a little later, and they may write until then.
             # (A job that another process may lead by now is left alone.)
@@ -376,8 +393,7 @@ class SparkJob:
             self._result.set_result(JobExecutionResult(self.job_id, runtime_ms, self.accumulators()))
 
     def _notify(self, summary: EpochSummary) -> None:
-        for listener in _epoch_listeners:
-            listener(self._graph, summary)
+        self._executor.epoch_is_complete(self._graph, summary)
 
 
 class _Result(Future[JobExecutionResult]):
@@ -401,11 +417,16 @@ class _Runners:
     """
 
     def __init__(
-        self, configuration: Configuration, artifacts: Sequence[Artifact], settings: TaskSettings
+        self,
+        configuration: Configuration,
+        artifacts: Sequence[Artifact],
+        settings: TaskSettings,
+        executor: SparkExecutor,
     ) -> None:
         self._configuration = configuration
         self._artifacts = artifacts
         self._settings = settings
+        self._executor = executor
 
     def __call__(self, job: JobGraph, lineage: str, secret: KeySecret) -> SparkEpochRunner | PartsRunner:
         context, settings, workers = self._spark
@@ -420,7 +441,7 @@ class _Runners:
     @cached_property
     def _spark(self) -> tuple[SparkContext, TaskSettings, WorkerKind]:
         """Spark, with what the job brings along."""
-        context = spark_context(self._configuration)
-        _cancel_at_exit()
+        context = spark_context(self._configuration, self._executor.spark_starts)
+        self._executor.cancel_at_exit()
         shipped, workers = ship(context, self._artifacts, self._configuration.get(python.EXECUTABLE))
         return context, replace(self._settings, artifacts=shipped), workers

@@ -1,8 +1,13 @@
 """The Spark under a job: an embedded `local[*]`, or the cluster a master URL names.
 
-One context per process, made on first use with the settings that epochs need. Where a program already has a Spark
-context of its own, that one is used, if its settings allow it (`spark/requirements.py`). An embedded Spark talks to
-itself only: it listens on the loopback address, and whoever connects must know a secret that Spark draws.
+Spark allows one context per process. It is made on first use, with the settings of that job's configuration and those
+that epochs need. Where a program already has a Spark context of its own, that one is used, if its settings allow it
+(`spark/requirements.py`). An embedded Spark talks to itself only: it listens on the loopback address, and whoever
+connects must know a secret that Spark draws.
+
+This is what all environments of a process share, and with it the account of Spark's slots (`spark/slots.py`), the files
+it fetches (`spark/artifacts.py`) and the directory that its Java process logs to (`util/application_log.py`). All else
+belongs to an environment and its executor (`datastream/execution_context.py`).
 """
 
 from __future__ import annotations
@@ -37,8 +42,6 @@ from headrace.spark.requirements import FIXED, check_asked, check_foreign
 from headrace.util.application_log import SPARK_LOG, WORKERS_LOG, ApplicationLog, application_log
 
 _lock = threading.Lock()
-#: Called with the master when Spark is about to be started, which takes seconds.
-_start_listeners: list[Callable[[str], object]] = []
 
 #: What makes epochs fast, with the reason; keys that a user sets win.
 _DEFAULTS = {
@@ -73,18 +76,14 @@ _LOOPBACK = "127.0.0.1"
 _LOCAL_IP = "SPARK_LOCAL_IP"
 
 
-@contextmanager
-def announcing_start(listener: Callable[[str], object]) -> Iterator[None]:
-    """Have a function called with the master's name when Spark is started, while the `with` lasts."""
-    _start_listeners.append(listener)
-    try:
-        yield
-    finally:
-        _start_listeners.remove(listener)
-
-
-def spark_context(configuration: Configuration) -> SparkContext:
+def spark_context(
+    configuration: Configuration, on_start: Callable[[str], object] = lambda master: None
+) -> SparkContext:
     """Return the process's Spark context, starting Spark if need be.
+
+    Args:
+        configuration: What to start it with.
+        on_start: Called with the master before Spark is started, which takes seconds.
 
     Raises:
         ConfigurationError: If the program has a context of its own whose settings would break epochs.
@@ -99,8 +98,7 @@ def spark_context(configuration: Configuration) -> SparkContext:
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         master = configuration.get(spark_options.MASTER)
         check_master(master)
-        for listener in _start_listeners:
-            listener(master)
+        on_start(master)
         log = application_log(configuration)
         conf = _spark_conf(configuration, log)
         ask_numpy_itself()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 
-from headrace.datastream.stream_execution_environment import set_submission_hook
 from tests.unit.cli.conftest import JOB
 from tests.unit.datastream.fakes import TARGET
 
@@ -63,7 +62,6 @@ def test_jobs_run_again_after_info(headrace, program, jobs):
 
     assert result.exit_code == 0
     assert len(jobs) == 1
-    set_submission_hook(None)
 
 
 def test_a_program_without_a_job_has_no_plan(headrace, program):

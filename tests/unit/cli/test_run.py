@@ -76,6 +76,19 @@ def test_the_configuration_of_a_run_does_not_outlive_it(headrace, program, jobs)
     assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() != 3
 
 
+def test_environments_that_a_program_makes_in_threads_start_from_the_command_line_too(
+    headrace, program, jobs
+):
+    text = JOB.replace("env = ", "import threading\ndef main():\n  env = ").replace("\nenv.", "\n  env.")
+    text += "thread = threading.Thread(target=main)\nthread.start()\nthread.join()\n"
+
+    result = headrace("run", *DRY, "-p", "3", program(text))
+
+    assert result.exit_code == 0
+    [job] = jobs
+    assert max(vertex.parallelism for vertex in job.job_graph.vertices) == 3
+
+
 # --- what cannot be run -----------------------------------------------------------------------------
 
 

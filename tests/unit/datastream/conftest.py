@@ -6,15 +6,14 @@ import pytest
 
 from headrace.config import Configuration
 from headrace.datastream import StreamExecutionEnvironment
-from headrace.datastream.stream_execution_environment import set_default_configuration
+from headrace.datastream.execution_context import ExecutionContext
 from tests.unit.datastream.fakes import FakeJob, RecordingExecutor, make_env
 
 
 @pytest.fixture(autouse=True)
 def _no_configuration_from_outside() -> Iterator[None]:
-    set_default_configuration(Configuration())
-    yield
-    set_default_configuration(None)
+    with ExecutionContext(Configuration()).entered():
+        yield
 
 
 @pytest.fixture

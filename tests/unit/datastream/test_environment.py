@@ -21,7 +21,7 @@ from headrace.datastream import (
     SlotSharingGroup,
     StreamExecutionEnvironment,
 )
-from headrace.datastream.stream_execution_environment import set_default_configuration
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.errors import (
     ConfigurationError,
     InvalidTopologyError,
@@ -131,23 +131,21 @@ def test_what_the_program_sets_is_over_what_it_was_started_with(jobs: list[FakeJ
     below = LayeredConfiguration().with_values(
         {"parallelism.default": 7, "pipeline.max-parallelism": 64}, layer=Layer.CLI
     )
-    set_default_configuration(below)
+    with ExecutionContext(below).entered():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        assert (env.get_parallelism(), env.get_max_parallelism()) == (7, 64)
+        assert env.get_config().get_parallelism() == 7
 
-    env = StreamExecutionEnvironment.get_execution_environment()
-    assert (env.get_parallelism(), env.get_max_parallelism()) == (7, 64)
-    assert env.get_config().get_parallelism() == 7
-
-    env = StreamExecutionEnvironment.get_execution_environment(
-        Configuration.from_dict({"parallelism.default": "3"})
-    )
-    assert (env.get_parallelism(), env.get_max_parallelism()) == (3, 64)
+        env = StreamExecutionEnvironment.get_execution_environment(
+            Configuration.from_dict({"parallelism.default": "3"})
+        )
+        assert (env.get_parallelism(), env.get_max_parallelism()) == (3, 64)
 
 
 def test_all_layers_reach_the_executor(jobs: list[FakeJob]) -> None:
-    set_default_configuration(
-        LayeredConfiguration().with_values({"pipeline.max-parallelism": 64}, layer=Layer.CLI)
-    )
-    env = make_env()
+    below = LayeredConfiguration().with_values({"pipeline.max-parallelism": 64}, layer=Layer.CLI)
+    with ExecutionContext(below).entered():
+        env = make_env()
     env.from_collection([1]).map(str)
     env.execute()
 

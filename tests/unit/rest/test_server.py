@@ -18,6 +18,7 @@ from headrace.config import Configuration
 from headrace.errors import ClusterError, ConfigurationError
 from headrace.rest.client import RestClient
 from headrace.rest.server import RestServer
+from headrace.rest.session_executor import RemoteJob
 from headrace.rest.settings import RestSettings
 from headrace.runtime.job.dispatcher import LiveJob
 from tests.unit.rest.conftest import ENDLESS, RestCluster, counting, wait_until
@@ -56,6 +57,14 @@ def test_a_failed_operation_is_an_error_of_the_client(client: RestClient, runnin
     trigger = client.ask("POST", f"/jobs/{running.job_id}/savepoints", body)["request-id"]
     with pytest.raises(ClusterError, match="/dev/null"):
         client.finish(f"/jobs/{running.job_id}/savepoints", trigger, 30)
+
+
+def test_a_program_rescales_its_job_in_a_session(client: RestClient, running: LiveJob) -> None:
+    job = RemoteJob(client, running.master.job, is_detached=True)
+    assert job.rescale(1).result(30) is None
+    assert {vertex.parallelism for vertex in running.master.job.vertices} == {1}
+    with pytest.raises(ClusterError, match="parallelism"):
+        job.rescale(0)
 
 
 def test_nobody_there_is_said() -> None:

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.config import Configuration
-from headrace.datastream.stream_execution_environment import set_default_configuration
+from headrace.datastream.execution_context import ExecutionContext
 from tests.unit.runtime.fakes import published
 
 
 @pytest.fixture(autouse=True)
 def _nothing_from_outside() -> Iterator[None]:
-    set_default_configuration(Configuration())
-    yield
-    set_default_configuration(None)
+    with ExecutionContext(Configuration()).entered():
+        yield
     published.clear()

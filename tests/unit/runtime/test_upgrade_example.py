@@ -9,17 +9,16 @@ import pytest
 
 from examples import upgrade_with_savepoint as example
 from headrace.config import Configuration
-from headrace.datastream import stream_execution_environment as environments
+from headrace.datastream.execution_context import ExecutionContext
+from headrace.testing.mini_cluster import MiniExecutor
 
 READINGS = 3_000
 
 
 @pytest.fixture(autouse=True)
 def _on_the_mini_cluster() -> Iterator[None]:
-    target = {"execution.target": "headrace.testing.mini_cluster:MiniExecutor"}
-    environments.set_default_configuration(Configuration.load(command_line=target))
-    yield
-    environments.set_default_configuration(None)
+    with ExecutionContext(Configuration(), {"spark": MiniExecutor()}).entered():
+        yield
 
 
 def test_totals_go_on_where_the_first_version_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -19,7 +19,7 @@ from headrace.runtime.job.epochs import JobProgress
 from headrace.runtime.job.runs import MakeRunner
 from headrace.spark import executor
 from headrace.spark.artifacts import WorkerKind
-from headrace.spark.executor import SparkExecutor, SparkJob, cancel_running_jobs, running_jobs, watching
+from headrace.spark.executor import Listeners, SparkExecutor, SparkJob
 from headrace.state.key_secret import KeySecret
 from tests.unit.datastream.fakes import RecordingExecutor, make_env
 
@@ -54,69 +54,72 @@ class Master:
 
 
 @pytest.fixture(autouse=True)
-def _no_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[SparkExecutor]:
+    """An executor whose Spark is not there."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(executor, "spark_context", lambda _: SimpleNamespace())
-    monkeypatch.setattr(executor, "_cancel_at_exit", lambda: None)
+    monkeypatch.setattr(executor, "spark_context", lambda *_: SimpleNamespace())
     monkeypatch.setattr(executor, "SparkEpochRunner", lambda *_: SimpleNamespace(close=lambda: None))
     monkeypatch.setattr(executor, "JobMaster", Master)
     monkeypatch.setattr(executor, "ship", lambda *_: ((), WorkerKind()))
     monkeypatch.setattr(executor, "_led", {})
-    yield
-    cancel_running_jobs(timeout_s=10)
+    made = SparkExecutor()
+    yield made
+    made.cancel_running_jobs(timeout_s=10)
 
 
-def submit(options: dict[str, str] | None = None) -> SparkJob:
+def submit(spark: SparkExecutor, options: dict[str, str] | None = None) -> SparkJob:
     env = make_env()
     env.from_collection([1]).print()
     env.execute("numbers")
-    return SparkExecutor().submit(RecordingExecutor.jobs.pop().job_graph, Configuration(options or {}))
+    return spark.submit(RecordingExecutor.jobs.pop().job_graph, Configuration(options or {}))
 
 
-def test_running_jobs_are_known_until_they_are_over(tmp_path):
-    first, second = submit(), submit()
-    assert running_jobs() == [first, second]
+def test_running_jobs_are_known_until_they_are_over(spark, tmp_path):
+    first, second = submit(spark), submit(spark)
+    assert spark.running_jobs() == [first, second]
 
     first._master.end.set_result(None)
     first.result_future().result(timeout=10)
 
-    assert running_jobs() == [second]
+    assert spark.running_jobs() == [second]
 
 
-def test_cancelling_all_waits_until_they_are_over():
-    jobs = [submit(), submit()]
+def test_cancelling_all_waits_until_they_are_over(spark):
+    jobs = [submit(spark), submit(spark)]
 
-    cancel_running_jobs(timeout_s=10)
+    spark.cancel_running_jobs(timeout_s=10)
 
-    assert running_jobs() == []
+    assert spark.running_jobs() == []
     assert all(job.result_future().done() for job in jobs)
 
 
-def test_a_job_that_cannot_be_cancelled_does_not_keep_the_others_running(monkeypatch):
-    first, second = submit(), submit()
+def test_a_job_that_cannot_be_cancelled_does_not_keep_the_others_running(spark, monkeypatch):
+    first, second = submit(spark), submit(spark)
 
     def fail() -> None:
         raise Py4JError("Java is gone")
 
     with monkeypatch.context() as patched:
         patched.setattr(first._master, "cancel", fail)
-        cancel_running_jobs(timeout_s=0.01)
+        spark.cancel_running_jobs(timeout_s=0.01)
 
     second.result_future().exception(timeout=10)
-    assert running_jobs() == [first]
+    assert spark.running_jobs() == [first]
 
 
-def test_watchers_see_jobs_while_they_watch():
+def test_watchers_see_jobs_while_they_watch(spark):
     seen: list[SparkJob] = []
-    with watching(on_job=seen.append, on_epoch=lambda *_: None):
-        job = submit()
-    submit()
+    watcher = Listeners(job_started=seen.append)
+    spark.listeners.append(watcher)
+    job = submit(spark)
+    spark.listeners.remove(watcher)
+    submit(spark)
 
     assert seen == [job]
 
 
-def test_it_is_known_whether_anybody_asked_for_the_result():
-    job = submit()
+def test_it_is_known_whether_anybody_asked_for_the_result(spark):
+    job = submit(spark)
     job._master.end.set_result(None)
     assert not job.is_result_asked
 
@@ -125,8 +128,8 @@ def test_it_is_known_whether_anybody_asked_for_the_result():
     assert job.is_result_asked
 
 
-def test_the_end_of_a_job_is_told_even_if_its_files_cannot_be_removed(monkeypatch):
-    job = submit()
+def test_the_end_of_a_job_is_told_even_if_its_files_cannot_be_removed(spark, monkeypatch):
+    job = submit(spark)
 
     def fail(_: str) -> None:
         raise OSError("the storage is away")
@@ -135,21 +138,21 @@ def test_the_end_of_a_job_is_told_even_if_its_files_cannot_be_removed(monkeypatc
     job._master.end.set_result(None)
 
     assert job.result_future().result(timeout=10).get_job_id() == job.job_id
-    assert running_jobs() == []
+    assert spark.running_jobs() == []
 
 
-def test_what_spark_says_when_it_cannot_take_a_job_is_put_into_words(monkeypatch, tmp_path):
+def test_what_spark_says_when_it_cannot_take_a_job_is_put_into_words(spark, monkeypatch, tmp_path):
     def fail(*_: object) -> None:
         raise Py4JError(JAVA_TEXT)
 
     monkeypatch.setattr(executor, "SparkEpochRunner", fail)
 
     with pytest.raises(JobExecutionError, match="/tmp/blockmgr-1/11") as caught:
-        submit()
+        submit(spark)
 
     assert "java" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
-    assert running_jobs() == []
+    assert spark.running_jobs() == []
 
 
 @pytest.fixture
@@ -163,22 +166,63 @@ def available(tmp_path):
     }
 
 
-def test_with_high_availability_a_program_has_one_job(available):
-    first = submit(available)
+def test_with_high_availability_a_program_has_one_job(spark, available):
+    first = submit(spark, available)
     first._master.end.set_result(None)
     first.result_future().result(timeout=10)
 
     with pytest.raises(JobDefinitionError, match="'numbers' after 'numbers'"):
-        submit(available)
-    submit({**available, "high-availability.cluster-id": "orders"})
+        submit(spark, available)
+    submit(spark, {**available, "high-availability.cluster-id": "orders"})
 
 
-def test_a_driver_that_is_to_end_leaves_its_job_and_ctrl_c_cancels_it(available):
-    left, other = submit(available), submit()
-    cancel_running_jobs(timeout_s=10, leave_to_next=True)
+def test_a_driver_that_is_to_end_leaves_its_job_and_ctrl_c_cancels_it(spark, available):
+    left, other = submit(spark, available), submit(spark)
+    spark.cancel_running_jobs(timeout_s=10, leave_to_next=True)
     assert isinstance(left.result_future().exception(), LeadershipError)
     assert "cancelled" in str(other.result_future().exception())
 
-    interrupted = submit({**available, "high-availability.cluster-id": "orders"})
-    cancel_running_jobs(timeout_s=10)
+    interrupted = submit(spark, {**available, "high-availability.cluster-id": "orders"})
+    spark.cancel_running_jobs(timeout_s=10)
     assert "cancelled" in str(interrupted.result_future().exception())
+
+
+def test_executors_know_and_cancel_their_own_jobs_only(spark):
+    other = SparkExecutor()
+    ours, theirs = submit(spark), submit(other)
+
+    spark.cancel_running_jobs(timeout_s=10)
+
+    assert ours.result_future().done()
+    assert other.running_jobs() == [theirs]
+    other.cancel_running_jobs(timeout_s=10)
+    assert other.running_jobs() == []
+
+
+def test_listeners_hear_of_their_executors_jobs_only(spark):
+    seen: list[SparkJob] = []
+    other = SparkExecutor(listeners=[Listeners(job_started=seen.append)])
+
+    submit(spark)
+    job = submit(other)
+
+    assert seen == [job]
+    other.cancel_running_jobs(timeout_s=10)
+
+
+def test_jobs_are_cancelled_at_exit_and_an_executor_without_any_is_let_go_of(spark, monkeypatch):
+    at_exit: list[object] = []
+    monkeypatch.setattr(executor.atexit, "register", at_exit.append)
+    monkeypatch.setattr(
+        executor.atexit, "unregister", lambda function: function in at_exit and at_exit.remove(function)
+    )
+    first, second = submit(spark), submit(spark)
+    [cancel] = at_exit
+    first._master.end.set_result(None)
+    first.result_future().result(timeout=10)
+    assert at_exit == [cancel]
+
+    cancel()
+
+    assert second.result_future().done()
+    assert at_exit == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -246,23 +247,15 @@ def _job_type(job: LiveJob) -> str:
     return "BATCH" if job.master.job.is_batch else "STREAMING"
 
 
-#: Lines of jobs that have ended, by the text they were read from.
-_decoded: dict[str, JobLine] = {}
-
-
 def ended_lines(context: RestContext) -> list[JobLine]:
     """Return the lines of the jobs that have ended."""
-    lines = []
-    for ended in context.dispatcher.history.jobs():
-        # Read once: the overview is asked for often, and what has ended does not change.
-        line = _decoded.get(ended.overview)
-        if line is None:
-            line = msgspec.json.decode(ended.overview, type=JobLines).jobs[0]
-            if len(_decoded) > 2_000:
-                _decoded.clear()
-            _decoded[ended.overview] = line
-        lines.append(line)
-    return lines
+    return [_ended_line(ended.overview) for ended in context.dispatcher.history.jobs()]
+
+
+@lru_cache(maxsize=2_000)
+def _ended_line(overview: str) -> JobLine:
+    # Read once: the overview is asked for often, and what has ended does not change.
+    return msgspec.json.decode(overview, type=JobLines).jobs[0]
 
 
 def job_states(context: RestContext, request: Request) -> JobStates:

@@ -6,6 +6,8 @@ VENV   ?= .venv
 PYTHON ?=
 # More arguments for pytest or a benchmark: make test ARGS="-k window"
 ARGS   ?=
+# The Python that `make test-python` tests; python$(VERSION) has to be on PATH, or PYTHON says where it is.
+VERSION ?= 3.13
 # How many faults `make chaos` injects.
 N      ?= 2000
 # Which slow tests `make test-rotation` begins with, and how many seconds it has.
@@ -31,7 +33,7 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## list the targets
-	@echo "usage: make TARGET [ARGS=\"...\"] [PYTHON=python3.12] [N=2000] [SEED=1] [WITHIN=1200]"
+	@echo "usage: make TARGET [ARGS=\"...\"] [PYTHON=python3.12] [VERSION=3.13] [N=2000] [SEED=1] [WITHIN=1200]"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
@@ -41,7 +43,7 @@ help: ## list the targets
 setup: $(READY) ## install everything for development: .venv, Java, test databases, a browser
 	@:
 
-$(READY_RUN): pyproject.toml scripts/setup.sh
+$(READY_RUN): pyproject.toml requirements.lock scripts/setup.sh
 	@VENV="$(VENV)" PYTHON="$(PYTHON)" EXTRAS= sh scripts/setup.sh java venv packages
 	@touch $@
 
@@ -56,6 +58,15 @@ $(READY_BENCH): $(READY)
 $(READY_DOCS): $(READY_RUN)
 	@VENV="$(VENV)" EXTRAS=docs sh scripts/setup.sh packages
 	@touch $@
+
+.PHONY: upgrade
+upgrade: $(READY) ## install the newest versions that pyproject.toml allows, instead of those in requirements.lock
+	@VENV="$(VENV)" LOCK= PIP_UPGRADE=1 PIP_UPGRADE_STRATEGY=eager EXTRAS=dev,docs,bench sh scripts/setup.sh packages
+	@touch $(READY_RUN) $(READY) $(READY_BENCH) $(READY_DOCS)
+
+.PHONY: lock
+lock: $(READY_BENCH) $(READY_DOCS) ## write the versions installed in .venv to requirements.lock
+	@$(BIN)/python scripts/lock.py
 
 # --- run ------------------------------------------------------------------------------------------
 
@@ -77,6 +88,15 @@ test: $(CLASSES) ## run all tests but the slow ones
 .PHONY: test-unit
 test-unit: $(READY) ## run the tests that need no Spark
 	@$(PYTEST) -m "not spark and not slow" $(ARGS)
+
+# DataStream jobs, workers that die, and SQL with Python functions.
+SOME_ON_SPARK := tests/spark/test_transformations.py tests/spark/test_faults.py tests/spark/test_sql_functions.py
+
+.PHONY: test-python
+test-python: ## run the tests that need no Spark, and some that do, on another Python (VERSION=3.13)
+	@VENV=".venv-$(VERSION)" PYTHON="$(or $(PYTHON),python$(VERSION))" EXTRAS=dev sh scripts/setup.sh java venv packages
+	@.venv-$(VERSION)/bin/python -m pytest -m "not spark and not slow" $(ARGS)
+	@.venv-$(VERSION)/bin/python -m pytest $(SOME_ON_SPARK) $(ARGS)
 
 .PHONY: test-slow
 test-slow: $(READY) ## run the slow tests: long runs, kills, many seeds, new examples

@@ -12,6 +12,7 @@
 #   PYTHON               the interpreter to build the environment with; found when empty
 #   VENV                 where the environment goes (.venv)
 #   EXTRAS               the extras to install (dev); empty: headrace alone
+#   LOCK                 the versions to install (requirements.lock); empty: the newest that pyproject.toml allows
 #   JAVA_HOME            the Java to use, as for Spark itself
 #   HEADRACE_SETUP_APT   "no": never install system packages
 set -eu
@@ -20,6 +21,7 @@ cd "$(dirname "$0")/.."
 
 VENV=${VENV:-.venv}
 EXTRAS=${EXTRAS-dev}
+LOCK=${LOCK-requirements.lock}
 JAVA_WANTED=17
 
 say() {
@@ -282,7 +284,7 @@ install_packages() {
     fi
     pip_log=$(mktemp)
     if show_progress_of "$pip_log" "$VENV/bin/python" -m pip install --no-input --disable-pip-version-check \
-        --editable ".${EXTRAS:+[$EXTRAS]}"; then
+        ${LOCK:+--constraint "$LOCK"} --editable ".${EXTRAS:+[$EXTRAS]}"; then
         rm -f "$pip_log"
         return
     fi

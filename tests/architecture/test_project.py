@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "headrace"
@@ -141,6 +143,62 @@ def test_every_requirement_says_which_versions_it_was_made_for() -> None:
     extras = [name for names in project["optional-dependencies"].values() for name in names]
     bare = [name for name in [*project["dependencies"], *extras] if not re.search(r"==|>=", name)]
     assert not bare, f"without a lower end: {bare}"
+
+
+def locked_versions() -> dict[str, str]:
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    return dict(line.split("==") for line in lines if not line.startswith("#"))
+
+
+def own_requirements() -> list[Requirement]:
+    project = read_pyproject()["project"]
+    extras = [name for names in project["optional-dependencies"].values() for name in names]
+    requirements = map(Requirement, [*project["dependencies"], *extras])
+    return [each for each in requirements if each.name != project["name"]]
+
+
+def test_the_lock_has_a_version_that_fits_for_every_requirement() -> None:
+    locked = locked_versions()
+    wrong = [
+        f"{each}: {locked.get(canonicalize_name(each.name), 'missing')}"
+        for each in own_requirements()
+        if not each.specifier.contains(locked.get(canonicalize_name(each.name), "0"))
+    ]
+    assert not wrong, f"run `make upgrade lock`: {wrong}"
+
+
+def test_the_lock_has_a_version_that_fits_for_everything_the_requirements_need() -> None:
+    """As far as it is installed: what an extra that is not installed needs is not known."""
+    locked = locked_versions()
+    wrong = []
+    for name in locked:
+        try:
+            needs = importlib.metadata.requires(name) or ()
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        if importlib.metadata.version(name) != locked[name]:
+            continue  # another version, with needs of its own
+        for need in map(Requirement, needs):
+            needed = canonicalize_name(need.name)
+            if need.marker is not None and not need.marker.evaluate({"extra": ""}):
+                continue
+            if not need.specifier.contains(locked.get(needed, "0"), prereleases=True):
+                wrong.append(f"{name} needs {need}: {locked.get(needed, 'missing')}")
+    assert not wrong, f"run `make upgrade lock`: {wrong}"
+
+
+def test_the_lock_says_nothing_but_names_and_versions() -> None:
+    first, *lines = (ROOT / "requirements.lock").read_text().splitlines()
+    assert first.startswith("# ")
+    assert lines == sorted(lines, key=lambda line: line.split("==")[0])
+    assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.+!]*", line)] == []
+
+
+def test_set_up_installs_the_locked_versions() -> None:
+    assert '${LOCK:+--constraint "$LOCK"}' in (ROOT / "scripts" / "setup.sh").read_text()
+    rule = re.search(r"^\$\(READY_RUN\): (.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert rule is not None
+    assert "requirements.lock" in rule[1].split()
 
 
 # --- text -----------------------------------------------------------------------------------------

@@ -517,7 +517,7 @@ def test_a_signal_that_ends_the_try_is_told(tmp_path: Path, monkeypatch: pytest.
     format_, [valid] = FILES["orc"]
     path = tmp_path / "data"
     path.write_bytes(valid)
-    with pytest.raises(FormatError, match="damaged: a process that read it was ended by SIGSEGV"):
+    with pytest.raises(FormatError, match="damaged: the process reading it was killed by SIGSEGV"):
         read_file(format_, path, Retried())
 
 

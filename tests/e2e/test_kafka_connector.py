@@ -202,7 +202,7 @@ def test_lag_and_offsets_are_shown_under_flinks_names(kafka, numbers):
 
 
 def test_a_topic_that_does_not_exist_is_named(kafka):
-    with pytest.raises(ConnectorError, match="KafkaSource: looking for topic nowhere failed") as caught:
+    with pytest.raises(ConnectorError, match="KafkaSource: looking up topic nowhere failed") as caught:
         first_slice(source_of(kafka, "nowhere").build())
 
     assert not caught.value.retryable
@@ -354,7 +354,7 @@ def test_an_old_driver_is_kept_out(kafka):
     old.commit(write(sink, ["1"], epoch=1))
     new.commit(write(sink, ["2"], epoch=1))
 
-    with pytest.raises(ConnectorError, match="another producer uses the id"):
+    with pytest.raises(ConnectorError, match="another producer has taken over the transactional id"):
         old.commit(write(sink, ["3"], epoch=2))
 
     assert kafka.values(topic) == ["1", "2"]

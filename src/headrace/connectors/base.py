@@ -285,7 +285,7 @@ class SparkSource(Source):
 
     def create_reader(self) -> SourceReader:
         """There is none: Spark reads."""
-        raise NotImplementedError(f"{type(self).__name__} is read by Spark")
+        raise NotImplementedError(f"{type(self).__name__} can only be read on Spark")
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def open_collector(collect_id: str, *, max_waiting: int = _MAX_WAITING) -> Colle
     collector = Collector(collect_id, max_waiting)
     with _registry_lock:
         if collect_id in _registry:
-            raise InvariantViolation(f"a collector with the id {collect_id!r} is open already")
+            raise InvariantViolation(f"a collector with the id {collect_id!r} is already open")
         _registry[collect_id] = collector
     return collector
 

@@ -88,8 +88,8 @@ def _pack(elements: list[Any], start: int) -> bytes | list[Any]:
     except Exception as error:  # an element's own __reduce__ may raise anything
         index = _first_that_fails(chunk)
         raise JobDefinitionError(
-            f"CollectionSource: element {start + index} does not pickle: {shorten(chunk[index])}: {error}",
-            hint="elements travel to other processes: use plain data, or classes from the top of a module",
+            f"CollectionSource: element {start + index} cannot be pickled: {shorten(chunk[index])}: {error}",
+            hint="elements are sent to other processes: use plain data, or classes defined at module level",
         ) from error
     return chunk if b"__main__" in data else data
 

@@ -70,7 +70,7 @@ class PythonSource(Source):
 
     def __post_init__(self) -> None:
         if not self.splits:
-            raise JobDefinitionError("PythonSource: at least one split is needed; got none")
+            raise JobDefinitionError("PythonSource: give at least one split")
         for name, function in self.splits.items():
             if not callable(function):
                 raise JobDefinitionError(
@@ -128,9 +128,9 @@ class _FunctionReader(SourceReader):
             yield Batch(values)
         if piece.end is not None and position < piece.end:
             raise ConnectorError(
-                f"PythonSource: split {name!r} was said to have {piece.end} records, but "
+                f"PythonSource: `available` reported {piece.end} records for split {name!r}, but "
                 f"{describe_function(function)} ended after {position}",
-                hint="`available` must count only records that can be read, and records must not go away",
+                hint="`available` must count only records that can be read, and records must not disappear",
             )
         is_exhausted = wanted is None or position - piece.start < wanted
         self._progress = SplitProgress(position, is_finished=is_exhausted and piece.end is None)

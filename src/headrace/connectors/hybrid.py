@@ -83,8 +83,8 @@ class HybridSourceBuilder:
             raise JobDefinitionError(f"HybridSource: expected a Source; got {source!r}")
         if self._sources and self._sources[-1].boundedness is not Boundedness.BOUNDED:
             raise JobDefinitionError(
-                f"HybridSource: {type(self._sources[-1]).__name__} never ends, so nothing can follow it",
-                hint="make it bounded, or put it last",
+                f"HybridSource: {type(self._sources[-1]).__name__} is unbounded, so no source can follow it",
+                hint="make it bounded, or add it last",
             )
         self._sources.append(source)
         return self

@@ -36,7 +36,7 @@ class LookupCacheOptions:
         spans = [each for each in (self.expire_after_write, self.expire_after_access) if each is not None]
         if self.max_rows < 0 or any(as_millis(each) <= 0 for each in spans):
             raise JobDefinitionError(
-                f"LookupCacheOptions: expected rows that are not negative, and times greater than 0; got {self}"
+                f"LookupCacheOptions: max rows must not be negative, and times must be greater than 0; got {self}"
             )
 
 

@@ -51,7 +51,7 @@ class NumberSequenceSource(Source):
         if self.start > self.end:
             raise JobDefinitionError(
                 f"NumberSequenceSource: start must not be greater than end; got {self.start} and {self.end}",
-                hint="the end is part of the sequence: NumberSequenceSource(1, 1) has one number",
+                hint="the end is included: NumberSequenceSource(1, 1) has one number",
             )
 
     @property

@@ -211,7 +211,7 @@ class _Connection:
                 if problem is None or (has_been_connected and isinstance(problem, ConnectionRefusedError)):
                     return
                 raise self._failed(problem, has_been_connected) from problem
-            _log.warning("%s: %s; trying again", self._address, problem or "connection closed by the server")
+            _log.warning("%s: %s; reconnecting", self._address, problem or "connection closed by the server")
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closed, timeout=self._source.retry_delay_s)
 
@@ -250,11 +250,11 @@ class _Connection:
         if has_been_connected:
             return ConnectorError(
                 f"{self._address}: the connection was lost: {problem}",
-                hint="max_retries makes the source connect again",
+                hint="set max_retries to make the source reconnect",
             )
         return ConnectorError(
             f"{self._address}: cannot connect: {problem}",
-            hint=f"start the server first, for instance `nc -lk {self._source.port}`; max_retries makes the "
+            hint=f"start the server first, for example `nc -lk {self._source.port}`; set max_retries to make the "
             "source wait for it",
         )
 

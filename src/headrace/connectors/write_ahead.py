@@ -68,9 +68,9 @@ class StagedRecords:
         with staged_files.blaming(self.place, "read"):
             if not staged_files.exists(self.place):
                 raise ConnectorError(
-                    f"output of a completed checkpoint is lost: {self.place} is gone, and its marker "
-                    f"{self.marker} is not there",
-                    hint="nothing but the job may delete staged files; restore from an older checkpoint or "
+                    f"output of a completed checkpoint is lost: neither {self.place} nor its marker "
+                    f"{self.marker} exists",
+                    hint="only the job itself may delete staged files; restore from an older checkpoint or "
                     "savepoint to write the output again",
                     retryable=False,
                 )

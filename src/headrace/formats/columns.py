@@ -27,7 +27,7 @@ def check_row_type(given: object, who: str) -> RowType:
     if not isinstance(given, RowType) or not given.fields:
         raise JobDefinitionError(
             f"{who}: expected the type of a row with at least one field; got {given!r}",
-            hint='for instance DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())])',
+            hint='for example DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())])',
         )
     return given
 
@@ -61,7 +61,7 @@ class RowColumns:
         for name in self.names:
             same = [each for each in file_schema.names if each.lower() == name.lower()]
             if len(same) > 1:
-                raise FormatError(f"field {name!r} could be each of the columns {', '.join(same)}")
+                raise FormatError(f"field {name!r} matches several columns: {', '.join(same)}")
             found.append(same[0] if same else None)
         return found
 
@@ -154,10 +154,10 @@ def _as_wanted(column: pa.Array, wanted: pa.Field) -> pa.Array:
         try:
             return column.cast(wanted.type)
         except pa.ArrowInvalid as error:
-            raise FormatError(f"column {wanted.name!r} does not fit {wanted.type}: {error}") from None
+            raise FormatError(f"cannot convert column {wanted.name!r} to {wanted.type}: {error}") from None
     raise FormatError(
-        f"column {wanted.name!r} is {column.type} in the file; {wanted.type} was asked for",
-        hint="ask for the type that the file has, and convert with map()",
+        f"column {wanted.name!r} has type {column.type} in the file, but {wanted.type} was requested",
+        hint="request the type the file has, and convert with map()",
     )
 
 

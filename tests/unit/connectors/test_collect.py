@@ -97,6 +97,6 @@ def test_the_committer_finds_the_collector_by_its_id():
 
 def test_an_id_is_for_one_open_collector():
     with open_collector("twice"):
-        with pytest.raises(InvariantViolation, match="'twice' is open already"):
+        with pytest.raises(InvariantViolation, match="'twice' is already open"):
             open_collector("twice")
     open_collector("twice").close()

@@ -52,7 +52,7 @@ def test_an_element_that_does_not_pickle_is_named_by_its_index():
     elements: list[Any] = list(range(BATCH_RECORDS + 3))
     elements[BATCH_RECORDS + 1] = threading.Lock()
 
-    with pytest.raises(JobDefinitionError, match=f"element {BATCH_RECORDS + 1} does not pickle: <unlocked"):
+    with pytest.raises(JobDefinitionError, match=f"element {BATCH_RECORDS + 1} cannot be pickled: <unlocked"):
         CollectionSource(elements)
 
 

@@ -174,7 +174,7 @@ def test_a_bucket_whose_name_is_no_time_is_named(tmp_path: Path) -> None:
     committer.advance(NOON_MS)
     committer.snapshot()
     with pytest.raises(
-        ConnectorError, match=r"bucket 'day=2024-02-29/hour=25': its time, .* is '2024-02-29 25:"
+        ConnectorError, match=r"bucket 'day=2024-02-29/hour=25': the pattern .* gives '2024-02-29 25:"
     ):
         committer.commit(written(declared, 1, ["25a"]))
 
@@ -226,5 +226,5 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JobDefinitionError, match="expected a function of a record"):
         BucketAssigner.element_bucket_assigner("day")  # type: ignore[arg-type]
     builder = FileSink.for_row_format(tmp_path, Encoder.simple_string_encoder())
-    with pytest.raises(JobDefinitionError, match="expected a delay that is not negative and a file name"):
+    with pytest.raises(JobDefinitionError, match="delay must not be negative and file name not empty"):
         builder.with_partition_commit(success_file_name="a/b")

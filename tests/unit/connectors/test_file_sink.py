@@ -504,7 +504,7 @@ def test_sinks_that_cannot_work_are_refused(tmp_path):
     with pytest.raises(JobDefinitionError, match="the base path is a file"):
         builder(tmp_path / "file").build()
     config = OutputFileConfig.builder().with_part_prefix("a/b").build()
-    with pytest.raises(JobDefinitionError, match="must not hold a slash; got 'a/b'"):
+    with pytest.raises(JobDefinitionError, match="must not contain a slash; got 'a/b'"):
         builder(tmp_path).with_output_file_config(config).build()
     with pytest.raises(JobDefinitionError, match="expected an Encoder"):
         FileSink.for_row_format(str(tmp_path), None)  # type: ignore[arg-type]

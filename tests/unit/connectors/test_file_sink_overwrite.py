@@ -105,7 +105,7 @@ def test_nothing_is_deleted_when_what_was_written_is_lost(base: Path):
     before = visible(base)
     for path in staged(base):
         path.unlink()
-    with pytest.raises(ConnectorError, match="what was written is lost"):
+    with pytest.raises(ConnectorError, match="output is lost"):
         committer.finish()
     assert visible(base) == before
 
@@ -113,7 +113,7 @@ def test_nothing_is_deleted_when_what_was_written_is_lost(base: Path):
 def test_a_snapshot_of_a_sink_that_adds_files_is_refused(base: Path):
     state = builder(base).build().create_committer().snapshot()
     assert state is not None
-    with pytest.raises(StateError, match="does not overwrite"):
+    with pytest.raises(StateError, match="without overwrite"):
         committer_of(by_first_letter(base)).restore(state)
 
 

@@ -240,7 +240,7 @@ def test_a_file_that_is_gone_is_an_error_with_file_and_position(folder):
     source, split = open_split(folder / "a.txt")
     (folder / "a.txt").unlink()
 
-    with pytest.raises(ConnectorError, match=r"a\.txt, byte 5: the file is gone"):
+    with pytest.raises(ConnectorError, match=r"a\.txt, byte 5: the file no longer exists"):
         list(source.create_reader().read(Slice(split, 5)))
 
 

@@ -83,7 +83,7 @@ def test_records_that_were_promised_and_do_not_come_are_an_error():
     source = PythonSource({"numbers": lambda start: range(start, 5)}, bounded=False, available=lambda _: 8)
 
     with pytest.raises(
-        ConnectorError, match=r"split 'numbers' was said to have 8 records, but <lambda.*after 5"
+        ConnectorError, match=r"`available` reported 8 records for split 'numbers', but <lambda.*after 5"
     ):
         read(source.create_reader(), Slice(SPLIT, 0, 8))
 

@@ -89,7 +89,9 @@ def test_positions_of_a_checkpoint_reach_the_source_whose_turn_it_is(monkeypatch
 
 def test_what_cannot_be_put_together_is_refused() -> None:
     endless = DataGeneratorSource(str, None)
-    with pytest.raises(JobDefinitionError, match="DataGeneratorSource never ends, so nothing can follow it"):
+    with pytest.raises(
+        JobDefinitionError, match="DataGeneratorSource is unbounded, so no source can follow it"
+    ):
         HybridSource.builder(endless).add_source(CollectionSource([1]))
     with pytest.raises(JobDefinitionError, match="expected a Source; got 3"):
         HybridSourceBuilder(3)  # type: ignore[arg-type]

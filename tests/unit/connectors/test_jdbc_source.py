@@ -128,17 +128,17 @@ def test_a_key_of_several_columns_orders_rows(database: Path) -> None:
 
 
 def test_mistakes_are_told(database: Path) -> None:
-    with pytest.raises(ConnectorError, match="JDBC: looking at the table nowhere failed"):
+    with pytest.raises(ConnectorError, match="JDBC: reading the definition of table nowhere failed"):
         read(JdbcSource(options(database), "nowhere", ["id"]))
     with pytest.raises(ConnectorError, match=r"JDBC: reading orders failed at .*no such column"):
         read(JdbcSource(options(database), "orders", ["colour"]))
-    with pytest.raises(JobDefinitionError, match="give both bounds, or none"):
+    with pytest.raises(JobDefinitionError, match="give both bounds, or neither"):
         JdbcPartition("id", 2, lower_bound=1)
-    with pytest.raises(JobDefinitionError, match="lower bound 9 is greater than the upper 1"):
+    with pytest.raises(JobDefinitionError, match="lower bound 9 is greater than the upper bound 1"):
         read(JdbcSource(options(database), "orders", ["id"], JdbcPartition("id", 2, 9, 1)))
     with pytest.raises(JobDefinitionError, match="ranges need numbers, dates or timestamps"):
         read(JdbcSource(options(database), "orders", ["id"], JdbcPartition("fruit", 2)))
-    with pytest.raises(JobDefinitionError, match="different columns"):
+    with pytest.raises(JobDefinitionError, match="unique column names"):
         JdbcSource(options(database), "orders", [])
 
 
@@ -223,5 +223,5 @@ def test_the_cache_counts_rows_and_may_leave_out_what_is_missing() -> None:
     cache.put("two", [3])
     cache.put("more", [5, 6])
     assert [cache.get(key) for key in ("none", "two", "four", "more")] == [None, [3], None, [5, 6]]
-    with pytest.raises(JobDefinitionError, match="not negative"):
+    with pytest.raises(JobDefinitionError, match="must not be negative"):
         LookupCacheOptions(-1)

@@ -86,9 +86,9 @@ def test_offsets_are_committed_for_a_group_unless_that_is_turned_off():
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: KafkaSource.builder().build(), "no servers"),
-        (lambda: KafkaSource.builder().set_bootstrap_servers("a:1").build(), "topics must be named"),
-        (lambda: source().set_topic_pattern("c.*").build(), "in one way"),
+        (lambda: KafkaSource.builder().build(), "no bootstrap servers"),
+        (lambda: KafkaSource.builder().set_bootstrap_servers("a:1").build(), "set the topics"),
+        (lambda: source().set_topic_pattern("c.*").build(), "in exactly one way"),
         (lambda: source().set_topic_pattern("c("), "regular expression"),
         (lambda: KafkaSource.builder().set_bootstrap_servers("a:1").set_topics("t").build(), "deserializer"),
         (lambda: source().set_value_only_deserializer("utf-8"), "DeserializationSchema"),
@@ -100,7 +100,7 @@ def test_offsets_are_committed_for_a_group_unless_that_is_turned_off():
         ),
         (lambda: source().set_dead_letter_tag(7), "OutputTag"),
         (lambda: source().set_property("max.poll.records", "5").build(), "max-records"),
-        (lambda: source().set_property("enable.auto.commit", "true").build(), "with checkpoints"),
+        (lambda: source().set_property("enable.auto.commit", "true").build(), "when a checkpoint completes"),
         (lambda: source().set_property("fetch.min.bites", "5").build(), "fetch.min.bites"),
         (lambda: source().set_property("fetch.min.bytes", "many").build(), "fetch.min.bytes"),
         (lambda: source().set_property("partition.discovery.interval.ms", "soon").build(), "milliseconds"),
@@ -112,7 +112,7 @@ def test_offsets_are_committed_for_a_group_unless_that_is_turned_off():
         ),
         (lambda: KafkaOffsetsInitializer.timestamp(-1), "milliseconds"),
         (lambda: KafkaOffsetsInitializer.offsets({("t", 0): 1}), "KafkaTopicPartition"),
-        (lambda: KafkaSink.builder().build(), "no servers"),
+        (lambda: KafkaSink.builder().build(), "no bootstrap servers"),
         (lambda: KafkaSink.builder().set_bootstrap_servers("a:1").build(), "set_record_serializer"),
         (lambda: KafkaSink.builder().set_record_serializer(SimpleStringSchema()), "builder()"),
         (
@@ -122,7 +122,7 @@ def test_offsets_are_committed_for_a_group_unless_that_is_turned_off():
         (lambda: sink().set_delivery_guarantee("exactly-once"), "DeliveryGuarantee"),
         (lambda: sink().set_property("transactional.id", "x").build(), "set_transactional_id_prefix"),
         (lambda: sink().set_property("lingering.ms", "5").build(), "lingering.ms"),
-        (lambda: serializer().set_topic_selector(str).build(), "either a topic"),
+        (lambda: serializer().set_topic_selector(str).build(), "set a topic"),
         (lambda: KafkaRecordSerializationSchema.builder().set_topic("t").build(), "schema for values"),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_broker_that_is_not_there_is_named():
     enumerator = source().set_property("default.api.timeout.ms", "100").build().create_enumerator(1)
 
     with pytest.raises(
-        ConnectorError, match=r"KafkaSource: looking for topic clicks failed at localhost:1: "
+        ConnectorError, match=r"KafkaSource: looking up topic clicks failed at localhost:1: "
     ) as caught:
         enumerator.discover()
 
@@ -227,7 +227,7 @@ def test_a_broker_that_is_not_there_when_output_is_published_is_named_and_nothin
     )
 
     with pytest.raises(
-        ConnectorError, match=r"KafkaSink: beginning transactions of counts-1 failed at localhost:1: "
+        ConnectorError, match=r"KafkaSink: starting transactions of counts-1 failed at localhost:1: "
     ) as caught:
         publisher.publish(staged(1, 10))
 

@@ -160,7 +160,7 @@ def test_records_that_do_not_come_are_an_error_that_names_the_place_and_the_last
     ("code", "problem", "is_retryable"),
     [
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, "uthorization failed", False),
-        (KafkaError._AUTO_OFFSET_RESET, "partition 0, offset 0 is not there any more", True),
+        (KafkaError._AUTO_OFFSET_RESET, "partition 0: offset 0 no longer exists", True),
     ],
 )
 def test_what_waiting_will_not_mend_is_an_error_at_once(code, problem, is_retryable):

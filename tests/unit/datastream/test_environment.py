@@ -340,7 +340,7 @@ def test_from_collection_refuses_what_it_cannot_read(env: StreamExecutionEnviron
         env.from_collection("abc")
     with pytest.raises(TypeInferenceError, match=r"element 1, \(1, 2, 3\), is no ROW"):
         env.from_collection([(1, 2), (1, 2, 3)], Types.ROW([Types.INT(), Types.INT()]))
-    with pytest.raises(JobDefinitionError, match="element 1 does not pickle"):
+    with pytest.raises(JobDefinitionError, match="element 1 cannot be pickled"):
         env.from_collection([1, threading.Lock()])
 
 

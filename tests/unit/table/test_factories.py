@@ -307,7 +307,7 @@ def test_the_time_of_partitions_may_be_written_in_other_ways(t_env, tmp_path: Pa
     )
     time = made.partition_commit.partition_time
     assert time.of("day=20240229/hour=8h") == PartitionTime("$day").of("day=2024-02-29") + 8 * 3_600_000
-    with pytest.raises(ConnectorError, match="expected such as yyyyMMdd"):
+    with pytest.raises(ConnectorError, match="expected a time such as yyyyMMdd"):
         time.of("day=2024-02-29/hour=8h")
 
 

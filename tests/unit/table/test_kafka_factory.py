@@ -261,7 +261,7 @@ def test_a_table_may_end() -> None:
         ({"key.format": "json"}, "'key.format' and 'key.fields' must be given together"),
         ({"key.format": "json", "key.fields": "b"}, "option 'key.fields' is a list of columns"),
         ({"scan.startup.mod": "x"}, "has no option 'scan.startup.mod'"),
-        ({"properties.max.poll.records": "5"}, "max.poll.records cannot be honoured"),
+        ({"properties.max.poll.records": "5"}, "max.poll.records is not supported"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, str | None], message: str) -> None:

@@ -75,7 +75,7 @@ class DataGeneratorSource(Source):
         if rate is not None and not 0 < rate < math.inf:
             raise JobDefinitionError(
                 f"DataGeneratorSource: rate_per_second must be greater than 0; got {rate}",
-                hint="leave it out to read as fast as possible",
+                hint="leave it out to generate records as fast as possible",
             )
 
     @property

@@ -101,7 +101,9 @@ def _checked(bucket: Any) -> str:
     if not isinstance(bucket, str):
         raise TypeError(f"a bucket must be a string; got {bucket!r}")
     if any(name.startswith(".") for name in bucket.split("/")):
-        raise ValueError(f"a bucket must not have directories that begin with a dot; got {bucket!r}")
+        raise ValueError(
+            f"a bucket must not contain directories whose names begin with a dot; got {bucket!r}"
+        )
     return bucket
 
 
@@ -132,7 +134,7 @@ def _zone(timezone_id: str | None) -> tzinfo | None:
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise JobDefinitionError(
             f"BucketAssigner.date_time_bucket_assigner: unknown time zone {timezone_id!r}",
-            hint="for instance UTC, Europe/Berlin, America/New_York",
+            hint="for example UTC, Europe/Berlin, America/New_York",
         ) from error
 
 
@@ -176,7 +178,7 @@ def _compile(pattern: str) -> tuple[str | Callable[[datetime], str], ...]:
         if field is None:
             raise JobDefinitionError(
                 f"BucketAssigner.date_time_bucket_assigner: unknown letter {letter!r} in {pattern!r}",
-                hint=f"known are {' '.join(_FIELDS)}; put text in single quotes",
+                hint=f"use {' '.join(_FIELDS)}; put literal text in single quotes",
             )
         parts.append(_bind(field, len(token.group())))
     return tuple(parts)

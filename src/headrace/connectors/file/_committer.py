@@ -256,9 +256,9 @@ class FileCommitter(Committer):
         directory = self._staging.child(part.first.path.partition("/")[0])
         if not staged_files.exists(directory):
             raise ConnectorError(
-                f"FileSink: output of a completed checkpoint is lost: {directory} is gone, and {target} is "
-                "not there",
-                hint=f"nothing but the job may delete files in {STAGING}; restore from an older checkpoint or "
+                f"FileSink: output of a completed checkpoint is lost: neither {directory} nor {target} "
+                "exists",
+                hint=f"only the job itself may delete files in {STAGING}; restore from an older checkpoint or "
                 "savepoint to write the output again",
                 retryable=False,
             )
@@ -266,8 +266,8 @@ class FileCommitter(Committer):
         later = [self._staging.child(f"{stem}.{level}") for level in range(1, _MOST_LEVELS)]
         if part.first.level == 0 and any(map(staged_files.exists, later)):
             raise ConnectorError(
-                f"FileSink: the checkpoint is too old: its files below {directory} have been put together "
-                "with later ones since",
+                f"FileSink: the checkpoint is too old: its files below {directory} have since been merged "
+                "with later ones",
                 hint="restore from a newer checkpoint or a savepoint",
                 retryable=False,
             )

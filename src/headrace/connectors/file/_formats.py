@@ -44,8 +44,8 @@ class FileFormat(ABC):
             JobDefinitionError: The format has no records that could be told from others when they are damaged.
         """
         raise JobDefinitionError(
-            f"FileSource: {type(self).__name__} has no dead letters: what cannot be read is the file as a whole",
-            hint="use it with StreamFormat.schema_line_format or CsvReaderFormat",
+            f"FileSource: {type(self).__name__} does not support a dead-letter tag: it reads whole files, not records",
+            hint="dead-letter tags work with StreamFormat.schema_line_format and CsvReaderFormat",
         )
 
     @abstractmethod
@@ -66,7 +66,7 @@ def compression_by_name(path: str) -> str | None:
     extension = os.path.splitext(path)[1].lower()
     if extension in _UNREADABLE:
         raise UnsupportedFeatureError.not_yet(
-            f"FileSource: reading {extension} files ({path})", "pack the file with gzip or zstd"
+            f"FileSource: reading {extension} files ({path})", "compress the file with gzip or zstd"
         )
     return _COMPRESSIONS.get(extension)
 
@@ -93,7 +93,7 @@ class StreamFormat(FileFormat):
         except LookupError as error:
             raise JobDefinitionError(
                 f"StreamFormat.text_line_format: unknown charset {charset_name!r}",
-                hint="for instance UTF-8, UTF-16, ISO-8859-1, windows-1252, GBK, Shift_JIS",
+                hint="for example UTF-8, UTF-16, ISO-8859-1, windows-1252, GBK, Shift_JIS",
             ) from error
 
     @staticmethod

@@ -70,8 +70,8 @@ class OverwritingCommitter(Committer):
         document: dict[str, Any] = json.loads(state)
         if document.get("version") != _FORMAT_VERSION or "segments" not in document:
             raise StateError(
-                "FileSink: the snapshot is of a sink that does not overwrite, or of another version",
-                hint="start the statement anew: what it has written so far is not visible",
+                "FileSink: the snapshot was written by a sink without overwrite, or by another version of headrace",
+                hint="run the statement again from the start: nothing it has written so far is visible",
             )
         self._segments = {each["path"]: segment_of(each) for each in document["segments"]}
 
@@ -109,9 +109,9 @@ class OverwritingCommitter(Committer):
             staged_files.rename(staged, target)
         elif not staged_files.exists(target):
             raise ConnectorError(
-                f"FileSink: what was written is lost: neither {staged} nor {target} is there",
-                hint=f"nothing but the job may delete files in {STAGING}; files that were to be replaced are all "
-                "there: run the statement again",
+                f"FileSink: output is lost: neither {staged} nor {target} exists",
+                hint=f"only the job itself may delete files in {STAGING}; no file that was to be replaced has "
+                "been deleted: run the statement again",
                 retryable=False,
             )
         return target

@@ -126,8 +126,8 @@ class OpenParts:
         document = json.loads(data)
         if document["version"] != _FORMAT_VERSION:
             raise StateError(
-                f"FileSink: the snapshot has format {document['version']}; this version reads {_FORMAT_VERSION}",
-                hint="run the version of headrace that wrote it, or a newer one",
+                f"FileSink: the snapshot has format {document['version']}; this version reads format {_FORMAT_VERSION}",
+                hint="use the version of headrace that wrote it, or a newer one",
             )
         parts = [Part(tuple(segment_of(each) for each in segments)) for segments in document["parts"]]
         return cls(

@@ -84,7 +84,7 @@ class PartitionCommit:
     def __post_init__(self) -> None:
         if self.delay_ms < 0 or not self.success_file_name or "/" in self.success_file_name:
             raise JobDefinitionError(
-                f"FileSink.with_partition_commit: expected a delay that is not negative and a file name; got {self}"
+                f"FileSink.with_partition_commit: delay must not be negative and file name not empty; got {self}"
             )
 
     def is_over(self, bucket: str, begun_ms: int, now_ms: int, watermark_ms: int | None) -> bool:
@@ -131,13 +131,13 @@ class PartitionTime:
         found = self._parts().fullmatch(text.strip())
         try:
             if found is None:
-                raise ValueError(f"expected such as {self.format or '2024-02-29 08:00:00, or a date'}")
+                raise ValueError(f"expected a time such as {self.format or '2024-02-29 08:00:00, or a date'}")
             parts = {**_FIRST, **{name: int(value) for name, value in found.groupdict().items() if value}}
             at = datetime(**parts)  # type: ignore[arg-type]  # noqa: DTZ001 - no zone
         except ValueError as error:
             raise ConnectorError(
-                f"FileSink: bucket {bucket!r}: its time, by the pattern {self.pattern!r}, is {text!r}: {error}",
-                hint="the pattern must name directories that together are a timestamp: '$day $hour:00:00'",
+                f"FileSink: bucket {bucket!r}: the pattern {self.pattern!r} gives {text!r}, not a time: {error}",
+                hint="the directories that the pattern names must form a timestamp, as in '$day $hour:00:00'",
                 retryable=False,
             ) from None
         return (at - _EPOCH) // timedelta(milliseconds=1)
@@ -157,8 +157,8 @@ def _of_letters(letters: str) -> re.Pattern[str]:
             made += rf"(?P<{name}>\d{{{count}}})" if count > 1 else rf"(?P<{name}>\d+)"
         elif run[2]:
             raise JobDefinitionError(
-                f"FileSink.with_partition_commit: {run[0]!r} in the format {letters!r} is no part of a date or a time",
-                hint="there are y, M, d, H, m and s; other text stands in single quotes",
+                f"FileSink.with_partition_commit: {run[0]!r} in the format {letters!r} is not a date or time field",
+                hint="use y, M, d, H, m and s; put literal text in single quotes",
             )
         else:
             made += re.escape(run[0] if run[1] is None else run[1])
@@ -166,7 +166,7 @@ def _of_letters(letters: str) -> re.Pattern[str]:
         return re.compile(made)
     except re.error:
         raise JobDefinitionError(
-            f"FileSink.with_partition_commit: the format {letters!r} names a part of the time twice"
+            f"FileSink.with_partition_commit: the format {letters!r} has the same date or time field twice"
         ) from None
 
 
@@ -280,7 +280,9 @@ class MissingBuilder:
 
 
 def _refuse_compaction() -> NoReturn:
-    raise UnsupportedFeatureError.not_yet("compaction in FileSink", "give a RollingPolicy with larger parts")
+    raise UnsupportedFeatureError.not_yet(
+        "compaction in FileSink", "use a RollingPolicy with larger part files"
+    )
 
 
 class FileCompactStrategy:

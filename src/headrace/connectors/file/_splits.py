@@ -43,9 +43,9 @@ def place_of(split: FileSplit, position: str) -> str:
 def changed(split: FileSplit, position: str, now: Any = "fewer") -> ConnectorError:
     """Say that a file is not what it was when it was found."""
     return ConnectorError(
-        f"FileSource: {place_of(split, position)}: the file was changed while the job reads it; "
-        f"it had {split.file_size} bytes when it was found and has {now} now",
-        hint="write a file under a hidden name and rename it when it is complete; to read a changed file, "
+        f"FileSource: {place_of(split, position)}: the file changed while the job was reading it: "
+        f"it had {split.file_size} bytes when it was discovered and has {now} now",
+        hint="write files under a hidden name and rename them when they are complete; to read a changed file, "
         "start the job without its old state",
         retryable=False,
     )
@@ -60,8 +60,8 @@ def see_that_it_is_unchanged(split: FileSplit, position: str) -> None:
     found = split.location.look_up()
     if found.kind is EntryKind.MISSING:
         raise ConnectorError(
-            f"FileSource: {place_of(split, position)}: the file is gone",
-            hint="put it back; keep input files until the job has read them, where every worker sees them",
+            f"FileSource: {place_of(split, position)}: the file no longer exists",
+            hint="restore the file; keep input files, visible to every worker, until the job has read them",
         )
     if found.size != split.file_size:
         raise changed(split, position, found.size)
@@ -75,7 +75,7 @@ def reading(split: FileSplit, position: Callable[[], str]) -> Iterator[None]:
     except OSError as error:
         raise ConnectorError(
             f"FileSource: cannot read {place_of(split, position())}: {error}",
-            hint="check that the file is there, may be read on every worker, and is not damaged",
+            hint="check that the file exists, is readable from every worker and is not damaged",
         ) from error
     except FormatError as error:
         # The error of a record says itself where it is.
@@ -88,5 +88,5 @@ def reading(split: FileSplit, position: Callable[[], str]) -> Iterator[None]:
     except (ArrowException, ValueError, EOFError) as error:
         raise FormatError(
             f"FileSource: {place_of(split, position())}: {error}",
-            hint="check that the file is whole, and of the format that it is read as",
+            hint="check that the file is complete and in the format it is read as",
         ) from error

@@ -44,9 +44,9 @@ class AvroSchema:
         try:
             fastavro().parse_schema(schema)
         except (KeyError, TypeError, ValueError) as error:
-            raise JobDefinitionError(f"AvroSchema: not a schema of Avro: {error!r}") from error
+            raise JobDefinitionError(f"AvroSchema: not a valid Avro schema: {error!r}") from error
         except fastavro().schema.SchemaParseException as error:
-            raise JobDefinitionError(f"AvroSchema: not a schema of Avro: {error}") from error
+            raise JobDefinitionError(f"AvroSchema: not a valid Avro schema: {error}") from error
         self.schema = schema
 
     @staticmethod
@@ -101,7 +101,7 @@ class AvroBulkFormat(BulkFormat):
     def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
         """Find the blocks that begin in a range of bytes."""
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise FormatError("this is no Avro container file")
+            raise FormatError("this is not an Avro container file")
         file.seek(0)
         with _sound():
             blocks = fastavro().block_reader(file, self._schema)  # has read what is in front
@@ -181,7 +181,7 @@ def _sound() -> Iterator[None]:
     except (HeadraceError, OSError):
         raise
     except fastavro().read.SchemaResolutionError as error:
-        raise FormatError(f"the file's schema does not fit the one to read with: {error}") from error
+        raise FormatError(f"the file's schema is not compatible with the reader schema: {error}") from error
     except Exception as error:
         raise FormatError(f"the Avro file is damaged: {type(error).__name__}: {error}") from error
 
@@ -232,4 +232,4 @@ class _AvroWriter:
 
     @staticmethod
     def _refuse(element: Any, error: Exception) -> NoReturn:
-        raise FormatError(f"Avro: the record does not fit the schema: {error}", example=element) from error
+        raise FormatError(f"Avro: the record does not match the schema: {error}", example=element) from error

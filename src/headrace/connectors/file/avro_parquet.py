@@ -116,7 +116,7 @@ def _arrow_compound(name: str, kind: str, avro: Any) -> pa.DataType:
         return pa.map_(pa.string(), _arrow_field("value", avro["values"]))
     if kind == "record":
         return pa.struct([_arrow_field(each["name"], each["type"]) for each in avro["fields"]])
-    raise UnsupportedFeatureError.not_yet(f"field {name!r}: the type {kind!r} of Avro in Parquet")
+    raise UnsupportedFeatureError.not_yet(f"field {name!r}: the Avro type {kind!r} in Parquet")
 
 
 class _AvroParquetFormat(BulkFormat, StreamFormat):
@@ -198,7 +198,7 @@ class _AvroParquetWriter:
             table.validate()
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, AttributeError) as error:
             raise FormatError(
-                f"Parquet: a record does not fit the schema: {error}",
+                f"Parquet: a record does not match the schema: {error}",
                 example=_first_bad(records, self._schema),
             ) from error
         for field, column in zip(self._schema, table.columns, strict=True):

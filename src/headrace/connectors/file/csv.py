@@ -83,7 +83,7 @@ class CsvSchemaBuilder:
         """
         names = [name for name, _ in self._columns]
         if not names or len(set(names)) < len(names):
-            raise JobDefinitionError(f"CsvSchema: expected columns of different names; got {names}")
+            raise JobDefinitionError(f"CsvSchema: column names must be unique; got {names}")
         row_type = Types.ROW_NAMED(names, [column for _, column in self._columns])
         return CsvSchema(row_type, CsvDialect(**self._dialect), **self._flags)
 
@@ -98,7 +98,7 @@ class CsvSchemaBuilder:
         before = self._dialect.setdefault("array_element_delimiter", separator)
         if before != separator:
             raise JobDefinitionError(
-                f"CsvSchema: column {name!r}: array columns must have one separator; got {before!r} and "
+                f"CsvSchema: column {name!r}: all array columns must use the same separator; got {before!r} and "
                 f"{separator!r}"
             )
         return self._add(
@@ -240,7 +240,7 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         if not isinstance(schema, CsvSchema):
             raise JobDefinitionError(
                 f"CsvReaderFormat.for_schema: expected a CsvSchema; got {schema!r}",
-                hint="make one with CsvSchema.builder()",
+                hint="build one with CsvSchema.builder()",
             )
         return CsvReaderFormat(schema)
 
@@ -345,7 +345,7 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         except FormatError:
             found = []
         if found != names:
-            raise FormatError(f"CSV: the header is not {','.join(names)}", example=header)
+            raise FormatError(f"CSV: expected the header {','.join(names)}", example=header)
 
 
 def _all_lines(file: Any) -> Iterator[bytes]:
@@ -400,7 +400,7 @@ class CsvBulkWriters:
         if not isinstance(schema, CsvSchema):
             raise JobDefinitionError(
                 f"CsvBulkWriters.for_schema: expected a CsvSchema; got {schema!r}",
-                hint="make one with CsvSchema.builder()",
+                hint="build one with CsvSchema.builder()",
             )
         return _CsvFiles(schema)
 

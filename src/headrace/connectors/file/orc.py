@@ -96,7 +96,7 @@ def _see_that_it_is_readable(file: Any) -> None:
     file.seek(0)
     if tried.returncode < 0:
         name = signal.Signals(-tried.returncode).name
-        raise FormatError(f"the ORC file is damaged: a process that read it was ended by {name}")
+        raise FormatError(f"the ORC file is damaged: the process reading it was killed by {name}")
 
 
 @dataclass
@@ -145,7 +145,7 @@ class OrcBulkWriters:
         who = "OrcBulkWriters.for_row_type"
         if hadoop_config is not None:
             raise UnsupportedFeatureError.not_yet(
-                f"{who}: hadoop_config", "leave it out; file systems are those of pyarrow.fs"
+                f"{who}: hadoop_config", "leave it out; headrace opens files through pyarrow.fs"
             )
         files = _OrcFiles(
             RowColumns(check_row_type(row_type, who)), tuple(_checked(writer_properties or {}, who))

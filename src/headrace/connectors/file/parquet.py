@@ -162,5 +162,5 @@ def _in_utc(field: pa.Field) -> pa.Field:
 def _refuse_hadoop(who: str, config: object) -> None:
     if config is not None:
         raise UnsupportedFeatureError.not_yet(
-            f"{who}: hadoop_config", "leave it out; file systems are those of pyarrow.fs"
+            f"{who}: hadoop_config", "leave it out; headrace opens files through pyarrow.fs"
         )

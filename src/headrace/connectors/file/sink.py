@@ -222,7 +222,7 @@ class FileSink(Sink):
         def enable_compact(self, strategy: object, compactor: object) -> NoReturn:
             """Refuse: small files are not put together yet."""
             raise UnsupportedFeatureError.not_yet(
-                "FileSink.enable_compact", "give a RollingPolicy with larger parts"
+                "FileSink.enable_compact", "use a RollingPolicy with larger part files"
             )
 
         def disable_compact(self) -> Self:
@@ -239,18 +239,18 @@ class FileSink(Sink):
             for part in (self._config.part_prefix, self._config.part_suffix):
                 if "/" in part:
                     raise JobDefinitionError(
-                        f"FileSink: prefix and suffix must not hold a slash; got {part!r}",
-                        hint="directories are what bucket assigners are for",
+                        f"FileSink: prefix and suffix must not contain a slash; got {part!r}",
+                        hint="use a bucket assigner to write into subdirectories",
                     )
             base = locate(self._base_path, who="FileSink")
             try:
                 kind = base.look_up().kind
             except OSError as error:
-                raise ConnectorError(f"FileSink: cannot look at {base}: {error}") from error
+                raise ConnectorError(f"FileSink: cannot access {base}: {error}") from error
             if kind is EntryKind.FILE:
                 raise JobDefinitionError(
                     f"FileSink: the base path is a file: {base}",
-                    hint="give a directory, or a path that is free",
+                    hint="use a directory, or a path that does not exist yet",
                 )
             return FileSink(
                 base,
@@ -286,9 +286,9 @@ class FileSink(Sink):
             """
             if not isinstance(rolling_policy, OnCheckpointRollingPolicy):
                 raise JobDefinitionError(
-                    "FileSink.for_bulk_format: files in columns can only be rolled with a checkpoint; got "
+                    "FileSink.for_bulk_format: bulk formats can only roll files on checkpoints; got "
                     f"{rolling_policy!r}",
-                    hint="leave with_rolling_policy() out",
+                    hint="leave out with_rolling_policy()",
                 )
             return super().with_rolling_policy(rolling_policy)
 

@@ -91,7 +91,7 @@ class FileSourceBuilder:
         if interval <= 0:
             raise JobDefinitionError(
                 f"FileSource: discovery_interval must be at least 1 ms long; got {discovery_interval!r}",
-                hint="for instance Duration.of_seconds(10)",
+                hint="for example Duration.of_seconds(10)",
             )
         self._interval = interval
         return self
@@ -145,15 +145,15 @@ def _check(path: InputPath, *, is_static: bool) -> None:
         if not path.exists():
             raise JobDefinitionError(
                 f"FileSource: path does not exist: {path.base if path.patterns else path.shown}",
-                hint="the driver must see it now; relative paths start at the working directory",
+                hint="the driver must be able to read the path; relative paths start at the working directory",
             )
         if is_static and path.patterns and not path.files():
             raise JobDefinitionError(
                 f"FileSource: no file matches {path.shown}",
-                hint="names that begin with `.` or `_` are skipped unless the pattern begins alike",
+                hint="names that begin with `.` or `_` are skipped unless the pattern begins with the same character",
             )
     except OSError as error:
-        raise ConnectorError(f"FileSource: cannot look at {path.shown}: {error}") from error
+        raise ConnectorError(f"FileSource: cannot access {path.shown}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class FileSource(Source):
 
 def _begin(file_format: FileFormat, paths: Sequence[str | os.PathLike[str]]) -> FileSourceBuilder:
     if not paths:
-        raise JobDefinitionError("FileSource: at least one path is needed; got none")
+        raise JobDefinitionError("FileSource: give at least one path")
     return FileSourceBuilder(file_format, paths)
 
 
@@ -278,12 +278,12 @@ def list_files(path: InputPath, *, is_static: bool) -> list[FoundFile]:
         if is_static and not path.exists():
             raise ConnectorError(
                 f"FileSource: path does not exist: {path.shown}",
-                hint="see that it is there, for all executors, until the job has ended",
+                hint="keep the path readable for every worker until the job has finished",
             )
         return path.files()
     except OSError as error:
         raise ConnectorError(
-            f"FileSource: cannot list {path.shown}: {error}", hint="check that it is there and may be read"
+            f"FileSource: cannot list {path.shown}: {error}", hint="check that it exists and is readable"
         ) from error
 
 

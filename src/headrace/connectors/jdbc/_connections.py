@@ -50,8 +50,8 @@ def engine_for(options: JdbcConnectionOptions) -> Engine:
         except ImportError as error:
             missing = "headrace[jdbc]" if error.name == "sqlalchemy" else url.driver_extra
             raise ConnectorError(
-                f"JDBC: {error.name} is not installed, which {url.shown} needs",
-                hint=f"pip install '{missing}', where the program runs and on every worker",
+                f"JDBC: {error.name}, which {url.shown} needs, is not installed",
+                hint=f"run pip install '{missing}' where the program runs and on every worker",
                 retryable=False,
             ) from error
         except Exception as error:  # noqa: BLE001 - raised again, without the password
@@ -112,7 +112,7 @@ def transact(
             delay = min(_FIRST_DELAY_S * 2**tries, _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)
             tries += 1
             _log.warning(
-                "%s is tried again in %.1f s (%d of %d): %s",
+                "%s failed; retrying in %.1f s (retry %d of %d): %s",
                 *(what, delay, tries, max_retries, _reason(options, error)),
             )
             sleep(delay)
@@ -147,7 +147,9 @@ def _failure(
     options: JdbcConnectionOptions, what: str, error: BaseException, *, retryable: bool
 ) -> ConnectorError:
     hint = (
-        "see that the database runs and can be reached" if retryable else "correct the statement or the table"
+        "check that the database is running and reachable"
+        if retryable
+        else "correct the statement, or the table it refers to"
     )
     return ConnectorError(
         f"JDBC: {what} failed at {options.database_url().shown}: {_reason(options, error)}",

@@ -46,7 +46,7 @@ class Statement:
         if len(pieces) == 1:
             raise JobDefinitionError(
                 f"JdbcSink: the statement has no placeholders: {shorten(sql)}",
-                hint="put a ? for each field, for instance INSERT INTO words VALUES (?, ?)",
+                hint="write a ? for each field, for example INSERT INTO words VALUES (?, ?)",
             )
         return cls(tuple(pieces))
 
@@ -99,7 +99,7 @@ def upsert_sql(dialect: str, table: str, columns: Sequence[str], keys: Sequence[
     unknown = [key for key in keys if key not in columns]
     if not keys or unknown:
         raise JobDefinitionError(
-            f"JdbcSink.upsert_sink: expected keys among the columns {', '.join(columns)}; got "
+            f"JdbcSink.upsert_sink: key columns must be among the columns {', '.join(columns)}; got "
             f"{', '.join(unknown) or 'none'}"
         )
     column = partial(_quoted, dialect)
@@ -114,5 +114,5 @@ def upsert_sql(dialect: str, table: str, columns: Sequence[str], keys: Sequence[
         changes = ", ".join(f"{column(each)} = VALUES({column(each)})" for each in changed)
         return f"{insert} ON DUPLICATE KEY UPDATE {changes}"
     raise UnsupportedFeatureError.not_yet(
-        f"JdbcSink.upsert_sink for {dialect}", "write the statement yourself and give it to JdbcSink.sink"
+        f"JdbcSink.upsert_sink for {dialect}", "write the statement yourself and pass it to JdbcSink.sink"
     )

@@ -26,7 +26,7 @@ class TableColumns:
     def __post_init__(self) -> None:
         if not self.table or not self.columns or len(set(self.columns)) < len(self.columns):
             raise JobDefinitionError(
-                f"JDBC: expected a table and different columns of it; got {self.table!r}, {list(self.columns)}"
+                f"JDBC: expected a table name and unique column names; got {self.table!r}, {list(self.columns)}"
             )
 
     def select(self) -> Select[Any]:
@@ -65,7 +65,9 @@ class TableColumns:
             return tuple(found["constrained_columns"])
 
         engine_for(self.connection)
-        return transact(self.connection, look, max_retries=3, what=f"looking at the table {self.table}")
+        return transact(
+            self.connection, look, max_retries=3, what=f"reading the definition of table {self.table}"
+        )
 
 
 def column(name: str) -> ColumnElement[Any]:

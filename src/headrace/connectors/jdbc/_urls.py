@@ -65,9 +65,9 @@ class DatabaseUrl:
                 return cls._sqlite(rest)
             if name not in _DRIVERS or not rest.startswith("//"):
                 raise JobDefinitionError(
-                    f"JdbcConnectionOptions: cannot use a URL that begins with jdbc:{_word(name)}:",
-                    hint="known are jdbc:postgresql://, jdbc:mysql://, jdbc:mariadb:// and jdbc:sqlite:; for "
-                    "other databases give SQLAlchemy's URL",
+                    f"JdbcConnectionOptions: unsupported URL: jdbc:{_word(name)}:...",
+                    hint="supported are jdbc:postgresql://, jdbc:mysql://, jdbc:mariadb:// and jdbc:sqlite:; for "
+                    "other databases use a SQLAlchemy URL",
                 )
             return cls._from_jdbc(name, f"{name}:{rest}", user, password)
         return cls._from_sqlalchemy(text, user, password)
@@ -77,8 +77,8 @@ class DatabaseUrl:
         path, mark, query = path.removeprefix("file:").partition("?")
         if path in {"", ":memory:"}:
             raise JobDefinitionError(
-                "JdbcConnectionOptions: a database in memory belongs to one process, and a job has several",
-                hint="give a file, for instance jdbc:sqlite:/data/shop.db",
+                "JdbcConnectionOptions: an in-memory database exists in one process only, and a job runs in several",
+                hint="use a file, for example jdbc:sqlite:/data/shop.db",
             )
         text = f"sqlite:///{os.path.abspath(path)}{mark}{query}"
         return cls(text, text, (), "sqlite")
@@ -100,8 +100,8 @@ class DatabaseUrl:
                 query.append((known[key], spelled))
             elif key not in _IGNORED:
                 raise JobDefinitionError(
-                    f"JdbcConnectionOptions: the property {_word(key)!r} of the URL is not known here",
-                    hint=f"known are user, password, {', '.join(sorted(known))}; for others give SQLAlchemy's URL",
+                    f"JdbcConnectionOptions: unknown property {_word(key)!r} in the URL",
+                    hint=f"supported are user, password, {', '.join(sorted(known))}; for others use a SQLAlchemy URL",
                 )
         host = uri.netloc.rpartition("@")[2]
         user = user or (unquote(uri.username) if uri.username else None)
@@ -113,8 +113,8 @@ class DatabaseUrl:
         scheme, mark, rest = text.partition("://")
         if not mark or not scheme.replace("+", "").replace("_", "").isalnum():
             raise JobDefinitionError(
-                "JdbcConnectionOptions: the URL is neither one of JDBC nor one of SQLAlchemy",
-                hint="for instance jdbc:postgresql://host/db or postgresql+psycopg://host/db",
+                "JdbcConnectionOptions: the URL is neither a JDBC nor a SQLAlchemy URL",
+                hint="for example jdbc:postgresql://host/db or postgresql+psycopg://host/db",
             )
         if scheme.partition("+")[0] == "sqlite":
             return cls._sqlite(rest.removeprefix("/"))
@@ -140,9 +140,9 @@ class DatabaseUrl:
         except ValueError:
             # Not chained: what stands in the place of a port may be a piece of a password.
             raise JobDefinitionError(
-                "JdbcConnectionOptions: what follows the host in the URL is no port",
-                hint="write host or host:port; give user and password with with_user_name and with_password, or "
-                "escape what is special in them (@ is %40, / is %2F)",
+                "JdbcConnectionOptions: the text after the host in the URL is not a port number",
+                hint="write host or host:port; set user and password with with_user_name and with_password, or "
+                "percent-encode special characters in them (@ is %40, / is %2F)",
             ) from None
         tail = host + path
         if query:

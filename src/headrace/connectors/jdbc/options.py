@@ -95,7 +95,7 @@ class JdbcConnectionOptions:
                 JobDefinitionError: There is no URL, or it is of a database that is not known.
             """
             if not self._url:
-                raise JobDefinitionError("JdbcConnectionOptions: there is no URL", hint="call with_url(...)")
+                raise JobDefinitionError("JdbcConnectionOptions: no URL is set", hint="call with_url(...)")
             return JdbcConnectionOptions(self._url, self._user_name, self._password, self._driver_name)
 
 
@@ -110,8 +110,8 @@ class JdbcExecutionOptions:
     def __post_init__(self) -> None:
         if self.batch_interval_ms < 0 or self.batch_size < 1 or self.max_retries < 0:
             raise JobDefinitionError(
-                "JdbcExecutionOptions: expected a batch of at least one row, and an interval and retries that "
-                f"are not negative; got {self}"
+                "JdbcExecutionOptions: the batch size must be at least 1, and interval and retries "
+                f"must not be negative; got {self}"
             )
 
     @staticmethod
@@ -183,6 +183,6 @@ class JdbcExactlyOnceOptions:
     def __post_init__(self) -> None:
         if not self.marker_table or self.marker_retention < timedelta(0):
             raise JobDefinitionError(
-                "JdbcExactlyOnceOptions: expected the name of a table, and a retention that is not negative; "
+                "JdbcExactlyOnceOptions: the table name must not be empty, and the retention not negative; "
                 f"got {self}"
             )

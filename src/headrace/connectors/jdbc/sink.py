@@ -163,7 +163,7 @@ def _checked_statement(
         fields = len(type_info.get_field_types())
         if fields != statement.arity:
             raise JobDefinitionError(
-                f"JdbcSink: the statement has {statement.arity} placeholders, and the type has {fields} fields"
+                f"JdbcSink: the statement has {statement.arity} placeholders, but the type has {fields} fields"
             )
     return statement
 

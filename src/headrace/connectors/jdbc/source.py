@@ -55,9 +55,11 @@ class JdbcPartition:
 
     def __post_init__(self) -> None:
         if self.num < 1 or not self.column:
-            raise JobDefinitionError(f"JdbcPartition: expected a column and at least one range; got {self}")
+            raise JobDefinitionError(
+                f"JdbcPartition: expected a column name and at least one range; got {self}"
+            )
         if (self.lower_bound is None) != (self.upper_bound is None):
-            raise JobDefinitionError("JdbcPartition: give both bounds, or none")
+            raise JobDefinitionError("JdbcPartition: give both bounds, or neither")
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,9 @@ class JdbcSource(Source):
         key = tuple(self.order_by) if self.order_by else self._columns.primary_key()
         if not key:
             raise JobDefinitionError(
-                f"JdbcSource: {self.table} has no primary key, so its rows have no order to go on by",
-                hint="give order_by=[...], columns that together are unique and never null; in SQL, declare them as "
-                "PRIMARY KEY (...) NOT ENFORCED",
+                f"JdbcSource: {self.table} has no primary key, so reading cannot continue at a given row",
+                hint="pass order_by=[...] with columns that together are unique and never null; in SQL, declare them "
+                "as PRIMARY KEY (...) NOT ENFORCED",
             )
         return key
 
@@ -236,7 +238,7 @@ def _bounds(lower: Any, upper: Any, num: int) -> list[Any]:
     try:
         if lower > upper:
             raise JobDefinitionError(
-                f"JdbcPartition: the lower bound {lower} is greater than the upper {upper}"
+                f"JdbcPartition: the lower bound {lower} is greater than the upper bound {upper}"
             )
         span = upper - lower
         steps = [

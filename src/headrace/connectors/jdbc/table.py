@@ -39,7 +39,7 @@ from headrace.types.logical import (
 
 def _integer(value: Any) -> int:
     if int(value) != value:
-        raise ValueError("it is no whole number")
+        raise ValueError("it is not a whole number")
     return int(value)
 
 
@@ -128,6 +128,6 @@ class _TypedReader(SourceReader):
                     f"JDBC: {self._source.table}, column {self._source.columns[index]!r}: {value!r} is no "
                     f"{wanted}: {error}",
                     example=row,
-                    hint="declare the column with the type that it has in the database",
+                    hint="declare the column with the type it has in the database",
                 ) from None
         return tuple(values)

@@ -51,7 +51,7 @@ def make_client(
     except library.KafkaException as error:
         raise ConfigurationError(
             f"{who}: {properties.scrub(error.args[0].str())}",
-            hint="properties are those of Kafka's Java client where librdkafka has them, and librdkafka's own",
+            hint="use librdkafka's properties, or those of Kafka's Java client that librdkafka has as well",
         ) from None
     return client, trouble
 
@@ -81,7 +81,7 @@ def failure(
     if error is None or (error.code() in away and told is not None):
         error = told or error
     code = None if error is None else error.code()
-    reason = "it took too long" if error is None else properties.scrub(error.str())
+    reason = "timed out" if error is None else properties.scrub(error.str())
     refused = (
         codes._AUTHENTICATION,
         codes.SASL_AUTHENTICATION_FAILED,
@@ -92,15 +92,15 @@ def failure(
     )
     missing = (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION)
     if code in refused:
-        hint = "check the credentials (sasl.*, security.protocol, ssl.*) and the rights of the user on topic and group"
+        hint = "check the credentials (sasl.*, security.protocol, ssl.*) and the user's permissions on topic and group"
     elif code in missing:
         hint = "create the topic, or check its name"
     elif code == codes.MSG_SIZE_TOO_LARGE:
-        hint = (
-            "raise max.request.size of the sink and max.message.bytes of the topic, or write smaller records"
-        )
+        hint = "raise max.request.size for the sink and max.message.bytes for the topic, or write smaller records"
     else:
-        hint = "see that the brokers run and that bootstrap.servers names them as every worker can reach them"
+        hint = (
+            "check that the brokers are running and every worker can reach the addresses in bootstrap.servers"
+        )
     return ConnectorError(
         f"{who}: {what} failed at {properties.servers}: {reason}",
         hint=hint,

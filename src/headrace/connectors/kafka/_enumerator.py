@@ -112,7 +112,7 @@ class KafkaEnumerator(SplitEnumerator):
         try:
             return self._look(cluster)
         except ConnectorError as error:
-            _log.warning("%s; known partitions are read on", error.message)
+            _log.warning("%s; still reading the known partitions", error.message)
             return []
 
     def _look(self, cluster: _Cluster) -> list[KafkaPartitionSplit]:
@@ -143,7 +143,7 @@ class KafkaEnumerator(SplitEnumerator):
             raise error
         if now - self._warned >= _WARN_S:
             self._warned = now
-            _log.warning("%s; the job waits, for %.0f s so far", error.message, now - self._away_since)
+            _log.warning("%s; the job has been waiting for %.0f s", error.message, now - self._away_since)
 
     @property
     def is_complete(self) -> bool:
@@ -179,16 +179,16 @@ class KafkaEnumerator(SplitEnumerator):
         if beginning is None or beginning <= position <= log_end:
             return position
         reset = self._source.reset
-        what = f"{partition}, offset {position} is not there: the topic has {beginning} to {log_end - 1}"
+        what = f"{partition}: offset {position} does not exist; available offsets are {beginning} to {log_end - 1}"
         if reset is KafkaOffsetResetStrategy.NONE:
             raise ConnectorError(
                 f"{_WHO}: {what}",
-                hint="records were deleted before they were read; to go on without them, set auto.offset.reset to "
+                hint="records were deleted before they were read; to continue without them, set auto.offset.reset to "
                 "earliest or latest",
                 retryable=False,
             )
         there = beginning if reset is KafkaOffsetResetStrategy.EARLIEST else log_end
-        _log.warning("%s: %s; reading goes on at %d", _WHO, what, there)
+        _log.warning("%s: %s; continuing at offset %d", _WHO, what, there)
         return there
 
     def _facts(self, partition: KafkaTopicPartition, log_end: int) -> PartitionFacts:
@@ -262,11 +262,11 @@ class _Cluster:
     def _topic(self, name: str) -> list[KafkaTopicPartition]:
         metadata = self._metadata(name)[name]
         if metadata.error is not None or not metadata.partitions:
-            raise failure(_WHO, f"looking for topic {name}", metadata.error, self._properties)
+            raise failure(_WHO, f"looking up topic {name}", metadata.error, self._properties)
         return _partitions_of(name, metadata)
 
     def _metadata(self, topic: str | None) -> dict[str, Any]:
-        what = "listing topics" if topic is None else f"looking for topic {topic}"
+        what = "listing topics" if topic is None else f"looking up topic {topic}"
         names = () if topic is None else (topic,)
         wait_s = min(_REQUEST_S, self._properties.api_timeout_s)
         deadline = time.monotonic() + wait_s
@@ -316,11 +316,11 @@ class _Cluster:
         missing = (
             f"group {self._source.group_id} has committed no offset"
             if initializer.kind == "committed"
-            else "no offset is given"
+            else "no start offset is given"
         )
         raise ConnectorError(
-            f"{_WHO}: {partitions[0]}: {missing}, and there is no reset strategy",
-            hint="give one to KafkaOffsetsInitializer: KafkaOffsetResetStrategy.EARLIEST or LATEST",
+            f"{_WHO}: {partitions[0]}: {missing}, and no reset strategy is set",
+            hint="pass one to KafkaOffsetsInitializer: KafkaOffsetResetStrategy.EARLIEST or LATEST",
             retryable=False,
         )
 
@@ -330,7 +330,7 @@ class _Cluster:
         try:
             found = self._consumer.committed(asked, timeout=_REQUEST_S)
         except library.KafkaException as error:
-            what = f"asking for the offsets of group {self._source.group_id}"
+            what = f"fetching the committed offsets of group {self._source.group_id}"
             raise failure(_WHO, what, error.args[0], self._properties, self._trouble) from None
         return {KafkaTopicPartition(each.topic, each.partition): each.offset for each in found}
 
@@ -348,7 +348,7 @@ class _Cluster:
             return self._list_once(asked)
         except library.KafkaException as error:
             self._admin.poll(0)
-            what = f"asking for the offsets of {self._source.subscription}"
+            what = f"fetching the offsets of {self._source.subscription}"
             reason = error.args[0]
             raise failure(_WHO, what, reason, self._properties, self._admin_trouble, was_there=True) from None
 

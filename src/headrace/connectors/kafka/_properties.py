@@ -26,19 +26,19 @@ _RENAMED = {
 
 #: What is refused, with the reason and what to do.
 _REFUSED = {
-    "max.poll.records": "epochs say how many records are read at once: headrace.epoch.max-records",
-    "max.poll.interval.ms": "there is no consumer group whose members must poll",
-    "key.deserializer": "the source's deserializer reads keys and values",
-    "value.deserializer": "the source's deserializer reads keys and values",
-    "key.serializer": "the sink's record serializer writes keys and values",
-    "value.serializer": "the sink's record serializer writes keys and values",
-    "partition.assignment.strategy": "partitions are assigned by the job",
-    "group.instance.id": "partitions are assigned by the job; there is no group membership",
-    "interceptor.classes": "Java classes cannot be loaded",
-    "ssl.truststore.location": "a Java trust store cannot be read; give the certificates as PEM: ssl.ca.location",
-    "ssl.truststore.password": "a Java trust store cannot be read; give the certificates as PEM: ssl.ca.location",
-    "ssl.truststore.type": "a Java trust store cannot be read; give the certificates as PEM: ssl.ca.location",
-    "max.block.ms": "the client's queue is bounded by queue.buffering.max.messages and .kbytes",
+    "max.poll.records": "set headrace.epoch.max-records to limit how many records are read at once",
+    "max.poll.interval.ms": "the source does not join a consumer group, so no poll deadline applies",
+    "key.deserializer": "set the source's deserializer instead",
+    "value.deserializer": "set the source's deserializer instead",
+    "key.serializer": "set the sink's record serializer instead",
+    "value.serializer": "set the sink's record serializer instead",
+    "partition.assignment.strategy": "the job assigns partitions",
+    "group.instance.id": "the job assigns partitions; the source does not join a consumer group",
+    "interceptor.classes": "headrace cannot load Java classes",
+    "ssl.truststore.location": "headrace cannot read Java trust stores; set ssl.ca.location to a PEM file",
+    "ssl.truststore.password": "headrace cannot read Java trust stores; set ssl.ca.location to a PEM file",
+    "ssl.truststore.type": "headrace cannot read Java trust stores; set ssl.ca.location to a PEM file",
+    "max.block.ms": "set queue.buffering.max.messages and queue.buffering.max.kbytes instead",
     "transactional.id": "call set_transactional_id_prefix(...)",
 }
 
@@ -67,7 +67,7 @@ def kafka_library() -> ModuleType:
     except ImportError as error:
         raise ConnectorError(
             "kafka: confluent-kafka is not installed",
-            hint="pip install 'headrace[kafka]', where the program runs and on every worker",
+            hint="run pip install 'headrace[kafka]' where the program runs and on every worker",
             retryable=False,
         ) from error
     return confluent_kafka
@@ -88,11 +88,11 @@ class KafkaProperties:
         """
         for name in given:
             if name in _REFUSED:
-                raise ConfigurationError(f"{who}: {name} cannot be honoured: {_REFUSED[name]}")
+                raise ConfigurationError(f"{who}: {name} is not supported: {_REFUSED[name]}")
         if _text(given.get("enable.auto.commit", "false")) != "false":
             raise ConfigurationError(
-                f"{who}: enable.auto.commit cannot be honoured: offsets are committed with checkpoints",
-                hint="enable checkpointing; the group then knows how far the job is",
+                f"{who}: enable.auto.commit is not supported: offsets are committed when a checkpoint completes",
+                hint="enable checkpointing; the consumer group's offsets then follow the job",
             )
         return KafkaProperties(tuple((name, _text(value)) for name, value in given.items()))
 
@@ -172,8 +172,8 @@ def _credentials_in(jaas: str) -> dict[str, str]:
     user, password = _JAAS_USER.search(jaas), _JAAS_PASSWORD.search(jaas)
     if user is None or password is None or not re.search(r"(Plain|Scram)LoginModule", jaas):
         raise ConfigurationError(
-            "kafka: sasl.jaas.config can be honoured for PlainLoginModule and ScramLoginModule, with user and password",
-            hint="for others use librdkafka's properties: sasl.kerberos.*, sasl.oauthbearer.*",
+            "kafka: sasl.jaas.config is supported for PlainLoginModule and ScramLoginModule with user and password",
+            hint="for other mechanisms use librdkafka's properties: sasl.kerberos.*, sasl.oauthbearer.*",
         )
     return {
         "sasl.username": user[1] if user[1] is not None else user[2],

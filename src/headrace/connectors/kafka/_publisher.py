@@ -108,7 +108,7 @@ class KafkaPublisher(Publisher):
                 self.close()
                 if time.monotonic() > deadline:
                     raise again.failure from None
-                _log.warning("%s; it is tried again", again.failure.message)
+                _log.warning("%s; retrying", again.failure.message)
 
     def _publish(self, staged: Sequence[StagedRecords], generation: str) -> None:
         producer = self._ready_producer()
@@ -200,8 +200,8 @@ class KafkaPublisher(Publisher):
         codes = library.KafkaError
         if error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
             return ConnectorError(
-                f"{_WHO}: {what} failed: another producer uses the id by now",
-                hint="another driver runs the same job; or two jobs have the same transactional id prefix",
+                f"{_WHO}: {what} failed: another producer has taken over the transactional id",
+                hint="check that no other driver runs this job and no other job has its transactional id prefix",
                 retryable=False,
             )
         problem = failure(_WHO, what, error, self._properties, self._trouble)
@@ -218,7 +218,7 @@ class KafkaPublisher(Publisher):
                 producer.init_transactions(self._call_s)
             except library.KafkaException as error:
                 self._first_refusal(producer)  # serves the callback that notes trouble
-                raise self._failed(error.args[0], f"beginning transactions of {self._id}") from None
+                raise self._failed(error.args[0], f"starting transactions of {self._id}") from None
             self._producer = producer
         return self._producer
 
@@ -230,7 +230,7 @@ class KafkaPublisher(Publisher):
                     self._check_exists(topic)
                 self._markers = _Markers(self._properties, self._id, topics)
             except kafka_library().KafkaException as error:
-                what = f"asking for the marker of group {self._id}"
+                what = f"fetching the marker of group {self._id}"
                 raise self._failed(error.args[0], what) from None
         return self._markers
 

@@ -174,9 +174,9 @@ class PartitionConsumer:
                 self._end_seen = max(self._end_seen, message.offset())
             elif error.code() == errors._AUTO_OFFSET_RESET:
                 raise ConnectorError(
-                    f"{_WHO}: {self._partition}, offset {position} is not there any more",
-                    hint="retention has deleted records before they were read; when the job comes back, "
-                    "auto.offset.reset says what to do",
+                    f"{_WHO}: {self._partition}: offset {position} no longer exists",
+                    hint="the topic's retention deleted records before they were read; when the job restarts, "
+                    "auto.offset.reset decides where it continues",
                 )
             elif is_refusal(problem := self._failure(error, position)):
                 raise problem

@@ -72,7 +72,7 @@ class KafkaOffsetsInitializer:
         """
         if type(timestamp) is not int or timestamp < 0:
             raise JobDefinitionError(
-                f"KafkaOffsetsInitializer.timestamp: expected milliseconds since 1970; got {timestamp!r}"
+                f"KafkaOffsetsInitializer.timestamp: expected milliseconds since 1970-01-01 UTC; got {timestamp!r}"
             )
         return KafkaOffsetsInitializer("timestamp", KafkaOffsetResetStrategy.LATEST, timestamp)
 
@@ -100,7 +100,7 @@ class KafkaOffsetsInitializer:
         for partition, offset in offsets.items():
             if type(partition) is not KafkaTopicPartition or type(offset) is not int or offset < 0:
                 raise JobDefinitionError(
-                    "KafkaOffsetsInitializer.offsets: expected offsets by KafkaTopicPartition; "
+                    "KafkaOffsetsInitializer.offsets: expected a dict from KafkaTopicPartition to an offset;  "
                     f"got {partition!r}: {offset!r}"
                 )
         return KafkaOffsetsInitializer(

@@ -146,7 +146,9 @@ class KafkaRecordSerializationSchema(SerializationSchema):
             count = partitions_of(topic)
             partition = self._partitioner(element, key, value, topic, count)
             if not 0 <= partition < count:
-                raise ValueError(f"the partitioner chose {partition}; topic {topic} has {count} partitions")
+                raise ValueError(
+                    f"the partitioner chose partition {partition}, but topic {topic} has {count} partitions"
+                )
         headers: Headers = ()
         if self._header_provider is not None:
             given = self._header_provider(element)
@@ -211,12 +213,12 @@ class KafkaRecordSerializationSchemaBuilder:
         """
         if (self._topic is None) == (self._topic_selector is None):
             raise JobDefinitionError(
-                "KafkaRecordSerializationSchema: either a topic or a topic selector is needed",
+                "KafkaRecordSerializationSchema: set a topic or a topic selector",
                 hint="call set_topic(...) or set_topic_selector(...)",
             )
         if not isinstance(self._value_schema, SerializationSchema):
             raise JobDefinitionError(
-                "KafkaRecordSerializationSchema: a schema for values is needed",
+                "KafkaRecordSerializationSchema: no schema for values is set",
                 hint="call set_value_serialization_schema(...)",
             )
         return KafkaRecordSerializationSchema(

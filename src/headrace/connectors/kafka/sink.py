@@ -165,16 +165,16 @@ class KafkaSinkBuilder:
         """
         if not self._properties.get("bootstrap.servers"):
             raise JobDefinitionError(
-                "KafkaSink: there are no servers", hint="call set_bootstrap_servers(...)"
+                "KafkaSink: no bootstrap servers are set", hint="call set_bootstrap_servers(...)"
             )
         if self._serializer is None:
             raise JobDefinitionError(
-                "KafkaSink: there is no serializer", hint="call set_record_serializer(...)"
+                "KafkaSink: no record serializer is set", hint="call set_record_serializer(...)"
             )
         if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE and not self._prefix:
             raise JobDefinitionError(
-                "KafkaSink: EXACTLY_ONCE needs a prefix for the ids of transactions",
-                hint="call set_transactional_id_prefix(...), with one that no other job has",
+                "KafkaSink: EXACTLY_ONCE needs a transactional id prefix",
+                hint="call set_transactional_id_prefix(...) with a prefix that no other job uses",
             )
         properties = KafkaProperties.of(self._properties, _WHO)
         sink = KafkaSink(self._serializer, properties, self._guarantee, self._prefix)
@@ -285,10 +285,10 @@ class _Producer:
             try:
                 metadata = self._client.list_topics(topic, _METADATA_S).topics[topic]
             except kafka_library().KafkaException as error:
-                what = f"looking for topic {topic}"
+                what = f"looking up topic {topic}"
                 raise failure(_WHO, what, error.args[0], self._properties, self._trouble) from None
             if metadata.error is not None:
-                raise failure(_WHO, f"looking for topic {topic}", metadata.error, self._properties)
+                raise failure(_WHO, f"looking up topic {topic}", metadata.error, self._properties)
             self._partitions[topic] = len(metadata.partitions)
         return self._partitions[topic]
 

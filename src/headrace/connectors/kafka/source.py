@@ -115,7 +115,7 @@ class KafkaSourceBuilder:
             re.compile(topic_pattern)
         except re.error as error:
             raise JobDefinitionError(
-                f"KafkaSource: {topic_pattern!r} is no regular expression: {error}"
+                f"KafkaSource: {topic_pattern!r} is not a regular expression: {error}"
             ) from None
         self._subscriptions.append(Subscription(pattern=topic_pattern))
         return self
@@ -199,23 +199,23 @@ class KafkaSourceBuilder:
         """
         if not self._properties.get("bootstrap.servers"):
             raise JobDefinitionError(
-                "KafkaSource: there are no servers", hint="call set_bootstrap_servers(...)"
+                "KafkaSource: no bootstrap servers are set", hint="call set_bootstrap_servers(...)"
             )
         if len(self._subscriptions) != 1 or self._subscriptions[0] == Subscription():
             raise JobDefinitionError(
-                "KafkaSource: topics must be named, in one way",
-                hint="call one of set_topics(...), set_topic_pattern(...), set_partitions(...), once",
+                "KafkaSource: set the topics in exactly one way",
+                hint="call one of set_topics(...), set_topic_pattern(...) and set_partitions(...), once",
             )
         if self._deserializer is None:
             raise JobDefinitionError(
-                "KafkaSource: there is no deserializer",
+                "KafkaSource: no deserializer is set",
                 hint="call set_value_only_deserializer(...) or set_deserializer(...)",
             )
         properties = KafkaProperties.of(self._properties, "KafkaSource")
         needs_group = "committed" in (self._starting.kind, self._stopping.kind if self._stopping else "")
         if needs_group and properties.get("group.id") is None:
             raise JobDefinitionError(
-                "KafkaSource: committed offsets are those of a group, and there is none",
+                "KafkaSource: committed offsets belong to a consumer group, and no group id is set",
                 hint="call set_group_id(...)",
             )
         source = KafkaSource(

@@ -47,7 +47,7 @@ class _Converter:
         if isinstance(kind, list):
             kinds = [each for each in kind if each != "null"]
             if len(kinds) != 1:
-                raise self._invalid(where, f"a type or null is understood, not {kind}")
+                raise self._invalid(where, f"only one type, or one type and null, is supported; got {kind}")
             kind = kinds[0]
         return self._typed(kind, node, where)
 
@@ -55,7 +55,7 @@ class _Converter:
         if kind == "object":
             properties = node.get("properties")
             if not isinstance(properties, dict):
-                raise self._invalid(where, "an object needs properties")
+                raise self._invalid(where, "an object must have properties")
             types = [self.convert(each, f"{where}/{name}") for name, each in properties.items()]
             return Types.ROW_NAMED(list(properties), types)
         if kind == "array":
@@ -75,22 +75,22 @@ class _Converter:
         if isinstance(items, list):
             return Types.TUPLE([self.convert(each, f"{where}[{i}]") for i, each in enumerate(items)])
         if items is None:
-            raise self._invalid(where, "an array needs items")
+            raise self._invalid(where, "an array must have items")
         return Types.OBJECT_ARRAY(self.convert(items, f"{where}[]"))
 
     def _one_of(self, choices: Any, where: str) -> TypeInformation:
         kept = [each for each in choices if not (isinstance(each, dict) and each.get("type") == "null")]
         if len(kept) != 1 or len(choices) > 2:
-            raise self._invalid(where, "oneOf is understood for a type or null only")
+            raise self._invalid(where, "oneOf is supported only for one type and null")
         return self.convert(kept[0], where)
 
     def _resolve(self, reference: str, where: str) -> Any:
         node = self._root
         if not reference.startswith("#/"):
-            raise self._invalid(where, f"references within the schema are understood; got {reference!r}")
+            raise self._invalid(where, f"only references within the schema are supported; got {reference!r}")
         for part in reference[2:].split("/"):
             if not isinstance(node, dict) or part not in node:
-                raise self._invalid(where, f"there is nothing at {reference!r}")
+                raise self._invalid(where, f"the reference {reference!r} points to nothing")
             node = node[part]
         return node
 

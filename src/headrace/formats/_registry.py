@@ -73,7 +73,7 @@ class SchemaRegistry:
         """Return the number of a schema under a subject, where it is registered if it was not.
 
         Raises:
-            ConnectorError: It does not fit the subject's others, or the registry cannot be asked.
+            ConnectorError: The schema is not compatible with others of the subject, or the registry cannot be reached.
         """
         key = (subject, schema)
         if key not in self._numbers:
@@ -99,18 +99,18 @@ class SchemaRegistry:
             raise self._refusal(error, what) from None
         except (OSError, msgspec.DecodeError) as error:
             raise ConnectorError(
-                f"schema registry {self._address.shown}: asking for {what} failed: {error}",
-                hint="see that the registry runs and can be reached from the driver and every worker",
+                f"schema registry {self._address.shown}: the request for {what} failed: {error}",
+                hint="check that the registry is running and reachable from the driver and every worker",
             ) from None
 
     def _refusal(self, error: urllib.error.HTTPError, what: str) -> ConnectorError:
         with error:
             said = error.read(500).decode(errors="replace")
         hints = {
-            401: "check user and password",
-            403: "check the rights of the user",
-            404: "see that the messages come from producers that use this registry",
-            409: "the schema does not fit those that the subject has: change it compatibly, or use another subject",
+            401: "check the user name and password",
+            403: "check the user's permissions",
+            404: "check that the messages come from producers that use this registry",
+            409: "the schema is not compatible with those of the subject: change it, or use another subject",
         }
         return ConnectorError(
             f"schema registry {self._address.shown}: {what}: {error.code} {said}",

@@ -156,7 +156,7 @@ def read_timestamp(text: str) -> datetime.datetime:
     try:
         return naive_utc(found)
     except OverflowError:
-        raise ValueError(f"{text!r} is not a timestamp of the years 1 to 9999 in UTC") from None
+        raise ValueError(f"{text!r} is not a timestamp between the years 1 and 9999 (UTC)") from None
 
 
 def _read_time(text: str) -> datetime.time:

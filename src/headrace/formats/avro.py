@@ -161,7 +161,7 @@ def fastavro() -> ModuleType:
     except ImportError as error:
         raise ConnectorError(
             "avro: fastavro is not installed",
-            hint="pip install 'headrace[avro]', where the program runs and on every worker",
+            hint="run pip install 'headrace[avro]' where the program runs and on every worker",
             retryable=False,
         ) from error
     for kind in ("bytes-decimal", "fixed-decimal"):
@@ -184,7 +184,9 @@ def parse_schema(text: str) -> Schema:
         module.schema.UnknownType,
         TypeError,
     ) as error:
-        raise JobDefinitionError(f"avro: expected a schema: {error}", hint="give it as JSON") from None
+        raise JobDefinitionError(
+            f"avro: not a valid schema: {error}", hint="give the schema as JSON"
+        ) from None
     return parsed
 
 
@@ -196,11 +198,11 @@ def record_schema(record_class: str | None, text: str | None, who: str) -> Schem
     """
     if record_class is not None:
         raise JobDefinitionError(
-            f"{who}: there is no Java class {record_class} here",
-            hint="give the schema: avro_schema_string=...",
+            f"{who}: cannot load the Java class {record_class}",
+            hint="pass the schema as avro_schema_string=...",
         )
     if text is None:
-        raise JobDefinitionError(f"{who}: the schema is needed", hint="avro_schema_string=...")
+        raise JobDefinitionError(f"{who}: a schema is required", hint="pass it as avro_schema_string=...")
     schema = parse_schema(text)
     if isinstance(schema, str | list) or schema.get("type") not in ("record", "error"):
         raise JobDefinitionError(f"{who}: the schema must describe a record; got {text}")
@@ -275,9 +277,9 @@ class RecordReader:
             ) from None
         if stream.tell() != len(message):
             raise FormatError(
-                f"avro: {len(message) - stream.tell()} bytes are left behind a record of {self._schema['name']}",
+                f"avro: {len(message) - stream.tell()} bytes are left over after a record of {self._schema['name']}",
                 example=message,
-                hint="the message was written with another schema, or names its schema: see avro_confluent",
+                hint="the message was written with another schema, or contains a schema id: see avro_confluent",
             )
         return row
 

@@ -72,9 +72,9 @@ class ConfluentRegistryAvroRowDeserializationSchema(FormatDeserializationSchema)
         """
         if len(message) < _HEADER.size or message[0] != _MAGIC:
             raise FormatError(
-                "avro-confluent: expected a 0 and the number of a schema",
+                "avro-confluent: expected a zero byte and a schema id",
                 example=message,
-                hint="if no registry was used for writing, use AvroRowDeserializationSchema",
+                hint="if the messages were written without a schema registry, use AvroRowDeserializationSchema",
             )
         _, number = _HEADER.unpack_from(message)
         schema = self._writer_schemas.get(number)

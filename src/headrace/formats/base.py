@@ -65,7 +65,7 @@ def required(value: V | None, what: str, how: str) -> V:
         JobDefinitionError: It is not.
     """
     if value is None:
-        raise JobDefinitionError(f"{what} is needed", hint=f"call {how}")
+        raise JobDefinitionError(f"{what} is required", hint=f"call {how}")
     return value
 
 

@@ -111,7 +111,7 @@ class CsvRowDeserializationSchema(FormatDeserializationSchema):
             return None
         if len(columns) != len(self._names):
             raise FormatError(
-                f"CSV: row length mismatch. {len(self._names)} fields expected but was {len(columns)}",
+                f"CSV: expected {len(self._names)} fields; got {len(columns)}",
                 example=message,
             )
         values = []
@@ -384,7 +384,7 @@ def _column_reader(type_info: TypeInformation, dialect: CsvDialect) -> Callable[
 
     def build(parts: list[str]) -> Any:
         if len(parts) != len(readers):
-            raise ValueError(f"row length mismatch. {len(readers)} fields expected but was {len(parts)}")
+            raise ValueError(f"expected {len(readers)} fields; got {len(parts)}")
         values = [read(part) for read, part in zip(readers, parts, strict=True)]
         return tuple(values) if names is None else make_row(names, values, 0)
 
@@ -406,7 +406,7 @@ def _nested_reader(type_info: TypeInformation, null_literal: str | None) -> Call
 def _scalar_column(type_info: TypeInformation, null_literal: str | None) -> Callable[[str], Any]:
     from_text = reader_of(type_info)
     if from_text is None:
-        raise JobDefinitionError(f"CSV: there is no reading or writing of {type_info!r}")
+        raise JobDefinitionError(f"CSV: cannot read or write values of type {type_info!r}")
     is_text = isinstance(type_info, BasicTypeInfo) and type_info.basic_type in (
         BasicType.STRING,
         BasicType.CHAR,

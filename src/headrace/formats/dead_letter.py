@@ -133,6 +133,6 @@ class RecordDecoder:
         raise FormatError(
             f"{position}: {reason}",
             example=message,
-            hint="correct the data or the format; or have the format ignore parse errors; or give the source a "
-            "dead-letter tag, and such records go to that side output",
+            hint="correct the data or the format, make the format ignore parse errors, or set a dead-letter tag on the "
+            "source to send such records to a side output",
         ) from error

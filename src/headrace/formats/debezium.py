@@ -20,7 +20,7 @@ from headrace.formats.base import FormatDeserializationSchema, row_type
 from headrace.formats.json import decoder_for, load_json, reader_for
 
 _REPLICA_HINT = (
-    "for PostgreSQL set REPLICA IDENTITY of the table to FULL, so that updates and deletions say what was"
+    "for PostgreSQL, set the table's REPLICA IDENTITY to FULL so that updates and deletes contain the old row"
 )
 
 

@@ -141,7 +141,7 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
             """Take the type from a JSON schema."""
             if json_schema is None:
-                raise TypeError("The json_schema must not be None.")
+                raise TypeError("JsonRowDeserializationSchema: json_schema must not be None")
             self._type_info = type_from_json_schema(json_schema)
             return self
 
@@ -163,8 +163,8 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
             """
             if self._fail_on_missing_field and self._ignore_parse_errors:
                 raise JobDefinitionError(
-                    "JSON format doesn't support failOnMissingField and ignoreParseErrors are both enabled.",
-                    hint="choose one of fail_on_missing_field() and ignore_parse_errors()",
+                    "JSON: fail_on_missing_field and ignore_parse_errors cannot both be enabled",
+                    hint="call only one of fail_on_missing_field() and ignore_parse_errors()",
                 )
             return JsonRowDeserializationSchema(
                 required(self._type_info, "JsonRowDeserializationSchema: the type", "type_info(...)"),
@@ -309,9 +309,9 @@ def load_json(decode: Callable[[bytes], Any], message: bytes) -> Any:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
-        return f"a text is not UTF-8: {error.reason}"
+        return f"a string is not valid UTF-8: {error.reason}"
     if isinstance(error, ArithmeticError):
-        return "a number has too large an exponent"
+        return "the exponent of a number is too large"
     return str(error)
 
 
@@ -383,7 +383,7 @@ class _ReaderCompiler:
                 raise ValueError(f"expected an object; got {_kind_of(node)}")
             if fails_on_missing and not node.keys() >= set(names):
                 missing = [name for name in names if name not in node]
-                raise ValueError(f"could not find field {', '.join(missing)}")
+                raise ValueError(f"missing field {', '.join(missing)}")
             get = node.get
             try:
                 return make_row(names, [reader(get(name)) for name, reader in fields], 0)
@@ -419,7 +419,7 @@ class _ReaderCompiler:
     def _map(self, type_info: MapTypeInfo) -> Reader:
         read_key = reader_of(type_info.key_type)
         if read_key is None:
-            raise JobDefinitionError(f"JSON: keys of a map must be texts; got {type_info!r}")
+            raise JobDefinitionError(f"JSON: keys of a map must be strings; got {type_info!r}")
         read_value = self._reader(type_info.value_type)
 
         def read(node: Any) -> dict[Any, Any]:
@@ -466,7 +466,7 @@ def _read_bytes(node: Any) -> bytes:
 def _scalar_reader(type_info: TypeInformation) -> Reader:
     from_text = reader_of(type_info)
     if from_text is None:
-        raise JobDefinitionError(f"JSON: there is no reading of {type_info!r}")
+        raise JobDefinitionError(f"JSON: cannot read values of type {type_info!r}")
     if not isinstance(type_info, BasicTypeInfo):
         return _from_text_only(from_text)
     basic = type_info.basic_type
@@ -504,7 +504,7 @@ def _float_reader(basic: BasicType) -> Reader:
 def _from_text_only(from_text: Callable[[str], Any]) -> Reader:
     def read(node: Any) -> Any:
         if type(node) is not str:
-            raise ValueError(f"expected a text; got {_kind_of(node)}")
+            raise ValueError(f"expected a string; got {_kind_of(node)}")
         return from_text(node)
 
     return read
@@ -522,7 +522,7 @@ def _number(node: Any, parse: Callable[[str], Any]) -> Any:
     raise ValueError(f"expected a number; got {_kind_of(node)}")
 
 
-_KINDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth value", type(None): "null"}
+_KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
 def _kind_of(node: Any) -> str:

@@ -48,7 +48,8 @@ class _RawValue:
             self._code = (">" if endianness == "big-endian" else "<") + _CODES[basic]
         elif basic not in (BasicType.STRING, BasicType.CHAR) and type_info != _BYTES:
             raise JobDefinitionError(
-                f"raw: {type_info!r} has no raw form", hint="use bytes, a text, a truth value or a number"
+                f"raw: {type_info!r} cannot be used with the raw format",
+                hint="use bytes, a string, a boolean or a number",
             )
 
     def read(self, message: bytes) -> Any:
@@ -95,7 +96,7 @@ class RawDeserializationSchema(FormatDeserializationSchema):
         ignore_parse_errors: Whether messages that cannot be read are left out.
 
     Raises:
-        JobDefinitionError: The type has no raw form.
+        JobDefinitionError: The type cannot be used with the raw format.
 
     Example:
         >>> RawDeserializationSchema(Types.INT()).deserialize(bytes([0, 0, 1, 0]))
@@ -133,7 +134,7 @@ class RawSerializationSchema(SerializationSchema):
         endianness: Which byte of a number comes first.
 
     Raises:
-        JobDefinitionError: The type has no raw form.
+        JobDefinitionError: The type cannot be used with the raw format.
 
     Example:
         >>> RawSerializationSchema(Types.SHORT(), endianness="little-endian").serialize(1)

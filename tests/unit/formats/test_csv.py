@@ -90,9 +90,9 @@ def test_settings_of_the_reader():
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b"a", "2 fields expected but was 1"),
-        (b"", "2 fields expected but was 1"),
-        (b"a,1,2", "2 fields expected but was 3"),
+        (b"a", "expected 2 fields; got 1"),
+        (b"", "expected 2 fields; got 1"),
+        (b"a,1,2", "expected 2 fields; got 3"),
         (b"a,old", "field 'age'"),
         (b'"a,1', "CSV"),
         (b"a,1\nb,2", "expected one line"),

@@ -132,7 +132,7 @@ class Drivers:
         process = self.start()
         assert process.wait(PATIENCE_S) == 0, self.log(process)
         assert "finished at" in self.log(process)
-        assert "it is not run again" in self.log(process)
+        assert "it does not run again" in self.log(process)
         assert self.epochs(process) == 0
         assert self.contents() == before
 
@@ -243,7 +243,7 @@ def test_a_driver_that_was_stopped_past_its_lease_changes_nothing_when_it_wakes(
     intruder = job.start()
     assert intruder.wait(PATIENCE_S) == 3, job.log(intruder)
     assert f"process {first.pid} on" in job.log(intruder)
-    assert "give this one another high-availability.cluster-id" in job.log(intruder)
+    assert "set another high-availability.cluster-id here" in job.log(intruder)
 
     job.wait_for_epochs(first, 3)
     os.kill(first.pid, signal.SIGSTOP)
@@ -254,7 +254,7 @@ def test_a_driver_that_was_stopped_past_its_lease_changes_nothing_when_it_wakes(
 
     os.kill(first.pid, signal.SIGCONT)
     assert first.wait(PATIENCE_S) == 3, job.log(first)
-    assert "no longer leads 'chaos'" in job.log(first)
+    assert "no longer the leader of 'chaos'" in job.log(first)
     assert job.contents() == before
     assert list((tmp_path / "checkpoints").glob("*/chk-*")) == []
     job.check_next_start()

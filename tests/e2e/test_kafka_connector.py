@@ -144,7 +144,7 @@ def test_records_that_retention_took_are_skipped_or_missed(kafka, reset, start):
 
     if start == "error":
         with pytest.raises(
-            ConnectorError, match=f"topic {topic}, partition 0, offset 2 is not there"
+            ConnectorError, match=f"topic {topic}, partition 0: offset 2 does not exist"
         ) as caught:
             first_slice(source, position=2)
         assert not caught.value.retryable

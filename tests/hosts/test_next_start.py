@@ -89,7 +89,7 @@ def test_a_driver_host_that_stops_past_its_lease_changes_nothing_when_it_wakes(c
     published = job.contents()
     stopped.resume()
     assert first.wait(PATIENCE_S) == 3, first.log
-    assert "no longer leads" in first.log
+    assert "no longer the leader" in first.log
     assert job.contents() == published
     assert cluster.objects("of-a-leader") == {}
     job.check_finished("one", "two")

@@ -33,7 +33,7 @@ def test_a_job_goes_on_when_two_executors_reach_each_other_again(cluster: Cluste
     with cluster.network.partition(cluster.worker("one"), cluster.worker("two")):
         job.no_longer("hold")
         # Neither of them is lost: Spark only says that one could not fetch what the other has.
-        job.wait_for_log(driver, "is run again")
+        job.wait_for_log(driver, "retrying epoch")
     job.finish(driver)
     job.check_finished()
 

@@ -101,7 +101,7 @@ class Log(logging.Handler):
         self.retries = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.retries += "is run again" in record.getMessage()
+        self.retries += "retrying epoch" in record.getMessage()
 
 
 def run(name: str, directory: Path, *, with_kill: bool) -> dict[str, Any]:

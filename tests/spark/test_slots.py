@@ -54,7 +54,7 @@ def test_a_job_waits_while_executors_register(outcomes: Any) -> None:
 @pytest.mark.timeout(600)
 def test_a_job_that_needs_more_slots_than_there_are_is_refused_in_numbers(outcomes: Any) -> None:
     assert outcomes["refused"].startswith(
-        "job 'slots' needs 8 slots, has 2: 2 executors with 2 slots, 0 of them taken by other jobs; waited for 2"
+        "job 'slots' needs 8 slots, but has 2: 2 executors with 2 slots, 0 of them taken by other jobs; waited for 2"
     )
 
 
@@ -90,6 +90,7 @@ def test_declared_slots_are_a_limit_on_a_local_spark_too() -> None:
     env = environment(**{"taskmanager.numberOfTaskSlots": "3", "slot.request.timeout": "0 ms"})
     env.set_parallelism(4)
     with pytest.raises(
-        NoResourceAvailableError, match="needs 4 slots, has 3: 1 executor with 3 slots, 0 of them"
+        NoResourceAvailableError,
+        match="needs 4 slots, but has 3: 1 executor with 3 slots, 0 of them",
     ):
         run_and_collect(env.from_collection([1]).rebalance().map(lambda n: n))

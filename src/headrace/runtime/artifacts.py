@@ -167,7 +167,7 @@ def _options_naming(artifacts: Sequence[Artifact], paths: Mapping[str, str]) -> 
     for each in artifacts:
         path = paths.get(each.path)
         if path is None:
-            raise ConfigurationError(f"the {each.kind.value} {each.path!r} was not sent along")
+            raise ConfigurationError(f"the {each.kind.value} {each.path!r} was not sent with the job")
         if each.kind is ArtifactKind.ARCHIVE:
             path = f"{path}#{each.name}"
         elif each.kind is ArtifactKind.CACHED_FILE:
@@ -212,7 +212,7 @@ def unbundle(
     paths = {}
     for name, data in content.items():
         if not _BUNDLED.fullmatch(name):
-            raise ConfigurationError(f"{name[:100]!r} is no name of an artifact")
+            raise ConfigurationError(f"{name[:100]!r} is not a valid artifact name")
         paths[name] = join_path(directory, *name.split("/"))
         write_new_file(paths[name], data)
     return {**configuration, **_options_naming(_named(Configuration(configuration)), paths)}
@@ -240,22 +240,20 @@ def _check(artifacts: Sequence[Artifact]) -> None:
             raise ConfigurationError(f"the {artifact.kind.value}: {error.message}", hint=error.hint) from None
         if is_missing:
             raise ConfigurationError(
-                f"{what} is not there", hint="paths are those of the machine where the program is submitted"
+                f"{what} does not exist", hint="paths refer to the machine where the program is submitted"
             )
         if artifact.kind is ArtifactKind.REQUIREMENTS and artifact.is_directory:
-            raise ConfigurationError(f"{what} is a directory; name the requirements file in it")
+            raise ConfigurationError(f"{what} is a directory; give the path of a requirements file")
         if artifact.kind not in (ArtifactKind.ARCHIVE, ArtifactKind.CACHED_FILE):
             continue
         if artifact.kind is ArtifactKind.ARCHIVE and not _NAME.fullmatch(artifact.name):
             raise ConfigurationError(
-                f"{what} cannot be unpacked to {artifact.name!r}",
-                hint="behind # is the plain name of a directory, without slashes",
+                f"{what} cannot be unpacked into {artifact.name!r}",
+                hint="write the name of a directory, without slashes, after the #",
             )
         other = taken.setdefault((artifact.kind, artifact.name), artifact.path)
         if other != artifact.path:
-            raise ConfigurationError(
-                f"{what} would take the place of {other!r}: both are called {artifact.name!r}"
-            )
+            raise ConfigurationError(f"{what} conflicts with {other!r}: both are named {artifact.name!r}")
 
 
 def _base_name(path: str) -> str:

@@ -147,9 +147,9 @@ def test_an_unknown_key_is_refused_before_the_program_runs(headrace, program, tm
     ("options", "message"),
     [
         (("--master", "nonsense"), "'nonsense' is no Spark master"),
-        (("-pyfs", "/nowhere/a.py"), "the python file '/nowhere/a.py' is not there"),
-        (("-pyreq", "/nowhere/r.txt#/nowhere/p"), "the requirements file '/nowhere/r.txt' is not there"),
-        (("-pyarch", "/nowhere/a.zip#a"), "the archive '/nowhere/a.zip' is not there"),
+        (("-pyfs", "/nowhere/a.py"), "the python file '/nowhere/a.py' does not exist"),
+        (("-pyreq", "/nowhere/r.txt#/nowhere/p"), "the requirements file '/nowhere/r.txt' does not exist"),
+        (("-pyarch", "/nowhere/a.zip#a"), "the archive '/nowhere/a.zip' does not exist"),
     ],
 )
 def test_what_cannot_be_sent_along_is_said_before_the_program_runs(headrace, program, options, message):

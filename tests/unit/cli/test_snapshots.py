@@ -39,7 +39,7 @@ def test_what_is_damaged_is_listed_with_the_reason(headrace, savepoint: Path):
     by_path = {Path(each["path"]): each for each in found}
     assert by_path[savepoint]["valid"]
     assert "is missing" in by_path[broken]["state"]
-    assert "cut short" in by_path[cut]["state"]
+    assert "truncated" in by_path[cut]["state"]
     assert by_path[cut]["epoch"] is None
 
 

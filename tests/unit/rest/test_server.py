@@ -47,7 +47,7 @@ def test_a_client_reads_and_steers(client: RestClient, running: LiveJob, tmp_pat
     assert Path(result["location"]).is_dir()
     with pytest.raises(ClusterError, match="no job is called 'other'"):
         client.find_job("other")
-    with pytest.raises(ClusterError, match="there is no job") as refused:
+    with pytest.raises(ClusterError, match="not found") as refused:
         client.get(f"/jobs/{'f' * 32}")
     assert refused.value.status == 404
 

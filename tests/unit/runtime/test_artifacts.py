@@ -158,12 +158,12 @@ def test_what_pip_says_is_in_the_error(folder: Path, packages: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"python.files": "/nowhere/a.py"}, r"python file '/nowhere/a.py' is not there"),
-        ({"python.requirements": "/nowhere/r.txt"}, r"requirements file '/nowhere/r.txt' is not there"),
-        ({"python.archives": "/nowhere/a.zip#a"}, r"archive '/nowhere/a.zip' is not there"),
+        ({"python.files": "/nowhere/a.py"}, r"python file '/nowhere/a.py' does not exist"),
+        ({"python.requirements": "/nowhere/r.txt"}, r"requirements file '/nowhere/r.txt' does not exist"),
+        ({"python.archives": "/nowhere/a.zip#a"}, r"archive '/nowhere/a.zip' does not exist"),
         ({"pipeline.cached-files": "name:a"}, r"pipeline.cached-files: expected entries such as"),
-        ({"python.archives": f"{sys.executable}#../up"}, r"cannot be unpacked to '../up'"),
-        ({"python.archives": f"{sys.executable}#a,/bin/sh#a"}, r"both are called 'a'"),
+        ({"python.archives": f"{sys.executable}#../up"}, r"cannot be unpacked into '../up'"),
+        ({"python.archives": f"{sys.executable}#a,/bin/sh#a"}, r"both are named 'a'"),
     ],
 )
 def test_options_that_cannot_be_followed_are_refused(options: dict[str, str], message: str) -> None:
@@ -175,7 +175,7 @@ def test_options_that_cannot_be_followed_are_refused(options: dict[str, str], me
 def test_a_zip_file_writes_nothing_outside_of_its_directory(tmp_path: Path, name: str) -> None:
     source = zipped(tmp_path / "bad.zip", {name: "evil"})
     (tmp_path / "target").mkdir()
-    with pytest.raises(JobDefinitionError, match="leads out of it"):
+    with pytest.raises(JobDefinitionError, match="points outside the archive"):
         unpack(source, "bad.zip", tmp_path / "target")
 
 
@@ -187,7 +187,7 @@ def test_nothing_is_written_through_a_link_of_a_zip_file(tmp_path: Path) -> None
         archive.writestr(link, str(tmp_path / "outside"))
         archive.writestr("link/evil", "evil")
     (tmp_path / "target").mkdir()
-    with pytest.raises(JobDefinitionError, match="leads out of it"):
+    with pytest.raises(JobDefinitionError, match="points outside the archive"):
         unpack(tmp_path / "bad.zip", "bad.zip", tmp_path / "target")
     assert not list((tmp_path / "outside").iterdir())
 
@@ -245,7 +245,7 @@ def test_another_driver_gets_the_same_artifacts(folder: Path, packages: Path) ->
 
 def test_a_bundle_with_other_names_than_ours_is_refused(tmp_path: Path) -> None:
     for name in ("../../evil", "/etc/evil", "0123456789abcdef/../evil", "0123456789abcdef/..", "a/b"):
-        with pytest.raises(ConfigurationError, match="no name of an artifact"):
+        with pytest.raises(ConfigurationError, match="not a valid artifact name"):
             unbundle({}, {name: b"evil"}, str(tmp_path / "deep"))
-    with pytest.raises(ConfigurationError, match="was not sent along"):
+    with pytest.raises(ConfigurationError, match="was not sent with the job"):
         unbundle({"python.files": "/etc/passwd"}, {}, str(tmp_path / "deep"))

@@ -322,7 +322,7 @@ def test_two_rescales_at_once_and_one_that_cannot_be_done(driver: Driver) -> Non
             asked.extend(driver.job.master.rescale(dict.fromkeys(vertices, count)) for count in (4, 3))
 
     driver.start(after_epoch=ask).wait()
-    with pytest.raises(HeadraceError, match="another parallelism since"):
+    with pytest.raises(HeadraceError, match="another request to rescale"):
         asked[0].result(10)
     asked[1].result(10)
     assert {vertex.parallelism for vertex in driver.job.master.job.vertices} == {3}

@@ -62,7 +62,7 @@ def test_a_restored_job_keeps_the_secret_at_any_parallelism(parallelism: int) ->
 
 
 def test_sql_state_without_a_secret_is_refused() -> None:
-    with pytest.raises(StateError, match=r"'count'.*could mistake one SQL key for another") as caught:
+    with pytest.raises(StateError, match=r"'count'.*could confuse two SQL keys") as caught:
         starting_point(job(), savepoint(None), "line")
     assert "start the job without the checkpoint or savepoint" in (caught.value.hint or "")
     assert not caught.value.retryable

@@ -308,7 +308,7 @@ def test_another_max_parallelism_is_refused(tmp_path: Path) -> None:
         env.set_max_parallelism(64)
         return counting(env)
 
-    with pytest.raises(StateError, match="max parallelism 128, the job 64"):
+    with pytest.raises(StateError, match="max parallelism 128 and the job 64"):
         start(other, options={"execution.state-recovery.path": savepoint})
 
 

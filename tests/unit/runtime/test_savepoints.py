@@ -144,7 +144,7 @@ def test_a_first_checkpoint_that_cannot_copy_says_what_to_do(tmp_path: Path):
     )
     with pytest.raises(CheckpointError) as failed:
         started.job.wait()
-    assert "could not be copied" in str(failed.value) + str(failed.value.__cause__)
+    assert "cannot copy the files" in str(failed.value) + str(failed.value.__cause__)
 
 
 # --- a state that is declared otherwise -----------------------------------------------------------
@@ -238,7 +238,7 @@ def test_a_client_takes_savepoints_where_the_options_say(tmp_path: Path):
 def test_a_client_that_names_no_place_where_none_is_configured_is_told_so(tmp_path: Path):
     client = client_of(endless, MarkedSink(str(tmp_path)))
     for ask in (client.trigger_savepoint, lambda: client.stop_with_savepoint(True)):
-        with pytest.raises(HeadraceError, match="no directory for a savepoint") as refused:
+        with pytest.raises(HeadraceError, match="no directory is given for a savepoint") as refused:
             ask()
         assert "execution.checkpointing.savepoint-dir" in str(refused.value)
     assert client.get_job_status().result() is JobStatus.RUNNING, "the job goes on"

@@ -149,5 +149,5 @@ def test_a_local_master_has_no_cluster(program: Path) -> None:
 
 
 def test_a_missing_artifact_is_said_before_anything_is_submitted(program: Path) -> None:
-    with pytest.raises(ConfigurationError, match="is not there"):
+    with pytest.raises(ConfigurationError, match="does not exist"):
         planned({"headrace.spark.master": "yarn", "python.files": "/nowhere.py"}, str(program))

@@ -191,11 +191,11 @@ class Checkpointing:
         return [path for path in named if not path.startswith(own)]
 
     def _nothing_usable(self, skipped: Sequence[Skipped]) -> DamagedStateError:
-        why = f"{skipped[0].path}: {skipped[0].reason}" if skipped else "all of them are gone"
+        why = f"{skipped[0].path}: {skipped[0].reason}" if skipped else "all of them have been deleted"
         return DamagedStateError(
             f"no checkpoint of job '{self._job_name}' can be used: {why}",
             job=self._job_name,
-            hint="its output was published up to there, so it does not start over by itself. Start it from a savepoint "
+            hint="the job has already published output, so it does not start over by itself. Start it from a savepoint "
             f"(headrace run -s PATH), restore the files from a copy, or delete {self._directory.path} to have it "
             "process its input again from the beginning",
         )
@@ -461,4 +461,4 @@ def _saying_what_failed() -> Iterator[None]:
     try:
         yield
     except (OSError, HeadraceError) as error:
-        _log.warning("the end of the job could not be written down, or its files not deleted: %s", error)
+        _log.warning("cannot record the end of the job or delete its files: %s", error)

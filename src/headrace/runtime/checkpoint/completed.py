@@ -123,7 +123,7 @@ class CompletedCheckpointStore:
         number = stored.metadata.checkpoint_id
         if self._checkpoints and number <= self._checkpoints[-1].metadata.checkpoint_id:
             raise InvariantViolation(
-                f"checkpoint {number} was completed after a later one",
+                f"checkpoint {number} completed after a later one",
                 story=[f"completed {each.metadata.checkpoint_id}" for each in self._checkpoints],
             )
         self._pinned.pop(number, None)

@@ -208,8 +208,8 @@ class CheckpointCoordinator:
         found = target or self._settings.savepoint_directory
         if not found:
             raise ConfigurationError(
-                f"there is no directory for a savepoint of job '{self._job}'",
-                hint="name one, or set execution.checkpointing.savepoint-dir",
+                f"no directory is given for a savepoint of job '{self._job}'",
+                hint="pass a directory, or set execution.checkpointing.savepoint-dir",
             )
         return found
 
@@ -298,7 +298,7 @@ class CheckpointCoordinator:
         with self._lock:
             unknown = [request for request in due.requests if request not in self._queue]
             if unknown or (due.is_periodic and self._next_periodic_ms is None):
-                raise InvariantViolation(f"a snapshot was started that is not due: {due}", story=unknown)
+                raise InvariantViolation(f"a snapshot was started that is not due yet: {due}", story=unknown)
             for request in due.requests:
                 self._queue.remove(request)
             requests = tuple(r for r in due.requests if r.future.set_running_or_notify_cancel())
@@ -494,7 +494,7 @@ class CheckpointCoordinator:
         what = "the snapshot" if checkpoint_id is None else f"checkpoint {checkpoint_id}"
         detail = "" if cause is None else f": {getattr(cause, 'message', None) or cause}"
         error = CheckpointError(
-            f"{what} was given up, {reason.message}{detail}",
+            f"{what} failed: {reason.message}{detail}",
             reason=reason.name,
             job=self._job or None,
             hint=_HINTS.get(reason),
@@ -506,18 +506,20 @@ class CheckpointCoordinator:
         tolerable = self._settings.tolerable_failures
         detail = "" if cause is None else f": {getattr(cause, 'message', None) or cause}"
         error = CheckpointError(
-            f"{tolerable + 1} checkpoints failed in a row, {tolerable} may; the last: {reason.message}{detail}",
+            f"{tolerable + 1} consecutive checkpoints failed, more than "
+            f"execution.checkpointing.tolerable-failed-checkpoints ({tolerable}) allows; "
+            f"the last one: {reason.message}{detail}",
             reason=reason.name,
             job=self._job or None,
-            hint="mend the storage, or let more fail with execution.checkpointing.tolerable-failed-checkpoints",
+            hint="repair the storage, or raise execution.checkpointing.tolerable-failed-checkpoints",
         )
         error.__cause__ = cause
         return error
 
 
 _HINTS = {
-    CheckpointFailureReason.CHECKPOINT_EXPIRED: "give it more time with execution.checkpointing.timeout",
-    CheckpointFailureReason.JOB_FAILURE: "ask again when the job runs",
+    CheckpointFailureReason.CHECKPOINT_EXPIRED: "raise execution.checkpointing.timeout",
+    CheckpointFailureReason.JOB_FAILURE: "try again when the job is running",
 }
 
 

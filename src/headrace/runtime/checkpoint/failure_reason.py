@@ -14,11 +14,11 @@ class CheckpointFailureReason(Enum):
     """
 
     #: It was not complete within `execution.checkpointing.timeout`.
-    CHECKPOINT_EXPIRED = ("the checkpoint was not complete in time", True)
+    CHECKPOINT_EXPIRED = ("the checkpoint did not complete in time", True)
     #: A task could not write its part.
-    CHECKPOINT_ASYNC_EXCEPTION = ("a task could not write its part", True)
+    CHECKPOINT_ASYNC_EXCEPTION = ("a task could not write its snapshot", True)
     #: Metadata, or files of a savepoint, could not be written.
-    FINALIZE_CHECKPOINT_FAILURE = ("the checkpoint could not be written down", True)
+    FINALIZE_CHECKPOINT_FAILURE = ("the checkpoint's metadata could not be written", True)
     #: Storage said no.
     IO_EXCEPTION = ("the checkpoint's storage failed", True)
     #: It could not be started.
@@ -26,11 +26,11 @@ class CheckpointFailureReason(Enum):
     #: The job failed, and goes back to an earlier one.
     JOB_FAILURE = ("the job failed", False)
     #: A later one was complete first.
-    CHECKPOINT_SUBSUMED = ("a later checkpoint was complete first", False)
+    CHECKPOINT_SUBSUMED = ("a later checkpoint completed first", False)
     #: The job ended.
     CHECKPOINT_COORDINATOR_SHUTDOWN = ("the job has ended", False)
     #: This master lost its leadership.
-    CHECKPOINT_COORDINATOR_SUSPEND = ("the job is taken over by another master", False)
+    CHECKPOINT_COORDINATOR_SUSPEND = ("another driver has taken over the job", False)
 
     def __init__(self, message: str, counts: bool) -> None:
         #: What happened, for people.

@@ -79,8 +79,9 @@ def read_fence(directory: str) -> Fence:
         path,
         Fence,
         _MAGIC,
-        hint="it says which checkpoints of former drivers count. If no former driver can still be running, delete it: "
-        "then all of them do. Otherwise start the job from a savepoint, under another high-availability.cluster-id",
+        hint="it records which checkpoints of earlier drivers are valid. If no earlier driver is still running, "
+        "delete it: all of them count as valid then. Otherwise start the job from a savepoint, under another "
+        "high-availability.cluster-id",
     )
 
 

@@ -78,8 +78,8 @@ class ForeignFiles:
 def _not_copied(error: Exception) -> CheckpointError:
     text = error.message if isinstance(error, HeadraceError) else str(error)
     return CheckpointError(
-        f"the files of the savepoint that the job started from could not be copied: {text}",
+        f"cannot copy the files of the savepoint that the job was restored from: {text}",
         reason=CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE.name,
-        hint="it must stay until the first checkpoint is complete; see that there is room in the checkpoint "
-        "directory. With execution.state-recovery.claim-mode: CLAIM nothing is copied, and the savepoint is the job's",
+        hint="keep the savepoint until the first checkpoint is complete, and check that the checkpoint directory has "
+        "space. With execution.state-recovery.claim-mode: CLAIM nothing is copied, and the job owns the savepoint",
     )

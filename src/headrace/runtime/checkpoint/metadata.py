@@ -203,22 +203,22 @@ def _decode(data: bytes, name: str) -> CheckpointMetadata:
         raise _damaged(name, "is empty")
     if data[: len(_MAGIC)] != _MAGIC[: len(data)]:
         raise StateError(
-            f"{name} is no checkpoint metadata: it does not begin as one",
-            hint="name the directory of a checkpoint or savepoint, or the _metadata file in it",
+            f"{name} is not checkpoint metadata: it starts with other bytes",
+            hint="pass the directory of a checkpoint or savepoint, or the _metadata file in it",
             retryable=False,
         )
     if len(data) < _BODY_AT:
-        raise _damaged(name, f"was cut short: it has {len(data)} bytes, its head alone takes {_BODY_AT}")
+        raise _damaged(name, f"is truncated: it has {len(data)} bytes, and its header alone has {_BODY_AT}")
     prefix = data[: _PREFIX.size]
     if _CHECKSUM.unpack_from(data, _PREFIX.size)[0] != zlib.crc32(prefix):
-        raise _damaged(name, "is damaged: the checksum of its head does not match")
+        raise _damaged(name, "is damaged: the checksum of its header does not match")
     version = _PREFIX.unpack(prefix)[1]
     if version != FORMAT_VERSION:
         raise _other_version(name, version)
     length, checksum = _BODY_HEADER.unpack_from(data, _PREFIX.size + _CHECKSUM.size)
     body = data[_BODY_AT:]
     if len(body) < length:
-        raise _damaged(name, f"was cut short: {len(body)} of {length} bytes are there")
+        raise _damaged(name, f"is truncated: it has {len(body)} of {length} bytes")
     if len(body) > length:
         raise _damaged(name, f"is damaged: {len(body) - length} bytes follow its end")
     # The length goes into the checksum, so that it cannot change unseen.
@@ -227,7 +227,7 @@ def _decode(data: bytes, name: str) -> CheckpointMetadata:
     try:
         return _decoder.decode(body)
     except msgspec.MsgspecError as error:
-        raise _damaged(name, f"is whole, but not what a checkpoint looks like: {error}") from error
+        raise _damaged(name, f"is complete, but does not describe a checkpoint: {error}") from error
 
 
 def _damaged(name: str, what: str) -> StateError:
@@ -238,9 +238,9 @@ def _other_version(name: str, version: int) -> StateError:
     is_newer = version > FORMAT_VERSION
     error = StateError(
         f"{name} is in format {version}; this version of headrace reads format {FORMAT_VERSION}",
-        hint="run the version of headrace that wrote it, or a later one"
+        hint="use the version of headrace that wrote it, or a newer one"
         if is_newer
-        else "run the version of headrace that wrote it, or start the job without this checkpoint",
+        else "use the version of headrace that wrote it, or start the job without this checkpoint",
         retryable=False,
     )
     # It is not damaged: whoever runs an older headrace has to act.

@@ -80,12 +80,12 @@ class JobEnding:
         if last.status is JobStatus.FINISHED:
             self.is_finished = True
             self._savepoint = last.result.savepoint if last.is_dirty else None
-            _log.warning("%s", self._told(last, "it is not run again"))
+            _log.warning("%s", self._told(last, "it does not run again"))
         elif last.status is JobStatus.CANCELED:
             if last.is_dirty and not self.keeps_checkpoints(JobStatus.CANCELED):
                 self._directory.delete_all()
             self._results.mark_clean(self._directory.job_id, JobStatus.CANCELED)
-            raise self._refusal(last, "it is not run again by itself")
+            raise self._refusal(last, "it is not restarted automatically")
         elif last.result.has_loose_output and last.result.checkpoint is None:
             raise self._refusal(last, "it has no checkpoint to continue from, and its output was published")
         return last
@@ -172,7 +172,7 @@ class JobEnding:
         retained = f"its last checkpoint is {last.result.checkpoint}. " if last.result.checkpoint else ""
         return JobSubmissionError(
             self._told(last, what),
-            hint=f"{retained}To continue from a checkpoint or savepoint, name it: headrace run -s PATH. To process the "
+            hint=f"{retained}To continue from a checkpoint or savepoint, use headrace run -s PATH. To process the "
             f"input again from the beginning, delete {last.path}, or use another high-availability.cluster-id",
             retryable=False,
         )

@@ -173,8 +173,8 @@ class _Assignment:
         is_table = isinstance(node.declaration, StatefulNode)
         if is_table and snapshot.keyed and self._checkpoint.key_secret is None:
             raise StateError(
-                f"operator '{snapshot.name}': its state was written by a version of headrace that could mistake one "
-                "SQL key for another, and this version cannot read it",
+                f"operator '{snapshot.name}': its state was written by a version of headrace that could confuse two "
+                "SQL keys, and this version cannot read it",
                 hint="start the job without the checkpoint or savepoint, so that it reads its input again; or keep "
                 "using the version of headrace that wrote it",
                 retryable=False,
@@ -282,8 +282,8 @@ class _Assignment:
 def _check_key_groups(snapshot: OperatorSnapshot, vertex: JobVertex) -> None:
     if snapshot.keyed and snapshot.max_parallelism != vertex.max_parallelism:
         raise StateError(
-            f"operator '{snapshot.name}': the state has max parallelism {snapshot.max_parallelism}, the job "
-            f"{vertex.max_parallelism}; keyed state cannot be cut anew",
+            f"operator '{snapshot.name}': the state has max parallelism {snapshot.max_parallelism} and the job "
+            f"{vertex.max_parallelism}; the number of key groups of keyed state cannot change",
             hint=f"call set_max_parallelism({snapshot.max_parallelism}) on the environment or the operator",
             retryable=False,
         )
@@ -291,8 +291,8 @@ def _check_key_groups(snapshot: OperatorSnapshot, vertex: JobVertex) -> None:
 
 def _left_behind(names: Sequence[str]) -> StateError:
     return StateError(
-        f"the checkpoint has state of operators that the program does not have: {', '.join(names)}",
-        hint="give operators the uid they had; or, to leave that state behind for good, start with "
+        f"the checkpoint contains state of operators that are not in the program: {', '.join(names)}",
+        hint="give the operators the uids they had; or, to discard that state, start with "
         "--allow-non-restored-state (execution.state-recovery.ignore-unclaimed-state: true)",
         retryable=False,
     )

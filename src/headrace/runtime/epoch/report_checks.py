@@ -41,11 +41,11 @@ def one_per_subtask(
         own = by_subtask.pop(subtask, None)
         if own is None:
             raise TaskLostError(
-                f"the report of {_name(job, subtask)} did not arrive: what it did to state is not known"
+                f"the report of {_name(job, subtask)} did not arrive: its changes to state are not known"
             )
         found.append(own)
     for subtask in by_subtask:
-        raise TaskLostError(f"{_name(job, subtask)} reported, but has no part in this epoch")
+        raise TaskLostError(f"{_name(job, subtask)} sent a report, but does not take part in this epoch")
     return found
 
 

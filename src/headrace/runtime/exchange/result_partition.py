@@ -91,7 +91,7 @@ class ResultPartition:
                 f"after operator '{self._source_name}': a record cannot be sent to the next task: "
                 f"{type(error).__name__}: {error}",
                 operator=self._source_name,
-                hint="records between tasks must pickle: use plain data, or classes from the top of a module",
+                hint="records sent between tasks must be picklable: use plain data, or classes defined at module level",
             ) from error
         targets = self._consumers if self._is_broadcast else (self._consumers[index],)
         for level, partition in targets:

@@ -140,7 +140,7 @@ def _custom_choice(partitioner: Custom, channels: int) -> Callable[[list[Any]], 
                 raise JobExecutionError(
                     f"partition_custom(): the partitioner returned {shorten(index)} for record "
                     f"{shorten(value)}; expected a whole number from 0 to {channels - 1}",
-                    hint="return key % num_partitions, for instance",
+                    hint="for example, return key % num_partitions",
                 )
         return chosen
 

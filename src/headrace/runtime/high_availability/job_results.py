@@ -257,8 +257,8 @@ def _read(path: str) -> JobResult:
     # Written again it must be the same, byte for byte: then the checksum is, too.
     if result is None or _encode(result) != data:
         raise DamagedStateError(
-            f"{path} is damaged: it says how a job ended",
-            hint="see in the log of the job's last driver how it ended. Delete the file to have the job continue from "
+            f"{path}, which records how a job ended, is damaged",
+            hint="the log of the job's last driver says how it ended. Delete the file to make the job continue from "
             "its newest checkpoint, or start over if it has none",
         )
     return result

@@ -28,7 +28,7 @@ from headrace.util.disk_space import watching_space
 _log = logging.getLogger(__name__)
 
 _MAGIC = b"HRJOB\r\n1"
-_IF_DAMAGED = "delete it, and start the job from its last checkpoint by hand"
+_IF_DAMAGED = "delete it and start the job from its last checkpoint (headrace run -s PATH)"
 _JOB_FILE = "job"
 #: What to do where there is no space for jobs.
 _ELSEWHERE = "set high-availability.storageDir to a larger disk"
@@ -70,8 +70,8 @@ class JobStore:
                 publish_file(self._path(job.job_id, _JOB_FILE), frame(job, _MAGIC))
         except FileExistsError as error:
             raise ConfigurationError(
-                f"a job with id {job.job_id} has not ended yet: it runs, or waits to be recovered",
-                hint="two live jobs must not share an id: let the first one be recovered, or cancel it, or submit "
+                f"a job with id {job.job_id} already exists: it is running, or waiting to be recovered",
+                hint="two jobs must not share an id: wait until the first one is recovered, or cancel it, or submit "
                 "this one under another id or another high-availability.cluster-id",
             ) from error
 

@@ -91,13 +91,13 @@ class HighAvailabilitySettings:
         directory = configuration.get(options.STORAGE_DIRECTORY)
         if not directory:
             raise ConfigurationError(
-                f"{options.TYPE.key} is filesystem, and there is no {options.STORAGE_DIRECTORY.key}",
+                f"{options.TYPE.key} is filesystem, but {options.STORAGE_DIRECTORY.key} is not set",
                 hint=f"set {options.STORAGE_DIRECTORY.key} to a directory that every driver has mounted",
             )
         if not is_local(directory):
             raise ConfigurationError(
                 f"{options.STORAGE_DIRECTORY.key}: expected a mounted directory; got {directory}",
-                hint="a lease needs a file system that creates a file only if it is new; checkpoints may stay "
+                hint="leases need a file system that can create a file only if it does not exist; checkpoints may stay "
                 "on the object store",
             )
         cluster_id = configuration.get(options.CLUSTER_ID).strip("/")
@@ -137,7 +137,7 @@ def _refuse_unused(configuration: Configuration) -> None:
     for key, value in values.items():
         if value is not None:
             raise ConfigurationError(
-                f"{key} has no effect without high availability: every start is a new job with an id of its own",
+                f"{key} has no effect without high availability: every start is a new job with a new id",
                 hint=f"set {options.TYPE.key}: filesystem, or leave {key} out",
             )
 
@@ -194,7 +194,7 @@ class LeaderLease:
         self._token: int | None = None
         self._valid_until = 0.0
         #: Said while there is no token.
-        self._why_not = "this process does not lead: it has not acquired the lease"
+        self._why_not = "this process is not the leader: it has not acquired the lease"
         self._hint: str | None = None
         #: What was last seen of another leader, and since when it stands still.
         self._seen: tuple[int, bytes] | None = None
@@ -275,7 +275,7 @@ class LeaderLease:
         what = f" ('{holder.name}')" if holder is not None and holder.name else ""
         return LeadershipError(
             f"{who}{what} leads '{self._settings.cluster_id}' in {self._settings.directory}",
-            hint="wait for it to end, end it, or give this one another high-availability.cluster-id: two live jobs "
+            hint="wait until it ends, stop it, or set another high-availability.cluster-id here: two running jobs "
             "must not share one",
         )
 
@@ -307,19 +307,18 @@ class LeaderLease:
             highest = self._highest_token()
             # The time is looked at last: looking at a slow file system takes some.
             if highest > token:
-                raise self._lose(f"another process leads since, with token {highest}")
+                raise self._lose(f"another process has become the leader, with token {highest}")
             if highest < token:
-                raise self._lose("the directory of leases was emptied")
+                raise self._lose("the leases in the directory were deleted")
             if self._clock() >= self._valid_until:
-                raise self._lose("the lease ran out before it was renewed")
+                raise self._lose("the lease expired before it was renewed")
 
     def _lose(self, why: str) -> LeadershipError:
-        self._why_not = (
-            f"this process no longer leads '{self._settings.cluster_id}' (token {self._token}): {why}"
-        )
+        cluster_id = self._settings.cluster_id
+        self._why_not = f"this process is no longer the leader of '{cluster_id}' (token {self._token}): {why}"
         self._hint = (
-            "it was stopped or slow for longer than headrace.high-availability.lease-duration; the job goes on "
-            "with whoever leads now"
+            "it was stopped or slow for longer than headrace.high-availability.lease-duration; the job continues "
+            "under the current leader"
         )
         self._token = None
         return LeadershipError(self._why_not, hint=self._hint)
@@ -330,7 +329,7 @@ class LeaderLease:
             if self._token is None:
                 return
             token, self._token = self._token, None
-            self._why_not, self._hint = "this process does not lead: it has released the lease", None
+            self._why_not, self._hint = "this process is not the leader: it has released the lease", None
             with suppress(FileExistsError):
                 claim_file(self._file("released", token), b"", _LEASE)
 
@@ -391,4 +390,4 @@ class LeaseKeeper:
                     self._on_lost(error)
                 return
             except (OSError, DiskFullError) as error:
-                _log.warning("the lease could not be renewed, and will be tried again: %s", error)
+                _log.warning("the lease could not be renewed; retrying: %s", error)

@@ -149,8 +149,8 @@ class Dispatcher:
         start = self._start
         if start is None:
             raise JobSubmissionError(
-                "this process runs one program and takes no other jobs",
-                hint="start a cluster that does: headrace session",
+                "this process runs one program and does not accept other jobs",
+                hint="start a cluster that accepts jobs: headrace session",
             )
         with self._lock:
             if graph.job_id in self._live or graph.job_id in self._starting:
@@ -267,8 +267,8 @@ class Dispatcher:
         if found is None:
             ended = self.history.get(job_id) is not None
             raise UnknownJobError(
-                f"job {job_id} has ended" if ended else f"there is no job {job_id}",
-                hint=None if ended else "headrace list -a shows the jobs there are",
+                f"job {job_id} has ended" if ended else f"job {job_id} not found",
+                hint=None if ended else "`headrace list -a` lists all jobs",
             )
         return found
 
@@ -291,7 +291,9 @@ class Dispatcher:
                     self._recovery.store.remove(live.job_id)
                     self._recovery.results.mark_clean(live.job_id, live.status)
                 except HeadraceError as error:
-                    _log.warning("job %s stays in the store of jobs: %s", live.job_id, error.message)
+                    _log.warning(
+                        "job %s could not be removed from the job store: %s", live.job_id, error.message
+                    )
 
     def close(self) -> None:
         """Archive what has ended and was not seen yet; running jobs are left alone."""
@@ -302,6 +304,6 @@ class Dispatcher:
 
 def _duplicate(job_id: str) -> JobSubmissionError:
     return JobSubmissionError(
-        f"there is a job {job_id} already",
-        hint="every submission has an id of its own; wait for the other to end",
+        f"job {job_id} already exists",
+        hint="submit the job under another id, or wait until the other one has ended",
     )

@@ -188,7 +188,7 @@ class JobLifecycle:
         replaced, self._rescaling = self._rescaling, request
         if replaced is None:
             return ()
-        return (self._refusal(replaced, "was asked for another parallelism since"),)
+        return (self._refusal(replaced, "has since received another request to rescale"),)
 
     def _refusal(self, request: RescaleAsked, why: str) -> RefuseRescaling:
         return RefuseRescaling(request.number, JobExecutionError(f"job '{self._job_name}' {why}"))

@@ -208,7 +208,7 @@ class JobMaster:
         self.execution.set_job_status(command.status, now_ms, cause)
         why = "" if cause is None else f": {getattr(cause, 'message', None) or repr(cause)}"
         _log.info(
-            "job '%s' (%s) went from %s to %s%s",
+            "job '%s' (%s) switched from %s to %s%s",
             *(self.job.name, self.job.job_id, before.name, command.status.name, why),
         )
 

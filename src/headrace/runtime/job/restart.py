@@ -133,8 +133,8 @@ class ExponentialDelay:
     def __post_init__(self) -> None:
         if self.initial_ms > self.max_ms:
             raise ConfigurationError(
-                f"{restart.EXPONENTIAL_INITIAL_BACKOFF.key}: expected at most "
-                f"{restart.EXPONENTIAL_MAX_BACKOFF.key}, {self.max_ms} ms; got {self.initial_ms} ms"
+                f"{restart.EXPONENTIAL_INITIAL_BACKOFF.key} must not exceed "
+                f"{restart.EXPONENTIAL_MAX_BACKOFF.key}, which is {self.max_ms} ms; got {self.initial_ms} ms"
             )
 
     def build(self) -> RestartLogic:

@@ -217,7 +217,7 @@ class JobSteps:
         wanted = self.scheduler.follow(self.job, self._now_ms()) if command.follows_slots else None
         if wanted is not None:
             widest = max(wanted.values())
-            _log.info("job '%s' follows the slots there are: parallelism %s", self.job.name, widest)
+            _log.info("job '%s' adapts to the available slots: parallelism %s", self.job.name, widest)
         return events.RequestsChecked(drains=stop is not None and stop.drain, parallelism=wanted)
 
     def _drain(self, _: commands.Drain) -> None:
@@ -297,7 +297,7 @@ class JobSteps:
     def _wait_before_restart(self, command: commands.WaitBeforeRestart) -> Event:
         error = command.cause
         message = error.message if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
-        _log.warning("job '%s' starts again in %d ms: %s", self.job.name, command.delay_ms, message)
+        _log.warning("job '%s' restarts in %d ms: %s", self.job.name, command.delay_ms, message)
         self._interrupted.wait(command.delay_ms / 1000)
         return events.DelayElapsed()
 

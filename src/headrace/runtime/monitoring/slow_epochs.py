@@ -123,9 +123,9 @@ def explain_epoch(
     if is_slow and usual is not None:
         sentences.append(_compared(epoch, whole_ms, usual))
     if epoch.tries > 1:
-        sentences.append(f"It was run {epoch.tries} times as a whole, because a worker or a host was lost.")
+        sentences.append(f"The whole epoch ran {epoch.tries} times, because a worker or a host was lost.")
     if epoch.retried_tasks:
-        sentences.append(f"Spark tried {_count(epoch.retried_tasks, 'task')} again after a failure.")
+        sentences.append(f"Spark retried {_count(epoch.retried_tasks, 'task')} after a failure.")
     largest = max(parts, key=lambda part: part.ms)
     if largest.share >= _LEAST_SHARE:
         sentences += _about(largest, epoch, levels)
@@ -150,18 +150,18 @@ def _about(part: Part, epoch: EpochView, levels: Sequence[Sequence[LevelVertex]]
         sentences += _about_level(part.ms, epoch, levels[part.level])
     elif part.kind == "spark":
         sentences.append(
-            f"That is fixed for each epoch, and this one read {epoch.records:,} records: longer epochs "
+            f"Each epoch has this overhead, and this one read only {epoch.records:,} records: longer epochs "
             "(headrace.epoch.target-duration) spend less of their time on it."
         )
     elif part.kind == "publishing":
-        sentences.append("The sink's committer held up the epochs behind it.")
+        sentences.append("The next epochs had to wait for the sink's committer.")
     elif part.kind == "checkpoint":
         sentences.append(
             "The next epoch waited for a checkpoint to be written: the storage is slow, or checkpoints follow each "
             "other too fast (execution.checkpointing.interval)."
         )
     elif part.kind == "planning":
-        sentences.append("A source took long to say what there is to read.")
+        sentences.append("A source took long to plan what to read.")
     return sentences
 
 
@@ -185,7 +185,7 @@ def _about_level(level_ms: float, epoch: EpochView, vertices: Sequence[LevelVert
     if level_ms > times[worst] * _SLOW_FACTOR and level_ms - times[worst] > _LEAST_MS:
         return [
             f"Its {len(times)} subtasks took turns or started late: the longest worked {_duration(times[worst])}. "
-            "More slots would let them run side by side."
+            "More slots would let them run in parallel."
         ]
     return [f"Its {len(times)} subtasks worked about equally long: more parallelism would share the work."]
 
@@ -201,10 +201,10 @@ def _skew(vertex: LevelVertex, worst: int, worst_ms: float, rest_ms: float, epoc
     if rest_ms >= 1.0:
         text += f", {_times(worst_ms / rest_ms)} the median of the others ({_duration(rest_ms)})"
     else:
-        text += ", while the others had next to nothing to do"
+        text += ", while the others had almost nothing to do"
     if part * len(records) > _SLOW_FACTOR:
         return f"{text}: it got {_percent(part)} of the records, so keys are skewed."
-    return f"{text}, though it got no more records than they: its records, or its host, are slower."
+    return f"{text}, though it got no more records than they did: its records take longer, or its host is slower."
 
 
 def _name(part: Part, levels: Sequence[Sequence[LevelVertex]]) -> str:

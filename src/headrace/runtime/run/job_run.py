@@ -77,10 +77,10 @@ class NoEpochs:
     """The runner of a job that has ended: what is left to do needs no workers."""
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
-        raise InvariantViolation("a job that has ended was asked for another epoch")
+        raise InvariantViolation("an epoch was requested of a job that has ended")
 
     def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
-        raise InvariantViolation("a job that has ended was asked to merge its state")
+        raise InvariantViolation("a state compaction was requested of a job that has ended")
 
     def cancel(self) -> None:
         pass
@@ -309,7 +309,7 @@ class JobRun:
                 check()
                 if error.recovery is not Recovery.RUN_EPOCH_AGAIN or attempt == self._settings.epoch_retries:
                     raise
-                _log.warning("epoch %d is run again (try %d): %s", plan.epoch, attempt + 2, error.message)
+                _log.warning("retrying epoch %d (attempt %d): %s", plan.epoch, attempt + 2, error.message)
         raise AssertionError("the last try returns or raises")
 
     def _take_over(self, reports: Sequence[SubtaskReport]) -> None:
@@ -392,7 +392,7 @@ class JobRun:
             try:
                 coordinator.checkpoint_completed(source.data)
             except Exception as error:  # noqa: BLE001 - the checkpoint stands, whoever was told of it or not
-                _log.warning("source '%s' could not be told of a checkpoint: %s", vertex.head.name, error)
+                _log.warning("source '%s' could not be notified of a checkpoint: %s", vertex.head.name, error)
 
     # -- state files -------------------------------------------------------------------------------------------
 
@@ -403,7 +403,7 @@ class JobRun:
             self._compaction = None
             error = future.exception()
             if error is not None:
-                _log.warning("state compaction failed and will be tried again: %s", error)
+                _log.warning("state compaction failed; it will be retried: %s", error)
             for index, item in enumerate(work):
                 if error is None:
                     self._state.compacted(item, future.result()[index], self.epoch + 1)

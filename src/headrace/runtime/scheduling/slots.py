@@ -103,12 +103,12 @@ class SlotPool:
         by_group = ", ".join(f"{name} {slots}" for name, slots in groups.items())
         return NoResourceAvailableError(
             f"job '{job.name}' needs {_count(job.slots_needed(), 'slot')}"
-            f"{f' ({by_group})' if len(groups) > 1 else ''}, has {available}: "
+            f"{f' ({by_group})' if len(groups) > 1 else ''}, but has {available}: "
             f"{_count(offer.executors, 'executor')} with {_count(offer.slots, 'slot')}, "
             f"{offer.slots - available} of them taken by other jobs; waited for {waited_ms / 1000:g} s",
             job=job.name,
             hint="lower the parallelism (-p), give Spark more executors or cores (spark.executor.instances, "
-            "spark.executor.cores), declare more slots for each executor (taskmanager.numberOfTaskSlots), or let "
+            "spark.executor.cores), set more slots per executor (taskmanager.numberOfTaskSlots), or let "
             "the parallelism follow the slots (jobmanager.scheduler: Adaptive)",
         )
 

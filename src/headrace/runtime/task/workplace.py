@@ -199,7 +199,7 @@ def _unpack_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path
     path = target / entry.filename
     root = target.resolve()
     if os.path.isabs(entry.filename) or not path.parent.resolve().is_relative_to(root) or ".." in path.parts:
-        raise zipfile.BadZipFile(f"its entry {entry.filename!r} leads out of it")
+        raise zipfile.BadZipFile(f"its entry {entry.filename!r} points outside the archive")
     mode = entry.external_attr >> 16
     if entry.is_dir():
         path.mkdir(parents=True, exist_ok=True)
@@ -209,7 +209,7 @@ def _unpack_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path
         path.symlink_to(archive.read(entry).decode())
         return
     if path.is_symlink():
-        raise zipfile.BadZipFile(f"its entry {entry.filename!r} leads out of it")
+        raise zipfile.BadZipFile(f"its entry {entry.filename!r} points outside the archive")
     with archive.open(entry) as content, path.open("wb") as file:
         shutil.copyfileobj(content, file)
     if mode & 0o111:
@@ -239,7 +239,7 @@ def _pip_install(requirements: str, sources: Sequence[Path], target: Path) -> No
         said = "\n".join(done.stdout.strip().splitlines()[-_PIP_LINES:])
         raise JobDefinitionError(
             f"the requirements cannot be installed with {sys.executable}; pip says:\n{said}",
-            hint="try it by hand on the host of the worker; where it cannot reach an index, give a directory with the "
+            hint="run pip by hand on the worker's host; if it cannot reach a package index, add a directory with the "
             "packages: requirements.txt#packages",
         )
 

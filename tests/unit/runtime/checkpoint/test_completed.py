@@ -57,7 +57,7 @@ def test_a_file_is_free_when_the_last_checkpoint_that_names_it_goes() -> None:
 def test_a_checkpoint_does_not_come_after_a_later_one() -> None:
     kept = store()
     kept.add(stored(5))
-    with pytest.raises(InvariantViolation, match="checkpoint 5 was completed after a later one"):
+    with pytest.raises(InvariantViolation, match="checkpoint 5 completed after a later one"):
         kept.add(stored(5))
 
 

@@ -187,7 +187,9 @@ def test_a_savepoint_answers_with_its_path() -> None:
 
 def test_a_savepoint_needs_a_place() -> None:
     coordinator = running(savepoint_directory=None)
-    with pytest.raises(ConfigurationError, match="no directory for a savepoint of job 'visits'") as caught:
+    with pytest.raises(
+        ConfigurationError, match="no directory is given for a savepoint of job 'visits'"
+    ) as caught:
         coordinator.trigger_savepoint(0)
     assert "execution.checkpointing.savepoint-dir" in (caught.value.hint or "")
 
@@ -290,7 +292,7 @@ def test_failures_are_tolerated_up_to_a_number_in_a_row() -> None:
     assert [fail(), fail()] == [None, None]
     error = fail()
     assert error is not None
-    assert "3 checkpoints failed in a row, 2 may" in error.message
+    assert "3 consecutive checkpoints failed, more than" in error.message
     assert fail() is None, "counting starts over"
 
 

@@ -53,7 +53,7 @@ class Lease:
 
     def _ensure(self, token: int) -> None:
         if token < self.token:
-            raise LeadershipError("another process leads since")
+            raise LeadershipError("another process has become the leader")
         if self._looks_left is not None and token == 1:
             self._looks_left -= 1
             if self._looks_left == 0:

@@ -158,7 +158,7 @@ def test_after_finished_it_is_not_run_again(
         assert program.job.status() is JobStatus.FINISHED
         assert program.job.progress.records == 0
     assert "job 'test' finished at" in caplog.text
-    assert "it is not run again" in caplog.text
+    assert "it does not run again" in caplog.text
     assert program.is_exact()
 
 
@@ -192,7 +192,9 @@ def test_after_canceled_it_is_refused_with_what_to_do(
     left = program.checkpoints()
     assert bool(left) == (retention is Retention.RETAIN_ON_CANCELLATION)
     assert program.job_directory.exists() == bool(left)
-    with pytest.raises(JobSubmissionError, match=r"job 'test' was canceled at .* is not run again") as caught:
+    with pytest.raises(
+        JobSubmissionError, match=r"job 'test' was canceled at .* is not restarted automatically"
+    ) as caught:
         program.start()
     hint = caught.value.hint or ""
     assert program.checkpoints() == left

@@ -189,7 +189,7 @@ def test_damaged_and_unfinished_checkpoints_are_skipped_and_said_aloud(
     assert recovery.checkpoint.metadata == good
     expected = {
         "chk-6": "no _metadata",
-        "chk-5": "cut short",
+        "chk-5": "truncated",
         "chk-4": "checksum",
         "chk-3": "2 bytes instead of 3",
         "chk-2": "is missing",

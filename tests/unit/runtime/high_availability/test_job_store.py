@@ -57,7 +57,7 @@ def test_jobs_come_in_the_order_they_were_submitted(place: HighAvailabilitySetti
 def test_two_live_jobs_with_one_id_are_refused(place: HighAvailabilitySettings) -> None:
     store, _ = leading(place)
     store.put(JOB)
-    with pytest.raises(ConfigurationError, match="has not ended yet") as caught:
+    with pytest.raises(ConfigurationError, match="already exists") as caught:
         store.put(JOB)
     assert "another id" in (caught.value.hint or "")
     store.remove(JOB.job_id)

@@ -125,7 +125,7 @@ def test_jitter_spreads() -> None:
 
 
 def test_the_first_delay_is_not_longer_than_the_longest() -> None:
-    with pytest.raises(ConfigurationError, match=r"initial-backoff: expected at most .*1000 ms; got 2000 ms"):
+    with pytest.raises(ConfigurationError, match=r"initial-backoff must not exceed .*1000 ms; got 2000 ms"):
         exponential(initial_ms=2_000)
 
 

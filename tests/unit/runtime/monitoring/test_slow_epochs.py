@@ -89,7 +89,7 @@ def test_a_subtask_that_is_slow_without_more_records_is_told_apart() -> None:
 
 def test_subtasks_that_take_turns_want_slots() -> None:
     shares = {SubtaskId("b", index): share(170) for index in range(4)}
-    assert "More slots would let them run side by side." in explain_epoch(epoch(shares=shares), LEVELS).text
+    assert "More slots would let them run in parallel." in explain_epoch(epoch(shares=shares), LEVELS).text
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_subtasks_that_take_turns_want_slots() -> None:
             {"levels": ((10_000, 10_050), (10_900, 10_950))},
             "Spark's scheduling and shuffling took 90 % of the time",
         ),
-        ({"tries": 3}, "It was run 3 times as a whole"),
-        ({"retried_tasks": 1}, "Spark tried 1 task again"),
+        ({"tries": 3}, "The whole epoch ran 3 times"),
+        ({"retried_tasks": 1}, "Spark retried 1 task"),
     ],
 )
 def test_other_causes_are_said(more: dict[str, object], said: str) -> None:

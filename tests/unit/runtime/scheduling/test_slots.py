@@ -113,7 +113,7 @@ def test_a_job_whose_slots_do_not_come_fails_with_numbers() -> None:
     with pytest.raises(NoResourceAvailableError) as failure:
         job.wait()
     assert failure.value.message == (
-        "job 'counting' needs 8 slots (default 2, heavy 6), has 2: 2 executors with 3 slots, 1 of them taken by "
+        "job 'counting' needs 8 slots (default 2, heavy 6), but has 2: 2 executors with 3 slots, 1 of them taken by "
         "other jobs; waited for 0 s"
     )
     assert "taskmanager.numberOfTaskSlots" in str(failure.value)
@@ -179,7 +179,7 @@ def test_a_job_is_not_rescaled_beyond_its_slots_and_goes_on() -> None:
     job = start(counting(2, last=ENDLESS), SlotOffer(3))
     wait_until(lambda: job.progress.epochs > 0, "an epoch")
     wanted = uniform_parallelism(job.master.job, 4)
-    with pytest.raises(NoResourceAvailableError, match="needs 4 slots, has 3"):
+    with pytest.raises(NoResourceAvailableError, match="needs 4 slots, but has 3"):
         job.master.rescale(wanted).result(30)
     epochs = job.progress.epochs
     wait_until(lambda: job.progress.epochs > epochs, "the next epoch")
@@ -211,5 +211,5 @@ def test_an_adaptive_job_without_a_slot_for_each_group_fails_with_numbers() -> N
         "jobmanager.adaptive-scheduler.submission.resource-wait-timeout": "0 ms",
     }
     job = start(counting(2, group=2), SlotOffer(1), **options)
-    with pytest.raises(NoResourceAvailableError, match=r"needs 2 slots \(default 1, heavy 1\), has 1"):
+    with pytest.raises(NoResourceAvailableError, match=r"needs 2 slots \(default 1, heavy 1\), but has 1"):
         job.wait()

@@ -158,7 +158,7 @@ class RestApplication:
             response = error_response(status_of(error), str(error))
         except Exception:  # noqa: BLE001 - one request fails, the server goes on
             _log.exception("%s %s failed", request.method, request.path)
-            response = error_response(500, "Internal server error. The log of the server says more.")
+            response = error_response(500, "Internal server error. See the server's log.")
         return Response(
             b"" if request.method == "HEAD" else response.body,
             response.status,
@@ -216,7 +216,7 @@ def with_body(request: Request, body: bytes) -> Request:
 
 def too_large(most: int) -> Response:
     """Answer a body that is too large."""
-    return error_response(413, f"The body is too large: it may have {most} bytes.", headers=_HEADERS)
+    return error_response(413, f"The body is too large: the limit is {most} bytes.", headers=_HEADERS)
 
 
 def _normalized(path: str) -> str:
@@ -227,7 +227,7 @@ def _normalized(path: str) -> str:
     """
     decoded = unquote(path, errors="replace")
     if "\0" in decoded or "\\" in decoded or any(part in {".", ".."} for part in decoded.split("/")):
-        raise RestError(400, "Bad request: the path is not plain.")
+        raise RestError(400, "Bad request: the path contains '.', '..', a backslash or a NUL.")
     if decoded.startswith("/v1/"):
         decoded = decoded[3:]
     return decoded.rstrip("/") or "/"

@@ -76,7 +76,7 @@ def archived_answer(ended: EndedJob, endpoint: Endpoint, request: Request) -> Re
     """
     text = ended.answers.get(request.path) or ended.answers.get(endpoint.path.format_map(request.params))
     if text is None:
-        raise RestError(404, f"Job {ended.job_id} has ended, and {request.path} is not kept of it.")
+        raise RestError(404, f"Job {ended.job_id} has ended; {request.path} is not archived.")
     if not endpoint.path.endswith(_METRICS):
         return Response(text.encode())
     metrics = msgspec.json.decode(text, type=list[Metric])

@@ -117,7 +117,7 @@ class RestClient:
         except (OSError, http.client.HTTPException) as error:
             raise ClusterError(
                 f"no answer from {self.url}: {_reason(error)}",
-                hint="is the cluster there? name another with -m HOST:PORT",
+                hint="check that the cluster is running, or choose another one with -m HOST:PORT",
             ) from error
         finally:
             connection.close()
@@ -158,11 +158,11 @@ class RestClient:
             return str(chosen[0]["jid"])
         if not chosen:
             raise ClusterError(
-                f"no job is called {text!r} at {self.url}", hint="headrace list -a shows the jobs there are"
+                f"no job with the name or id {text!r} at {self.url}", hint="`headrace list -a` lists all jobs"
             )
         ids = ", ".join(job["jid"] for job in chosen[:5]) + (", ..." if len(chosen) > 5 else "")
         raise ClusterError(
-            f"several jobs are called {text!r} at {self.url}", hint=f"name one by its id: {ids}"
+            f"several jobs have the name {text!r} at {self.url}", hint=f"use the id of one of them: {ids}"
         )
 
     def finish(
@@ -185,7 +185,9 @@ class RestClient:
             if time.monotonic() >= deadline:
                 break
             sleep(_POLL_S[min(number, len(_POLL_S) - 1)])
-        raise ClusterError(f"operation {trigger_id} has not ended within {timeout_s:.0f} s; it goes on")
+        raise ClusterError(
+            f"operation {trigger_id} has not finished within {timeout_s:.0f} s; it continues in the background"
+        )
 
 
 def _reason(error: Exception) -> str:

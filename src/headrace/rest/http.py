@@ -46,7 +46,7 @@ class Request:
         try:
             return msgspec.json.decode(self.body.strip() or b"{}", type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise RestError(400, f"Bad request: the body does not fit: {error}") from error
+            raise RestError(400, f"Bad request: invalid body: {error}") from error
 
     def number(self, name: str, default: int, *, least: int, most: int) -> int:
         """Read a number from the query.
@@ -58,7 +58,7 @@ class Request:
         if text is None:
             return default
         if not (text.isascii() and text.isdigit()) or not least <= int(text[:20]) <= most:
-            raise RestError(400, f"Bad request: {name} must be a number from {least} to {most}")
+            raise RestError(400, f"Bad request: {name} must be a number between {least} and {most}")
         return int(text)
 
     def names(self, name: str) -> list[str] | None:

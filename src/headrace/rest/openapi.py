@@ -35,7 +35,7 @@ def openapi_document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "info": {
             "title": "headrace REST API",
             "version": __version__,
-            "description": "The monitoring API of Flink 2.3, answered by headrace. Every path works without /v1, too.",
+            "description": "Flink 2.3's monitoring API, served by headrace. Every path also works without the prefix /v1.",
         },
         "paths": paths,
         "components": {
@@ -67,7 +67,7 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
         "responses": {
             str(endpoint.status): {"description": "The answer.", "content": content},
             "default": {
-                "description": "It cannot be answered.",
+                "description": "The request failed.",
                 "content": {_JSON: {"schema": schema_of[repr(Errors)]}},
             },
         },

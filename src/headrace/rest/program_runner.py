@@ -112,7 +112,7 @@ def _finish(command: Sequence[str], environment: Mapping[str, str]) -> EndedProg
     except subprocess.TimeoutExpired as late:
         text = _last(late.stdout or b"")
         return EndedProgram(
-            -1, f"{text}\nended: it had not submitted its jobs within {_TIMEOUT_S:.0f} seconds"
+            -1, f"{text}\nstopped: it did not submit its jobs within {_TIMEOUT_S:.0f} seconds"
         )
     return EndedProgram(ended.returncode, _last(ended.stdout))
 

@@ -74,7 +74,7 @@ class Query:
         if schema.get("type") == "boolean":
             return "true or false"
         if schema.get("type") == "integer":
-            return f"a number from {schema.get('minimum', 0)} to {schema.get('maximum', 10**18)}"
+            return f"a number between {schema.get('minimum', 0)} and {schema.get('maximum', 10**18)}"
         return f"one of {', '.join(schema['enum'])}" if "enum" in schema else f"like {schema['pattern']}"
 
 
@@ -130,7 +130,7 @@ class Router:
             if segment.startswith("{"):
                 name = segment.strip("{}")
                 if name not in PARAMETERS or (node.parameter and node.parameter[0] != name):
-                    raise ValueError(f"{endpoint.path}: parameter {name!r} is not known here")
+                    raise ValueError(f"{endpoint.path}: unknown parameter {name!r}")
                 node.parameter = node.parameter or (name, _Node())
                 node = node.parameter[1]
             else:
@@ -161,7 +161,7 @@ class Router:
         endpoint = node.endpoints.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             allowed = ", ".join(sorted(node.endpoints))
-            raise RestError(405, f"{method} is not allowed here; use {allowed}", {"Allow": allowed})
+            raise RestError(405, f"{method} is not allowed for this path; use {allowed}", {"Allow": allowed})
         return endpoint, {name: _checked(name, value) for name, value in found}
 
 

@@ -82,7 +82,7 @@ class Guard:
         """Refuse names that a page elsewhere has made lead to this machine (DNS rebinding)."""
         host = _host_name(request.headers.get("host", ""))
         if self._settings.is_loopback and host is not None and not _is_loopback(host):
-            raise RestError(403, "Forbidden: this server answers its own machine only.")
+            raise RestError(403, "Forbidden: this server answers requests from its own machine only.")
 
     def check_changing_get(self, request: Request) -> None:
         """Make sure that a GET which changes something was meant to: any page can have a browser send a GET.
@@ -124,7 +124,7 @@ class Guard:
         if not hmac.compare_digest(shown, self._expected):
             raise RestError(
                 401,
-                "Unauthorized: show the token, as Authorization: Bearer <token>.",
+                "Unauthorized: send the token in the header Authorization: Bearer <token>.",
                 {"WWW-Authenticate": "Bearer"},
             )
 

@@ -92,7 +92,9 @@ class RestServer:
                 break
             waited.wait(0.01)
         if not self._server.started:
-            raise ConfigurationError(f"REST did not start at {self._settings.bind_address}:{self.port}")
+            raise ConfigurationError(
+                f"REST server did not start at {self._settings.bind_address}:{self.port}"
+            )
 
     def close(self, fetch_s: float = FETCH_S) -> None:
         """Stop; waits a little for clients that have triggered something and not heard of its end."""
@@ -108,9 +110,9 @@ class RestServer:
         try:
             self._server.run(sockets=[self._socket])
         except SystemExit:
-            _log.error("REST could not be started at %s", self.url)
+            _log.error("REST server could not be started at %s", self.url)
         except Exception:  # noqa: BLE001 - jobs go on without it
-            _log.exception("REST has ended")
+            _log.exception("REST server has ended")
 
     # -- ASGI --------------------------------------------------------------------------------------------------
 
@@ -169,7 +171,7 @@ async def _read_body(receive: _Receive, admitted: Admitted) -> bytes | Response:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    return error_response(400, "Bad request: the body is not complete.")
+                    return error_response(400, "Bad request: the body is incomplete.")
                 size += len(message.get("body", b""))
                 if size > admitted.most_bytes:
                     return too_large(admitted.most_bytes)
@@ -177,7 +179,7 @@ async def _read_body(receive: _Receive, admitted: Admitted) -> bytes | Response:
                 if not message.get("more_body"):
                     return b"".join(parts)
     except TimeoutError:
-        return error_response(408, "The body took too long to come.")
+        return error_response(408, "Timed out while waiting for the request body.")
 
 
 def _bind(settings: RestSettings) -> socket.socket:
@@ -194,8 +196,8 @@ def _bind(settings: RestSettings) -> socket.socket:
             problem = error
     ports = f"{settings.ports[0]}" + (f" to {settings.ports[-1]}" if len(settings.ports) > 1 else "")
     raise ConfigurationError(
-        f"REST cannot listen at {settings.bind_address}, port {ports}: {problem}",
-        hint="name a free port with rest.bind-port, or turn REST off with headrace.rest.enabled",
+        f"REST server cannot listen at {settings.bind_address}, port {ports}: {problem}",
+        hint="set rest.bind-port to a free port, or disable REST with headrace.rest.enabled",
     )
 
 

@@ -71,18 +71,18 @@ class RestSettings:
     def _check(self) -> None:
         if not self.is_loopback and self.token is None:
             raise ConfigurationError(
-                f"{options.BIND_ADDRESS.key} is {self.bind_address}: everybody who can reach it could steer jobs",
+                f"{options.BIND_ADDRESS.key} is {self.bind_address}: anyone who can reach it could control jobs",
                 hint=f"set {options.TOKEN_FILE.key} or {options.TOKEN.key}, such as {secrets.token_urlsafe(24)}, and "
-                f"{options.TLS_CERTIFICATE.key} so that it does not travel in the open",
+                f"{options.TLS_CERTIFICATE.key} so that it is not sent unencrypted",
             )
         for option, path in (
             (options.TLS_CERTIFICATE, self.certificate),
             (options.TLS_KEY, self.key),
         ):
             if path is not None and not Path(path).is_file():
-                raise ConfigurationError(f"{option.key}: there is no file {path}")
+                raise ConfigurationError(f"{option.key}: file {path} does not exist")
         if self.key is not None and self.certificate is None:
-            raise ConfigurationError(f"{options.TLS_KEY.key} goes with {options.TLS_CERTIFICATE.key}")
+            raise ConfigurationError(f"{options.TLS_KEY.key} needs {options.TLS_CERTIFICATE.key}")
 
 
 def read_token(configuration: Configuration) -> str | None:

@@ -53,7 +53,7 @@ def test_a_name_that_several_jobs_have_is_refused_with_their_ids(
     other = cluster.submit(counting(ENDLESS))
     refused = ask("cancel", "counting")
     assert refused.exit_code == 1
-    assert "several jobs are called 'counting'" in refused.stderr
+    assert "several jobs have the name 'counting'" in refused.stderr
     assert job.job_id in refused.stderr
     assert other.job_id in refused.stderr
 
@@ -141,7 +141,7 @@ def test_a_job_is_rescaled(ask: Invoke, job: LiveJob) -> None:
 def test_a_job_that_is_not_there_is_said(ask: Invoke) -> None:
     result = ask("cancel", "nobody")
     assert result.exit_code == 1
-    assert "no job is called 'nobody'" in result.stderr
+    assert "no job with the name or id 'nobody'" in result.stderr
     assert "headrace list -a" in result.stderr
 
 
@@ -161,7 +161,7 @@ def test_the_doctor_says_what_is_wrong(headrace: Invoke, tmp_path: Path) -> None
     assert not findings["execution.checkpointing.dir"]["is_fine"]
     assert result.exit_code == 1
     open_to_all = headrace("doctor", "-D", "rest.bind-address=0.0.0.0")
-    assert "everybody" in open_to_all.stdout
+    assert "anyone" in open_to_all.stdout
 
 
 def test_the_doctor_looks_for_the_master(headrace: Invoke) -> None:
@@ -211,4 +211,4 @@ def test_a_session_says_that_it_takes_no_jobs_unless_told(headrace: Invoke) -> N
     result = headrace("session", "-D", "rest.bind-address=0.0.0.0")
     assert result.exit_code == 2
     assert "no jobs are taken" in result.stderr
-    assert "everybody who can reach it" in result.stderr
+    assert "anyone who can reach it" in result.stderr

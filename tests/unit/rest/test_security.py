@@ -45,7 +45,7 @@ def test_with_the_token_the_cluster_answers(guarded: RestCluster) -> None:
 
 
 def test_an_address_of_the_network_needs_a_token() -> None:
-    with pytest.raises(ConfigurationError, match="everybody"):
+    with pytest.raises(ConfigurationError, match="anyone"):
         RestSettings.from_configuration(Configuration({"rest.bind-address": "0.0.0.0"}))
     settings = RestSettings.from_configuration(
         Configuration({"rest.bind-address": "0.0.0.0", "headrace.rest.token": TOKEN})
@@ -288,7 +288,7 @@ def test_an_error_of_ours_does_not_show_its_inside(cluster: RestCluster) -> None
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("/jobs/{job}/exceptions?maxExceptions=0", "maxExceptions must be a number from 1 to 10000; got '0'"),
+        ("/jobs/{job}/exceptions?maxExceptions=0", "maxExceptions must be a number between 1 and 10000; got '0'"),
         ("/jobs/{job}/exceptions?maxExceptions=%C2%B2", "maxExceptions must be a number"),
         ("/jobs/{job}/exceptions?maxExceptions=1&maxExceptions=2", "maxExceptions is given 2 times"),
         ("/jobs/{job}/accumulators?includeSerializedValue=yes", "must be true or false; got 'yes'"),

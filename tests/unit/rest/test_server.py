@@ -45,7 +45,7 @@ def test_a_client_reads_and_steers(client: RestClient, running: LiveJob, tmp_pat
     trigger = client.ask("POST", f"/jobs/{running.job_id}/savepoints", body)["request-id"]
     result = client.finish(f"/jobs/{running.job_id}/savepoints", trigger, 30)
     assert Path(result["location"]).is_dir()
-    with pytest.raises(ClusterError, match="no job is called 'other'"):
+    with pytest.raises(ClusterError, match="no job with the name or id 'other'"):
         client.find_job("other")
     with pytest.raises(ClusterError, match="not found") as refused:
         client.get(f"/jobs/{'f' * 32}")

@@ -178,18 +178,20 @@ def cancel_application(context: RestContext, request: Request) -> Empty:
 
 def shut_down(context: RestContext, request: Request) -> Empty:
     if context.shut_down is None:
-        raise RestError(403, "This process ends with its program: cancel or stop its job instead.")
+        raise RestError(403, "This process ends when its program ends: cancel or stop its job instead.")
     context.shut_down()
     return Empty()
 
 
 ENDPOINTS = (
     Endpoint("GET", "/config", "How the web page is configured.", config, DashboardConfig),
-    Endpoint("GET", "/headrace/about", "The version, and what is allowed here. Not in Flink.", about, About),
+    Endpoint(
+        "GET", "/headrace/about", "The version, and what this server allows. Not in Flink.", about, About
+    ),
     Endpoint(
         "GET",
         "/overview",
-        "Task managers, slots and jobs, counted.",
+        "Numbers of task managers, slots and jobs.",
         overview,
         ClusterOverview,
         depends_on=_jobs_and_slots,

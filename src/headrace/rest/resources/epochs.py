@@ -131,7 +131,7 @@ def levels_of(job: LiveJob) -> dict[str, int]:
 
 _SINCE = Query(
     "since",
-    "The first epoch to list; all that are remembered if left out.",
+    "The first epoch to list; by default all that are kept.",
     {"type": "integer", "minimum": 0, "maximum": _MOST},
 )
 

@@ -64,18 +64,18 @@ def _body(node: FlameNode) -> Node:
 _KINDS = [kind.value for kind in SampleKind]
 _TYPE = Query(
     "type",
-    "Which samples: all, or those on or off the processor.",
+    "Which samples to use: all, or only those on or off the CPU.",
     {"type": "string", "enum": [*_KINDS, *(kind.upper() for kind in _KINDS)]},
 )
 _SUBTASK = Query(
-    "subtaskindex", "Of one subtask only.", {"type": "integer", "minimum": 0, "maximum": _MOST_SUBTASKS}
+    "subtaskindex", "Only this subtask.", {"type": "integer", "minimum": 0, "maximum": _MOST_SUBTASKS}
 )
 
 ENDPOINTS = (
     Endpoint(
         "GET",
         "/jobs/{jobid}/vertices/{vertexid}/flamegraph",
-        "Where the time of a vertex goes; the first request has it recorded.",
+        "The flame graph of a vertex; the first request starts recording it.",
         flame_graph,
         FlameGraph,
         query=(_TYPE, _SUBTASK),

@@ -452,14 +452,14 @@ def cancel(context: RestContext, request: Request) -> Empty:
     mode = request.query.get("mode", "cancel")
     if mode == "stop":
         raise RestError(
-            410, "Stopping without a savepoint is gone, in Flink as here; use POST /jobs/:jobid/stop."
+            410, "Stopping without a savepoint is not supported, in Flink either; use POST /jobs/:jobid/stop."
         )
     job_id = request.params["jobid"]
     if context.dispatcher.history.get(job_id) is not None:
-        raise RestError(409, f"Job {job_id} cannot be cancelled: it has ended already.")
+        raise RestError(409, f"Job {job_id} cannot be cancelled: it has already ended.")
     job = context.live(request)
     if job.status.is_terminal_state():
-        raise RestError(409, f"Job {job_id} cannot be cancelled: it is {job.status.name} already.")
+        raise RestError(409, f"Job {job_id} cannot be cancelled: it is already {job.status.name}.")
     job.job.cancel()
     return Empty()
 
@@ -474,14 +474,16 @@ def _job(path: str, summary: str, handler: Any, answer: Any, **more: Any) -> End
 
 
 _SERIALIZED = Query(
-    "includeSerializedValue", "Whether to give the values, too, not only their text.", {"type": "boolean"}
+    "includeSerializedValue",
+    "Whether to include the serialized values as well as their text.",
+    {"type": "boolean"},
 )
 _MODE = Query("mode", "What to do; `cancel`.", {"type": "string", "enum": ["cancel"]}, ("stop",))
 _MOST = Query("maxExceptions", "How many.", {"type": "integer", "minimum": 1, "maximum": 10_000})
 
 ENDPOINTS = (
     Endpoint("GET", "/jobs", "All jobs and their states.", job_states, JobStates),
-    Endpoint("GET", "/jobs/overview", "All jobs, a line each.", jobs_overview, JobLines),
+    Endpoint("GET", "/jobs/overview", "A summary of every job.", jobs_overview, JobLines),
     _job("", "One job: states, vertices, plan.", job_details, JobDetails),
     _job("/plan", "The plan of a job.", plan, JobPlan),
     _job("/status", "The state of a job.", status, JobStatusAnswer),
@@ -494,13 +496,18 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/jobs/{jobid}/yarn-cancel",
-        "Cancel a job; only with a token, or from the web page.",
+        "Cancel a job; needs a token, or a request from the web page.",
         cancel,
         Empty,
         status=202,
         is_changing_get=True,
     ),
     Endpoint(
-        "PATCH", "/jobs/{jobid}/clientHeartbeat", "A client is still there.", heartbeat, Empty, status=202
+        "PATCH",
+        "/jobs/{jobid}/clientHeartbeat",
+        "Report that the client is still alive.",
+        heartbeat,
+        Empty,
+        status=202,
     ),
 )

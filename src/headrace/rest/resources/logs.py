@@ -76,7 +76,7 @@ def _listed(files: Sequence[application_log.LogFile]) -> LogFiles:
 def _file(context: RestContext, name: str) -> Response:
     content = None if context.log is None else context.log.read(name)
     if content is None:
-        raise RestError(404, f"There is no log file {name}.")
+        raise RestError(404, f"Log file {name} not found.")
     return Response(content, content_type=TEXT)
 
 
@@ -86,7 +86,9 @@ ENDPOINTS = (
         "GET", "/jobmanager/logs/{filename}", "One log file of the driver.", log_file, None, is_slow=True
     ),
     Endpoint("GET", "/jobmanager/log", "What headrace has logged in the driver.", log, None, is_slow=True),
-    Endpoint("GET", "/jobmanager/stdout", "The standard output belongs to the program: empty.", stdout, None),
+    Endpoint(
+        "GET", "/jobmanager/stdout", "Always empty: the standard output belongs to the program.", stdout, None
+    ),
     Endpoint(
         "GET",
         "/taskmanagers/{taskmanagerid}/logs",
@@ -106,7 +108,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/taskmanagers/{taskmanagerid}/log",
-        "What functions have logged and printed in an executor, and what Spark says there.",
+        "What functions and Spark have logged and printed in an executor.",
         executor_log,
         None,
         is_slow=True,

@@ -352,20 +352,20 @@ def all_executor_metrics(context: RestContext, request: Request) -> list[Aggrega
     return _aggregated([executor_values(each) for each in context.cluster.executors()], request)
 
 
-_GET = Query("get", "Names of metrics, separated by commas; without it, all names are listed.")
+_GET = Query("get", "Comma-separated names of metrics; if left out, all names are listed.")
 _AGG = Query(
     "agg",
-    "Of min, max, avg, sum, skew, separated by commas; all of them if left out.",
+    "Comma-separated list of min, max, avg, sum and skew; if left out, all of them.",
     {"type": "string", "pattern": "^(min|max|avg|sum|skew)(,(min|max|avg|sum|skew))*$"},
 )
-_JOBS = Query("jobs", "Ids of jobs, separated by commas; all of them if left out.")
+_JOBS = Query("jobs", "Comma-separated ids of jobs; if left out, all jobs.")
 _VERTEX = "/jobs/{jobid}/vertices/{vertexid}"
 
 ENDPOINTS = (
     Endpoint(
         "GET",
         "/jobs/metrics",
-        "Metrics over all jobs.",
+        "Metrics aggregated over all jobs.",
         all_job_metrics,
         list[AggregatedMetric],
         query=(_GET, _AGG, _JOBS),
@@ -391,7 +391,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         f"{_VERTEX}/subtasks/metrics",
-        "Metrics over the subtasks of a vertex.",
+        "Metrics aggregated over the subtasks of a vertex.",
         aggregated_subtask_metrics,
         list[AggregatedMetric],
         query=(_GET, _AGG),
@@ -410,7 +410,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/taskmanagers/metrics",
-        "Metrics over the task managers.",
+        "Metrics aggregated over the task managers.",
         all_executor_metrics,
         list[AggregatedMetric],
         query=(_GET, _AGG),

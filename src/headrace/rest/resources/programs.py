@@ -38,17 +38,17 @@ def submit(context: RestContext, request: Request) -> Submitted:
     if request.content_type != JOB_TYPE:
         raise RestError(
             415,
-            f"Jobs are submitted as {JOB_TYPE}, by `headrace run -m`. The jobs of `flink run` are Java objects, "
-            "which cannot be run here.",
+            f"Jobs are submitted as {JOB_TYPE} by `headrace run -m`. Jobs from `flink run` are Java objects, "
+            "which headrace cannot run.",
         )
     assert context.unpack is not None
     try:
         stored = msgspec.msgpack.decode(request.body, type=StoredJob)
     except msgspec.MsgspecError as error:
-        raise RestError(400, f"Bad request: this is no job: {error}") from error
+        raise RestError(400, f"Bad request: the body is not a job: {error}") from error
     graph = context.unpack(stored.graph)
     if graph.job_id != stored.job_id:
-        raise RestError(400, "Bad request: the job has another id than its envelope")
+        raise RestError(400, "Bad request: the id of the job differs from the id in its envelope")
     place = join_path(context.artifact_directory, stored.job_id)
     configuration = unbundle(stored.configuration, stored.artifacts, place)
     try:
@@ -80,9 +80,11 @@ def ensure_allowed(context: RestContext) -> None:
         RestError: If they may not.
     """
     if not context.configuration.get(options.SUBMIT_ENABLED):
-        raise RestError(403, f"Jobs are not taken through REST: {options.SUBMIT_ENABLED.key} is false.")
+        raise RestError(
+            403, f"Job submission through REST is disabled: {options.SUBMIT_ENABLED.key} is false."
+        )
     if context.unpack is None or not context.dispatcher.takes_jobs:
-        raise RestError(403, "This process runs one program and takes no other jobs; use a session.")
+        raise RestError(403, "This process runs one program and does not accept other jobs; use a session.")
 
 
 def jars(context: RestContext, request: Request) -> JarFiles:
@@ -90,24 +92,24 @@ def jars(context: RestContext, request: Request) -> JarFiles:
 
 
 def refuse_jar(context: RestContext, request: Request) -> NoReturn:
-    raise RestError(404, "Programs are written in Python here: there are no jars. Use `headrace run -m`.")
+    raise RestError(404, "headrace runs Python programs, not jars. Use `headrace run -m`.")
 
 
 ENDPOINTS = (
     Endpoint(
         "POST",
         "/jobs",
-        "Submit a job; its body is made by `headrace run -m`.",
+        "Submit a job; `headrace run -m` creates the body.",
         submit,
         Submitted,
         status=202,
         is_slow=True,
         takes_job=True,
     ),
-    Endpoint("GET", "/jars", "Uploaded jars: none.", jars, JarFiles),
-    Endpoint("POST", "/jars/upload", "Refused: there are no jars.", refuse_jar, Empty),
-    Endpoint("POST", "/jars/{jarid}/run", "Refused: there are no jars.", refuse_jar, Empty),
-    Endpoint("GET", "/jars/{jarid}/plan", "Refused: there are no jars.", refuse_jar, Empty),
-    Endpoint("POST", "/jars/{jarid}/plan", "Refused: there are no jars.", refuse_jar, Empty),
-    Endpoint("DELETE", "/jars/{jarid}", "Refused: there are no jars.", refuse_jar, Empty),
+    Endpoint("GET", "/jars", "Uploaded jars; always empty.", jars, JarFiles),
+    Endpoint("POST", "/jars/upload", "Always rejected: headrace has no jars.", refuse_jar, Empty),
+    Endpoint("POST", "/jars/{jarid}/run", "Always rejected: headrace has no jars.", refuse_jar, Empty),
+    Endpoint("GET", "/jars/{jarid}/plan", "Always rejected: headrace has no jars.", refuse_jar, Empty),
+    Endpoint("POST", "/jars/{jarid}/plan", "Always rejected: headrace has no jars.", refuse_jar, Empty),
+    Endpoint("DELETE", "/jars/{jarid}", "Always rejected: headrace has no jars.", refuse_jar, Empty),
 )

@@ -108,7 +108,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/metrics",
-        "All metrics, for Prometheus. Not in Flink, where the reporter has a port of its own.",
+        "All metrics in Prometheus format. Not in Flink, whose reporter has its own port.",
         prometheus,
         None,
     ),

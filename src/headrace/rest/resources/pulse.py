@@ -155,7 +155,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/jobs/{jobid}/headrace/throughput",
-        "The same of one job. Not in Flink.",
+        "What the sources of one job read per second, over the last ten minutes. Not in Flink.",
         throughput,
         Throughputs,
         is_archived=True,
@@ -163,7 +163,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/jobs/{jobid}/headrace/vertices",
-        "How busy all vertices of a job are, in one answer. Not in Flink.",
+        "How busy each vertex of a job is. Not in Flink.",
         pulse,
         Pulse,
         is_archived=True,

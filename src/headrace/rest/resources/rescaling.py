@@ -51,7 +51,7 @@ def change_requirements(context: RestContext, request: Request) -> Empty:
     body = request.read(Requirements)
     wanted = {vertex_id: each.parallelism.upper_bound for vertex_id, each in body.items()}
     if any(each.parallelism.lower_bound > each.parallelism.upper_bound for each in body.values()):
-        raise RestError(400, "Bad request: a lower bound is above the upper one")
+        raise RestError(400, "Bad request: a lower bound is greater than the upper bound")
     if not wanted:
         raise RestError(400, "Bad request: name at least one vertex and its bounds")
     job.master.rescale(wanted)  # a wrong one is refused at once
@@ -78,12 +78,14 @@ def rescaling_status(context: RestContext, request: Request) -> OperationStatus:
 
 def _steerable(context: RestContext, request: Request) -> LiveJob:
     if not context.configuration.get(options.RESCALE_ENABLED):
-        raise RestError(403, f"Rescaling is off: {options.RESCALE_ENABLED.key} is false.")
+        raise RestError(403, f"Rescaling is disabled: {options.RESCALE_ENABLED.key} is false.")
     return context.live(request)
 
 
 _PARALLELISM = Query(
-    "parallelism", "Of every vertex that can have it.", {"type": "integer", "minimum": 1, "maximum": _MOST}
+    "parallelism",
+    "The parallelism for every vertex that allows it.",
+    {"type": "integer", "minimum": 1, "maximum": _MOST},
 )
 
 ENDPOINTS = (
@@ -97,7 +99,7 @@ ENDPOINTS = (
     Endpoint(
         "PUT",
         "/jobs/{jobid}/resource-requirements",
-        "Another parallelism of some vertices, from the next epoch on.",
+        "Change the parallelism of some vertices from the next epoch on.",
         change_requirements,
         Empty,
         body=Requirements,
@@ -105,7 +107,7 @@ ENDPOINTS = (
     Endpoint(
         "PATCH",
         "/jobs/{jobid}/rescaling",
-        "Another parallelism of the whole job.",
+        "Change the parallelism of the whole job.",
         rescale,
         Triggered,
         query=(_PARALLELISM,),
@@ -114,7 +116,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/jobs/{jobid}/rescaling/{triggerid}",
-        "How a rescaling gets on.",
+        "The status of a rescaling.",
         rescaling_status,
         OperationStatus,
     ),

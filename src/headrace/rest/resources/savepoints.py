@@ -173,9 +173,7 @@ def _future(context: RestContext, scope: tuple[str, ...], request: Request) -> F
     """Return an operation that is done; None while it is not."""
     operation = context.operations.find(scope, request.params["triggerid"])
     if operation is None:
-        raise RestError(
-            404, f"There is no operation {request.params['triggerid']}, or its result has expired."
-        )
+        raise RestError(404, f"Operation {request.params['triggerid']} not found, or its result has expired.")
     return operation.future if operation.future.done() else None
 
 
@@ -194,14 +192,14 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/jobs/{jobid}/savepoints/{triggerid}",
-        "How a savepoint gets on.",
+        "The status of a savepoint.",
         savepoint_status,
         SavepointStatus,
     ),
     Endpoint(
         "POST",
         "/jobs/{jobid}/stop",
-        "Take a savepoint and end the job.",
+        "Take a savepoint and stop the job.",
         stop,
         Triggered,
         body=StopRequest,
@@ -219,7 +217,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/jobs/{jobid}/checkpoints/{triggerid}",
-        "How a checkpoint gets on.",
+        "The status of a checkpoint.",
         checkpoint_status,
         CheckpointStatusAnswer,
     ),
@@ -234,6 +232,10 @@ ENDPOINTS = (
         is_slow=True,
     ),
     Endpoint(
-        "GET", "/savepoint-disposal/{triggerid}", "How a disposal gets on.", disposal_status, OperationStatus
+        "GET",
+        "/savepoint-disposal/{triggerid}",
+        "The status of a savepoint deletion.",
+        disposal_status,
+        OperationStatus,
     ),
 )

@@ -22,7 +22,7 @@ class SparkPages(Body):
     stages: list[VertexStage]
 
 
-_HINT = "Spark's user interface is off; spark.ui.enabled=true turns it on."
+_HINT = "Spark's user interface is disabled; set spark.ui.enabled=true to enable it."
 
 
 def spark_pages(context: RestContext, request: Request) -> SparkPages:
@@ -46,7 +46,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/jobs/{jobid}/headrace/spark",
-        "Where Spark's own user interface shows the stages of a job. Not in Flink.",
+        "The address of Spark's user interface for the stages of a job. Not in Flink.",
         spark_pages,
         SparkPages,
         is_slow=True,

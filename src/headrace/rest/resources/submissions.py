@@ -44,15 +44,13 @@ def start(context: RestContext, request: Request) -> Triggered:
     ensure_allowed(context)
     # A form of another page cannot send this type, however old the browser.
     if request.content_type != "application/json":
-        raise RestError(415, "Programs are sent as application/json.")
+        raise RestError(415, "Programs must be sent as application/json.")
     body = request.read(ProgramRequest)
     programs = context.programs
     if programs is None:
-        raise RestError(403, "This process runs no programs; send them with `headrace run -m`.")
+        raise RestError(403, "This process does not run programs; submit jobs with `headrace run -m`.")
     if not programs.has_room():
-        raise RestError(
-            429, "Other programs are being submitted; try again when they are.", {"Retry-After": "2"}
-        )
+        raise RestError(429, "Other programs are being submitted; try again later.", {"Retry-After": "2"})
     return Triggered(
         request_id=context.operations.start(
             _SCOPE,
@@ -84,7 +82,7 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         "/headrace/programs",
-        "Run a Python program here that submits jobs, where submission is allowed. Not in Flink.",
+        "Run a Python program that submits jobs on this server, if submission is enabled. Not in Flink.",
         start,
         Triggered,
         body=ProgramRequest,
@@ -93,7 +91,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/headrace/programs/{triggerid}",
-        "How a program gets on. Not in Flink.",
+        "The status of a program. Not in Flink.",
         status,
         ProgramStatus,
     ),

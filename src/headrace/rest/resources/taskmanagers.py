@@ -214,6 +214,8 @@ def find_executor(context: RestContext, request: Request) -> Executor:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/taskmanagers", "All task managers: Spark's executors.", task_managers, TaskManagers),
+    Endpoint(
+        "GET", "/taskmanagers", "All task managers, which are Spark's executors.", task_managers, TaskManagers
+    ),
     Endpoint("GET", "/taskmanagers/{taskmanagerid}", "One task manager.", task_manager, TaskManagerDetails),
 )

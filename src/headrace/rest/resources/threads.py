@@ -45,13 +45,11 @@ def executor_threads(context: RestContext, request: Request) -> ThreadDump:
 
 
 ENDPOINTS = (
-    Endpoint(
-        "GET", "/jobmanager/thread-dump", "What the threads of this process do.", driver_threads, ThreadDump
-    ),
+    Endpoint("GET", "/jobmanager/thread-dump", "A thread dump of this process.", driver_threads, ThreadDump),
     Endpoint(
         "GET",
         "/taskmanagers/{taskmanagerid}/thread-dump",
-        "What the threads of an executor's Java process do.",
+        "A thread dump of an executor's Java process.",
         executor_threads,
         ThreadDump,
         is_slow=True,

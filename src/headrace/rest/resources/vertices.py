@@ -270,7 +270,7 @@ def subtask_attempt(context: RestContext, request: Request) -> SubtaskLine:
     line = _Subtasks(context, job, vertex).line(index)
     if line.attempt != int(request.params["attempt"]):
         raise RestError(
-            404, f"Attempt {request.params['attempt']} not found; the present one is {line.attempt}."
+            404, f"Attempt {request.params['attempt']} not found; the current attempt is {line.attempt}."
         )
     return line
 
@@ -432,7 +432,7 @@ ENDPOINTS = (
     _vertex("/subtasktimes", "When subtasks entered their states.", times, SubtaskTimes),
     _vertex("/taskmanagers", "The vertex by task manager.", task_managers, VertexTaskManagers),
     _vertex("/watermarks", "The watermark of each subtask.", watermarks, list[MetricValue]),
-    _vertex("/backpressure", "How busy, idle and held up subtasks are.", back_pressure, BackPressure),
+    _vertex("/backpressure", "How busy, idle and backpressured subtasks are.", back_pressure, BackPressure),
     _vertex("/accumulators", "Accumulators of a vertex.", accumulators, UserAccumulators),
     _vertex(
         "/subtasks/accumulators",

@@ -125,7 +125,7 @@ def test_catching_up_again_changes_nothing(store: LocalStore, writer: ChainWrite
 def test_an_attempt_with_an_older_plan_is_refused(store: LocalStore, writer: ChainWriter) -> None:
     old = writer.change(1, s={A: b"1"})
     store.catch_up(writer.change(2, s={A: b"2"}), ALL)
-    with pytest.raises(StateError, match=r"at version 2, this attempt wants 1.*later attempt"):
+    with pytest.raises(StateError, match=r"at version 2, but this attempt needs 1.*later attempt"):
         store.catch_up(old, ALL)
 
 
@@ -487,7 +487,7 @@ def test_a_damaged_block_is_an_error_and_never_the_end_of_a_scan(tmp_path: Path,
     file.write_bytes(data)
     with closing(RocksDBStore(str(directory), RocksDBSettings(shared_memory=None))) as store:
         store.catch_up(chain, ALL)
-        with pytest.raises(StateError, match="cannot be read, and will be built anew"):
+        with pytest.raises(StateError, match="cannot be read and will be rebuilt"):
             content(store)
         store.release()
         store.catch_up(chain, ALL)

@@ -176,7 +176,7 @@ def test_there_is_no_keyed_state_on_the_broadcast_side() -> None:
     declaration = KeyedBroadcastProcessOperator(Peeks(), lambda value: value[0], (RULES,))
     with OperatorHarness(declaration) as harness:
         harness.process(("a", 5))
-        with pytest.raises(StateError, match="no current key"):
+        with pytest.raises(StateError, match="without a current key"):
             harness.process_second(1)
 
 

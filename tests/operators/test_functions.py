@@ -216,7 +216,7 @@ def test_one_name_for_two_kinds_of_state_is_refused() -> None:
 
     with (
         OperatorHarness(KeyedProcessOperator(Twice(), str)) as harness,
-        pytest.raises(StateDescriptorError, match="'v' is declared as value and as list"),
+        pytest.raises(StateDescriptorError, match="'v' is declared both as value and as list"),
     ):
         harness.open()
 
@@ -330,7 +330,7 @@ def test_a_field_that_was_changed_is_named_in_a_warning() -> None:
         harness.end_epoch()
         [warning] = harness.warnings
         assert "'Counter': Remembers changed its own field count" in warning
-        assert "keep it in state" in warning
+        assert "keep the value in state" in warning
 
 
 def test_a_field_that_appears_only_while_records_are_processed_is_gone_in_the_next_epoch() -> None:
@@ -383,7 +383,7 @@ def test_a_cache_that_open_made_lasts_as_long_as_the_worker_and_is_mentioned() -
         harness.move()
         harness.process("a")
         assert harness.output == [False, True, True, False]
-        assert "put something into its field cache" in harness.warnings[0]
+        assert "modified its field cache" in harness.warnings[0]
 
 
 def test_there_is_no_warning_about_a_function_that_keeps_to_its_state() -> None:

@@ -196,7 +196,7 @@ def test_state_has_no_key_before_the_first_record() -> None:
 
     with (
         OperatorHarness(KeyedProcessOperator(TooEarly(), len)) as harness,
-        pytest.raises(StateError, match="no current key"),
+        pytest.raises(StateError, match="without a current key"),
     ):
         harness.process("a")
 

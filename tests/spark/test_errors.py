@@ -316,7 +316,7 @@ class TwoKinds(KeyedProcessFunction):
 def test_one_name_for_two_kinds_of_state_is_refused(env: EnvironmentFactory) -> None:
     error = run_to_failure(lambda s: s.key_by(lambda n: n).process(TwoKinds()), env())
     assert isinstance(error, StateDescriptorError)
-    assert "state 'seen' is declared as value and as list" in str(error)
+    assert "state 'seen' is declared both as value and as list" in str(error)
 
 
 class FailsToOpen(MapFunction):

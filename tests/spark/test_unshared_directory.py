@@ -79,7 +79,7 @@ def test_a_checkpoint_directory_on_a_disk_of_the_driver_is_refused_before_rows_a
     assert code != 0
     assert ROW not in output, "rows were published"
     assert str(disk) in said
-    assert "does not see the files that the driver writes there" in said
+    assert "does not see files that the driver has written there" in said
     assert "set execution.checkpointing.dir" in said
 
 

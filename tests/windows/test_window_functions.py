@@ -241,7 +241,9 @@ def test_clear_is_called_when_the_window_is_removed_and_not_when_it_is_purged() 
 def test_windows_that_merge_have_no_state_of_their_own(assigner: Any) -> None:
     with (
         OperatorHarness(declare(Remembers(), assigner, CountTrigger(1)), name="Sessions") as harness,
-        pytest.raises(StateDescriptorError, match="'Sessions': windows that merge have no state") as caught,
+        pytest.raises(
+            StateDescriptorError, match="'Sessions': merging windows have no per-window state"
+        ) as caught,
     ):
         harness.process("a", timestamp=3)
     assert "global_state" in (caught.value.hint or "")
@@ -683,7 +685,7 @@ class Shrinks(Weeks):
 def test_windows_that_merge_into_the_past_are_refused() -> None:
     with OperatorHarness(declare(Joined(), Shrinks()), name="Weeks") as harness:
         harness.process_watermark(5)
-        with pytest.raises(JobExecutionError, match="'Weeks': merging gave window") as caught:
+        with pytest.raises(JobExecutionError, match="'Weeks': merging returned window") as caught:
             harness.process_batch(["a1", "a2"], [7, 12])
     assert "merge_windows" in (caught.value.hint or "")
 

@@ -108,7 +108,7 @@ class DistributedCache:
         if name not in self._files:
             known = ", ".join(sorted(self._files)) or "none"
             raise JobDefinitionError(
-                f"there is no cached file {name!r}; registered are: {known}",
+                f"no cached file {name!r} is registered; registered are: {known}",
                 hint="call env.register_cached_file(path, name) in the program",
             )
         return self._files[name]
@@ -174,7 +174,7 @@ class RuntimeContext(KeyedStateStore):
         found = self._context.accumulators.get(name)
         if found is None:
             raise JobDefinitionError(
-                f"operator '{self._context.place.operator_name}': there is no accumulator {name!r}",
+                f"operator '{self._context.place.operator_name}': no accumulator {name!r} is registered",
                 hint="register it with add_accumulator() in open()",
             )
         return found

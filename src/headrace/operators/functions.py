@@ -165,13 +165,13 @@ class FunctionOperator(Operator):
             who = f"operator '{self.context.place.operator_name}': {type(function).__name__}"
             for name in own_fields.changed():
                 self.context.warn(
-                    f"{who} changed its own field {name}; fields do not last from one epoch to the next, "
-                    "keep it in state"
+                    f"{who} changed its own field {name}; fields do not survive from one epoch to the next: "
+                    "keep the value in state"
                 )
             for name in own_fields.filled():
                 self.context.warn(
-                    f"{who} put something into its field {name}, which only this worker has; that is good for a "
-                    "cache, keep everything else in state"
+                    f"{who} modified its field {name}, which exists on this worker only; use that only as a "
+                    "cache and keep everything else in state"
                 )
         return ()
 

@@ -82,7 +82,7 @@ def _checked(timestamp: Any) -> int:
     if isinstance(timestamp, int) and MIN_WATERMARK <= timestamp <= MAX_WATERMARK:
         return timestamp
     raise JobDefinitionError(
-        "a timer needs a whole number of milliseconds, of 64 bits at most, "
+        "the time of a timer must be a whole number of milliseconds that fits 64 bits; "
         f"got {type(timestamp).__name__} {shorten(timestamp)}"
     )
 

@@ -125,7 +125,7 @@ class GeneratedTime:
         self._set_idle(is_idle=False)
         if not _is_time(timestamp):
             raise UserFunctionError(
-                f"the watermark generator emitted {shorten(timestamp)}: expected an int of 64 bits"
+                f"the watermark generator emitted {shorten(timestamp)}: expected a 64-bit int"
             )
         if timestamp > MIN_WATERMARK and (self.watermark is None or timestamp > self.watermark):
             self.watermark = timestamp
@@ -165,10 +165,10 @@ def checked_timestamps(values: Sequence[Any], timestamps: list[Any]) -> list[int
     for value, timestamp in zip(values, timestamps, strict=True):
         if timestamp is not None and not _is_time(timestamp):
             raise UserFunctionError(
-                f"a record has the timestamp {shorten(timestamp)}: expected an int of 64 bits, in milliseconds "
+                f"a record has the timestamp {shorten(timestamp)}: expected a 64-bit int in milliseconds "
                 "since 1970",
                 record=value,
-                hint="correct the timestamp assigner or the source; seconds, microseconds and floats need converting",
+                hint="correct the timestamp assigner or the source; convert seconds, microseconds and floats",
             )
     return [None if timestamp == NO_TIMESTAMP else timestamp for timestamp in timestamps]
 
@@ -204,7 +204,7 @@ class TimestampsOperator:
     def __post_init__(self) -> None:
         if self.strategy.alignment is not None:
             raise JobDefinitionError(
-                "watermark alignment holds sources back, so it must be given where the source is made",
+                "watermark alignment pauses sources, so it must be set where the source is added",
                 hint="pass this strategy to from_source() instead of assign_timestamps_and_watermarks()",
             )
 

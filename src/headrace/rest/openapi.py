@@ -35,7 +35,7 @@ def openapi_document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "info": {
             "title": "headrace REST API",
             "version": __version__,
-            "description": "Flink 2.3's monitoring API, served by headrace. Every path also works without the prefix /v1.",
+            "description": "Flink 2.3's monitoring API, served by headrace. Every path also works without /v1.",
         },
         "paths": paths,
         "components": {

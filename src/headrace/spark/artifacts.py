@@ -100,8 +100,8 @@ def _archive_of(executable: str | None, shipped: Sequence[ShippedArtifact]) -> S
             return each
     archives = ", ".join(each.name for each in shipped if each.kind is ArtifactKind.ARCHIVE) or "none"
     raise ConfigurationError(
-        f"python.executable: {executable!r} is in no archive of the job; its archives are {archives}",
-        hint="name an absolute path, a command, or ARCHIVE/path/to/python",
+        f"python.executable: {executable!r} is not in any archive of the job; its archives are {archives}",
+        hint="use an absolute path, a command, or ARCHIVE/path/to/python",
     )
 
 

@@ -77,10 +77,10 @@ def bad_record(said: str) -> FormatError | None:
     if found is None:
         return None
     return FormatError(
-        f"{found['path']}: a record cannot be read as the columns of the table: {found['record']!r}",
+        f"{found['path']}: cannot read a record as a row of the table: {found['record']!r}",
         example=found["record"].encode(),
         hint="correct the file or the table; the option 'json.ignore-parse-errors' or 'csv.ignore-parse-errors' "
-        "leaves out what cannot be read",
+        "skips records that cannot be read",
     )
 
 

@@ -63,7 +63,7 @@ def _remove_all(context: SparkContext, settings: TaskSettings, group: str) -> No
             reached.update(work.collect())
     except (Py4JError, PySparkException, OSError) as error:
         _log.warning(
-            "state copies of %s may be left on other hosts: %s",
+            "state copies of %s may remain on other hosts: %s",
             settings.scratch_name,
             str(error).partition("\n")[0],
         )

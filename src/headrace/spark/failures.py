@@ -46,8 +46,8 @@ _RECENT = re.compile(
 #: What the query itself says of a value that it cannot go on with.
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<what>.*?) SQLSTATE: ", re.DOTALL)
 _WAYS_OUT = {
-    "cannot CAST": "TRY_CAST gives NULL for what cannot be cast",
-    "/ by zero": "NULLIF(divisor, 0) makes the quotient NULL",
+    "cannot CAST": "use TRY_CAST to get NULL for values that cannot be converted",
+    "/ by zero": "use NULLIF(divisor, 0) to get NULL instead",
 }
 #: A file that Spark cannot read, and what is wrong with it: the last of the causes that follow.
 _UNREADABLE = re.compile(
@@ -110,7 +110,7 @@ def recover_from(error: Exception, java: Popen[bytes] | None) -> HeadraceError:
     if not isinstance(error, Py4JJavaError | PySparkException) and _has_ended(java):
         return JobExecutionError(
             "Spark's Java process has ended",
-            hint="see whether the system killed it for its memory; spark.driver.memory gives it more",
+            hint="check whether the system killed it for using too much memory; spark.driver.memory sets its limit",
             retryable=False,
         )
     return recover(str(error))
@@ -190,9 +190,9 @@ def _told(text: str) -> HeadraceError | None:
     if unreadable is not None:
         causes = [_CLASS_NAME.sub("", cause) for cause in _CAUSE.findall(text)]
         return FormatError(
-            f"{unreadable['path']} is not as its table says: {causes[-1] if causes else reason_of(text)}",
+            f"{unreadable['path']} does not match its table: {causes[-1] if causes else reason_of(text)}",
             hint="correct the file or the table; the option 'json.ignore-parse-errors' or 'csv.ignore-parse-errors' "
-            "leaves out what cannot be read",
+            "skips records that cannot be read",
         )
     return None
 
@@ -223,7 +223,7 @@ def reason_of(text: str) -> str:
     if stage is not None:
         rest = text[stage.end() :]
         why = [rest.partition("\n")[0], *_CAUSE.findall(rest)][-1]
-        return f"data of another executor could not be fetched: {_CLASS_NAME.sub('', why).strip()}"[:300]
+        return f"cannot fetch data from another executor: {_CLASS_NAME.sub('', why).strip()}"[:300]
     lines = [line.strip() for line in text.splitlines()]
     # Past the call that failed, and before the frames.
     said = [line for line in lines if line and not _NOISE.match(line)]

@@ -49,9 +49,9 @@ def checked(function: Callable[..., Any], call: PythonCall) -> Callable[..., Any
         result = function(*arguments)
         if result is not None and not isinstance(result, taken):
             raise UserFunctionError(
-                f"{name} returned {shorten(result)}, which is no {declared}",
+                f"{name} returned {shorten(result)}, which is not {declared}",
                 record=arguments,
-                hint="return such a value, or declare another result_type",
+                hint="return a value of the declared type, or declare another result_type",
             )
         return result
 

@@ -42,7 +42,7 @@ class ClusterManager(Enum):
             if re.fullmatch(pattern, master):
                 return manager
         raise ConfigurationError(
-            f"headrace.spark.master: {master!r} is no Spark master", hint=f"there are {_FORMS}"
+            f"headrace.spark.master: {master!r} is not a Spark master", hint=f"there are {_FORMS}"
         )
 
 
@@ -78,7 +78,7 @@ def check_master(
     manager = ClusterManager.of(master)
     if manager is ClusterManager.YARN and not ({"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & set(environment)):
         raise ConfigurationError(
-            "the master is yarn, but where YARN is, is not known",
+            "the master is yarn, but HADOOP_CONF_DIR is not set",
             hint="set HADOOP_CONF_DIR to the directory with yarn-site.xml and core-site.xml",
         )
     if manager is not ClusterManager.STANDALONE:
@@ -93,7 +93,7 @@ def check_master(
             return  # one that leads is enough
     raise ClusterError(
         f"no Spark master answers at {master} ({'; '.join(problems)})",
-        hint="start one with sbin/start-master.sh in Spark's home, and take the URL that its log or web page names",
+        hint="start one with sbin/start-master.sh in Spark's home, and use the URL shown in its log or web page",
     )
 
 

@@ -166,7 +166,7 @@ def check_crossings(reports: Iterable[SubtaskReport], crossings: Iterable[Crossi
     for producer, attempt in read:
         if made[producer] != {attempt}:
             raise TaskLostError(
-                "a part of the epoch was computed twice: rows between a stream and a table are of another attempt "
+                "a part of the epoch was computed twice: rows between a stream and a table come from another attempt "
                 "than the one that was kept"
             )
 

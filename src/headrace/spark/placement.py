@@ -48,7 +48,7 @@ class Placement:
             for level in range(1, len(self._partitions)):
                 self._anchors[level] = self._make_anchor(self._partitions[level])
         except Py4JError as error:  # the epoch is complete whatever becomes of wishes
-            _log.warning("subtasks could not be given places: %s", str(error).partition("\n")[0])
+            _log.warning("cannot choose executors for subtasks: %s", str(error).partition("\n")[0])
             self.forget()
 
     def place(self, level: int, shuffled: Any) -> Any:

@@ -70,7 +70,7 @@ def check_asked(settings: Mapping[str, str]) -> None:
         asked = settings.get(key)
         if asked is not None and asked.strip().lower() != value.lower():
             raise ConfigurationError(
-                f"{key} must be {value}, not {asked}: epochs rely on it",
+                f"{key} must be {value} for epochs to be correct; got {asked}",
                 hint=f"remove {key} from the configuration",
             )
 
@@ -98,7 +98,7 @@ def check_foreign(conf: SparkConf, master: str) -> None:
             f"the program's own Spark context cannot run epochs: {found}",
             hint="start it with "
             + ", ".join(f".config({key!r}, {value!r})" for key, value in wrong.items())
-            + "; or let headrace start Spark, with headrace.spark.master",
+            + "; or set headrace.spark.master to let headrace start Spark",
         )
 
 

@@ -121,11 +121,11 @@ def look(place: str, content: bytes) -> Look:
     try:
         found = read_file(join_path(place, _DRIVER))
     except StateError:
-        return Look(host, executor, problem="does not see the files that the driver writes there")
+        return Look(host, executor, problem="does not see files that the driver has written there")
     except PermissionError as error:
         return Look(host, executor, problem=f"cannot read there: {error}")
     if found != content:
-        return Look(host, executor, problem="sees other files there than the driver has written")
+        return Look(host, executor, problem="sees different files from those that the driver has written")
     marker = uuid4().hex
     try:
         write_new_file(join_path(place, marker), content)
@@ -148,7 +148,7 @@ def _unseen(place: str, look: Look, content: bytes) -> str:
         is_seen = read_file(join_path(place, look.marker)) == content
     except StateError:
         is_seen = False
-    return "" if is_seen else "writes files there that the driver does not see"
+    return "" if is_seen else "writes files that the driver does not see"
 
 
 def _ask_executors(context: SparkContext, place: str, content: bytes) -> list[Look]:

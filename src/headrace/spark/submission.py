@@ -149,15 +149,15 @@ def _check_deploy_mode(master: str) -> None:
         return
     if manager is ClusterManager.STANDALONE:
         raise UnsupportedFeatureError(
-            "a Spark standalone cluster runs no drivers of Python programs: Spark has no cluster deploy mode for them",
+            "a Spark standalone cluster cannot run the driver of a Python program: Spark does not support that",
             feature="run-application on Spark standalone",
             hint=f"run the driver on a machine near the cluster: `headrace run -d --master {master} job.py`, or "
             f"send jobs to a session there: `headrace session --submit --master {master}`",
         )
     raise UnsupportedFeatureError(
-        f"the master {master} has no cluster to run the driver in",
+        f"the master {master} is not a cluster that could run the driver",
         feature="run-application on a local master",
-        hint="use `headrace run`, or name a cluster with --master yarn or --master k8s://...",
+        hint="use `headrace run`, or choose a cluster with --master yarn or --master k8s://...",
     )
 
 

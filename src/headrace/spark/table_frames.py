@@ -164,7 +164,9 @@ def for_sink(frame: DataFrame, sink: TableSink, *, has_kinds: bool) -> DataFrame
         if sink.drops_null:
             frame = frame.where(f"{quote(name)} IS NOT NULL")
         else:
-            message = f"column {name} must not be NULL (table.exec.sink.not-null-enforcer: DROP leaves such rows out)"
+            message = (
+                f"column {name} must not be NULL (table.exec.sink.not-null-enforcer: DROP skips such rows)"
+            )
             failing = F.raise_error(F.lit(message)).cast("boolean")
             frame = frame.where(F.when(F.col(quote(name)).isNull(), failing).otherwise(F.lit(True)))
     return frame

@@ -83,12 +83,12 @@ def unpack_graph(packed: bytes) -> JobGraph:
         job, main_classes = pickle.loads(content)
     except Exception as error:
         raise JobDefinitionError(
-            f"the job cannot be read here: {type(error).__name__}: {error}",
-            hint="the same versions of Python, headrace and of what the program imports must be installed in the "
-            "session as where the program runs",
+            f"cannot load the submitted job: {type(error).__name__}: {error}",
+            hint="install the same versions of Python, headrace and the packages that the program imports in the "
+            "session and where the program runs",
         ) from error
     if not isinstance(job, JobGraph):
-        raise JobDefinitionError("what was submitted is no job")
+        raise JobDefinitionError("the submitted object is not a job")
     return replace(job, main_classes=main_classes)
 
 
@@ -120,8 +120,8 @@ def _unpicklable(job: JobGraph, error: Exception) -> HeadraceError:
             except Exception as cause:  # noqa: BLE001 - pickling may raise anything
                 return JobDefinitionError(
                     f"operator '{node.name}' cannot be sent to the workers: {type(cause).__name__}: {cause}",
-                    hint="make what cannot be pickled (connections, locks, files) in open(), not in __init__ "
-                    "or around the function",
+                    hint="create objects that cannot be pickled (connections, locks, files) in open(), not in __init__ "
+                    "or outside the function",
                 )
     for edge in job.edges:
         try:
@@ -131,6 +131,6 @@ def _unpicklable(job: JobGraph, error: Exception) -> HeadraceError:
             return JobDefinitionError(
                 f"the {edge.partitioner.name} partitioning after operator '{before}' cannot be sent to the "
                 f"workers: {type(cause).__name__}: {cause}",
-                hint="let key selector and partitioner use plain values only, no connections, locks or files",
+                hint="use only plain values in the key selector and the partitioner, no connections, locks or files",
             )
     return JobDefinitionError(f"the job cannot be sent to the workers: {type(error).__name__}: {error}")

@@ -146,12 +146,12 @@ class ChangeReader:
         magic = self._stream.read(len(_MAGIC))
         if magic == _FIRST_MAGIC:
             raise StateError(
-                f"{self._path} was written by an older version of headrace, in a format that is no longer read",
-                hint="start the job without this checkpoint, or with the version that wrote it",
+                f"{self._path} was written by an older version of headrace, in a format that this version cannot read",
+                hint="start the job without this checkpoint, or use the version of headrace that wrote it",
                 retryable=False,
             )
         if magic != _MAGIC or size < len(_MAGIC) + _FOOTER.size:
-            raise DamagedStateError(f"{self._path} is not a state file of this version, or was cut short")
+            raise DamagedStateError(f"{self._path} is not a state file of this version, or is truncated")
         self._stream.seek(size - _FOOTER.size)
         length, checksum = _FOOTER.unpack(self._stream.read(_FOOTER.size))
         start = size - _FOOTER.size - length

@@ -63,7 +63,7 @@ class StateDescriptor(ABC):
         if not isinstance(ttl_config, StateTtlConfig):
             raise StateDescriptorError(
                 f"state '{self.name}': the time to live must be a StateTtlConfig, got {shorten(ttl_config)}",
-                hint="make one with StateTtlConfig.new_builder(Time.hours(1)).build()",
+                hint="build one with StateTtlConfig.new_builder(Time.hours(1)).build()",
             )
         self.ttl_config = ttl_config if ttl_config.is_enabled() else None
 
@@ -72,7 +72,7 @@ class StateDescriptor(ABC):
             return name
         raise StateDescriptorError(
             f"{type(self).__name__}: expected a name, got {shorten(name)}",
-            hint="state is found again by its name; use a short, lasting one such as 'last-seen'",
+            hint="state is restored by its name; choose a short name that will not change, such as 'last-seen'",
         )
 
     def _checked_type(self, type_info: TypeInformation | None) -> TypeInformation | None:
@@ -80,7 +80,7 @@ class StateDescriptor(ABC):
             return type_info
         raise StateDescriptorError(
             f"{type(self).__name__} '{self.name}': expected a type, got {shorten(type_info)}",
-            hint="use one of Types, such as Types.LONG(), or None to have values pickled",
+            hint="use one of Types, such as Types.LONG(), or None to pickle the values",
         )
 
     def __eq__(self, other: object) -> bool:

@@ -229,12 +229,12 @@ class KeyedStateScope(KeyedStateStore):
         if known is not None:
             if known[0].kind != descriptor.kind:
                 raise StateDescriptorError(
-                    f"state '{descriptor.name}' is declared as {known[0].kind} and as {descriptor.kind}",
+                    f"state '{descriptor.name}' is declared both as {known[0].kind} and as {descriptor.kind}",
                     hint="give each state of a function its own name",
                 )
             if (known[0].ttl_config is None) != (descriptor.ttl_config is None):
                 raise StateDescriptorError(
-                    f"state '{descriptor.name}' is declared with a time to live and without one"
+                    f"state '{descriptor.name}' is declared both with and without a time to live"
                 )
             return known[1]
         if descriptor.ttl_config is not None:
@@ -364,8 +364,8 @@ class KeyedStateBackend(KeyedStateScope):
                 raise
             except Exception as error:  # a value's own __reduce__ may raise anything
                 raise StateError(
-                    f"state '{name}': a value cannot be stored: {type(error).__name__}: {error}",
-                    hint="state must pickle: use plain data, or classes from the top of a module",
+                    f"state '{name}': cannot store a value: {type(error).__name__}: {error}",
+                    hint="values in state must be picklable: use plain data, or classes defined at module level",
                 ) from error
             if column:
                 changes[name] = column

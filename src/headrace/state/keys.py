@@ -110,7 +110,7 @@ def decode_key(encoded: bytes) -> Any:
     """
     decoder = _DECODERS.get(encoded[:1])
     if decoder is None:
-        raise StateError(f"bytes {encoded[:20]!r} are no key", retryable=False)
+        raise StateError(f"the bytes {encoded[:20]!r} are not an encoded key", retryable=False)
     return decoder(encoded[1:])
 
 
@@ -253,7 +253,7 @@ def _encode_other(key: Any) -> bytes:
     if equality is object.__eq__:
         raise _refusal(
             key,
-            "compares by identity, so equal keys would not meet",
+            "compares by identity, so equal keys would not be grouped",
             "use a str, number, tuple or frozen dataclass, or define __eq__ and __hash__ on the class",
         )
     return _encode_by_state(key)
@@ -264,14 +264,14 @@ def _encode_scalar(key: Any) -> bytes:
     if key != key:  # noqa: PLR0124 - NaN, and numpy's NaT
         raise _no_number(str(key))
     if type(item) is type(key):
-        raise _refusal(key, "has no equal in Python", "convert it to a float or str")
+        raise _refusal(key, "has no equivalent Python type", "convert it to a float or str")
     return encode_key(item)
 
 
 def _encode_by_state(key: Any) -> bytes:
     reduced = key.__reduce_ex__(2)
     if isinstance(reduced, str) or reduced[0] not in (copyreg.__newobj__, type(key)):  # type: ignore[attr-defined]
-        raise _refusal(key, "has no stable form", "use a str, number, tuple or frozen dataclass")
+        raise _refusal(key, "has no stable encoding", "use a str, number, tuple or frozen dataclass")
     arguments = tuple(part for part in reduced[1] if not isinstance(part, type))
     state = reduced[2] if len(reduced) > 2 else None
     members = tuple(sorted(state.items())) if isinstance(state, dict) else state

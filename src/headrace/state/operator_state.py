@@ -122,7 +122,7 @@ class OperatorStateBackend(OperatorStateStore):
         other = _UNION if kind == _LIST else _LIST
         if other + descriptor.name in self._handles:
             raise StateDescriptorError(
-                f"operator state '{descriptor.name}' is declared as a list and as a union list",
+                f"operator state '{descriptor.name}' is declared both as a list and as a union list",
                 hint="give each state of a function its own name",
             )
         state = self._handles.get(kind + descriptor.name)
@@ -139,8 +139,8 @@ class OperatorStateBackend(OperatorStateStore):
             if other + name in self._waiting:
                 written = "broadcast state" if other == _BROADCAST else "a list"
                 raise StateMigrationError(
-                    f"operator state '{name}' was written as {written}, and is now declared as {declared}",
-                    hint="declare it as it was; or give it another name, and it starts empty",
+                    f"operator state '{name}' was written as {written}, but is now declared as {declared}",
+                    hint="declare it as before, or give it another name to start with empty state",
                     retryable=False,
                 )
 
@@ -242,7 +242,7 @@ def refuse_ttl(descriptor: StateDescriptor) -> None:
     if descriptor.ttl_config is not None:
         raise StateDescriptorError(
             f"state '{descriptor.name}' cannot have a time to live: only keyed state can",
-            hint="leave enable_time_to_live() out, and remove what is old yourself: entries of broadcast state in "
+            hint="leave out enable_time_to_live(), and remove old entries yourself; those of broadcast state in "
             "process_broadcast_element()",
         )
 

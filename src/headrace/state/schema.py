@@ -196,9 +196,9 @@ def check_schema(name: str, stored: StateSchema, declared: StateSchema) -> None:
     ):
         return
     raise StateMigrationError(
-        f"state '{name}' was written as {stored.describe()}, and is now declared as {declared.describe()}",
-        hint="declare it as it was; or give it another name, and it starts empty. headrace.state_processor reads "
-        "and rewrites savepoints, if values are to be converted",
+        f"state '{name}' was written as {stored.describe()}, but is now declared as {declared.describe()}",
+        hint="declare it as before, or give it another name to start with empty state. headrace.state_processor reads "
+        "and rewrites savepoints if you need to convert values",
         retryable=False,
     )
 

@@ -37,8 +37,8 @@ class _NoKey:
 
     def __hash__(self) -> int:
         raise StateError(
-            "keyed state was used where there is no current key",
-            hint="use it for records of the keyed stream; not in open(), nor for broadcast records",
+            "keyed state was accessed without a current key",
+            hint="access it while processing a record of the keyed stream, not in open() or for broadcast records",
         )
 
 

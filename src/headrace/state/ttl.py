@@ -373,10 +373,10 @@ def require_stored_ttl(store: LocalStore, name: str, form: Form) -> None:
     for storage_key, _ in store.scan(name):
         rule = store.get(RULES, storage_key[:KEY_GROUP_BYTES] + _rule_name(name))
         if rule is None:
-            raise _refusal(name, "was written without a time to live, and is now declared with one")
+            raise _refusal(name, "was written without a time to live, but is now declared with one")
         stored_form = _FORMS[_RULE.unpack(rule)[0]]
         if stored_form != form:
-            raise _refusal(name, f"was written as a {stored_form}, and is now declared as a {form}")
+            raise _refusal(name, f"was written as a {stored_form}, but is now declared as a {form}")
         return  # all entries of a state are alike
 
 
@@ -385,7 +385,7 @@ def refuse_stored_ttl(store: LocalStore, names: Iterable[str]) -> None:
     ruled = {key[KEY_GROUP_BYTES:] for key, _ in store.scan(RULES)}
     for name in names if ruled else ():
         if _rule_name(name) in ruled:
-            raise _refusal(name, "was written with a time to live, and is now declared without one")
+            raise _refusal(name, "was written with a time to live, but is now declared without one")
 
 
 def without_expired(state: StateChange, now_ms: int | None = None) -> StateChange:
@@ -443,7 +443,7 @@ def _pruned_section(section: Section, rule: bytes, now: int) -> Section:
 def _refusal(name: str, why: str) -> StateMigrationError:
     return StateMigrationError(
         f"state '{name}' {why}",
-        hint="what is stored cannot be read that way; give the state another name, and it starts empty",
+        hint="the stored values cannot be read that way; give the state another name to start with empty state",
         retryable=False,
     )
 

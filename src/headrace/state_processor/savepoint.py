@@ -173,7 +173,7 @@ class Savepoint:
                 return found[0]
         known = ", ".join(each.uid or f"{each.name} ({each.operator_id})" for each in operators)
         raise StateError(
-            f"{self.path} has no one operator {name!r}", hint=f"it has: {known}", retryable=False
+            f"{self.path} has no operator {name!r}, or several", hint=f"it has: {known}", retryable=False
         )
 
 
@@ -370,8 +370,8 @@ def _table_rows(name: str, rows: RowSet, subtask: int, group: int) -> Iterator[S
         arrays = rows.to_arrow(plain_pickle.loads)
     except pickle.UnpicklingError as error:  # columns only ever hold plain data
         raise StateError(
-            f"state '{name}', key group {group}: the stored columns are not what a table has: {error}",
-            hint="do not use this savepoint: it is damaged, or somebody has changed it",
+            f"state '{name}', key group {group}: the stored columns are not those of a table: {error}",
+            hint="do not use this savepoint: it is damaged or was modified",
             retryable=False,
         ) from error
     columns = {column: array.to_pylist() for column, array in arrays.items()}

@@ -188,7 +188,7 @@ def _changed(row: StateRow, change: Change) -> Any:
     if isinstance(row.value, Unreadable):
         raise StateError(
             f"state '{row.state}', key {row.key!r}: {row.value!r}",
-            hint="open the savepoint with Savepoint.load(path, allow_pickle=True) if you trust who wrote it, where the "
+            hint="open the savepoint with Savepoint.load(path, allow_pickle=True) if you trust its author, where the "
             "classes of its values can be imported",
         )
     return change(row)

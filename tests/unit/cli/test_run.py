@@ -146,7 +146,7 @@ def test_an_unknown_key_is_refused_before_the_program_runs(headrace, program, tm
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--master", "nonsense"), "'nonsense' is no Spark master"),
+        (("--master", "nonsense"), "'nonsense' is not a Spark master"),
         (("-pyfs", "/nowhere/a.py"), "the python file '/nowhere/a.py' does not exist"),
         (("-pyreq", "/nowhere/r.txt#/nowhere/p"), "the requirements file '/nowhere/r.txt' does not exist"),
         (("-pyarch", "/nowhere/a.zip#a"), "the archive '/nowhere/a.zip' does not exist"),

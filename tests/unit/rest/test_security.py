@@ -288,7 +288,10 @@ def test_an_error_of_ours_does_not_show_its_inside(cluster: RestCluster) -> None
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("/jobs/{job}/exceptions?maxExceptions=0", "maxExceptions must be a number between 1 and 10000; got '0'"),
+        (
+            "/jobs/{job}/exceptions?maxExceptions=0",
+            "maxExceptions must be a number between 1 and 10000; got '0'",
+        ),
         ("/jobs/{job}/exceptions?maxExceptions=%C2%B2", "maxExceptions must be a number"),
         ("/jobs/{job}/exceptions?maxExceptions=1&maxExceptions=2", "maxExceptions is given 2 times"),
         ("/jobs/{job}/accumulators?includeSerializedValue=yes", "must be true or false; got 'yes'"),

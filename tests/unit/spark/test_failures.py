@@ -39,7 +39,7 @@ def test_what_a_query_raises_is_told_as_it_is_with_the_way_out():
 
     assert type(error) is JobExecutionError
     assert error.message == "cannot CAST a string to INT: x"
-    assert error.hint == "TRY_CAST gives NULL for what cannot be cast"
+    assert error.hint == "use TRY_CAST to get NULL for values that cannot be converted"
     assert error.executor == "driver"
 
 
@@ -53,7 +53,7 @@ def test_a_file_that_cannot_be_read_is_named_with_the_last_cause_and_no_worker_i
     )
 
     assert type(error) is FormatError
-    assert error.message == "file:///data/bad.json is not as its table says: Unexpected end-of-input"
+    assert error.message == "file:///data/bad.json does not match its table: Unexpected end-of-input"
     assert not error.retryable
 
 
@@ -159,7 +159,7 @@ def test_an_executor_that_cannot_reach_another_says_so_without_a_stage_of_spark(
     error = recover(_ABORTED + text)
     assert isinstance(error, TaskLostError)
     assert error.message == (
-        f"a worker process or executor was lost: data of another executor could not be fetched: {why}"
+        f"a worker process or executor was lost: cannot fetch data from another executor: {why}"
     )
 
 

@@ -38,7 +38,7 @@ def test_a_host_with_a_disk_of_its_own_is_refused_by_name(tmp_path: Path) -> Non
     with pytest.raises(ConfigurationError) as caught:
         check_directory(str(tmp_path / "job"), ask)
     assert f"directory {tmp_path / 'job'} is not shared" in caught.value.message
-    assert "host b does not see the files that the driver writes" in caught.value.message
+    assert "host b does not see files that the driver has written" in caught.value.message
     assert "host a" not in caught.value.message
     assert "execution.checkpointing.dir" in (caught.value.hint or "")
     assert not list((tmp_path / "job").glob(".probe*"))
@@ -52,7 +52,7 @@ def test_a_host_whose_writes_the_driver_does_not_see_is_refused(tmp_path: Path) 
         shutil.copytree(place, copy)
         return [on_host("b", copy, content)]
 
-    with pytest.raises(ConfigurationError, match="host b writes files there that the driver does not see"):
+    with pytest.raises(ConfigurationError, match="host b writes files that the driver does not see"):
         check_directory(str(tmp_path / "job"), ask)
 
 
@@ -73,7 +73,7 @@ def test_files_of_another_driver_are_not_taken_for_ours(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
     (place / "driver").write_bytes(b"another")
-    assert "sees other files" in look(str(place), b"content").problem
+    assert "sees different files" in look(str(place), b"content").problem
 
 
 @pytest.mark.parametrize("failing", ["read_file", "write_new_file"])

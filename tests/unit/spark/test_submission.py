@@ -144,7 +144,7 @@ def test_a_standalone_cluster_runs_no_drivers_and_what_to_do_is_said(program: Pa
 
 
 def test_a_local_master_has_no_cluster(program: Path) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"local\[2\] has no cluster"):
+    with pytest.raises(UnsupportedFeatureError, match=r"local\[2\] is not a cluster"):
         planned({"headrace.spark.master": "local[2]"}, str(program))
 
 

@@ -226,7 +226,7 @@ def test_a_copy_never_goes_back_and_never_changes_runs(tmp_path: Path, copy_at: 
     write_change(name, table_change({"table": row_set({1: (1, "one")})}, GROUPS))
     copy = copy_at(tmp_path / "copy")
     copy.catch_up(StateChain("run", (StateFile(name, 0, 1, 0),)), range(GROUPS))
-    with pytest.raises(StateError, match="version 1, this attempt wants 0"):
+    with pytest.raises(StateError, match="version 1, but this attempt needs 0"):
         copy.catch_up(StateChain("run"), range(GROUPS))
     with pytest.raises(StateError, match="belongs to lineage run"):
         copy.catch_up(StateChain("other", (StateFile(name, 0, 1, 0),)), range(GROUPS))

@@ -540,7 +540,7 @@ def test_the_same_descriptor_gives_the_same_state(subtask: Subtask) -> None:
 
 
 def test_one_name_cannot_be_two_kinds_of_state(subtask: Subtask) -> None:
-    with pytest.raises(StateDescriptorError, match="'value' is declared as value and as list"):
+    with pytest.raises(StateDescriptorError, match="'value' is declared both as value and as list"):
         subtask.backend.get_list_state(ListStateDescriptor("value", None))
 
 

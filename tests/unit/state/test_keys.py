@@ -326,14 +326,14 @@ def _make_opaque() -> Opaque:
         pytest.param(Mutable(1), "of type Mutable is not hashable", "frozen dataclass", id="dataclass"),
         pytest.param(Plain(), "compares by identity", "__eq__ and __hash__", id="plain-object"),
         pytest.param(ByIdentity(1), "compares by identity", "frozen dataclass", id="dataclass-without-eq"),
-        pytest.param(Opaque(), "has no stable form", "frozen dataclass", id="own-pickling"),
+        pytest.param(Opaque(), "has no stable encoding", "frozen dataclass", id="own-pickling"),
         pytest.param(("a", [1]), "key [1] of type list is not hashable", "tuple(x)", id="inside-a-tuple"),
         pytest.param(math.nan, "NaN is not equal to itself", "None", id="nan"),
         pytest.param(("a", math.nan), "NaN is not equal to itself", "None", id="nan-inside"),
         pytest.param(Decimal("NaN"), "NaN is not equal to itself", "None", id="decimal-nan"),
         pytest.param(np.float32("nan"), "nan is not equal to itself", "None", id="numpy-nan"),
         pytest.param(np.datetime64("NaT"), "NaT is not equal to itself", "None", id="numpy-nat"),
-        pytest.param(np.longdouble(1), "has no equal in Python", "float", id="numpy-longdouble"),
+        pytest.param(np.longdouble(1), "has no equivalent Python type", "float", id="numpy-longdouble"),
         pytest.param(["x" * 500], "...", "tuple(x)", id="long-repr"),
     ],
 )
@@ -442,5 +442,5 @@ def test_a_key_that_was_stored_as_a_digest_says_so() -> None:
 
 
 def test_bytes_that_are_no_key_are_refused() -> None:
-    with pytest.raises(StateError, match="are no key"):
+    with pytest.raises(StateError, match="are not an encoded key"):
         decode_key(b"?what")

@@ -133,18 +133,18 @@ def test_a_state_that_is_no_longer_declared_stays_known(store: Store):
     [
         (
             ValueStateDescriptor("total", Types.STRING()),
-            "as value of LONG, and is now declared as value of STRING",
+            "as value of LONG, but is now declared as value of STRING",
         ),
-        (ValueStateDescriptor("total", None), "as value of LONG, and is now declared as value of any type"),
-        (ValueStateDescriptor("total", Types.INT()), "as value of LONG, and is now declared as value of INT"),
-        (ListStateDescriptor("total", Types.LONG()), "as value of LONG, and is now declared as list of LONG"),
+        (ValueStateDescriptor("total", None), "as value of LONG, but is now declared as value of any type"),
+        (ValueStateDescriptor("total", Types.INT()), "as value of LONG, but is now declared as value of INT"),
+        (ListStateDescriptor("total", Types.LONG()), "as value of LONG, but is now declared as list of LONG"),
         (
             MapStateDescriptor("total", Types.STRING(), Types.LONG()),
-            "as value of LONG, and is now declared as map from STRING to LONG",
+            "as value of LONG, but is now declared as map from STRING to LONG",
         ),
         (
             ReducingStateDescriptor("total", lambda a, b: a + b, Types.LONG()),
-            "as value of LONG, and is now declared as reducing of LONG",
+            "as value of LONG, but is now declared as reducing of LONG",
         ),
     ],
     ids=lambda value: value.kind if isinstance(value, StateDescriptor) else "",

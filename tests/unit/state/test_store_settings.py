@@ -148,9 +148,9 @@ def test_what_cannot_be_honoured_is_refused_by_name(key: str, value: str, why: s
     [
         (
             {"compression_per_level": "XPRESS_COMPRESSION"},
-            "expected of NO_COMPRESSION, .* got 'XPRESS_COMPRESSION'",
+            "expected one of NO_COMPRESSION, .* got 'XPRESS_COMPRESSION'",
         ),
-        ({"writebuffer_number_to_merge": "2"}, "expected less than .*writebuffer.count, 2; got 2"),
+        ({"writebuffer_number_to_merge": "2"}, "must be less than .*writebuffer.count, 2; got 2"),
         ({"memory_fixed_per_slot": "0"}, "more than 0 bytes"),
         ({"bloom_filter_bits_per_key": "9.5"}, "a whole number from 1 on"),
     ],

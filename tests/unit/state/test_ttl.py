@@ -887,13 +887,13 @@ def test_state_with_a_time_to_live_is_not_read_as_another_kind(start: Start) -> 
     subtask.state.add(1)
     subtask.end_epoch()
     subtask.described = (descriptor("map", config()),)
-    with pytest.raises(StateError, match="was written as a list, and is now declared as a map"):
+    with pytest.raises(StateError, match="was written as a list, but is now declared as a map"):
         subtask.move()
 
 
 def test_one_state_cannot_be_declared_with_and_without_a_time_to_live(start: Start) -> None:
     subtask = start(descriptor("value", config()))
-    with pytest.raises(StateDescriptorError, match="with a time to live and without one"):
+    with pytest.raises(StateDescriptorError, match="both with and without a time to live"):
         subtask.get(descriptor("value", None))
     assert subtask.get(descriptor("value", config())) is subtask.state
 

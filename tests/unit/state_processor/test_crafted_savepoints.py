@@ -170,7 +170,7 @@ def test_a_table_of_sql_state_with_a_crafted_value_is_refused(tmp_path: Path, tr
     path = crafted(tmp_path, attack, keyed=(KeyedPart(0, (table_file(tmp_path / "table", attack),)),))
     operator = Savepoint.load(path).operator("op")
     assert "groups" in [state.name for state in operator.states()]
-    with pytest.raises(HeadraceError, match="not what a table has"):
+    with pytest.raises(HeadraceError, match="not those of a table"):
         list(operator.rows("groups"))
     assert not trace.exists()
 

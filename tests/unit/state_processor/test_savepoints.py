@@ -181,7 +181,7 @@ def test_the_table_of_contents_says_what_there_is(savepoint: Savepoint):
 
 
 def test_an_operator_that_is_not_there_is_refused_with_those_that_are(savepoint: Savepoint):
-    with pytest.raises(StateError, match="no one operator 'al'") as refused:
+    with pytest.raises(StateError, match="no operator 'al'") as refused:
         savepoint.operator("al")
     assert "numbers, all" in str(refused.value)
 

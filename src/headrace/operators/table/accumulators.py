@@ -233,7 +233,7 @@ class _NotDistinct:
     """Functions that cannot go by distinct values."""
 
     def of_values(self, changes: ValueChanges) -> dict[str, pa.Array]:
-        raise InvariantViolation(f"{type(self).__name__} does not go by distinct values")
+        raise InvariantViolation(f"{type(self).__name__} does not support DISTINCT")
 
 
 class Extreme(_NotDistinct):

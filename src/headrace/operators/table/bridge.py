@@ -129,7 +129,7 @@ class StreamToTableOperator(Operator):
         if declaration.has_rowtime:
             if None in timestamps:
                 raise self._failed(
-                    "a record has no timestamp, and the table has the column 'rowtime': assign timestamps first, "
+                    "a record has no timestamp, but the table has the column 'rowtime': assign timestamps first, "
                     "with assign_timestamps_and_watermarks()",
                     values[timestamps.index(None)],
                 )
@@ -143,7 +143,7 @@ class StreamToTableOperator(Operator):
         elif any(kind is not RowKind.INSERT for kind in kinds):
             changed = next(at for at, kind in enumerate(kinds) if kind is not RowKind.INSERT)
             raise self._failed(
-                f"a record is {kinds[changed].name}, and the table takes rows that are only added: use "
+                f"a record is {kinds[changed].name}, but the table is insert-only: use "
                 f"from_changelog_stream()",
                 values[changed],
             )
@@ -173,7 +173,7 @@ class StreamToTableOperator(Operator):
                     pa.array([value if convert is None else convert(value)], column.arrow)
                 except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
                     raise self._failed(
-                        f"column {column.name!r} is {column.spark_type}, and {shorten(value)} is none: {error}",
+                        f"cannot convert {shorten(value)} to {column.spark_type} (column {column.name!r}): {error}",
                         record,
                     ) from error
             raise
@@ -186,7 +186,7 @@ class StreamToTableOperator(Operator):
                 moments.append(moment_of(timestamp))
             except OverflowError:
                 raise self._failed(
-                    f"a record has the timestamp {timestamp}: a TIMESTAMP of a table is of the years 1 to 9999",
+                    f"a record has the timestamp {timestamp}: a TIMESTAMP must be between the years 1 and 9999",
                     value,
                 ) from None
         return moments

@@ -154,9 +154,7 @@ class OnlyInEpochs:
     """Table nodes are run by the engine as parts of a DataFrame, never record by record."""
 
     def build(self) -> NoReturn:
-        raise InvariantViolation(
-            f"{type(self).__name__} is run as a part of an epoch of DataFrames, not by a task"
-        )
+        raise InvariantViolation(f"{type(self).__name__} runs on DataFrames, not in a task")
 
 
 @dataclass(frozen=True)

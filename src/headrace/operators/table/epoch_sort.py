@@ -27,7 +27,7 @@ class EpochSortOperator:
     def __init__(self, declaration: EpochSort, schema: Schema, *, retracts: bool) -> None:
         if retracts:  # as in Flink
             raise UnsupportedFeatureError.not_yet(
-                "ORDER BY processing time over a changelog with updates", "give it insert-only rows"
+                "ORDER BY processing time over a changelog with updates", "use insert-only rows"
             )
         self._declaration = declaration
         self._names = [column.name for column in schema]

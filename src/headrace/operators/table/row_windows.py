@@ -44,9 +44,9 @@ class RowWindowsOperator:
     def __init__(self, declaration: RowWindows, schema: Schema, *, retracts: bool) -> None:
         if retracts:  # as in Flink
             raise UnsupportedFeatureError(
-                "a window of rows over a changelog with updates: a row that is taken back has no place in it",
-                feature="a window of rows over updates",
-                hint="give it insert-only rows, or use a window of time",
+                "a ROWS window over a changelog with updates: a retracted row has no position in it",
+                feature="a ROWS window over updates",
+                hint="use insert-only rows, or a RANGE window",
             )
         self._declaration = declaration
         self._names = [column.name for column in schema]

@@ -255,6 +255,4 @@ def _chosen(rows: Rows, names: list[str], wanted: Schema) -> list[pa.Array]:
 
 def _refuse_changelog(what: str, *, retracts: bool) -> None:
     if retracts:  # as in Flink
-        raise UnsupportedFeatureError.not_yet(
-            f"{what} over a changelog with updates", "give it insert-only rows"
-        )
+        raise UnsupportedFeatureError.not_yet(f"{what} over a changelog with updates", "use insert-only rows")

@@ -53,7 +53,7 @@ class WindowContext:
         """Return state of this key and this window; delete it in ``clear``."""
         if self._window_state is None:
             raise StateDescriptorError(
-                f"operator '{self._operator_name}': windows that merge have no state of their own",
+                f"operator '{self._operator_name}': merging windows have no per-window state",
                 hint="use context.global_state(), which all windows of a key share",
             )
         return self._window_state

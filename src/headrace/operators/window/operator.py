@@ -154,9 +154,9 @@ class WindowProcessor(FunctionOperator):
         now = self.context.watermark() if self._is_event_time else self.context.processing_time()
         if self._cleanup_time(merged) <= now:
             raise JobExecutionError(
-                f"operator '{self.context.place.operator_name}': merging gave window {merged}, whose end is before "
+                f"operator '{self.context.place.operator_name}': merging returned window {merged}, which ends before "
                 f"the current time {now}",
-                hint="merge_windows must return windows that cover their parts",
+                hint="merge_windows must return windows that cover the merged ones",
             )
         self._enter(merged, state_window)
         self._trigger_context.merging(parts)

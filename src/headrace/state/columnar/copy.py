@@ -94,8 +94,8 @@ class TableCopy:
             )
         if mark["version"] > chain.version:
             raise StateError(
-                f"the local state copy is at version {mark['version']}, this attempt wants {chain.version}: "
-                "a later attempt of the same subtask is at work"
+                f"the local state copy is at version {mark['version']}, but this attempt needs {chain.version}: "
+                "a later attempt of the same subtask is running"
             )
 
     def _bring_to(self, chain: StateChain, groups: range) -> None:

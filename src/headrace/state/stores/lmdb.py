@@ -64,8 +64,8 @@ class LmdbStore:
         version = self._version(chain.lineage)
         if version > chain.version:
             raise StateError(
-                f"the local state copy is at version {version}, this attempt wants {chain.version}: "
-                "a later attempt of the same subtask is at work"
+                f"the local state copy is at version {version}, but this attempt needs {chain.version}: "
+                "a later attempt of the same subtask is running"
             )
         with _watching_space(self._directory):
             if version < chain.version:
@@ -168,7 +168,7 @@ def _watching_space(directory: str) -> Iterator[None]:
             yield
     except lmdb.MapFullError as error:
         raise StateError(
-            f"the copy of state in {directory} is larger than {_MAP_SIZE >> 30} GiB, the most that LMDB maps",
+            f"the copy of state in {directory} is larger than {_MAP_SIZE >> 30} GiB, LMDB's limit",
             hint="set state.backend.type to rocksdb, or give the operator a higher parallelism",
             retryable=False,
         ) from error
@@ -183,7 +183,7 @@ def _append(cursor: lmdb.Cursor, pairs: list[Any]) -> None:
     _, added = cursor.putmulti(pairs, append=True)
     if added != len(pairs):  # LMDB passes over what is out of order, without a word
         raise StateError(
-            "a state file has an entry twice, or its key groups are not in order", retryable=False
+            "a state file has a duplicate entry, or its key groups are out of order", retryable=False
         )
 
 

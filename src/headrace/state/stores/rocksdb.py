@@ -191,11 +191,11 @@ class RocksDBStore:
         version = 0 if mark is None else mark.version
         if version > chain.version:
             raise StateError(
-                f"the local state copy is at version {version}, this attempt wants {chain.version}: "
-                "a later attempt of the same subtask is at work"
+                f"the local state copy is at version {version}, but this attempt needs {chain.version}: "
+                "a later attempt of the same subtask is running"
             )
         if mark is not None and not mark.is_complete and version in (0, chain.version):
-            _log.warning("the state copy in %s was left half written; it is built anew", self._directory)
+            _log.warning("the state copy in %s is incomplete; rebuilding it", self._directory)
             self._start_over()
             version = 0
         files = chain.since(version)
@@ -257,9 +257,7 @@ class RocksDBStore:
         if self._db is None:
             return StateError("keyed state was read after the end of the epoch")
         self._is_damaged = True
-        return StateError(
-            f"the state copy in {self._directory} cannot be read, and will be built anew: {cause}"
-        )
+        return StateError(f"the state copy in {self._directory} cannot be read and will be rebuilt: {cause}")
 
     # -- the database ------------------------------------------------------------------------------------------
 
@@ -277,16 +275,14 @@ class RocksDBStore:
             if is_full(error):
                 raise
             # Whatever was left of it is worth no more than the time to build it.
-            _log.warning(
-                "the state copy in %s cannot be opened; it is built anew: %s", self._directory, error
-            )
+            _log.warning("the state copy in %s cannot be opened; rebuilding it: %s", self._directory, error)
         shutil.rmtree(self._database, ignore_errors=True)
         try:
             return self._open_once()
         except Exception as error:
             raise StateError(
-                f"RocksDB cannot make a database in {self._directory}: {error}",
-                hint="it needs room and the right to write there; state.backend.rocksdb.localdir names another place",
+                f"RocksDB cannot create a database in {self._directory}: {error}",
+                hint="it needs disk space and write permission; state.backend.rocksdb.localdir sets another directory",
             ) from error
 
     def _open_once(self) -> Rdict:
@@ -296,7 +292,9 @@ class RocksDBStore:
             database = Rdict(self._database, options, {"default": options})
         except Exception as error:
             if "/LOCK" in str(error):  # not by our rules: better to stop than to delete what somebody uses
-                raise StateError(f"the state copy in {self._directory} is open elsewhere: {error}") from error
+                raise StateError(
+                    f"the state copy in {self._directory} is open in another process: {error}"
+                ) from error
             raise
         write = WriteOptions()
         write.disable_wal = True  # type: ignore[method-assign,assignment]  # a property, whatever its stub says
@@ -341,7 +339,7 @@ class RocksDBStore:
             database.close()
         except Exception as error:  # noqa: BLE001 - rocksdict has no other
             # It is closed all the same. What it could not write is in the state files.
-            _log.warning("the state copy in %s could not be written to the end: %s", self._directory, error)
+            _log.warning("the state copy in %s could not be written completely: %s", self._directory, error)
 
 
 class _BatchWriter:
@@ -410,7 +408,7 @@ class _BatchWriter:
         path = self._database.path()
         if free_bytes(path) < 2 * self._settings.write_buffer_size:
             return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        return StateError(f"RocksDB cannot write to {path}; its file LOG there says why")
+        return StateError(f"RocksDB cannot write to {path}; see the file LOG there for the reason")
 
 
 class _Lock:
@@ -456,7 +454,7 @@ class _Lock:
                 raise StateError(
                     f"the state copy in {self._directory} has been open in process {holder} "
                     f"for more than {self._timeout_s:g} s",
-                    hint="it runs an earlier attempt of this subtask; end it, "
+                    hint="that process runs an earlier attempt of this subtask; stop it, "
                     "or raise headrace.state.rocksdb.lock-timeout",
                 )
             time.sleep(wait_s)

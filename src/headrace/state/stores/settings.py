@@ -116,7 +116,7 @@ _REFUSED: Final[tuple[tuple[ConfigOption[Any], str, str], ...]] = (
     ),
     (
         rocksdb.HIGH_PRIORITY_POOL_RATIO,
-        "rocksdict cannot set it; RocksDB keeps half of the cache for indexes and filters",
+        "rocksdict cannot set it; RocksDB uses half of the cache for indexes and filters",
         "leave it out",
     ),
     (rocksdb.OPTIONS_FACTORY, "it names a Java class", "set the options by their keys"),
@@ -166,7 +166,7 @@ def _rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
     )
     if settings.write_buffers_to_merge >= max(settings.write_buffers, 2):
         raise ConfigurationError(
-            f"{rocksdb.WRITE_BUFFERS_TO_MERGE.key}: expected less than {rocksdb.WRITE_BUFFER_COUNT.key}, "
+            f"{rocksdb.WRITE_BUFFERS_TO_MERGE.key}: must be less than {rocksdb.WRITE_BUFFER_COUNT.key}, "
             f"{settings.write_buffers}; got {settings.write_buffers_to_merge}"
         )
     return settings
@@ -178,12 +178,12 @@ def _refuse(configuration: Configuration) -> None:
             raise UnsupportedFeatureError(f"{each.key}: {why}", hint=instead)
     if configuration.get(rocksdb.COMPACTION_STYLE) is CompactionStyle.FIFO:
         raise UnsupportedFeatureError(
-            f"{rocksdb.COMPACTION_STYLE.key}: FIFO deletes the oldest files, and state with them",
+            f"{rocksdb.COMPACTION_STYLE.key}: FIFO deletes the oldest files and the state in them",
             hint="use LEVEL or UNIVERSAL",
         )
     if configuration.get(rocksdb.TIMER_STORE) is TimerStore.HEAP:
         raise UnsupportedFeatureError(
-            f"{rocksdb.TIMER_STORE.key}: HEAP, but timers are stored with the rest of state",
+            f"{rocksdb.TIMER_STORE.key}: HEAP is not supported: timers are stored with the rest of the state",
             hint="leave it out",
         )
 
@@ -206,5 +206,5 @@ def _compression(name: str) -> str:
         return _COMPRESSIONS[name.upper()]
     except KeyError:
         raise ConfigurationError(
-            f"{rocksdb.COMPRESSION_PER_LEVEL.key}: expected of {', '.join(_COMPRESSIONS)}; got {name!r}"
+            f"{rocksdb.COMPRESSION_PER_LEVEL.key}: expected one of {', '.join(_COMPRESSIONS)}; got {name!r}"
         ) from None

@@ -46,7 +46,7 @@ class Columns(Protocol):
         """How many rows there are."""
 
     def rows(self) -> list[Any]:
-        """Make the rows."""
+        """Convert the columns to a list of rows."""
 
     def select(self, indexes: Sequence[int]) -> Columns:
         """Keep some of the columns, in this order."""
@@ -64,7 +64,7 @@ class ColumnBatch(Batch):
 
     @property
     def values(self) -> list[Any]:  # type: ignore[override]
-        """The records."""
+        """The records as rows, converted on first use."""
         if self._rows is None:
             self._rows = self.columns.rows()
         return self._rows

@@ -59,7 +59,7 @@ class Catalog(Protocol):
         """Create or replace a function."""
 
     def drop_function(self, database: str, name: str) -> None:
-        """Drop a function."""
+        """Remove a function, which must exist."""
 
 
 @dataclass
@@ -145,7 +145,6 @@ class InMemoryCatalog:
         self._open(database).functions[name.lower()] = function
 
     def drop_function(self, database: str, name: str) -> None:
-        """Drop a function."""
         del self._open(database).functions[name.lower()]
 
 

@@ -23,7 +23,7 @@ class ObjectIdentifier:
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        """The three names."""
+        """Catalog, database and object name, in this order."""
         return self.catalog, self.database, self.name
 
     def dotted(self) -> str:

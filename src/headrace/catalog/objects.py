@@ -169,7 +169,7 @@ class InlineView:
 
 @dataclass(frozen=True)
 class CatalogDatabase:
-    """A database's description."""
+    """A database of a catalog: its comment and its properties."""
 
     properties: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     comment: str | None = None

@@ -75,7 +75,7 @@ def doctor(
 
 
 def examine(configuration: Configuration) -> Iterator[Finding]:
-    """Look at everything."""
+    """Run every check of `headrace doctor` and yield its findings."""
     checks: tuple[Callable[[], Iterator[Finding]], ...] = (
         _python,
         _java,

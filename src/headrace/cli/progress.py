@@ -144,7 +144,7 @@ class ProgressConsole(Console):
         super().__init__(stderr=True, highlight=False)
 
     def on_broken_pipe(self) -> None:
-        """Show nothing more."""
+        """Stop writing: whoever read the output has closed it."""
         self.quiet = True
 
 
@@ -243,7 +243,6 @@ class PlainProgress(Progress):
         self._say(f"STARTING Spark ({master})")
 
     def note(self, text: str) -> None:
-        """Say it."""
         self._say(text)
 
     def _show_start(self, view: JobView) -> None:

@@ -74,7 +74,6 @@ class GuardedStream:
         self._line = line
 
     def write(self, text: str) -> int:
-        """Write text."""
         return self._line.write(self._stream, text)
 
     def writelines(self, lines: list[str]) -> None:

@@ -10,7 +10,7 @@ import click
 
 
 def print_json(value: object) -> None:
-    """Print for machines."""
+    """Print a value as indented JSON, for scripts."""
     click.echo(json.dumps(value, indent=2))
 
 

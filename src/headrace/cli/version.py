@@ -30,7 +30,6 @@ def version(as_json: bool) -> None:
 
 
 def show_version(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
-    """Answer `--version`."""
     if asked:
         click.echo(_lines())
         context.exit()

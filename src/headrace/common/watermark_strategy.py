@@ -145,7 +145,7 @@ class NoWatermarks(WatermarkGenerator):
         """Ignore the records: this generator never emits a watermark."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Emit nothing."""
+        """Emit nothing: this strategy has no watermarks."""
 
 
 @dataclass(frozen=True)

@@ -68,11 +68,11 @@ class ConfigOption(Generic[T]):
         return replace(self, allowed=values)
 
     def at_least(self, minimum: T) -> Self:
-        """Refuse smaller values."""
+        """Return the option with a lower limit; smaller values are rejected when they are read."""
         return replace(self, minimum=minimum)
 
     def at_most(self, maximum: T) -> Self:
-        """Refuse greater values."""
+        """Return the option with an upper limit; greater values are rejected when they are read."""
         return replace(self, maximum=maximum)
 
     def as_secret(self) -> Self:

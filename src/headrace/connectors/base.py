@@ -309,7 +309,7 @@ class SinkWriter(ABC):
 
     @abstractmethod
     def write(self, value: Any, timestamp: int | None) -> None:
-        """Stage one record."""
+        """Stage one record; it is published when the epoch is committed."""
 
     def write_batch(self, batch: Batch) -> None:
         """Stage a batch. Override it where a whole list can be taken at once."""

@@ -15,7 +15,7 @@ from headrace.elements import Batch
 
 @dataclass(frozen=True)
 class BlackholeSink(Sink):
-    """Discards records."""
+    """Accepts every record and discards it, to measure a job without its output."""
 
     discards: ClassVar[bool] = True
 
@@ -35,10 +35,10 @@ class BlackholeFactory:
 
 class _Discard(SinkWriter):
     def write(self, value: Any, timestamp: int | None) -> None:
-        """Nothing is kept."""
+        """Discard the record."""
 
     def write_batch(self, batch: Batch) -> None:
-        """Nothing is kept."""
+        """Discard the records."""
 
     def prepare_commit(self) -> Sequence[Any]:
         return ()

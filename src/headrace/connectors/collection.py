@@ -64,7 +64,6 @@ class CollectionSource(Source):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Bounded."""
         return Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:

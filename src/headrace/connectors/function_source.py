@@ -86,7 +86,6 @@ class PythonSource(Source):
 
     @property
     def boundedness(self) -> Boundedness:
-        """As declared."""
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:

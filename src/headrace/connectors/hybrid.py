@@ -90,7 +90,7 @@ class HybridSourceBuilder:
         return self
 
     def build(self) -> HybridSource:
-        """Make the source."""
+        """Return a source that reads the added sources one after the other."""
         return HybridSource(tuple(self._sources))
 
 

@@ -56,7 +56,6 @@ class NumberSequenceSource(Source):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Bounded."""
         return Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:

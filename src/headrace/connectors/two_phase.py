@@ -78,7 +78,7 @@ class TwoPhaseCommitSink(Sink, Generic[T, H]):
 
     @abstractmethod
     def invoke(self, transaction: T, value: Any, timestamp: int | None) -> None:
-        """Write a record."""
+        """Write one record as part of the open transaction."""
 
     @abstractmethod
     def pre_commit(self, transaction: T) -> H:

@@ -51,7 +51,7 @@ class RegistryAddress:
 
 
 class SchemaRegistry:
-    """Asks a registry."""
+    """A client of a Confluent schema registry that caches the schemas it has fetched."""
 
     def __init__(self, address: RegistryAddress) -> None:
         self._address = address

@@ -112,7 +112,6 @@ class ArrowRows:
         return ArrowRows([self._fields[i] for i in indexes], [self._arrays[i] for i in indexes])
 
     def rows(self) -> list[Row]:
-        """Make the rows."""
         names = tuple(field.name for field in self._fields)
         return rows_of(names, [python_values(array) for array in self._arrays])
 

@@ -126,7 +126,7 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
             return None
 
     class Builder:
-        """Collects the settings."""
+        """Builder for `JsonRowDeserializationSchema`: the type, and how errors are handled."""
 
         def __init__(self) -> None:
             self._type_info: TypeInformation | None = None
@@ -212,7 +212,7 @@ class JsonRowSerializationSchema(SerializationSchema):
         return dump_json(self._convert, element)
 
     class Builder:
-        """Collects the settings."""
+        """Builder for `JsonRowSerializationSchema`: the type of the rows."""
 
         def __init__(self) -> None:
             self._type_info: RowTypeInfo | None = None

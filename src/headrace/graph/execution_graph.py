@@ -151,7 +151,7 @@ class ExecutionVertex:
 
     @property
     def current(self) -> Execution:
-        """The present attempt."""
+        """The latest attempt at running the subtask."""
         return self.attempts[-1]
 
     def new_attempt(self, now_ms: int) -> Execution:
@@ -226,7 +226,6 @@ class ExecutionGraph:
         return iter(self.job_vertices.values())
 
     def subtask(self, vertex_id: str, subtask: int) -> ExecutionVertex:
-        """Find a subtask."""
         return self.job_vertices[vertex_id].subtasks[subtask]
 
     def subtasks(self) -> Iterator[tuple[str, ExecutionVertex]]:

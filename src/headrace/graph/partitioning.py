@@ -47,7 +47,7 @@ class Rescale(Partitioner):
 
 @dataclass(frozen=True)
 class Shuffle(Partitioner):
-    """Any consumer, evenly."""
+    """Sends each record to a random subtask."""
 
     name = "SHUFFLE"
 

@@ -63,7 +63,7 @@ class GraphSettings:
 
 @dataclass(frozen=True)
 class StreamNode:
-    """One operator."""
+    """One operator of the stream graph, before chaining."""
 
     id: int
     name: str

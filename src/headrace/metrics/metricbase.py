@@ -58,7 +58,7 @@ class Counter(Metric, ABC):
 
     @abstractmethod
     def inc(self, n: int = 1) -> None:
-        """Add to it."""
+        """Increase the counter by `n`."""
 
     @abstractmethod
     def dec(self, n: int = 1) -> None:
@@ -66,7 +66,7 @@ class Counter(Metric, ABC):
 
     @abstractmethod
     def get_count(self) -> int:
-        """Return it."""
+        """Return the current count."""
 
 
 class Meter(Metric, ABC):
@@ -98,7 +98,7 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def counter(self, name: str) -> Counter:
-        """Register a counter."""
+        """Register a counter in this group and return it."""
 
     @abstractmethod
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
@@ -110,7 +110,7 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def distribution(self, name: str) -> Distribution:
-        """Register a distribution."""
+        """Register a distribution, which reports sum, count, min and max, and return it."""
 
     @abstractmethod
     def values(self) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class NoRetryStrategy(AsyncRetryStrategy[OUT]):
     """One call, whatever comes of it."""
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Never."""
+        """Return False: a failed call is never retried."""
         return False
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
@@ -148,7 +148,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the delay."""
+        """Return the delay before the next attempt, the same for each."""
         return self._backoff_ms
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:

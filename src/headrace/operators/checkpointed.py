@@ -13,7 +13,7 @@ from headrace.state.interfaces import KeyedStateStore, OperatorStateStore
 
 
 class FunctionInitializationContext:
-    """What `initialize_state` receives."""
+    """Passed to `initialize_state`: access to operator state, and whether it was restored."""
 
     def __init__(self, context: OperatorContext, *, is_restored: bool) -> None:
         self._context = context
@@ -33,7 +33,7 @@ class FunctionInitializationContext:
 
 
 class FunctionSnapshotContext:
-    """What `snapshot_state` receives."""
+    """Passed to `snapshot_state`: the id of the checkpoint being taken."""
 
     def __init__(self, checkpoint_id: int) -> None:
         self._checkpoint_id = checkpoint_id

@@ -38,8 +38,6 @@ class CoMapOperator:
 
 @dataclass(frozen=True)
 class CoFlatMapOperator:
-    """A CoFlatMapFunction."""
-
     function: Any
     inputs: ClassVar[int] = 2
     is_keyed: ClassVar[bool] = False
@@ -50,8 +48,6 @@ class CoFlatMapOperator:
 
 @dataclass(frozen=True)
 class CoProcessOperator:
-    """A CoProcessFunction."""
-
     function: Any
     inputs: ClassVar[int] = 2
     is_keyed: ClassVar[bool] = False
@@ -92,8 +88,6 @@ class KeyedCoFlatMapOperator:
 
 @dataclass(frozen=True)
 class KeyedCoProcessOperator:
-    """A KeyedCoProcessFunction."""
-
     function: Any
     key_selectors: tuple[Any, Any]
     inputs: ClassVar[int] = 2
@@ -219,8 +213,6 @@ class KeyedTwoInputOperator(TwoInputOperator, TimedOperator):
 
 
 class BroadcastOperator(TwoInputOperator):
-    """Runs a BroadcastProcessFunction."""
-
     def __init__(self, function: Any) -> None:
         super().__init__(function, (function.process_element, function.process_broadcast_element))
 

@@ -45,7 +45,7 @@ class FunctionFields:
         }
 
     def reset(self) -> None:
-        """Put everything back."""
+        """Restore the fields to their values after `open()`."""
         self._live.clear()
         self._live.update(self._opened)
         for value, content in self._shipped.values():

@@ -259,7 +259,7 @@ class Emission:
             self.values.append(result if self._object_reuse else isolated(result))
 
     def flush(self) -> None:
-        """Hand everything on."""
+        """Pass the buffered records to the next operator."""
         if self.values:
             values, timestamps = self.values, self._timestamps
             self.values = []

@@ -21,8 +21,6 @@ REDUCE_STATE = "_reduced"
 
 @dataclass(frozen=True)
 class KeyedProcessOperator:
-    """A KeyedProcessFunction."""
-
     function: Any
     key_selector: Any
     inputs: ClassVar[int] = 1
@@ -112,8 +110,6 @@ class KeyedOperator(FunctionOperator):
 
 
 class KeyedProcessor(KeyedOperator, TimedOperator):
-    """Runs a KeyedProcessFunction."""
-
     def open(self, context: OperatorContext) -> None:
         self._process_context = KeyedProcessContext(context)
         self.open_timers(context, self._process_context)

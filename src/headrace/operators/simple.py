@@ -155,8 +155,6 @@ class FlatMapper(FunctionOperator):
 
 
 class Processor(FunctionOperator):
-    """Runs a ProcessFunction."""
-
     def open(self, context: OperatorContext) -> None:
         self._process_context = ProcessContext(context)
         super().open(context)

@@ -63,7 +63,7 @@ class NoTime:
         return None
 
     def restore(self, state: Any) -> None:
-        """Nothing is kept."""
+        """Do nothing: this generator has no state."""
 
 
 class GeneratedTime:

@@ -206,7 +206,6 @@ class BatchQuery:
         self.inputs: list[n.Scan | n.Values] = []
 
     def of(self, node: n.LogicalNode) -> str:
-        """Return the statement."""
         match node:
             case n.Scan():
                 return self._input(node)

@@ -133,7 +133,6 @@ class Scan(LogicalNode):
 
     @cached_property
     def schema(self) -> Schema:
-        """The source columns."""
         return tuple(Field(column.name, column.type) for column in self.table.source_columns)
 
 
@@ -143,7 +142,6 @@ class _Unary(LogicalNode):
 
     @property
     def inputs(self) -> tuple[LogicalNode, ...]:
-        """The one input."""
         return (self.input,)
 
 
@@ -165,14 +163,13 @@ class Watermark(_Unary):
 
 @dataclass(frozen=True)
 class Values(LogicalNode):
-    """Constant rows."""
+    """Rows written out in the query."""
 
     rows: tuple[tuple[Expression, ...], ...]
     fields: Schema
 
     @cached_property
     def schema(self) -> Schema:
-        """The declared fields."""
         return self.fields
 
 
@@ -201,7 +198,6 @@ class Filter(_Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The input's."""
         return self.input.schema
 
 
@@ -286,7 +282,7 @@ class Aggregate(_Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """Keys, then calls."""
+        """The group keys, followed by the results of the calls."""
         below = self.input.schema
         windows = window_columns(self.input)
         keys = []
@@ -332,7 +328,7 @@ class GroupWindowAggregate(_Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """Keys, calls, properties."""
+        """The group keys, the results of the calls, and the window's properties."""
         below = self.input.schema
         time = below[self.time_index].type.not_null()
         keys = [Field("", below[key].type) for key in self.group_keys]
@@ -388,7 +384,6 @@ class Join(LogicalNode):
 
     @property
     def inputs(self) -> tuple[LogicalNode, ...]:
-        """Left, then right."""
         return self.left, self.right
 
     @cached_property
@@ -433,7 +428,6 @@ class Union(LogicalNode):
 
     @property
     def inputs(self) -> tuple[LogicalNode, ...]:
-        """The branches."""
         return self.branches
 
     @cached_property
@@ -469,7 +463,6 @@ class SetOperation(LogicalNode):
 
     @property
     def inputs(self) -> tuple[LogicalNode, ...]:
-        """Left, then right."""
         return self.left, self.right
 
     @cached_property
@@ -484,7 +477,7 @@ class SetOperation(LogicalNode):
 
 @dataclass(frozen=True)
 class Distinct(_Unary):
-    """Each row once."""
+    """Removes duplicate rows."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -500,7 +493,6 @@ class Sort(_Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The input's."""
         return self.input.schema
 
 
@@ -514,7 +506,6 @@ class Limit(_Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The input's."""
         return self.input.schema
 
 
@@ -565,7 +556,6 @@ class Sink(_Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The input's."""
         return self.input.schema
 
 

@@ -47,7 +47,6 @@ class InsertOnlySources:
     """Tables whose rows are only ever added."""
 
     def mode_of(self, scan: Scan) -> ChangelogMode:
-        """Return INSERT_ONLY."""
         return INSERT_ONLY
 
 

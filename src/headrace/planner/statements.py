@@ -126,8 +126,6 @@ class CreateTableAs:
 
 @dataclass(frozen=True)
 class DropTable:
-    """DROP TABLE."""
-
     identifier: ObjectIdentifier
     temporary: bool = False
     if_exists: bool = False
@@ -152,8 +150,6 @@ class RenameTable:
 
 @dataclass(frozen=True)
 class CreateView:
-    """CREATE VIEW."""
-
     identifier: ObjectIdentifier
     view: CatalogView
     temporary: bool = False
@@ -170,8 +166,6 @@ class AlterView:
 
 @dataclass(frozen=True)
 class DropView:
-    """DROP VIEW."""
-
     identifier: ObjectIdentifier
     temporary: bool = False
     if_exists: bool = False
@@ -182,8 +176,6 @@ class DropView:
 
 @dataclass(frozen=True)
 class CreateDatabase:
-    """CREATE DATABASE."""
-
     catalog: str
     name: str
     database: CatalogDatabase
@@ -211,8 +203,6 @@ class DropDatabase:
 
 @dataclass(frozen=True)
 class CreateCatalog:
-    """CREATE CATALOG."""
-
     name: str
     properties: Mapping[str, str]
     if_not_exists: bool = False
@@ -221,8 +211,6 @@ class CreateCatalog:
 
 @dataclass(frozen=True)
 class DropCatalog:
-    """DROP CATALOG."""
-
     name: str
     if_exists: bool = False
 
@@ -240,8 +228,6 @@ class CreateFunction:
 
 @dataclass(frozen=True)
 class DropFunction:
-    """DROP FUNCTION."""
-
     identifier: ObjectIdentifier
     temporary: bool = False
     system: bool = False
@@ -250,31 +236,23 @@ class DropFunction:
 
 @dataclass(frozen=True)
 class UseCatalog:
-    """USE CATALOG."""
-
     name: str
 
 
 @dataclass(frozen=True)
 class UseDatabase:
-    """USE [catalog.]database."""
-
     catalog: str
     database: str
 
 
 @dataclass(frozen=True)
 class LoadModule:
-    """LOAD MODULE."""
-
     name: str
     options: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class UnloadModule:
-    """UNLOAD MODULE."""
-
     name: str
 
 
@@ -343,8 +321,6 @@ class ShowCreate:
 
 @dataclass(frozen=True)
 class ShowCreateCatalog:
-    """SHOW CREATE CATALOG."""
-
     name: str
 
 

@@ -80,7 +80,6 @@ class ControlPlane:
         return self._server.url
 
     def start(self) -> None:
-        """Start to answer."""
         self._logging.start()
         self._server.start()
 

@@ -82,7 +82,6 @@ class NoSparkPages:
     """There is no Spark."""
 
     def of_job(self, job_id: str, lineage: str) -> JobPages | None:
-        """Return none."""
         return None
 
 
@@ -90,19 +89,15 @@ class NoCluster:
     """Nothing runs tasks yet."""
 
     def executors(self) -> Sequence[Executor]:
-        """Return none."""
         return ()
 
     def logs_of(self, executor_id: str) -> Sequence[LogFile]:
-        """Return none."""
         return ()
 
     def read_log(self, executor_id: str, name: str) -> bytes | None:
-        """Return nothing."""
         return None
 
     def threads_of(self, executor_id: str) -> Sequence[tuple[str, str]]:
-        """Return none."""
         return ()
 
 
@@ -133,15 +128,12 @@ class CachedCluster:
         return self._known
 
     def logs_of(self, executor_id: str) -> Sequence[LogFile]:
-        """Ask the cluster."""
         return self._cluster.logs_of(executor_id)
 
     def read_log(self, executor_id: str, name: str) -> bytes | None:
-        """Ask the cluster."""
         return self._cluster.read_log(executor_id, name)
 
     def threads_of(self, executor_id: str) -> Sequence[tuple[str, str]]:
-        """Ask the cluster."""
         return self._cluster.threads_of(executor_id)
 
     def _look(self) -> None:

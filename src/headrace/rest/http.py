@@ -78,7 +78,6 @@ class Response:
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """Answer with JSON."""
     return Response(msgspec.json.encode(value), status)
 
 

@@ -21,7 +21,7 @@ _MOST = 1_000
 
 @dataclass
 class Operation:
-    """One operation."""
+    """A savepoint or another long operation that a client has started and polls."""
 
     #: What it is done to, such as ("savepoint", job id).
     scope: tuple[str, ...]

@@ -61,7 +61,6 @@ class Page:
         return method in {"GET", "HEAD"} and path in self._files
 
     def answer(self, method: str, path: str, headers: Mapping[str, str]) -> Response:
-        """Return a file."""
         file = self._files[path]
         more = {**_HEADERS, "ETag": file.tag}
         if headers.get("if-none-match") == file.tag:

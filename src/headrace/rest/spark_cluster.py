@@ -33,7 +33,6 @@ class SparkCluster:
         self._log = log
 
     def executors(self) -> Sequence[Executor]:
-        """Ask Spark."""
         return [
             Executor(
                 each.executor_id,
@@ -72,6 +71,5 @@ class SparkUserInterface:
     """Spark's own pages, where they are on."""
 
     def of_job(self, job_id: str, lineage: str) -> JobPages | None:
-        """Ask Spark."""
         found = spark_job_pages(job_id, lineage)
         return None if found is None else JobPages(found.url, found.stages)

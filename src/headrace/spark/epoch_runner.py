@@ -44,7 +44,6 @@ class SparkEpochRunner(SparkRunner):
         self._kept: list[RDD[Any]] = []
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
-        """Run one epoch."""
         try:
             return self._reported(self._build(plan))
         except _FAILURES as error:

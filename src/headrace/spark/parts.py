@@ -61,7 +61,6 @@ class PartsRunner:
             self._parts.append((part, None if part.is_table else SparkEpochRunner(context, own, workers)))
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
-        """Run one epoch."""
         epoch = self._tables.begin(plan)
         streamed: list[SubtaskReport] = []
         try:

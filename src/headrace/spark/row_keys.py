@@ -82,7 +82,7 @@ class RowKeys:
         return frame.select(*map(F.expr, kept), *numbers)
 
     def close(self) -> None:
-        """Free the broadcast."""
+        """Release the broadcast variable."""
         with suppress(Py4JError, OSError):
             self._broadcast.destroy()
 
@@ -124,7 +124,7 @@ class _Key:
         return F.sha2(F.concat(secret, F.expr(encoding_sql(self._columns))), 256)
 
     def numbers(self, secret: Column) -> tuple[Column, Column]:
-        """Return both numbers."""
+        """Return the two BIGINT columns that stand for the key: its values if they fit, else halves of its digest."""
         if not self._columns:
             return F.expr("0L"), F.expr("0L")
         if self.is_hashed:

@@ -36,7 +36,7 @@ FOLDER = "application"
 
 @dataclass(frozen=True)
 class Application:
-    """What is submitted."""
+    """A program to submit with spark-submit, and its arguments."""
 
     configuration: Configuration
     #: `local:` before a path means that the image of the container has it.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MessageParam(AccumulatorParam[list[bytes]]):
-    """Messages, put together."""
+    """Merges the messages that tasks send back."""
 
     def zero(self, value: list[bytes]) -> list[bytes]:
         return []

@@ -51,7 +51,7 @@ class StateDescriptor(ABC):
         self.ttl_config: StateTtlConfig | None = None
 
     def get_name(self) -> str:
-        """Return the name."""
+        """Return the name by which the state is restored."""
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
@@ -194,5 +194,5 @@ class AggregatingStateDescriptor(StateDescriptor):
         self._agg_function = agg_function
 
     def get_agg_function(self) -> Any:
-        """Return the function."""
+        """Return the function that aggregates the added values."""
         return self._agg_function

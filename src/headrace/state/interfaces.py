@@ -75,7 +75,7 @@ class AppendingState(State, Generic[IN, OUT]):
 
     @abstractmethod
     def add(self, value: IN) -> None:
-        """Add an element."""
+        """Add a value to the state of the current key."""
 
 
 class MergingState(AppendingState[IN, OUT]):
@@ -107,7 +107,7 @@ class ListState(MergingState[T, Iterable[T]]):
 
     @abstractmethod
     def update(self, values: Iterable[T]) -> None:
-        """Replace all elements."""
+        """Replace the list of the current key with these elements."""
 
     @abstractmethod
     def add_all(self, values: Iterable[T]) -> None:
@@ -132,7 +132,7 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def put_all(self, dict_value: dict[K, V]) -> None:
-        """Set several values."""
+        """Set the values of several map keys."""
 
     @abstractmethod
     def remove(self, key: K) -> None:
@@ -148,11 +148,11 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
-        """Return all keys."""
+        """Iterate over the map keys of the current key."""
 
     @abstractmethod
     def values(self) -> Iterable[V]:
-        """Return all values."""
+        """Iterate over the map values of the current key."""
 
     @abstractmethod
     def is_empty(self) -> bool:
@@ -193,11 +193,11 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
-        """Return all keys."""
+        """Iterate over the keys of the map."""
 
     @abstractmethod
     def values(self) -> Iterable[V]:
-        """Return all values."""
+        """Iterate over the values of the map."""
 
     @abstractmethod
     def is_empty(self) -> bool:
@@ -224,7 +224,7 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
     @abstractmethod
     def put_all(self, dict_value: dict[K, V]) -> None:
-        """Set several values."""
+        """Set the values of several keys."""
 
     @abstractmethod
     def remove(self, key: K) -> None:

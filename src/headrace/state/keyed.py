@@ -318,7 +318,6 @@ class TableSet:
         self._lasting.add(name)
 
     def begin(self, *, is_current: bool) -> None:
-        """Start an epoch."""
         if not is_current:
             refuse_stored_ttl(self._store, self._lasting)
         self.declared.begin(self._store, is_current=is_current)

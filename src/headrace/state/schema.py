@@ -131,7 +131,6 @@ class DeclaredStates:
             self._check(self._store)
 
     def begin(self, store: LocalStore, *, is_current: bool) -> None:
-        """Start an epoch."""
         self._store = store
         self._written.clear()
         if not is_current:

@@ -68,7 +68,7 @@ class TimeToLive:
 
     @classmethod
     def of(cls, config: StateTtlConfig, processing_time: Callable[[], int] | None) -> Self:
-        """Read a configuration."""
+        """Build the rules from a `StateTtlConfig`."""
         if processing_time is None:
             raise InvariantViolation(
                 "keyed state was opened without a clock, which state with a time to live needs",
@@ -343,7 +343,7 @@ class TtlRules:
         self._is_stored = False
 
     def declare(self, name: str, form: Form, ttl: TimeToLive) -> None:
-        """Add a state."""
+        """Register the time to live of a state."""
         self._rules[name] = _RULE.pack(_LETTERS[form], ttl.is_pruned_in_bases, ttl.ttl_ms)
         self._is_stored = False
 

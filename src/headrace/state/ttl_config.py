@@ -50,7 +50,7 @@ class StateTtlConfig:
         NeverReturnExpired = 1
 
     class TtlTimeCharacteristic(Enum):
-        """The clock."""
+        """The clock by which entries expire; only processing time exists, as in Flink."""
 
         ProcessingTime = 0
 
@@ -95,7 +95,7 @@ class StateTtlConfig:
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> StateTtlConfig.TtlTimeCharacteristic:
-        """Return the clock."""
+        """Return the clock by which entries expire."""
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
@@ -155,7 +155,7 @@ class StateTtlConfig:
         def set_ttl_time_characteristic(
             self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
         ) -> Self:
-            """Set the clock."""
+            """Set the clock by which entries expire."""
             self._ttl_time_characteristic = ttl_time_characteristic
             return self
 
@@ -214,7 +214,7 @@ class StateTtlConfig:
             return self
 
         def build(self) -> StateTtlConfig:
-            """Make the configuration."""
+            """Return the settings as a `StateTtlConfig`."""
             return StateTtlConfig(
                 self._update_type,
                 self._state_visibility,

@@ -79,7 +79,6 @@ class _Note(BaseAPIStabilityDecorator):
     _text: str
 
     def get_directive(self, func_or_cls: Callable[..., Any]) -> str:
-        """Return the note."""
         return f".. note:: This {'class' if isinstance(func_or_cls, type) else 'function'} {self._text}"
 
 

@@ -413,7 +413,7 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
 
     @staticmethod
     def create() -> GlobalWindows:
-        """Create the assigner."""
+        """Return an assigner that puts all records of a key into one window."""
         return GlobalWindows()
 
     def assign_windows(

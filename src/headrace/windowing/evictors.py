@@ -118,7 +118,7 @@ class CountEvictor(_OneSided):
 
     @staticmethod
     def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
-        """Create the evictor."""
+        """Return an evictor that keeps the last `max_count` elements."""
         return CountEvictor(max_count, do_evict_after)
 
     def evict(self, elements: list[Element]) -> list[Element]:
@@ -183,7 +183,7 @@ class DeltaEvictor(_OneSided):
     def of(
         threshold: float, delta_function: DeltaFunction | Any, do_evict_after: bool = False
     ) -> DeltaEvictor:
-        """Create the evictor."""
+        """Return an evictor that removes elements whose delta to the last one reaches the threshold."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def evict(self, elements: list[Element]) -> list[Element]:

@@ -54,7 +54,7 @@ class EventTimeTrigger(Trigger[Any, Any]):
 
     @staticmethod
     def create() -> EventTimeTrigger:
-        """Create the trigger."""
+        """Return a trigger that fires when the watermark passes the end of the window."""
         return EventTimeTrigger()
 
     def on_element(
@@ -96,7 +96,7 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
-        """Create the trigger."""
+        """Return a trigger that fires when the clock passes the end of the window."""
         return ProcessingTimeTrigger()
 
     def on_element(
@@ -300,7 +300,7 @@ class CountTrigger(_NoTimers):
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
-        """Create the trigger."""
+        """Return a trigger that fires each time a window has received `window_size` more elements."""
         return CountTrigger(window_size)
 
     def on_element(
@@ -370,7 +370,7 @@ class DeltaTrigger(_NoTimers):
     def of(
         threshold: float, delta_function: DeltaFunction | Any, state_type_info: TypeInformation | None = None
     ) -> DeltaTrigger:
-        """Create the trigger."""
+        """Return a trigger that fires when the delta to the last firing element exceeds the threshold."""
         return DeltaTrigger(threshold, delta_function, state_type_info)
 
     def on_element(
@@ -410,7 +410,7 @@ class PurgingTrigger(Trigger[Any, Any]):
 
     @staticmethod
     def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
-        """Create the trigger."""
+        """Return a trigger that clears the window whenever the given trigger fires."""
         return PurgingTrigger(nested_trigger)
 
     def on_element(

@@ -35,7 +35,7 @@ class CompactionStyle(Enum):
 
 
 class TimerStore(Enum):
-    """Where timers are."""
+    """Values of `state.backend.rocksdb.timer-service.factory`."""
 
     ROCKSDB = 0
     #: Refused: timers are always stored with the rest.

@@ -45,7 +45,6 @@ class ColumnWriter:
         self._rows = 0
 
     def add_element(self, element: Any) -> None:
-        """Take a record."""
         self._waiting.append(element)
         if len(self._waiting) >= _BATCH_ROWS:
             self._encode()

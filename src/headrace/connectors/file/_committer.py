@@ -57,7 +57,7 @@ class _ReadyPart:
 
 
 class FileCommitter(Committer):
-    """Publishes part files."""
+    """Publishes part files: moves them from the staging directory to their final names."""
 
     def __init__(
         self,

@@ -120,7 +120,7 @@ class StreamFormat(FileFormat):
 
 @dataclass(frozen=True)
 class TextLines(StreamFormat):
-    """Lines of text."""
+    """Reads each line as a string, without its line ending."""
 
     charset: str
 
@@ -161,7 +161,7 @@ class SegmentWriter(Protocol):
     """Writes the records of one staged file."""
 
     def write(self, values: Sequence[Any]) -> None:
-        """Take records."""
+        """Append records to the file."""
 
     def finish(self) -> None:
         """Write what is left; the stream is closed by its owner."""
@@ -182,7 +182,6 @@ class RowFormat:
     can_append: ClassVar[bool] = True
 
     def begin(self, stream: Any) -> SegmentWriter:
-        """Begin a file."""
         return _RowSegment(self.encoder, stream)
 
 
@@ -220,7 +219,6 @@ class BulkRows:
     can_append: ClassVar[bool] = False
 
     def begin(self, stream: Any) -> SegmentWriter:
-        """Begin a file."""
         return _BulkSegment(self.factory, stream)
 
 
@@ -268,7 +266,6 @@ class CountingStream(io.RawIOBase, BinaryIO):
         return size
 
     def writable(self) -> bool:
-        """It is."""
         return True
 
     def tell(self) -> int:

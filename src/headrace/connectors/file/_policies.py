@@ -63,7 +63,7 @@ class OutputFileConfig:
             return self
 
         def build(self) -> OutputFileConfig:
-            """Make the configuration."""
+            """Return the prefix and suffix as an `OutputFileConfig`."""
             return OutputFileConfig(self._prefix, self._suffix)
 
 
@@ -292,7 +292,7 @@ class FileCompactStrategy:
 
     @staticmethod
     def builder() -> NoReturn:
-        """Refuse."""
+        """Raise `UnsupportedFeatureError`: `FileSink` does not compact files yet."""
         _refuse_compaction()
 
 
@@ -301,10 +301,10 @@ class FileCompactor:
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> NoReturn:
-        """Refuse."""
+        """Raise `UnsupportedFeatureError`: `FileSink` does not compact files yet."""
         _refuse_compaction()
 
     @staticmethod
     def identical_file_compactor() -> NoReturn:
-        """Refuse."""
+        """Raise `UnsupportedFeatureError`: `FileSink` does not compact files yet."""
         _refuse_compaction()

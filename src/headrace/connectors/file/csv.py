@@ -56,7 +56,7 @@ class CsvSchema:
 
     @staticmethod
     def builder() -> CsvSchemaBuilder:
-        """Begin without columns."""
+        """Return a builder for a schema; add columns in the order they have in the file."""
         return CsvSchemaBuilder()
 
     def size(self) -> int:

@@ -302,12 +302,12 @@ class StreamingFileSink:
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> NoReturn:
-        """Refuse."""
+        """Raise `UnsupportedFeatureError`: use `FileSink.for_row_format`."""
         raise UnsupportedFeatureError.not_yet("StreamingFileSink", "use FileSink.for_row_format with sink_to")
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:
-        """Refuse."""
+        """Raise `UnsupportedFeatureError`: use `FileSink.for_bulk_format`."""
         raise UnsupportedFeatureError.not_yet(
             "StreamingFileSink", "use FileSink.for_bulk_format with sink_to"
         )

@@ -53,7 +53,7 @@ def marker_table(name: str) -> Table:
 
 
 class JdbcPublisher(Publisher):
-    """Publishes staged rows."""
+    """Writes staged rows to the database, together with the markers that record them as written."""
 
     def __init__(
         self,

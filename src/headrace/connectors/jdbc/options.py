@@ -47,11 +47,11 @@ class JdbcConnectionOptions:
         return self.driver_name
 
     def get_user_name(self) -> str | None:
-        """Return the user."""
+        """Return the user name, or None if it is part of the URL or not set."""
         return self.user_name
 
     def get_password(self) -> str | None:
-        """Return the password."""
+        """Return the password, or None if it is part of the URL or not set."""
         return self.password
 
     class JdbcConnectionOptionsBuilder:
@@ -79,7 +79,7 @@ class JdbcConnectionOptions:
             return self
 
         def with_user_name(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Set the user."""
+            """Set the name of the database user."""
             self._user_name = user_name
             return self
 
@@ -137,7 +137,7 @@ class JdbcExecutionOptions:
         return self.max_retries
 
     class Builder:
-        """Collects the settings."""
+        """Builder for `JdbcExecutionOptions`: batch size, flush interval and retries."""
 
         def __init__(self) -> None:
             self._interval_ms = 0
@@ -160,7 +160,7 @@ class JdbcExecutionOptions:
             return self
 
         def build(self) -> JdbcExecutionOptions:
-            """Make the options."""
+            """Return the settings as `JdbcExecutionOptions`."""
             return JdbcExecutionOptions(self._interval_ms, self._size, self._retries)
 
 

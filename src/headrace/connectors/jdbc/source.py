@@ -123,7 +123,6 @@ class JdbcSource(Source):
         return query.where(text(f"({self.where})".replace(":", r"\:")))
 
     def fetch(self, query: Select[Any]) -> Sequence[Sequence[Any]]:
-        """Ask the database."""
         return self._columns.fetch(query)
 
     def unique_key(self) -> tuple[str, ...]:

@@ -220,7 +220,7 @@ class KafkaEnumerator(SplitEnumerator):
 
 
 class _Cluster:
-    """Asks the brokers."""
+    """Requests for topics, partitions and offsets, with errors that name the request."""
 
     def __init__(self, source: KafkaSourceSettings) -> None:
         library = kafka_library()

@@ -275,7 +275,7 @@ def _in_thread(call: Callable[[], None]) -> Future[None]:
 
 
 def _is_done(outcome: Future[None]) -> bool:
-    """Wait a moment."""
+    """Wait up to 50 ms, and return whether the call has ended."""
     with suppress(TimeoutError):
         outcome.exception(timeout=0.05)
     return outcome.done()

@@ -35,7 +35,7 @@ _POLL_S = 1.0
 
 
 class KafkaReader(SourceReader):
-    """Reads slices."""
+    """Reads a slice of a partition, from one offset up to another."""
 
     def __init__(self, source: KafkaSourceSettings) -> None:
         self._source = source

@@ -40,7 +40,6 @@ class KafkaPartitionSplit(SourceSplit):
 
     @property
     def topic_partition(self) -> KafkaTopicPartition:
-        """The partition."""
         return KafkaTopicPartition(self.topic, self.partition)
 
 

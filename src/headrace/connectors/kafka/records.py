@@ -69,7 +69,7 @@ class KafkaRecordDeserializationSchema(ABC):
 
     @staticmethod
     def value_only(deserialization_schema: DeserializationSchema) -> DeserializationSchema:
-        """Read values alone."""
+        """Return a schema that deserializes the value of a record and ignores its key and headers."""
         return deserialization_schema
 
 
@@ -92,7 +92,7 @@ class KafkaTopicSelector(ABC):
 
     @abstractmethod
     def apply(self, data: Any) -> str:
-        """Return the topic."""
+        """Return the name of the topic that the record is written to."""
 
 
 #: (record, key, value, topic, number of partitions) -> partition.
@@ -158,7 +158,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
 
 
 class KafkaRecordSerializationSchemaBuilder:
-    """Collects the settings."""
+    """Builder for `KafkaRecordSerializationSchema`: topic, partitioner, key and value schemas."""
 
     def __init__(self) -> None:
         self._topic: str | None = None

@@ -121,7 +121,7 @@ class KafkaSourceBuilder:
         return self
 
     def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> KafkaSourceBuilder:
-        """Read given partitions."""
+        """Read only the given partitions; partitions added to their topics later are not read."""
         ordered = sorted(partitions, key=lambda each: (each.topic, each.partition))
         self._subscriptions.append(Subscription(partitions=tuple(ordered)))
         return self

@@ -61,7 +61,7 @@ class ValueChanges:
 
 
 class Accumulator(Protocol):
-    """One aggregate call."""
+    """Maintains the result of one aggregate call."""
 
     @property
     def partials(self) -> tuple[tuple[str, str], ...]:
@@ -165,7 +165,7 @@ def sum_type(kind: pa.DataType) -> tuple[pa.DataType, str]:
 
 
 class Count:
-    """COUNT."""
+    """COUNT of rows, or of values that are not NULL."""
 
     def __init__(self, name: str, sql: str) -> None:
         self._name = name

@@ -45,8 +45,6 @@ _PAIR_INPUT = 0
 
 
 class JoinAssociationsOperator:
-    """Runs `JoinAssociations`."""
-
     def __init__(self, declaration: JoinAssociations) -> None:
         self._declaration = declaration
         self._sides = [_CountedSide(side) for side in declaration.sides]

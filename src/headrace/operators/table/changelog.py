@@ -77,7 +77,6 @@ def changes_table(
 
 
 def empty_changes(schema: Schema, *, is_insert_only: bool) -> pa.Table:
-    """Return no rows."""
     kinds = None if is_insert_only else np.empty(0, np.int8)
     return changes_table(schema, {column.name: pa.array([], column.arrow) for column in schema}, kinds)
 

@@ -20,8 +20,6 @@ from headrace.state.columnar.slots import SlotTable, TableLayout
 
 
 class EpochSortOperator:
-    """Runs an `EpochSort`."""
-
     layouts: tuple[TableLayout, ...] = ()
 
     def __init__(self, declaration: EpochSort, schema: Schema, *, retracts: bool) -> None:

@@ -39,8 +39,6 @@ _NUMBER, _COUNT = "number", "n"
 
 
 class RowWindowsOperator:
-    """Runs `RowWindows`."""
-
     def __init__(self, declaration: RowWindows, schema: Schema, *, retracts: bool) -> None:
         if retracts:  # as in Flink
             raise UnsupportedFeatureError(

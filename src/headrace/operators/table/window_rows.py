@@ -144,8 +144,6 @@ class WindowRankOperator:
 
 
 class WindowJoinOperator:
-    """Runs a `WindowJoin`."""
-
     def __init__(self, declaration: WindowJoin, left: Schema, right: Schema, *, retracts: bool) -> None:
         _refuse_changelog("a window join", retracts=retracts)
         self._declaration = declaration

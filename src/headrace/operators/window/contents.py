@@ -24,7 +24,7 @@ class WindowContents(Protocol):
         """Return what the window function gets; None when there is nothing."""
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Delete the contents of the window."""
 
     def merge_from(self, scope: KeyedStateScope, key: Any, windows: Iterable[Any]) -> None:
         """Take over the contents of other windows of the key, which end empty."""
@@ -117,7 +117,7 @@ class BufferedContents:
         return list(self._table.read())
 
     def replace(self, elements: list[tuple[Any, int | None]]) -> None:
-        """Keep only these."""
+        """Replace the contents of the window."""
         self._table.replace(elements)
 
     def computed(self, values: list[Any]) -> list[Any]:

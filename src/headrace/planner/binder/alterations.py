@@ -28,7 +28,7 @@ class TableMaker(Protocol):
     context: Context
 
     def options(self, options: Sequence[OptionSyntax]) -> dict[str, str]:
-        """Options by key."""
+        """The options in WITH, by key."""
 
     def table(
         self,

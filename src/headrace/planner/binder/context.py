@@ -26,7 +26,7 @@ class BoundTable:
 
 @dataclass(frozen=True)
 class Context:
-    """Where binding happens."""
+    """Everything that binding looks names up in, and the SQL text that errors point into."""
 
     text: str
     manager: CatalogManager

@@ -73,14 +73,13 @@ _ROWTIME_PRECISION = 3
 
 
 class DefinitionBinder(NameBinder):
-    """Binds definitions."""
+    """Binds CREATE, ALTER and DROP statements."""
 
     def __init__(self, context: Context, bind_query: QueryBinding) -> None:
         super().__init__(context)
         self._bind_query = bind_query
 
     def bind(self, node: StatementSyntax) -> CatalogStatement:
-        """The bound statement."""
         match node:
             case CreateTableSyntax():
                 return self.create_table(node)

@@ -100,7 +100,6 @@ class QueryBinder:
         self.correlated: list[Expression] = []
 
     def query(self, query: Query) -> LogicalNode:
-        """A whole query."""
         for common in query.with_:
             plan = bind_query(self.context, common.query)
             if common.columns:

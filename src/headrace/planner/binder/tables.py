@@ -130,7 +130,7 @@ def _bind_text(context: Context, scope: Scope, text: str, place: str) -> Express
 
 
 class TableBinder:
-    """Binds FROM."""
+    """Binds the tables of a FROM clause."""
 
     def __init__(
         self,

@@ -43,7 +43,6 @@ class Cursor:
 
     @property
     def token(self) -> Token:
-        """The next token."""
         return self._tokens[self._place]
 
     @property
@@ -132,7 +131,6 @@ class Cursor:
         return Name(tuple(parts), parts[0].span.to(parts[-1].span))
 
     def string(self, what: str = "a string in single quotes") -> str:
-        """A string literal."""
         if self.token.kind is not TokenKind.STRING:
             self.expected(what)
         return self.advance().text
@@ -162,11 +160,10 @@ class Cursor:
         return parts
 
     def identifiers(self, what: str = "a column's name") -> tuple[Identifier, ...]:
-        """Names in parentheses."""
         return self.parenthesized(lambda: self.identifier(what))
 
     def deeper(self, part: Callable[[], T]) -> T:
-        """Read something nested."""
+        """Parse a nested part, and raise an error if it is nested too deeply."""
         if self._depth >= _MAX_DEPTH:
             self.fail(f"this is nested more than {_MAX_DEPTH} levels deep")
         self._depth += 1

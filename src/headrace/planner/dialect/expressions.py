@@ -83,7 +83,6 @@ class Expressions(SpecialForms):
     # --- operators --------------------------------------------------------------------------------
 
     def expression(self) -> Node:
-        """Any expression."""
         return self.deeper(self._or)
 
     def _or(self) -> Node:
@@ -547,7 +546,6 @@ class Expressions(SpecialForms):
         return over_list(self, call)
 
     def order_item(self) -> OrderItem:
-        """A sort key."""
         start = self.token
         expression = self.expression()
         ascending = not self.accept("DESC")

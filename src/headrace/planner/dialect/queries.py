@@ -40,10 +40,9 @@ _UNSUPPORTED_TABLES: Final = ("MATCH_RECOGNIZE", "PIVOT", "UNPIVOT", "TABLESAMPL
 
 
 class Queries(Expressions):
-    """Reads queries."""
+    """Parses queries: SELECT, VALUES, set operations and WITH."""
 
     def query(self) -> Query:
-        """A whole query."""
         start = self.token
         with_: tuple[CommonTable, ...] = ()
         if self.accept("WITH"):

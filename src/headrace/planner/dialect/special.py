@@ -31,7 +31,7 @@ _DIFFERENCE_UNITS: Final = {
 
 
 class SpecialForms(Forms):
-    """Reads special forms."""
+    """Parses functions with a syntax of their own, such as CAST and EXTRACT."""
 
     def special_form(self) -> Node | None:
         """The special form that comes next, or None."""

@@ -71,7 +71,7 @@ _LIKE_PARTS: Final = (
 
 
 class Statements(Inspection):
-    """Reads statements."""
+    """Parses statements other than queries."""
 
     def script(self) -> list[StatementSyntax]:
         """All statements up to the end of the text."""
@@ -92,7 +92,6 @@ class Statements(Inspection):
         self.fail(f"expected ';' or the end of the statement, found {self.token.describe()}", hint=hint)
 
     def statement(self) -> StatementSyntax:
-        """One statement."""
         token = self.token
         word = token.upper
         if word in {"SELECT", "WITH", "VALUES", "("}:

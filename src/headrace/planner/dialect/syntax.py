@@ -14,8 +14,6 @@ from headrace.types.logical import DataType
 
 @dataclass(frozen=True)
 class Identifier:
-    """One name."""
-
     name: str
     span: Span
 
@@ -39,8 +37,6 @@ class Name:
 
 @dataclass(frozen=True)
 class Star:
-    """`*` or `t.*`."""
-
     qualifier: Name | None
     span: Span
 
@@ -88,8 +84,6 @@ class Operator:
 
 @dataclass(frozen=True)
 class OrderItem:
-    """A sort key."""
-
     expression: Node
     ascending: bool
     nulls_first: bool | None
@@ -151,8 +145,6 @@ class FunctionCall:
 
 @dataclass(frozen=True)
 class Cast:
-    """CAST or TRY_CAST."""
-
     operand: Node
     type: DataType
     is_try: bool
@@ -161,8 +153,6 @@ class Cast:
 
 @dataclass(frozen=True)
 class Case:
-    """CASE."""
-
     operand: Node | None
     branches: tuple[tuple[Node, Node], ...]
     default: Node | None
@@ -182,8 +172,6 @@ class In:
 
 @dataclass(frozen=True)
 class Exists:
-    """EXISTS."""
-
     query: Query
     span: Span
 
@@ -198,8 +186,6 @@ class Subquery:
 
 @dataclass(frozen=True)
 class Access:
-    """`collection[key]`."""
-
     collection: Node
     key: Node
     span: Span
@@ -207,8 +193,6 @@ class Access:
 
 @dataclass(frozen=True)
 class FieldAccess:
-    """`(expression).field`."""
-
     row: Node
     field: Identifier
     span: Span
@@ -226,8 +210,6 @@ class TableArgument:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """DESCRIPTOR(column, ...)."""
-
     columns: tuple[Identifier, ...]
     span: Span
 
@@ -265,8 +247,6 @@ class Hint:
 
 @dataclass(frozen=True)
 class Alias:
-    """AS name(column, ...)."""
-
     name: Identifier
     columns: tuple[Identifier, ...]
 
@@ -305,8 +285,6 @@ class TableFunction:
 
 @dataclass(frozen=True)
 class UnnestTable:
-    """UNNEST(collection) in FROM."""
-
     collection: Node
     with_ordinality: bool
     alias: Alias | None
@@ -353,8 +331,6 @@ class GroupItem:
 
 @dataclass(frozen=True)
 class Select:
-    """One SELECT block."""
-
     items: tuple[SelectItem, ...]
     span: Span
     distinct: bool = False
@@ -369,16 +345,12 @@ class Select:
 
 @dataclass(frozen=True)
 class ValuesRows:
-    """VALUES (...), (...)."""
-
     rows: tuple[tuple[Node, ...], ...]
     span: Span
 
 
 @dataclass(frozen=True)
 class SetQuery:
-    """UNION, INTERSECT, EXCEPT."""
-
     kind: OneOf["UNION", "INTERSECT", "EXCEPT"]
     all: bool
     left: QueryBody
@@ -459,8 +431,6 @@ class LikeSyntax:
 
 @dataclass(frozen=True)
 class OptionSyntax:
-    """'key' = 'value'."""
-
     key: str
     value: str
     span: Span
@@ -468,8 +438,6 @@ class OptionSyntax:
 
 @dataclass(frozen=True)
 class CreateTableSyntax:
-    """CREATE TABLE."""
-
     name: Name
     span: Span
     temporary: bool = False
@@ -491,8 +459,6 @@ class CreateTableSyntax:
 
 @dataclass(frozen=True)
 class CreateViewSyntax:
-    """CREATE VIEW."""
-
     name: Name
     columns: tuple[Identifier, ...]
     comment: str | None
@@ -505,8 +471,6 @@ class CreateViewSyntax:
 
 @dataclass(frozen=True)
 class CreateFunctionSyntax:
-    """CREATE FUNCTION."""
-
     name: Name
     class_name: str
     language: str
@@ -530,8 +494,6 @@ class CreateDatabaseSyntax:
 
 @dataclass(frozen=True)
 class DropSyntax:
-    """DROP of anything."""
-
     kind: OneOf["TABLE", "VIEW", "FUNCTION", "DATABASE", "CATALOG"]
     name: Name
     temporary: bool
@@ -573,8 +535,6 @@ class AlterTableSyntax:
 
 @dataclass(frozen=True)
 class AlterViewSyntax:
-    """ALTER VIEW."""
-
     name: Name
     new_name: Name | None
     query: Query | None
@@ -593,8 +553,6 @@ class AlterDatabaseSyntax:
 
 @dataclass(frozen=True)
 class UseSyntax:
-    """USE."""
-
     kind: OneOf["CATALOG", "DATABASE"]
     name: Name
     span: Span
@@ -602,8 +560,6 @@ class UseSyntax:
 
 @dataclass(frozen=True)
 class ShowSyntax:
-    """SHOW."""
-
     #: CATALOGS, TABLES, COLUMNS, CREATE TABLE, ...
     subject: str
     source: Name | None
@@ -624,8 +580,6 @@ class ShowPartitionsSyntax:
 
 @dataclass(frozen=True)
 class DescribeSyntax:
-    """DESCRIBE."""
-
     name: Name
     span: Span
     kind: str = "TABLE"
@@ -634,8 +588,6 @@ class DescribeSyntax:
 
 @dataclass(frozen=True)
 class UseModulesSyntax:
-    """USE MODULES."""
-
     names: tuple[Identifier, ...]
     span: Span
 
@@ -661,8 +613,6 @@ class JobSyntax:
 
 @dataclass(frozen=True)
 class StopJobSyntax:
-    """STOP JOB."""
-
     job_id: str
     with_savepoint: bool
     with_drain: bool
@@ -671,8 +621,6 @@ class StopJobSyntax:
 
 @dataclass(frozen=True)
 class InsertSyntax:
-    """INSERT."""
-
     target: Name
     hints: tuple[Hint, ...]
     overwrite: bool
@@ -692,8 +640,6 @@ class StatementSetSyntax:
 
 @dataclass(frozen=True)
 class ExplainSyntax:
-    """EXPLAIN."""
-
     details: tuple[str, ...]
     statement: Query | InsertSyntax | StatementSetSyntax
     span: Span
@@ -701,8 +647,6 @@ class ExplainSyntax:
 
 @dataclass(frozen=True)
 class SetSyntax:
-    """SET."""
-
     key: str | None
     value: str | None
     span: Span
@@ -710,8 +654,6 @@ class SetSyntax:
 
 @dataclass(frozen=True)
 class ResetSyntax:
-    """RESET."""
-
     key: str | None
     span: Span
 

@@ -285,5 +285,4 @@ def over_lists() -> list[AggregateFunction]:
 
 
 def aggregates() -> list[AggregateFunction]:
-    """All of them."""
     return list(_ALL)

@@ -174,7 +174,7 @@ Resolver = Callable[[Sequence[DataType]], Resolved]
 
 @dataclass(frozen=True)
 class Function:
-    """A built-in function."""
+    """A built-in function: its signatures, its documentation and the Spark SQL it becomes."""
 
     name: str
     #: The page's section: string, temporal, ...

@@ -24,7 +24,7 @@ class FailureCause(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def failure_cause(error: BaseException) -> FailureCause:
-    """Describe an error."""
+    """Describe an error as Flink's REST API does."""
     failure = Failure.of(error, 0)
     message = error.message if isinstance(error, HeadraceError) else str(error)
     return FailureCause(failure.name, failure.text, serialized_throwable(failure.name, message, failure.text))

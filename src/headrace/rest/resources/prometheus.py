@@ -61,7 +61,6 @@ class Exposition:
             self._add_line(full, "summary", percentile(ordered, point), {**labels, "quantile": str(point)})
 
     def text(self) -> str:
-        """Return the page."""
         return "".join(
             f"# TYPE {name} {self._types[name]}\n" + "".join(f"{line}\n" for line in lines)
             for name, lines in self._lines.items()

@@ -119,7 +119,7 @@ class CheckpointRecord:
 
     @property
     def class_name(self) -> str:
-        """REST's `className`."""
+        """The value of `className` in REST answers."""
         return self.status.value.lower()
 
 

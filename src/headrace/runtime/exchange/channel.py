@@ -29,7 +29,6 @@ class Channel:
             self._timestamps.extend([None] * missing)
 
     def extend(self, values: list[Any], timestamps: list[int | None] | None) -> None:
-        """Add records."""
         if timestamps is None:
             if self._timestamps:
                 self._timestamps.extend([None] * len(values))

@@ -29,7 +29,6 @@ class TablePartition:
         self.bytes_out = 0
 
     def emit(self, batch: Batch) -> None:
-        """Send rows."""
         assert isinstance(batch, TableRows)
         header = Header(
             self._level, self._producer, TABLE_EDGE, self._producer, self._attempt, self._sequence
@@ -44,4 +43,4 @@ class TablePartition:
         """Time goes with the report."""
 
     def finish_epoch(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: rows are sent as they come."""

@@ -101,7 +101,6 @@ class JobHistory:
             self._forget([*surplus, *expired])
 
     def get(self, job_id: str) -> EndedJob | None:
-        """Find a job."""
         return self._jobs.get(job_id)
 
     def jobs(self) -> tuple[EndedJob, ...]:

@@ -39,7 +39,6 @@ class StateSize:
     largest: int = 0
 
     def plus(self, keyed: int, operator: int, files: int) -> StateSize:
-        """Add a subtask."""
         return StateSize(
             self.keyed + keyed,
             self.operator + operator,

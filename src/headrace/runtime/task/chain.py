@@ -43,7 +43,7 @@ class ChainLink:
         self.on_marker: Callable[[LatencyMarker], None] = lambda marker: None
 
     def begin_epoch(self) -> None:
-        """Count from here."""
+        """Reset the counters of the epoch."""
         self.records_in = self.output.emitted = 0
 
     def metrics(self) -> dict[MetricName, MetricReport]:

@@ -28,7 +28,6 @@ class LatencySettings:
 
     @classmethod
     def from_configuration(cls, configuration: Configuration) -> LatencySettings:
-        """Read the options."""
         return cls(
             configuration.get(options.LATENCY_GRANULARITY), configuration.get(options.LATENCY_HISTORY_SIZE)
         )

@@ -164,7 +164,7 @@ class TableCopy:
         os.unlink(self._dirty)  # only if all went well
 
     def _clear(self) -> dict[str, Any]:
-        """Begin with nothing."""
+        """Delete the local copy and start an empty one."""
         self._close()
         for layout in self._layouts:
             shutil.rmtree(self._path(layout), ignore_errors=True)

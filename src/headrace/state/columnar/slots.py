@@ -178,7 +178,6 @@ class SlotTable:
         return {name: self._cells(name, records, slice(None)) for name in names}
 
     def rows(self, slots: Ints) -> RowSet:
-        """Return whole rows."""
         return RowSet(
             self.keys_at(slots),
             self.owners_at(slots) if self.layout.has_owners else None,

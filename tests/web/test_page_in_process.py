@@ -153,7 +153,7 @@ def test_an_unknown_job_is_said(served: RestCluster, open_tab: Callable[..., Any
     page = open_tab(expected="status of 404")
     with page.expect_response(lambda response: response.status == 404):
         page.goto(f"{served.context.url}/#/jobs/{'0' * 32}")
-    page.get_by_text("There is no such thing here.").wait_for()
+    page.get_by_text("Page not found.").wait_for()
     page.get_by_role("link", name="All jobs").click()
     page.get_by_role("heading", name="Jobs").wait_for()
 

@@ -12,7 +12,7 @@ __all__ = ["config"]
 
 @click.command(short_help="Show the configuration.")
 @property_option
-@click.option("--defaults", is_flag=True, help="List the options nobody set, too.")
+@click.option("--defaults", is_flag=True, help="Also list options that are not set.")
 @json_option
 def config(properties: dict[str, str], defaults: bool, as_json: bool) -> None:
     """Show which configuration counts, and where each value comes from.

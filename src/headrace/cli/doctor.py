@@ -111,7 +111,7 @@ def _spark() -> Iterator[Finding]:
     yield Finding("PySpark", version.startswith("4.3."), version, "pip install 'pyspark==4.3.*'")
     home = os.environ.get("SPARK_HOME")
     if home:
-        yield Finding("SPARK_HOME", Path(home).is_dir(), home, "unset it, or let it name Spark 4.3")
+        yield Finding("SPARK_HOME", Path(home).is_dir(), home, "unset it, or point it to Spark 4.3")
 
 
 def _master(configuration: Configuration) -> Iterator[Finding]:
@@ -147,7 +147,7 @@ def _rest(configuration: Configuration) -> Iterator[Finding]:
             continue
         yield Finding("REST", True, f"{settings.bind_address}:{port} is free")
         return
-    yield Finding("REST", False, "no port is free", "name others with rest.bind-port")
+    yield Finding("REST", False, "no port is free", "set rest.bind-port to other ports")
 
 
 def _directories(configuration: Configuration) -> Iterator[Finding]:
@@ -179,9 +179,7 @@ def _directory(key: str, place: str) -> Finding:
         read_file(path)
         delete_files([path])
     except (OSError, ValueError, HeadraceError) as error:
-        return Finding(
-            key, False, f"{place}: {error}", "name a directory that can be written, from every host"
-        )
+        return Finding(key, False, f"{place}: {error}", "use a directory that every host can write to")
     return Finding(key, True, f"{place} can be written")
 
 
@@ -244,7 +242,7 @@ def _host_name() -> Iterator[Finding]:
             "host name",
             False,
             f"{name}: {error}",
-            "put it into /etc/hosts, or set spark.driver.host: 127.0.0.1",
+            "add it to /etc/hosts, or set spark.driver.host: 127.0.0.1",
         )
         return
     yield Finding("host name", True, name)

@@ -16,11 +16,11 @@ __all__ = ["logs"]
     "-t",
     "--taskmanager",
     metavar="ID",
-    help="Of this executor: what functions log and print there. With a local master it is called `driver`.",
+    help="Show what functions log and print in this executor. With a local master, its name is `driver`.",
 )
-@click.option("-f", "--file", "name", metavar="NAME", help="This file, of those that --list shows.")
+@click.option("-f", "--file", "name", metavar="NAME", help="Show this file, one of those that --list shows.")
 @click.option(
-    "-l", "--list", "lists", is_flag=True, help="List the files there are, of the driver and of executors."
+    "-l", "--list", "lists", is_flag=True, help="List the log files of the driver and of the executors."
 )
 def logs(
     address: str | None,

@@ -23,13 +23,13 @@ __all__ = ["cli", "main"]
 
 _EPILOG = f"""\b
 Exit codes:
-  {ExitCode.OK:<5}everything went well
-  {ExitCode.FAILED:<5}a job or the program failed; a cluster cannot be reached, or refuses
+  {ExitCode.OK:<5}success
+  {ExitCode.FAILED:<5}a job or the program failed, or the cluster is not reachable or refused the request
   {ExitCode.REFUSED:<5}wrong usage, configuration or job definition; nothing has run
   {ExitCode.NOT_LEADING:<5}another process leads the job under the same high-availability.cluster-id
   {ExitCode.INTERRUPTED:<5}interrupted with Ctrl-C; running jobs were cancelled
   129  ended by a hang-up, 143 by SIGTERM; with high availability jobs are left to the next driver
-A program that ends with sys.exit(n) gives its own code.
+If a program calls sys.exit(n), n is the exit code.
 """
 
 

@@ -37,7 +37,7 @@ def _split_properties(
     return properties
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 property_option = click.option(
     "-D",
     "properties",
@@ -114,14 +114,14 @@ def recovery_options(command: F) -> F:
         "--allowNonRestoredState",
         "leaves_state",
         is_flag=True,
-        help="Leave state behind whose operator the program no longer has.",
+        help="Discard state of operators that the program no longer has.",
     )
     claim_mode = click.option(
         "--claim-mode",
         "-rm",
         "--claimMode",
         type=click.Choice(["NO_CLAIM", "CLAIM"], case_sensitive=False),
-        help="Whether the savepoint is the job's own from now on, and goes when it is no longer needed.",
+        help="Whether the job takes ownership of the savepoint and deletes it when it is no longer needed.",
     )
     return savepoint(leaves_state(claim_mode(command)))
 
@@ -133,7 +133,7 @@ def recovery_properties(
     from headrace.config.options import checkpointing
 
     if savepoint is None and (leaves_state or claim_mode):
-        raise click.UsageError("--allow-non-restored-state and --claim-mode go with --from-savepoint")
+        raise click.UsageError("--allow-non-restored-state and --claim-mode need --from-savepoint")
     named = {
         checkpointing.RECOVERY_PATH.key: savepoint,
         checkpointing.RECOVERY_IGNORE_UNCLAIMED_STATE.key: "true" if leaves_state else None,

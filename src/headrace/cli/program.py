@@ -32,7 +32,7 @@ def program_options(command: F) -> F:
         "--pyflink-alias/--no-pyflink-alias",
         "alias",
         default=None,
-        help="Whether `import pyflink` answers with headrace's modules; headrace.pyflink-alias.enabled.",
+        help="Whether `import pyflink` imports headrace's modules; headrace.pyflink-alias.enabled.",
     )
     file = click.option(
         "-py", "--python", "file", metavar="FILE", help="The program, as `flink run` takes it."
@@ -100,7 +100,7 @@ def load_program(file: str | None, words: Sequence[str]) -> tuple[Program, list[
     if file is not None:
         return _compile(file), list(words)
     if not words:
-        raise click.UsageError("name the program, such as job.py")
+        raise click.UsageError("give the path of the program, such as job.py")
     return _compile(words[0]), list(words[1:])
 
 
@@ -122,9 +122,9 @@ def pyflink_names(configuration: Configuration, choice: bool | None) -> Iterator
 def _compile(path: str) -> Program:
     file = Path(path)
     if not file.exists():
-        raise ProgramError(f"there is no program {path!r}")
+        raise ProgramError(f"program {path!r} not found")
     if file.is_dir():
-        raise ProgramError(f"{path!r} is a directory; name the program's file in it")
+        raise ProgramError(f"{path!r} is a directory; give the path of the program")
     if file.suffix == ".jar":
         raise ProgramError(f"{path!r} is a Java program; headrace runs programs written in Python")
     absolute = file.resolve()
@@ -134,6 +134,6 @@ def _compile(path: str) -> Program:
         shown = "".join(traceback.format_exception_only(error)).rstrip()
         raise ProgramError(f"{path!r} does not compile:\n{shown}") from error
     except ValueError as error:
-        raise ProgramError(f"{path!r} is no Python program: {error}") from error
+        raise ProgramError(f"{path!r} is not a Python program: {error}") from error
     except OSError as error:
         raise ProgramError(f"{path!r} cannot be read: {error.strerror}") from error

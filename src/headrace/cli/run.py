@@ -52,12 +52,12 @@ _FETCH_S: Final = 10.0
 
 @click.command(short_help="Run a program.", context_settings={"allow_interspersed_args": False})
 @configuration_options
-@click.option("--progress/--no-progress", default=True, help="Show how jobs get on, on the standard error.")
+@click.option("--progress/--no-progress", default=True, help="Show the progress of jobs on standard error.")
 @click.option(
     "--keep",
     "keeps_page",
     is_flag=True,
-    help="Keep REST and the web page up when the jobs are over, until Ctrl-C.",
+    help="Keep REST and the web page running after the jobs have ended, until Ctrl-C.",
 )
 @click.option(
     "-m", "--jobmanager", "address", metavar="HOST:PORT", help="Run the jobs in the session at this address."
@@ -66,7 +66,7 @@ _FETCH_S: Final = 10.0
     "-d",
     "--detached",
     is_flag=True,
-    help="Do not wait for the end of the jobs. With -m they run in the session, else the program goes on in the "
+    help="Do not wait for the jobs to end. With -m they run in the session, otherwise the program continues in the "
     "background.",
 )
 @recovery_options
@@ -103,7 +103,9 @@ def run(
     execution.checkpointing.savepoint-dir, and where they are is said on the standard error.
     """
     if keeps_page and address is not None:
-        raise click.UsageError("--keep goes without -m: the session has the page, and stays up")
+        raise click.UsageError(
+            "--keep cannot be used with -m: the session serves the web page, and keeps running"
+        )
     properties = {**properties, **python_properties(python_files, requirements, archives, executable)}
     properties = {**properties, **recovery_properties(savepoint, claim_mode, leaves_state=leaves_state)}
     if address is not None:
@@ -134,7 +136,7 @@ def _ensure_page(configuration: Configuration) -> None:
     from headrace.config.options.rest import ENABLED
 
     if not configuration.get(ENABLED):
-        raise click.UsageError(f"--keep goes with REST, and {ENABLED.key} is false")
+        raise click.UsageError(f"--keep needs REST, but {ENABLED.key} is false")
 
 
 def _check_early(configuration: Configuration) -> None:
@@ -257,7 +259,7 @@ class _Run:
         """Wait with the page up until somebody ends it; how the program ended is not changed by that."""
         if self._plane is None or self._interrupts.have_come:
             return
-        click.echo(f"the page stays up at {self._plane.url} until Ctrl-C", err=True)
+        click.echo(f"the web page stays available at {self._plane.url} until Ctrl-C", err=True)
         with suppress(KeyboardInterrupt):
             threading.Event().wait()
 
@@ -332,13 +334,13 @@ class _Run:
     def _clean_up(self) -> bool:
         """Cancel what runs and stop Spark; give up after a while, for nothing should keep Ctrl-C waiting."""
         if self._interrupts.have_come and self._running():
-            click.echo("interrupted: cancelling; Ctrl-C again ends at once", err=True)
+            click.echo("interrupted: cancelling; press Ctrl-C again to end at once", err=True)
         # In a thread of its own: the interrupt may have torn this one out of a conversation with Spark.
         worker = threading.Thread(target=self._cancel_and_stop, name="headrace-clean-up", daemon=True)
         worker.start()
         worker.join(_CLEAN_UP_S)
         if worker.is_alive():
-            click.echo("Spark does not end in time; leaving it behind", err=True)
+            click.echo("Spark did not stop in time; exiting without it", err=True)
             self._remove_files()
         return not worker.is_alive()
 

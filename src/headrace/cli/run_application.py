@@ -37,7 +37,7 @@ __all__ = ["run_application"]
     default="cluster",
     help="Where spark-submit runs the driver: in the cluster, or here.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be run, and do not run it.")
+@click.option("--dry-run", is_flag=True, help="Print the command, but do not run it.")
 @click.argument("words", metavar="PROGRAM [ARGUMENTS]...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run_application(
@@ -70,7 +70,7 @@ def run_application(
     }
     configuration = load_configuration(properties, parallelism, master)
     if not words:
-        raise click.UsageError("name the program, such as job.py")
+        raise click.UsageError("give the path of the program, such as job.py")
     program, arguments = words[0], list(words[1:])
     if not program.startswith("local:"):
         program = str(load_program(None, words)[0].path)

@@ -56,7 +56,7 @@ class SavepointSignals:
     def _take_all(self, stops: bool) -> None:
         jobs = list(self._jobs())
         if not jobs:
-            click.echo("no job runs of which a savepoint could be taken", err=True)
+            click.echo("no job is running, so no savepoint was taken", err=True)
         for job in jobs:
             try:
                 if stops:

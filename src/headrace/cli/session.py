@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["session"]
 
 
-@click.command(short_help="Start a cluster that takes jobs.")
+@click.command(short_help="Start a cluster that accepts jobs.")
 @property_option
 @click.option("--master", metavar="URL", help="The Spark master; headrace.spark.master.")
 @click.option(
@@ -45,7 +45,9 @@ def session(
         properties = {**properties, SUBMIT_ENABLED.key: str(submit).lower()}
     configuration = load_configuration(properties, master=master)
     if not configuration.get(SUBMIT_ENABLED):
-        click.echo(f"warning: no jobs are taken: allow it with --submit ({SUBMIT_ENABLED.key})", err=True)
+        click.echo(
+            f"warning: job submission is disabled; enable it with --submit ({SUBMIT_ENABLED.key})", err=True
+        )
     with temporary_directory("session") as folder:
         code = _serve(configuration, folder)
     context.exit(code)

@@ -84,7 +84,7 @@ def list_checkpoints(directory: str, as_json: bool) -> None:
     if not found:
         raise StateError(
             f"there are no checkpoints or savepoints in {directory}",
-            hint="name a job's directory, the checkpoint directory, or where savepoints were written",
+            hint="give a job's directory, the checkpoint directory, or the directory of savepoints",
         )
     rows = [
         [
@@ -183,12 +183,12 @@ def _described_operator(operator: OperatorReader) -> dict[str, Any]:
 # -- savepoint ---------------------------------------------------------------------------------------------------------
 
 
-@savepoint.command("inspect", short_help="Print the rows of its state.")
+@savepoint.command("inspect", short_help="Print the rows of a savepoint's state.")
 @click.argument("path")
 @click.option("--operator", metavar="UID", help="Only this operator: its uid, id or name.")
 @click.option("--state", metavar="NAME", help="Only this state.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", default=100, help="At most so many rows; 100."
+    "--limit", type=click.IntRange(min=1), metavar="N", default=100, help="The maximum number of rows; 100."
 )
 @click.option("--all", "no_limit", is_flag=True, help="All rows.")
 @click.option(

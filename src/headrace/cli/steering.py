@@ -41,7 +41,7 @@ _type_option = click.option(
 @cluster_options
 @click.option("-r", "--running", is_flag=True, help="Only running jobs.")
 @click.option("-s", "--scheduled", is_flag=True, help="Only jobs that have not started yet.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Jobs that have ended, too.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also list jobs that have ended.")
 def list_jobs(
     address: str | None,
     properties: dict[str, str],
@@ -83,7 +83,7 @@ def list_jobs(
 
 @click.command(short_help="Cancel a job.")
 @cluster_options
-@click.option("--wait/--no-wait", default=True, help="Whether to wait until it is over.")
+@click.option("--wait/--no-wait", default=True, help="Whether to wait until the job has ended.")
 @_timeout_option
 @click.argument("job")
 def cancel(
@@ -124,10 +124,13 @@ def _wait_for_end(client: RestClient, job_id: str, timeout_s: float) -> str:
     "--savepointPath",
     "target",
     metavar="DIR",
-    help="Where the savepoint goes; execution.checkpointing.savepoint-dir.",
+    help="The directory for the savepoint; execution.checkpointing.savepoint-dir.",
 )
 @click.option(
-    "-d", "--drain", is_flag=True, help="Let event time run to its end first: all windows and timers fire."
+    "-d",
+    "--drain",
+    is_flag=True,
+    help="Advance event time to its end first, so that all windows and timers fire.",
 )
 @_type_option
 @_timeout_option
@@ -203,7 +206,7 @@ def trigger(
             click.echo(f"deleted {disposed}")
         return
     if job is None:
-        raise click.UsageError("name the job")
+        raise click.UsageError("give the id or name of a job")
     job_id = client.find_job(job)
     body = {"target-directory": target, "cancel-job": False, "formatType": format_type.upper()}
     asked = client.ask("POST", f"/jobs/{job_id}/savepoints", body)["request-id"]
@@ -274,7 +277,7 @@ def history(address: str | None, properties: dict[str, str], as_json: bool, job:
 @click.command(short_help="Change the parallelism of a job.")
 @cluster_options
 @click.option(
-    "-p", "--parallelism", type=click.IntRange(min=1), required=True, metavar="N", help="The new one."
+    "-p", "--parallelism", type=click.IntRange(min=1), required=True, metavar="N", help="The new parallelism."
 )
 @_timeout_option
 @click.argument("job")

@@ -354,7 +354,7 @@ def _plain_text(value: object) -> str:
 def _warn_if_deprecated(key: KnownKey, place: str) -> None:
     if key.is_deprecated and key.option is not None:
         warnings.warn(
-            f"{key.key!r} (set in {place}) is the former name of {key.option.key!r}; use that one",
+            f"{key.key!r} (set in {place}) is deprecated; use {key.option.key!r} instead",
             DeprecatedKeyWarning,
             stacklevel=4,
         )
@@ -370,7 +370,7 @@ def _from_environment(environ: Mapping[str, str], registry: Registry) -> dict[st
         option = options.get(variable)
         if option is None:
             warnings.warn(
-                f"the environment variable {variable} sets no option; see docs/configuration.md",
+                f"the environment variable {variable} does not match any option; see docs/configuration.md",
                 ConfigurationWarning,
                 stacklevel=3,
             )

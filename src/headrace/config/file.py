@@ -52,9 +52,9 @@ def read_file(path: Path, registry: Registry | None = None) -> dict[str, object]
     try:
         content = _Loader(path.read_text(encoding="utf-8")).get_single_data()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}") from error
+        raise ConfigurationError(f"cannot read {path}: {error}") from error
     except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path}: is not YAML: {error}") from error
+        raise ConfigurationError(f"{path} is not valid YAML: {error}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -62,7 +62,7 @@ def read_file(path: Path, registry: Registry | None = None) -> dict[str, object]
     values: dict[str, object] = {}
     for key, value in flatten(content, registry or known_options()):
         if key in values:
-            raise ConfigurationError(f"{path}: sets {key!r} twice")
+            raise ConfigurationError(f"{path} sets {key!r} twice")
         values[key] = value
     return values
 
@@ -91,7 +91,7 @@ class _Loader(yaml.BaseLoader):
         for key, place in pairs:
             if str(key) in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {str(key)!r} comes twice", place.start_mark
+                    None, None, f"the key {str(key)!r} occurs twice", place.start_mark
                 )
             seen.add(str(key))
         return super().construct_mapping(node, deep=True)

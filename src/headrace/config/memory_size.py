@@ -71,7 +71,7 @@ class MemorySize:
         """
         match = _FORM.fullmatch(text.strip().lower())
         if match is None or match[2] not in _UNITS:
-            raise ValueError(f"not a memory size: {text!r}; write for instance '64 mb'")
+            raise ValueError(f"not a memory size: {text!r}; write for example '64 mb'")
         return MemorySize(int(match[1]) * _UNITS[match[2]])
 
     def get_bytes(self) -> int:

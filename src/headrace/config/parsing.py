@@ -48,7 +48,7 @@ def form_of(kind: Any) -> ValueForm:
         return _FORMS[kind]
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _enum_form(kind)
-    raise TypeError(f"no way to write {kind!r} in a configuration")
+    raise TypeError(f"values of type {kind!r} cannot be written in a configuration")
 
 
 def _refuse(value: object) -> Any:
@@ -102,7 +102,7 @@ def parse_duration(text: str) -> timedelta:
     """
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None or match[2] not in _TIME_UNITS:
-        raise ValueError(f"not a duration: {text!r}; write for instance '10 s'")
+        raise ValueError(f"not a duration: {text!r}; write for example '10 s'")
     try:
         return (
             float(match[1]) * _TIME_UNITS[match[2]]
@@ -110,7 +110,7 @@ def parse_duration(text: str) -> timedelta:
             else int(match[1]) * _TIME_UNITS[match[2]]
         )
     except OverflowError:
-        raise ValueError(f"too long a duration: {text!r}") from None
+        raise ValueError(f"duration too long: {text!r}") from None
 
 
 def _adapt_duration(value: object) -> timedelta:

@@ -69,7 +69,7 @@ def _variable(key: str, name: str, environ: Mapping[str, str] | None) -> str:
     if value is None:
         raise ConfigurationError(
             f"{key}: the environment variable {name!r} is not set",
-            hint=f"set it, or write another value for {key}",
+            hint=f"set the variable, or give {key} another value",
         )
     return value
 
@@ -81,5 +81,5 @@ def _content(key: str, path: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"{key}: the file {path!r} cannot be read: {getattr(error, 'strerror', None) or 'it is not text'}",
-            hint="name a text file that this process may read, such as ${file:/run/secrets/password}",
+            hint="use a text file that this process can read, such as ${file:/run/secrets/password}",
         ) from error

@@ -80,9 +80,7 @@ def test_a_former_key_works_with_a_word_about_its_successor(headrace):
     result = headrace("config", "-D", "state.backend=hashmap")
 
     assert result.exit_code == 0
-    assert result.stderr.startswith(
-        "warning: 'state.backend' (set in the command line) is the former name of"
-    )
+    assert result.stderr.startswith("warning: 'state.backend' (set in the command line) is deprecated; use")
 
 
 def test_a_key_without_effect_is_pointed_out_when_it_was_just_typed(headrace, tmp_path):

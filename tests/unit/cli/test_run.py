@@ -95,8 +95,8 @@ def test_environments_that_a_program_makes_in_threads_start_from_the_command_lin
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("missing.py", None, "there is no program"),
-        ("folder", "/", "is a directory; name the program's file in it"),
+        ("missing.py", None, "not found"),
+        ("folder", "/", "is a directory; give the path of the program"),
         ("job.jar", "", "is a Java program; headrace runs programs written in Python"),
         ("binary.py", "\0", "null bytes"),
     ],
@@ -130,7 +130,7 @@ def test_no_program_at_all_is_wrong_usage(headrace):
     result = headrace("run")
 
     assert result.exit_code == 2
-    assert "name the program" in result.stderr
+    assert "give the path of the program" in result.stderr
 
 
 def test_an_unknown_key_is_refused_before_the_program_runs(headrace, program, tmp_path):
@@ -162,7 +162,7 @@ def test_what_cannot_be_sent_along_is_said_before_the_program_runs(headrace, pro
 def test_a_detached_run_says_at_once_what_is_wrong(headrace, program):
     result = headrace("run", "-d", "no-such-program.py")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "there is no program 'no-such-program.py'" in result.stderr
+    assert "program 'no-such-program.py' not found" in result.stderr
     assert headrace("run", "-d", "-D", "no.such.key=1", program("print('ran')")).exit_code == 2
     assert headrace("run", "-d", "-pyfs", "/nowhere/a.py", program("print('ran')")).exit_code == 2
 

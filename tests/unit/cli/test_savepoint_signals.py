@@ -68,7 +68,7 @@ def test_a_job_that_cannot_is_said_and_the_others_are_asked(capsys):
 def test_without_a_job_nothing_happens(capsys):
     with SavepointSignals(list):
         os.kill(os.getpid(), signal.SIGUSR2)
-        assert printed(capsys, "no job runs")
+        assert printed(capsys, "no job is running")
 
 
 def test_the_signals_are_given_back():

@@ -210,5 +210,5 @@ def test_the_doctor_lists_what_killed_jobs_have_left_and_cleans_up(
 def test_a_session_says_that_it_takes_no_jobs_unless_told(headrace: Invoke) -> None:
     result = headrace("session", "-D", "rest.bind-address=0.0.0.0")
     assert result.exit_code == 2
-    assert "no jobs are taken" in result.stderr
+    assert "job submission is disabled" in result.stderr
     assert "anyone who can reach it" in result.stderr

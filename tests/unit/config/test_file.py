@@ -61,8 +61,8 @@ def test_an_empty_file_sets_nothing(written):
     ("text", "message"),
     [
         ("- a\n- b", "expected lines such as"),
-        ("a: [", "is not YAML"),
-        ("parallelism.default: 1\nparallelism.default: 2", "comes twice"),
+        ("a: [", "is not valid YAML"),
+        ("parallelism.default: 1\nparallelism.default: 2", "occurs twice"),
         ("parallelism.default: 1\nparallelism:\n  default: 2", r"sets 'parallelism\.default' twice"),
         ("!!python/object/apply:os.system ['true']", "expected lines such as"),
     ],

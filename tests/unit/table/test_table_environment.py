@@ -253,7 +253,7 @@ def test_set_changes_the_configuration_and_refuses_unknown_keys(t_env):
     assert [tuple(row) for row in t_env.execute_sql("SET").collect()] == [("table.exec.state.ttl", "1 h")]
     with pytest.raises(ConfigurationError, match=r"unknown configuration key 'table\.exec\.state\.tll'"):
         t_env.execute_sql("SET 'table.exec.state.tll' = '1 h'")
-    with pytest.raises(ConfigurationError, match="lengths of texts are not looked at"):
+    with pytest.raises(ConfigurationError, match="lengths of strings are not checked"):
         t_env.get_config().set("table.exec.sink.type-length-enforcer", "TRIM_PAD")
     t_env.execute_sql("RESET 'table.exec.state.ttl'")
     assert t_env.get_config().to_map() == {}

@@ -45,7 +45,7 @@ _ALIGNMENT = "barriers are the ends of epochs, so alignment takes no time"
 INTERVAL = (
     option("execution.checkpointing.interval", timedelta)
     .no_default("no checkpoints")
-    .describe("How often a checkpoint is completed; it falls on the next end of an epoch.")
+    .describe("The time between checkpoints. A checkpoint is taken at the end of an epoch.")
     .at_least(timedelta(milliseconds=1))
 )
 DIRECTORY = (
@@ -59,13 +59,13 @@ DIRECTORY = (
 SAVEPOINT_DIRECTORY = (
     option("execution.checkpointing.savepoint-dir", str)
     .no_default()
-    .describe("Where savepoints are written if the command names no place.")
+    .describe("Where savepoints are written if the command does not name a directory.")
     .deprecates("state.savepoints.dir")
 )
 MODE = (
     option("execution.checkpointing.mode", CheckpointingMode)
     .default(CheckpointingMode.EXACTLY_ONCE)
-    .describe("Whether sinks publish each result exactly once, or as soon as they have it.")
+    .describe("Whether sinks publish each result exactly once, or as soon as it is available.")
 )
 TIMEOUT = (
     option("execution.checkpointing.timeout", timedelta)
@@ -76,18 +76,18 @@ TIMEOUT = (
 MIN_PAUSE = (
     option("execution.checkpointing.min-pause", timedelta)
     .default(timedelta(0))
-    .describe("The least time between the end of a checkpoint and the start of the next.")
+    .describe("The minimum time between the end of a checkpoint and the start of the next.")
 )
 MAX_CONCURRENT_CHECKPOINTS = (
     option("execution.checkpointing.max-concurrent-checkpoints", int)
     .default(1)
-    .describe("How many checkpoints may be under way at a time.")
+    .describe("How many checkpoints may be in progress at the same time.")
     .at_least(1)
 )
 TOLERABLE_FAILED_CHECKPOINTS = (
     option("execution.checkpointing.tolerable-failed-checkpoints", int)
     .default(0)
-    .describe("How many checkpoints in a row may fail before the job fails over.")
+    .describe("How many consecutive checkpoints may fail before the job fails over.")
     .at_least(0)
 )
 NUM_RETAINED = (
@@ -100,26 +100,26 @@ NUM_RETAINED = (
 RETENTION = (
     option("execution.checkpointing.externalized-checkpoint-retention", ExternalizedCheckpointRetention)
     .default(ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS)
-    .describe("Whether the last checkpoint stays when the job ends.")
+    .describe("Whether the last checkpoint is kept when the job ends.")
 )
 RECOVERY_PATH = (
     option("execution.state-recovery.path", str)
     .no_default("start empty")
-    .describe("The savepoint or checkpoint the job starts from.")
+    .describe("The savepoint or checkpoint the job is restored from.")
     .deprecates("execution.savepoint.path")
 )
 RECOVERY_IGNORE_UNCLAIMED_STATE = (
     option("execution.state-recovery.ignore-unclaimed-state", bool)
     .default(False)
-    .describe("Whether a savepoint may hold state of operators that the program no longer has.")
+    .describe("Whether a savepoint may contain state of operators that the program no longer has.")
     .deprecates("execution.savepoint.ignore-unclaimed-state")
 )
 RECOVERY_CLAIM_MODE = (
     option("execution.state-recovery.claim-mode", RecoveryClaimMode)
     .default(RecoveryClaimMode.NO_CLAIM)
     .describe(
-        "Whose the savepoint or checkpoint is that the job starts from. With `NO_CLAIM` nothing of it is "
-        "deleted; with `CLAIM` it goes when a later checkpoint takes its place."
+        "Who owns the savepoint or checkpoint the job is restored from. With `NO_CLAIM` none of its files are "
+        "deleted; with `CLAIM` the job deletes it when a later checkpoint replaces it."
     )
     .deprecates("execution.savepoint-restore-mode")
 )
@@ -132,7 +132,7 @@ AFTER_TASKS_FINISH = (
 HISTORY_SIZE = (
     option("web.checkpoints.history", int)
     .default(10)
-    .describe("How many checkpoints the statistics remember one by one.")
+    .describe("How many checkpoints the statistics list individually.")
     .at_least(0)
 )
 INCREMENTAL = (
@@ -164,7 +164,7 @@ UNALIGNED = (
 UNALIGNED_FORCED = (
     option("execution.checkpointing.unaligned.forced", bool)
     .default(False)
-    .describe("Whether barriers may overtake records in iterations, too.")
+    .describe("Whether barriers may also overtake records in iterations.")
     .without_effect(_ALIGNMENT)
 )
 ALIGNED_TIMEOUT = (

@@ -10,7 +10,7 @@ from headrace.config.option import option
 MAX_RECORDS = (
     option("headrace.epoch.max-records", int)
     .no_default("only bounded by the target duration")
-    .describe("The most records one source subtask reads in an epoch.")
+    .describe("The maximum number of records a source subtask reads in an epoch.")
     .at_least(1)
 )
 TARGET_DURATION = (
@@ -19,7 +19,7 @@ TARGET_DURATION = (
     # no reading and writing of state.
     .default(timedelta(seconds=5))
     .describe(
-        "How long an epoch should take while there is a backlog; its size is steered towards this. Longer "
+        "How long an epoch should take while there is a backlog; the size of epochs is adjusted to it. Longer "
         "epochs cost less per record, shorter ones show results sooner, and checkpoints, which are taken at "
         "the end of an epoch, more often."
     )
@@ -35,8 +35,8 @@ MAX_BYTES = (
     option("headrace.epoch.max-bytes", MemorySize)
     .default(MemorySize.of_mebi_bytes(256))
     .describe(
-        "The most bytes that one subtask sends to others, or receives, in an epoch; what it receives is held in "
-        "memory until it is worked off. Epochs are made smaller to stay below it. The first epoch with larger records "
+        "The maximum number of bytes a subtask sends or receives in an epoch; received records are held in "
+        "memory until they are processed. Epochs are made smaller to stay below it; the first one with larger records "
         "than before may exceed it."
     )
     .at_least(MemorySize(1))
@@ -44,14 +44,12 @@ MAX_BYTES = (
 IDLE_POLL_INTERVAL = (
     option("headrace.epoch.idle-poll-interval", timedelta)
     .default(timedelta(milliseconds=10))
-    .describe("How long to wait before sources are asked again when they had nothing.")
+    .describe("How long to wait before polling sources again that had no new records.")
     .at_least(timedelta(milliseconds=1))
 )
 RETRIES = (
     option("headrace.epoch.retries", int)
     .default(3)
-    .describe(
-        "How often an epoch is run again as a whole after losing an executor, before the job fails over."
-    )
+    .describe("How often a whole epoch is retried after an executor is lost, before the job fails over.")
     .at_least(0)
 )

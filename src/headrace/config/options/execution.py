@@ -30,7 +30,7 @@ RUNTIME_MODE = (
     option("execution.runtime-mode", RuntimeExecutionMode)
     .default(RuntimeExecutionMode.STREAMING)
     .describe(
-        "Whether the program runs as a stream, or as a batch over bounded input. AUTOMATIC takes BATCH if "
+        "Whether the program runs as a stream, or as a batch over bounded input. AUTOMATIC chooses BATCH if "
         "every source is bounded."
     )
 )
@@ -46,7 +46,7 @@ TARGET = (
 PARALLELISM = (
     option("parallelism.default", int)
     .no_default("the number of cores")
-    .describe("How many subtasks an operator has that does not set its own parallelism.")
+    .describe("The parallelism of operators that do not set their own.")
     .at_least(1)
     .at_most(UPPER_BOUND_MAX_PARALLELISM)
 )
@@ -78,7 +78,7 @@ OPERATOR_CHAINING = (
 OBJECT_REUSE = (
     option("pipeline.object-reuse", bool)
     .default(False)
-    .describe("Whether functions promise not to keep or change what they were given.")
+    .describe("Whether functions promise not to keep or change the records they receive.")
 )
 AUTO_WATERMARK_INTERVAL = (
     option("pipeline.auto-watermark-interval", timedelta)

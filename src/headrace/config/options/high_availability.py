@@ -27,19 +27,21 @@ STORAGE_DIRECTORY = (
 CLUSTER_ID = (
     option("high-availability.cluster-id", str)
     .default("default")
-    .describe("Names those who stand in for each other: drivers with the same id lead one after the other.")
+    .describe("Drivers with the same id replace each other: one leads, the others wait.")
 )
 LEASE_DURATION = (
     option("headrace.high-availability.lease-duration", timedelta)
     .default(timedelta(seconds=15))
-    .describe("How long a driver leads without renewing its lease; so long a lost one is waited for.")
+    .describe(
+        "How long a lease is valid without being renewed, and so how long it takes to replace a lost driver."
+    )
     .at_least(timedelta(milliseconds=100))
 )
 RESULT_STORE_PATH = (
     option("job-result-store.storage-path", str)
     .no_default()
     .describe(
-        "Where it is written down how jobs ended, so that the next start does not run them again: a path or URI that "
+        "Where the results of jobs are recorded, so that the next start does not run them again: a path or URI that "
         "every driver can reach. By default `job-result-store/<cluster-id>` below `high-availability.storageDir`."
     )
 )

@@ -19,12 +19,14 @@ KEPT = (
 LEVEL = (
     option("env.log.level", str)
     .default("INFO")
-    .describe("The least level that is logged, by headrace itself and with `logging` by functions.")
+    .describe("The lowest level that is logged, by headrace itself and with `logging` by functions.")
     .one_of("DEBUG", "INFO", "WARNING", "ERROR")
 )
 MAX_SIZE = (
     option("headrace.log.max-size", MemorySize)
     .default(MemorySize.parse("10 mb"))
-    .describe("How large a log file gets before it is begun anew. The one before is kept beside it.")
+    .describe(
+        "The maximum size of a log file. When it is reached, a new file is started and one old file is kept."
+    )
     .at_least(MemorySize.parse("64 kb"))
 )

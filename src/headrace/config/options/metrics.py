@@ -27,7 +27,7 @@ LATENCY_GRANULARITY = (
 LATENCY_HISTORY_SIZE = (
     option("metrics.latency.history-size", int)
     .default(128)
-    .describe("How many latencies an operator keeps of each.")
+    .describe("How many latencies an operator keeps for each.")
     .at_least(1)
 )
 STATE_LATENCY_ENABLED = (
@@ -39,14 +39,14 @@ STATE_LATENCY_ENABLED = (
 STATE_LATENCY_SAMPLE_INTERVAL = (
     option("state.latency-track.sample-interval", int)
     .default(100)
-    .describe("Of so many accesses of a kind, the first one is measured.")
+    .describe("Measure one in this many accesses of each kind.")
     .deprecates("state.backend.latency-track.sample-interval")
     .at_least(1)
 )
 STATE_LATENCY_HISTORY_SIZE = (
     option("state.latency-track.history-size", int)
     .default(128)
-    .describe("How many times of access are kept of each kind.")
+    .describe("How many access times are kept for each kind.")
     .deprecates("state.backend.latency-track.history-size")
     .at_least(1)
 )

@@ -29,13 +29,15 @@ ENABLED = (
 ADDRESS = (
     option("rest.address", str)
     .default("localhost")
-    .describe("The host that clients, such as `headrace list`, ask.")
+    .describe("The host that clients, such as `headrace list`, connect to.")
     .deprecates("jobmanager.rpc.address")
 )
 PORT = (
     option("rest.port", int)
     .default(8081)
-    .describe("The port that clients ask, and that the server takes if `rest.bind-port` is not set.")
+    .describe(
+        "The port that clients connect to, and that the server listens on if `rest.bind-port` is not set."
+    )
     .at_least(0)
     .at_most(65_535)
 )
@@ -43,8 +45,8 @@ BIND_ADDRESS = (
     option("rest.bind-address", str)
     .default("127.0.0.1")
     .describe(
-        "The address the server listens at. Any other than that of this machine alone needs a token; set "
-        "`headrace.rest.tls.certificate` as well, or the token travels in the open."
+        "The address the server listens on. Any address that other machines can reach needs a token; set "
+        "`headrace.rest.tls.certificate` as well, or the token is sent unencrypted."
     )
 )
 BIND_PORT = (
@@ -56,7 +58,7 @@ BIND_PORT = (
 TOKEN = (
     option("headrace.rest.token", str)
     .no_default()
-    .describe("What clients must show: `Authorization: Bearer <token>`. At least 16 characters.")
+    .describe("The token that clients must send as `Authorization: Bearer <token>`. At least 16 characters.")
     .as_secret()
     .checked_by(lambda value: None if len(value) >= 16 else "at least 16 characters")
 )
@@ -68,35 +70,33 @@ TOKEN_FILE = (
 TLS_CERTIFICATE = (
     option("headrace.rest.tls.certificate", str)
     .no_default()
-    .describe(
-        "A file with the server's certificate, and those it is signed by, in PEM; the server speaks TLS then."
-    )
+    .describe("A PEM file with the server's certificate chain. If set, the server uses TLS.")
 )
 TLS_KEY = (
     option("headrace.rest.tls.key", str)
     .no_default("in the file of the certificate")
-    .describe("A file with the private key of the certificate, in PEM.")
+    .describe("A PEM file with the private key of the certificate.")
 )
 TLS_AUTHORITIES = (
     option("headrace.rest.tls.authorities", str)
     .no_default("those of the system")
-    .describe("A file with the certificates that clients trust, in PEM. Where it is set, clients speak TLS.")
+    .describe("A PEM file with the certificates that clients trust. If set, clients use TLS.")
 )
 MAX_CONTENT_LENGTH = (
     option("rest.server.max-content-length", MemorySize)
     .default(MemorySize.parse("100 mb"))
-    .describe("The largest body of a request: that of a submitted job. Others may have 1 MB.")
+    .describe("The maximum size of a submitted job. The bodies of other requests are limited to 1 MB.")
 )
 REQUESTS_PER_SECOND = (
     option("headrace.rest.requests-per-second", int)
     .default(5000)
-    .describe("How many requests of one client are answered per second; more get the status 429.")
+    .describe("How many requests per second a client may send; further ones are answered with status 429.")
     .at_least(1)
 )
 ASYNC_STORE_DURATION = (
     option("rest.async.store-duration", timedelta)
     .default(timedelta(minutes=5))
-    .describe("How long the result of a savepoint or another long operation can be asked for.")
+    .describe("How long the result of a savepoint or another long operation is kept.")
 )
 CLIENT_TIMEOUT = (
     option("client.timeout", timedelta)
@@ -122,12 +122,12 @@ RESCALE_ENABLED = (
 REFRESH_INTERVAL = (
     option("web.refresh-interval", timedelta)
     .default(timedelta(seconds=3))
-    .describe("How often the web page asks for news.")
+    .describe("How often the web page refreshes.")
 )
 EXCEPTION_HISTORY_SIZE = (
     option("web.exception-history-size", int)
     .default(16)
-    .describe("How many failures of a job are remembered.")
+    .describe("How many failures of a job are kept.")
     .at_least(1)
 )
 ARCHIVE_DIRECTORY = (
@@ -138,11 +138,11 @@ ARCHIVE_DIRECTORY = (
 HISTORY_CAPACITY = (
     option("jobstore.max-capacity", int)
     .default(100)
-    .describe("How many jobs that have ended are remembered; older ones are forgotten, on disk as well.")
+    .describe("How many ended jobs are kept; older ones are deleted, on disk as well.")
     .at_least(1)
 )
 HISTORY_EXPIRATION = (
     option("jobstore.expiration-time", timedelta)
     .default(timedelta(days=7))
-    .describe("How long a job that has ended is remembered. Flink's default is an hour.")
+    .describe("How long an ended job is kept. Flink's default is an hour.")
 )

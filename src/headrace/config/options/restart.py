@@ -43,7 +43,7 @@ FIXED_DELAY_DELAY = (
 FAILURE_RATE_MAX_FAILURES = (
     option("restart-strategy.failure-rate.max-failures-per-interval", int)
     .default(1)
-    .describe("How many failures an interval may see before the job is given up.")
+    .describe("How many failures an interval may have before the job fails for good.")
     .at_least(1)
 )
 FAILURE_RATE_INTERVAL = (
@@ -72,26 +72,26 @@ EXPONENTIAL_MAX_BACKOFF = (
 EXPONENTIAL_MULTIPLIER = (
     option("restart-strategy.exponential-delay.backoff-multiplier", float)
     .default(1.5)
-    .describe("By how much the wait grows with each failure.")
+    .describe("The factor by which the wait grows with each failure.")
     .at_least(1.0)
 )
 EXPONENTIAL_RESET_THRESHOLD = (
     option("restart-strategy.exponential-delay.reset-backoff-threshold", timedelta)
     .default(timedelta(hours=1))
-    .describe("How long a job must run without failure for the wait to start small again.")
+    .describe("How long a job must run without a failure before the wait is reset.")
     .at_least(timedelta(milliseconds=1))
 )
 EXPONENTIAL_JITTER = (
     option("restart-strategy.exponential-delay.jitter-factor", float)
     .default(0.1)
-    .describe("By which part of itself a wait is made longer or shorter at random.")
+    .describe("The fraction by which a wait is made longer or shorter at random.")
     .at_least(0.0)
     .at_most(1.0)
 )
 EXPONENTIAL_ATTEMPTS = (
     option("restart-strategy.exponential-delay.attempts-before-reset-backoff", int)
     .default(UNLIMITED)
-    .describe("How often the job is restarted before the wait was reset, after which it is given up.")
+    .describe("How often the job is restarted without a reset of the wait before it fails for good.")
     .at_least(0)
 )
 

@@ -104,7 +104,7 @@ BLOCK_CACHE_SIZE = (
 WRITE_BUFFER_SIZE = (
     option("state.backend.rocksdb.writebuffer.size", MemorySize)
     .no_default("64 mb, less if the shared memory asks for it")
-    .describe("What is gathered in memory before it is written to a file.")
+    .describe("How much is collected in memory before it is written to a file.")
     .checked_by(_positive)
 )
 WRITE_BUFFER_COUNT = (
@@ -147,7 +147,7 @@ LOCK_TIMEOUT = (
 PREDEFINED_OPTIONS = (
     option("state.backend.rocksdb.predefined-options", PredefinedOptions)
     .default(PredefinedOptions.DEFAULT)
-    .describe("A bundle of settings. Options that are set by themselves count before it.")
+    .describe("A predefined set of options. Options that are set individually take precedence.")
 )
 OPTIONS_FACTORY = (
     option("state.backend.rocksdb.options-factory", str)
@@ -231,17 +231,17 @@ OPEN_FILES = (
 LOG_DIRECTORY = (
     option("state.backend.rocksdb.log.dir", str)
     .no_default("beside the files")
-    .describe("Where RocksDB writes what it does.")
+    .describe("Where RocksDB writes its own log.")
 )
 LOG_MAX_FILE_SIZE = (
     option("state.backend.rocksdb.log.max-file-size", MemorySize)
     .default(MemorySize(25 * _MB))
-    .describe("The size at which it goes on in a new file; 0 for never.")
+    .describe("The size at which RocksDB starts a new log file; 0 for never.")
 )
 LOG_FILES = (
     option("state.backend.rocksdb.log.file-num", int)
     .default(4)
-    .describe("How many such files are kept.")
+    .describe("How many log files of RocksDB are kept.")
     .at_least(1)
 )
 LOG_LEVEL = (
@@ -255,7 +255,9 @@ LOG_LEVEL = (
 TIMER_STORE = (
     option("state.backend.rocksdb.timer-service.factory", TimerStore)
     .default(TimerStore.ROCKSDB)
-    .describe("Where timers are. `HEAP` is refused: they are stored with the rest.")
+    .describe(
+        "Where timers are stored. `HEAP` is rejected: timers are always stored with the rest of the state."
+    )
 )
 TIMER_CACHE = (
     option("state.backend.rocksdb.timer-service.cache-size", int)

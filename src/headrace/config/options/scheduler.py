@@ -56,7 +56,7 @@ SUBMISSION_STABILIZATION_TIMEOUT = (
     option("jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout", timedelta)
     .default(timedelta(seconds=10))
     .describe(
-        "How long the number of slots must stay as it is before an adaptive job starts with fewer than it asks for."
+        "How long the number of slots must stay unchanged before an adaptive job starts with fewer than it requests."
     )
     .deprecates("jobmanager.adaptive-scheduler.resource-stabilization-timeout")
     .at_least(timedelta(0))
@@ -64,13 +64,13 @@ SUBMISSION_STABILIZATION_TIMEOUT = (
 STABILIZATION_TIMEOUT = (
     option("jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout", timedelta)
     .default(timedelta(minutes=1))
-    .describe("How long the number of slots must stay as it is before a running adaptive job follows it.")
+    .describe("How long the number of slots must stay unchanged before a running adaptive job adapts to it.")
     .at_least(timedelta(0))
 )
 COOLDOWN = (
     option("jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling", timedelta)
     .default(timedelta(seconds=30))
-    .describe("The least time between two changes of an adaptive job's parallelism.")
+    .describe("The minimum time between two changes of an adaptive job's parallelism.")
     .deprecates("jobmanager.adaptive-scheduler.scaling-interval.min")
     .at_least(timedelta(0))
 )

@@ -14,6 +14,6 @@ MASTER = (
 TASK_RETRIES = (
     option("headrace.spark.task-retries", int)
     .default(3)
-    .describe("How often a task that failed is tried again within its epoch, before the epoch fails.")
+    .describe("How often a failed task is retried within its epoch before the epoch fails.")
     .at_least(0)
 )

@@ -14,7 +14,7 @@ BACKEND = (
 LOCAL_DIRECTORY = (
     option("headrace.state.local-dir", str)
     .no_default("a memory file system for hashmap, the temporary directory for rocksdb")
-    .describe("Where a host keeps its copy of state. It is rebuilt from checkpoints when it is gone.")
+    .describe("Where a host keeps its copy of state. If it is lost, it is rebuilt from checkpoints.")
 )
 CACHE_ENTRIES = (
     option("headrace.state.cache-entries", int)

@@ -1,4 +1,4 @@
-"""Tables and SQL: how queries are planned and run. Flink's keys; what cannot be honoured is refused with the reason."""
+"""Tables and SQL: how queries are planned and run. Flink's keys; unsupported values are rejected with the reason."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ STATE_TTL = (
     option("table.exec.state.ttl", timedelta)
     .default(timedelta(0))
     .describe(
-        "How long the state of a key is kept after it was last written; a key that comes back later starts anew. 0 "
-        "keeps it for ever. A `STATE_TTL` hint says it for one operator."
+        "How long the state of a key is kept after it was last written; a key that appears later starts empty. 0 "
+        "keeps it forever. A `STATE_TTL` hint sets it for one operator."
     )
 )
 IDLE_TIMEOUT = (
@@ -74,7 +74,7 @@ DEFAULT_PARALLELISM = (
 NOT_NULL_ENFORCER = (
     option("table.exec.sink.not-null-enforcer", NotNullEnforcer)
     .default(NotNullEnforcer.ERROR)
-    .describe("Whether a row with NULL in a NOT NULL column of a sink fails the job or is left out.")
+    .describe("Whether a row with NULL in a NOT NULL column of a sink fails the job or is dropped.")
 )
 UPSERT_MATERIALIZE = (
     option("table.exec.sink.upsert-materialize", UpsertMaterialize)
@@ -87,8 +87,8 @@ UPSERT_MATERIALIZE = (
 TYPE_LENGTH_ENFORCER = (
     option("table.exec.sink.type-length-enforcer", str)
     .default("IGNORE")
-    .describe("What happens to texts that are longer than their column.")
-    .checked_by(only("IGNORE", "lengths of texts are not looked at"))
+    .describe("What happens to strings that are longer than their column.")
+    .checked_by(only("IGNORE", "lengths of strings are not checked"))
 )
 KEYED_SHUFFLE = (
     option("table.exec.sink.keyed-shuffle", str)
@@ -117,7 +117,7 @@ DYNAMIC_TABLE_OPTIONS = (
 MAX_COLUMN_WIDTH = (
     option("table.display.max-column-width", int)
     .default(30)
-    .describe("How many characters of a text `TableResult.print` shows.")
+    .describe("How many characters of a string `TableResult.print` shows.")
     .at_least(1)
     .deprecates("sql-client.display.max-column-width")
 )
@@ -129,29 +129,29 @@ REUSE_SUB_PLAN = (
 BUILTIN_CATALOG = (
     option("table.builtin-catalog-name", str)
     .default("default_catalog")
-    .describe("The name of the catalog that is there from the start.")
+    .describe("The name of the catalog that exists from the start.")
 )
 BUILTIN_DATABASE = (
     option("table.builtin-database-name", str)
     .default("default_database")
-    .describe("The name of the database that is there from the start.")
+    .describe("The name of the database that exists from the start.")
 )
 SQL_DIALECT = (
     option("table.sql-dialect", str)
     .default("default")
-    .describe("Which SQL is spoken.")
-    .checked_by(only("default", "Flink's SQL is the only one that there is"))
+    .describe("The SQL dialect.")
+    .checked_by(only("default", "Flink's SQL is the only dialect"))
 )
 LEGACY_CAST = (
     option("table.exec.legacy-cast-behaviour", str)
     .default("DISABLED")
-    .describe("Whether a CAST that fails gives NULL, as it did long ago.")
-    .checked_by(only("DISABLED", "TRY_CAST gives NULL where a CAST fails"))
+    .describe("Whether a CAST that fails returns NULL, as in old versions of Flink.")
+    .checked_by(only("DISABLED", "TRY_CAST returns NULL where a CAST fails"))
 )
 NON_DETERMINISTIC = (
     option("table.optimizer.non-deterministic-update.strategy", str)
     .default("IGNORE")
-    .describe("What is done about functions that give another value when a row is taken back.")
+    .describe("What is done about functions that return another value when a row is retracted.")
     .checked_by(only("IGNORE", "such functions are not looked for"))
 )
 MINI_BATCH = (
@@ -175,13 +175,13 @@ MINI_BATCH_SIZE = (
 AGG_PHASE = (
     option("table.optimizer.agg-phase-strategy", str)
     .default("AUTO")
-    .describe("Whether rows are aggregated before the exchange, too.")
+    .describe("Whether rows are also aggregated before the exchange.")
     .without_effect(_LOCAL_GLOBAL)
 )
 DISTINCT_SPLIT = (
     option("table.optimizer.distinct-agg.split.enabled", bool)
     .default(False)
-    .describe("Whether COUNT(DISTINCT ...) is worked out in buckets.")
+    .describe("Whether COUNT(DISTINCT ...) is computed in buckets.")
     .without_effect(_LOCAL_GLOBAL)
 )
 DISTINCT_BUCKETS = (
@@ -200,7 +200,7 @@ REUSE_SOURCE = (
     option("table.optimizer.reuse-source-enabled", bool)
     .default(True)
     .describe("Whether a table that several queries read is read once.")
-    .without_effect("table.optimizer.reuse-sub-plan-enabled says it for all parts of a plan")
+    .without_effect("table.optimizer.reuse-sub-plan-enabled sets it for all parts of a plan")
 )
 TOP_N_CACHE = (
     option("table.exec.rank.topn-cache-size", int)

@@ -43,7 +43,7 @@ REUSE_SINK = (
 PREDICATE_PUSHDOWN = (
     option("table.optimizer.source.predicate-pushdown-enabled", bool)
     .default(True)
-    .describe("Whether sources leave out rows that no query wants.")
+    .describe("Whether sources skip rows that no query needs.")
     .checked_by(only(True, _PUSH))
 )
 AGGREGATE_PUSHDOWN = (
@@ -78,37 +78,37 @@ CDC_DUPLICATES = (
 DEDUPLICATE_SENSITIVE = (
     option("table.exec.deduplicate.insert-update-after-sensitive-enabled", bool)
     .default(True)
-    .describe("Whether a deduplication tells the first row of a key as +I, not as +U.")
+    .describe("Whether a deduplication emits the first row of a key as +I, not as +U.")
     .checked_by(only(True, "the first row of a key is always +I"))
 )
 DEDUPLICATE_COMPACT = (
     option("table.exec.deduplicate.mini-batch.compact-changes-enabled", bool)
     .default(False)
     .describe("Whether a deduplication leaves out changes that the same mini-batch undoes.")
-    .without_effect("every epoch is worked off as a whole, and only its last row of a key is told")
+    .without_effect("every epoch is worked off as a whole, and only the last row of each key is emitted")
 )
 INTERVAL_JOIN_CLEANUP = (
     option("table.exec.interval-join.min-cleanup-interval", timedelta)
     .default(timedelta(0))
-    .describe("How often an interval join drops what it needs no more.")
+    .describe("How often an interval join drops rows it no longer needs.")
     .checked_by(only(timedelta(0), "joins of tables within an interval are not supported yet"))
 )
 LOOKUP_CAPACITY = (
     option("table.exec.async-lookup.buffer-capacity", int)
     .default(100)
-    .describe("How many lookups may be under way.")
+    .describe("How many lookups may be in progress.")
     .checked_by(only(100, _LOOKUP))
 )
 LOOKUP_MODE = (
     option("table.exec.async-lookup.output-mode", str)
     .default("ORDERED")
-    .describe("Whether rows keep their order behind a lookup.")
+    .describe("Whether rows keep their order after a lookup.")
     .checked_by(only("ORDERED", _LOOKUP))
 )
 LOOKUP_TIMEOUT = (
     option("table.exec.async-lookup.timeout", timedelta)
     .default(timedelta(minutes=3))
-    .describe("After how long a lookup has failed.")
+    .describe("The timeout of a lookup.")
     .checked_by(only(timedelta(minutes=3), _LOOKUP))
 )
 EARLY_FIRE = (
@@ -162,8 +162,8 @@ SORT_LIMIT = (
 CTAS_ATOMICITY = (
     option("table.rtas-ctas.atomicity-enabled", bool)
     .default(False)
-    .describe("Whether a table that CREATE TABLE AS makes appears when its rows are there.")
-    .checked_by(only(False, "the table is there as soon as the statement begins"))
+    .describe("Whether a table created by CREATE TABLE AS becomes visible only when its rows are written.")
+    .checked_by(only(False, "the table exists as soon as the statement starts"))
 )
 UID_GENERATION = (
     option("table.exec.uid.generation", str)

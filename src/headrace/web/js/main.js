@@ -159,7 +159,7 @@ function showError(error) {
   app.status = error.status === 0 ? "lost" : "ok";
   const gone = error.status === 404;
   render(document.getElementById("main"), h("div", { class: "notice bad" }, h("div", {},
-    h("strong", {}, gone ? "There is no such thing here." : "This cannot be shown."),
+    h("strong", {}, gone ? "Page not found." : "This page could not be loaded."),
     h("p", {}, error.message),
     h("p", {}, h("a", { href: "#/" }, "All jobs")))));
   paintBar();

@@ -73,7 +73,7 @@ class SplitEnumerator(ABC):
     """The driver's half of a source: finds splits and plans how much of each the next epoch reads."""
 
     def restore(self, splits: Sequence[SourceSplit]) -> None:
-        """Take the splits that were found before the checkpoint the job goes on from, finished ones too.
+        """Restore the splits that were found before the checkpoint, including finished ones.
 
         Called once, before the first ``discover``, which must not return these again or cut the input they
         stand for in another way. Sources whose splits depend on the parallelism or on a changing directory
@@ -107,12 +107,12 @@ class SplitEnumerator(ABC):
     def checkpoint_completed(self, positions: Mapping[str, Any], finished: Collection[SourceSplit]) -> None:
         """A checkpoint is complete; by split id, where reading goes on from it, and the splits read to their end.
 
-        For sources that tell the outside how far they are. It must be quick, and must not fail the job: recovery
+        For sources that report their position elsewhere. It must be quick, and must not fail the job: recovery
         goes by the checkpoint, whatever the outside knows.
         """
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 class KnownSplits(SplitEnumerator):
@@ -172,7 +172,7 @@ class SourceReader(ABC):
         """Say where the slice just read ended. Called when ``read`` is exhausted."""
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 class Source(ABC):
@@ -328,7 +328,7 @@ class SinkWriter(ABC):
         """The epoch failed: remove what was staged, as far as possible."""
 
     def close(self) -> None:
-        """Let go of resources."""
+        """Release resources."""
 
 
 @dataclass(frozen=True)
@@ -364,7 +364,7 @@ class Committer(ABC):
     where the committables are those of all epochs since the last checkpoint, and may be none. After a failure
     a new committer, maybe in a new process, is asked to do it again:
 
-        restore(snapshot) -> commit(the same committables) -> discard_after(epoch) -> epochs go on
+        restore(snapshot) -> commit(the same committables) -> discard_after(epoch) -> next epochs
 
     Whatever the first one had done by then, the outcome must be as if nothing had happened. A committer that
     publishes all it is given needs `commit` only; the other hooks are for those that hold something back
@@ -387,7 +387,7 @@ class Committer(ABC):
         return None
 
     def restore(self, state: bytes) -> None:
-        """Go on from a snapshot. Called on a new committer, before anything else, unless it was None."""
+        """Restore a snapshot. Called on a new committer, before anything else, unless the snapshot is None."""
 
     def discard_after(self, epoch: int) -> None:
         """Remove what is staged and will never be committed: all of later epochs, and of failed attempts.
@@ -417,7 +417,7 @@ class Committer(ABC):
         return None
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 class Sink(ABC):

@@ -94,7 +94,7 @@ class Collector(Iterator[Any]):
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Stop reading. A committer that waits goes on, and iteration ends."""
+        """Stop reading. A waiting committer continues, and iteration ends."""
         with _registry_lock:
             if _registry.get(self.collect_id) is self:
                 del _registry[self.collect_id]

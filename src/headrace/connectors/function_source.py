@@ -139,7 +139,7 @@ class _FunctionReader(SourceReader):
 
 
 def _batches(read_from: ReadFrom, position: int, wanted: int | None) -> Iterator[list[Any]]:
-    """Yield at most so many records from the position on; an iterable that can be closed is closed."""
+    """Yield at most this many records from the position on; an iterable that can be closed is closed."""
     records = None
     try:
         records = iter(read_from(position))

@@ -30,7 +30,7 @@ from headrace.errors import JobDefinitionError
 
 @dataclass(frozen=True)
 class HybridSource(Source):
-    """Reads sources one after the other. Make one with `builder`.
+    """Reads sources one after the other. Build one with `builder`.
 
     Example:
         >>> from headrace.connectors.sequence import NumberSequenceSource
@@ -77,7 +77,7 @@ class HybridSourceBuilder:
         """Read another one when all before it have ended.
 
         Raises:
-            JobDefinitionError: It is no source, or the one before it never ends.
+            JobDefinitionError: It is not a source, or the previous source is unbounded.
         """
         if not isinstance(source, Source):
             raise JobDefinitionError(f"HybridSource: expected a Source; got {source!r}")

@@ -21,7 +21,7 @@ class LookupCacheOptions:
         max_rows: Rows kept at most; those that were not asked for the longest go first. 0: nothing is kept.
         expire_after_write: How long something is kept after it was looked up; None: as long as there is room.
         expire_after_access: How long something is kept after it was last asked for.
-        cache_missing_key: Whether it is remembered, too, that there is nothing under a key.
+        cache_missing_key: Whether the cache also remembers keys without rows.
 
     Raises:
         JobDefinitionError: A number is negative.
@@ -109,5 +109,5 @@ class LookupCache:
 
 
 def _weight(rows: Sequence[Any]) -> int:
-    """Return how much room something takes: that there is nothing takes as much as a row."""
+    """Return how many rows an entry counts as; a missing key counts as one."""
     return max(1, len(rows))

@@ -46,7 +46,7 @@ class SocketSource(Source):
         hostname: The server.
         port: Its port.
         delimiter: What ends a line. Of lines that end with `\n`, a `\r` before it is dropped.
-        max_retries: How often to try again when the server cannot be reached or the connection is lost; a
+        max_retries: How often to reconnect when the server cannot be reached or the connection is lost; a
             negative number means for ever. With 0 the end of the connection is the end of the source.
             Otherwise the source ends when the server stays away.
         retry_delay_s: Seconds between two tries.
@@ -75,7 +75,7 @@ class SocketSource(Source):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Unbounded: nobody knows when the peer closes."""
+        """Unbounded: the peer may close the connection at any time."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self, parallelism: int, *, max_waiting: int = _MAX_WAITING) -> SplitEnumerator:

@@ -150,7 +150,7 @@ def remove_if_empty(directory: Location) -> None:
 
 
 def sweep(directory: Location, needed: AbstractSet[str], up_to_epoch: int | None = None) -> None:
-    """Delete staged files that nobody needs; with an epoch, only those that are not newer.
+    """Delete staged files that are no longer needed; with an epoch, only those that are not newer.
 
     Args:
         directory: The staging directory of one sink; names in it begin with `<epoch>-`.

@@ -110,7 +110,7 @@ class Publisher(ABC):
             self.publish(records)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 class WriteAheadSink(Sink):
@@ -161,7 +161,7 @@ class WriteAheadSink(Sink):
         """Make the driver's half. Called once in the life of a driver."""
 
     def convert(self, value: Any) -> Any:
-        """Turn a record into what the publisher writes. Called in the workers, so do what is dear here."""
+        """Turn a record into what the publisher writes. Called in the workers, so do expensive work here."""
         return value
 
     def convert_batch(self, batch: Batch) -> list[Any]:

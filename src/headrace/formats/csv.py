@@ -72,7 +72,7 @@ class CsvDialect:
 
 
 class CsvRowDeserializationSchema(FormatDeserializationSchema):
-    """Reads a line of CSV as a row. Make one with `CsvRowDeserializationSchema.Builder(type_info)`.
+    """Reads a line of CSV as a row. Build one with `CsvRowDeserializationSchema.Builder(type_info)`.
 
     Example:
         >>> row_type = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
@@ -214,7 +214,7 @@ class CsvRowDeserializationSchema(FormatDeserializationSchema):
 
 
 class CsvRowSerializationSchema(SerializationSchema):
-    r"""Writes a row as a line of CSV. Make one with `CsvRowSerializationSchema.Builder(type_info)`.
+    r"""Writes a row as a line of CSV. Build one with `CsvRowSerializationSchema.Builder(type_info)`.
 
     Example:
         >>> row_type = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])

@@ -59,7 +59,7 @@ _TOO_DEEP = "expected JSON: it is nested too deeply"
 
 
 class JsonRowDeserializationSchema(FormatDeserializationSchema):
-    """Reads a JSON object as a row. Make one with `builder()`.
+    """Reads a JSON object as a row. Build one with `builder()`.
 
     Example:
         >>> schema = (
@@ -174,7 +174,7 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
 
 
 class JsonRowSerializationSchema(SerializationSchema):
-    """Writes a row as a JSON object. Make one with `builder()`.
+    """Writes a row as a JSON object. Build one with `builder()`.
 
     Args:
         type_info: The type of the rows.

@@ -1,6 +1,6 @@
 """The raw format: a message is one value, as its bytes. Flink's `raw`.
 
-Texts are in a charset; numbers are as wide as their type, most significant byte first unless told otherwise.
+Strings are encoded in a charset; numbers are as wide as their type, big-endian by default.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Counter(Metric, ABC):
 
     @abstractmethod
     def dec(self, n: int = 1) -> None:
-        """Take away from it."""
+        """Decrease the counter by `n`."""
 
     @abstractmethod
     def get_count(self) -> int:
@@ -86,7 +86,7 @@ class Distribution(Metric, ABC):
 
     @abstractmethod
     def update(self, value: int) -> None:
-        """Take a value in."""
+        """Add a value."""
 
 
 class MetricGroup(ABC):
@@ -247,7 +247,7 @@ class InMemoryHistogram(Metric):
         self._values: deque[float] = deque(maxlen=history_size)
 
     def update(self, value: float) -> None:
-        """Take a value in."""
+        """Add a value."""
         self._count += 1
         self._values.append(value)
 

@@ -24,11 +24,11 @@ class AsyncRetryPredicate(ABC, Generic[OUT]):
 
     @abstractmethod
     def result_predicate(self) -> ResultPredicate | None:
-        """Return what says whether to try again after these results; None: never."""
+        """Return the predicate that decides from the results whether to retry; None means never."""
 
     @abstractmethod
     def exception_predicate(self) -> ErrorPredicate | None:
-        """Return what says whether to try again after this error; None: never."""
+        """Return the predicate that decides from the error whether to retry; None means never."""
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
@@ -44,11 +44,11 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether there may be another call after so many."""
+        """Whether another call may follow after this many."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return how long to wait after so many calls."""
+        """Return how long to wait after this many calls."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
@@ -66,7 +66,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ErrorPredicate | None,
     ) -> AsyncRetryStrategy[Any]:
-        """Call again up to so many times, always after the same time."""
+        """Retry up to this many times, always after the same delay."""
         return FixedDelayRetryStrategy(
             max_attempts, backoff_time_millis, result_predicate, exception_predicate
         )
@@ -80,7 +80,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ErrorPredicate | None,
     ) -> AsyncRetryStrategy[Any]:
-        """Call again up to so many times, each time after a longer pause, in ms."""
+        """Retry up to this many times, each time after a longer delay, in ms."""
         return ExponentialBackoffDelayRetryStrategy(
             max_attempts, initial_delay, max_retry_delay, multiplier, result_predicate, exception_predicate
         )
@@ -191,7 +191,7 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the delay after so many calls. Unlike in Flink it depends on nothing else: records share it."""
+        """Return the delay after this many calls. Unlike in Flink it depends on nothing else: records share it."""
         backoff = self._backoff
         grown = backoff.initial_ms * backoff.multiplier ** (current_attempts - 1)
         return int(min(grown, backoff.most_ms))
@@ -202,17 +202,17 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
 
 
 def empty_result_predicate(result: Sequence[Any]) -> bool:
-    """Try again when a call gave no results."""
+    """Retry when a call returned no results."""
     return not result
 
 
 def has_exception_predicate(error: Exception) -> bool:
-    """Try again after every error."""
+    """Retry after every error."""
     return True
 
 
 def exception_type_predicate(error: Exception, expected_error_type: type[Exception]) -> bool:
-    """Try again after errors of a type. Give its second argument with a lambda or `functools.partial`."""
+    """Retry after errors of a type. Bind its second argument with a lambda or `functools.partial`."""
     return isinstance(error, expected_error_type)
 
 

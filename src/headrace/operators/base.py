@@ -48,7 +48,7 @@ class EpochPlace:
 class Operator:
     """What a task runs. Subclasses override what they care about.
 
-    ``open`` is called once per worker, so that what is dear to set up is set up once. Then, for each epoch the worker
+    ``open`` is called once per worker, so that expensive setup happens once. Then, for each epoch the worker
     gets: ``begin_epoch``, batches and events in stream order, ``finish`` if all inputs have ended for good,
     ``end_epoch`` at the barrier. ``close`` when the worker lets go of the subtask, or after a failure.
     """
@@ -102,7 +102,7 @@ class Operator:
         return ()
 
     def close(self) -> None:
-        """Let go of resources; called also after a failure, and never instead of ``end_epoch``."""
+        """Release resources; also called after a failure, and never instead of ``end_epoch``."""
 
 
 class OperatorDeclaration(Protocol):

@@ -20,15 +20,15 @@ class FunctionInitializationContext:
         self._is_restored = is_restored
 
     def is_restored(self) -> bool:
-        """Whether there is state from before: of an earlier epoch, or of the checkpoint the job came back from."""
+        """Whether there is earlier state: from an earlier epoch, or from the checkpoint the job was restored from."""
         return self._is_restored
 
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Return where state of the subtask is found."""
+        """Return the store of operator state, which belongs to the subtask."""
         return self._context.operator_state
 
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """Return where state of keys is found; only on keyed streams."""
+        """Return the store of keyed state; only on keyed streams."""
         return self._context.require_keyed_state()
 
 

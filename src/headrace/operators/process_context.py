@@ -31,11 +31,11 @@ class TaskTimerService(TimerService):
         return self._context.watermark()
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Ask for a call of on_timer at a processing time."""
+        """Register a timer: on_timer is called at this processing time."""
         raise self._refusal()
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Ask for a call of on_timer when the watermark passes a time."""
+        """Register a timer: on_timer is called when the watermark passes this time."""
         raise self._refusal()
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
@@ -61,11 +61,11 @@ class KeyedTimerService(TaskTimerService):
         self._timers = timers
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Ask for a call of on_timer at a processing time."""
+        """Register a timer: on_timer is called at this processing time."""
         self._timers.register_processing_time(_checked(timestamp))
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Ask for a call of on_timer when the watermark passes a time."""
+        """Register a timer: on_timer is called when the watermark passes this time."""
         self._timers.register_event_time(_checked(timestamp))
 
     def delete_processing_time_timer(self, timestamp: int) -> None:

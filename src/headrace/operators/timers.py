@@ -40,11 +40,11 @@ class OperatorTimers:
         self._on_processing_time = on_processing_time
 
     def register_event_time(self, timestamp: int, namespace: Any = None) -> None:
-        """Ask for a call when the watermark reaches a time."""
+        """Register a timer for when the watermark reaches a time."""
         self._event.register(timestamp, self._current.key, namespace)
 
     def register_processing_time(self, timestamp: int, namespace: Any = None) -> None:
-        """Ask for a call when the clock reaches a time."""
+        """Register a timer for when the clock reaches a time."""
         self._processing.register(timestamp, self._current.key, namespace)
 
     def delete_event_time(self, timestamp: int, namespace: Any = None) -> None:

@@ -44,7 +44,7 @@ class WatermarkTracker(Protocol):
         """Return what must survive the epoch."""
 
     def restore(self, state: Any) -> None:
-        """Go on from a snapshot."""
+        """Restore a snapshot."""
 
 
 class NoTime:
@@ -187,7 +187,7 @@ def _part(values: list[Any], timestamps: list[int | None] | None, start: int, en
 
 
 def make_tracker(strategy: WatermarkStrategy | None) -> WatermarkTracker:
-    """Make the tracker a strategy asks for."""
+    """Create the tracker for a strategy."""
     if strategy is None or (strategy.kind == "none" and strategy.timestamp_assigner is None):
         return NoTime()
     return GeneratedTime(strategy)

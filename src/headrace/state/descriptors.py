@@ -144,7 +144,7 @@ class ReducingStateDescriptor(StateDescriptor):
 
     Args:
         name: Unique among the states of one operator.
-        reduce_function: A ReduceFunction, or a callable that makes one value of two.
+        reduce_function: A ReduceFunction, or a callable that combines two values into one.
         type_info: Type of the elements.
 
     Raises:

@@ -242,11 +242,11 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list whose elements are dealt out evenly among the subtasks when the job comes back."""
+        """Return a list whose elements are distributed evenly among the subtasks when the job is restored."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list of which every subtask gets all elements of all subtasks when the job comes back."""
+        """Return a list of which every subtask gets all elements of all subtasks when the job is restored."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:

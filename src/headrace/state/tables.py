@@ -31,7 +31,7 @@ _first = itemgetter(0)
 
 
 class _NoKey:
-    """Stands where no key is: whoever looks for its state is told so."""
+    """Takes the place of a key outside of records: accessing keyed state then raises an error."""
 
     __slots__ = ()
 

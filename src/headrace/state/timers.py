@@ -54,7 +54,7 @@ class TimerTable:
         self._forget()
 
     def register(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Ask for a call."""
+        """Register a timer; registering the same one again has no effect."""
         at_time = self._waiting.get(timestamp)
         if at_time is None:
             at_time = self._waiting[timestamp] = {}

@@ -34,7 +34,7 @@ class StateTtlConfig:
     """
 
     class UpdateType(Enum):
-        """What starts the clock anew."""
+        """Which accesses reset the time to live."""
 
         #: Nothing: entries live for ever.
         Disabled = 0
@@ -83,7 +83,7 @@ class StateTtlConfig:
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> StateTtlConfig.UpdateType:
-        """Return what starts the clock anew."""
+        """Return which accesses reset the time to live."""
         return self._update_type
 
     def get_state_visibility(self) -> StateTtlConfig.StateVisibility:
@@ -99,7 +99,7 @@ class StateTtlConfig:
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
-        """Whether entries end at all."""
+        """Whether entries expire at all."""
         return self._update_type is not StateTtlConfig.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> StateTtlConfig.CleanupStrategies:
@@ -127,16 +127,16 @@ class StateTtlConfig:
             ] = {}
 
         def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> Self:
-            """Set what starts the clock anew."""
+            """Set which accesses reset the time to live."""
             self._update_type = update_type
             return self
 
         def update_ttl_on_create_and_write(self) -> Self:
-            """Let writes start the clock anew; the default."""
+            """Reset the time to live on writes; the default."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
         def update_ttl_on_read_and_write(self) -> Self:
-            """Let writes and reads start the clock anew."""
+            """Reset the time to live on reads and writes."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> Self:
@@ -149,7 +149,7 @@ class StateTtlConfig:
             return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
         def never_return_expired(self) -> Self:
-            """Hide an ended entry at once; the default."""
+            """Never return an expired entry; the default."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(
@@ -160,7 +160,7 @@ class StateTtlConfig:
             return self
 
         def use_processing_time(self) -> Self:
-            """Measure in processing time; the default, and the only clock there is."""
+            """Use processing time; the default, and the only choice."""
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> Self:
@@ -274,7 +274,7 @@ class StateTtlConfig:
                 return self._query_time_after_num_entries
 
             def get_periodic_compaction_time(self) -> Ttl:
-                """Return the age at which a file is compacted in any case; 30 days if nobody said."""
+                """Return the age at which a file is compacted in any case; 30 days by default."""
                 return self._periodic_compaction_time
 
         EMPTY_STRATEGY = EmptyCleanupStrategy()

@@ -164,7 +164,7 @@ class Savepoint:
         """Return an operator by its uid, its id, or its name if only one has it.
 
         Raises:
-            StateError: If there is none, or several have the name; it names those that there are.
+            StateError: If there is none, or several have the name; the message lists the existing ones.
         """
         operators = self.operators
         for attribute in ("uid", "operator_id", "name"):

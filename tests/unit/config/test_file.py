@@ -73,7 +73,7 @@ def test_a_broken_file_says_what_is_wrong(written, text, message):
 
 
 def test_a_file_that_cannot_be_read_says_so(tmp_path):
-    with pytest.raises(ConfigurationError, match="cannot be read"):
+    with pytest.raises(ConfigurationError, match="cannot read"):
         read_file(tmp_path / "headrace.yaml")
 
 

@@ -130,7 +130,7 @@ class BulkReader(SourceReader):
         return self._progress
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._reading = None
 
     def _take(self, piece: Slice) -> _Reading:

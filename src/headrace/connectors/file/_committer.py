@@ -202,7 +202,7 @@ class FileCommitter(Committer):
         return _ReadyPart(ready, target, (*places, *leftovers))
 
     def _sync_staged(self) -> None:
-        """Make what is staged survive a power loss, if somebody could come back for it."""
+        """Sync staged files to disk, if a restored job could need them after a power loss."""
         if self._context.is_checkpointed:
             staged_files.sync_names([self._staging.child(self._own_name)], self._names)
 
@@ -250,7 +250,7 @@ class FileCommitter(Committer):
         return True
 
     def _check_not_lost(self, part: Part, target: Location) -> None:
-        """Segments are gone. Unless they were published, somebody has meddled."""
+        """Handle missing segments: they were published, or something else deleted them."""
         if staged_files.exists(target):
             return
         directory = self._staging.child(part.first.path.partition("/")[0])
@@ -275,7 +275,7 @@ class FileCommitter(Committer):
     # -- what stays open ---------------------------------------------------------------------------------------
 
     def _tidy(self, part: Part) -> Part:
-        """Put small segments together, and drop what older ones were put together from."""
+        """Merge small segments, and drop the sources of earlier merges."""
         part, old = aged(part)
         for path in old:
             staged_files.delete(self._staging.child(path))

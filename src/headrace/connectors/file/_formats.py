@@ -258,7 +258,7 @@ class CountingStream(io.RawIOBase, BinaryIO):
         self.is_discarded = False
 
     def write(self, data: Any) -> int:
-        """Write bytes, unless nobody wants them any more."""
+        """Write bytes, unless the file is being discarded."""
         if not self.is_discarded:
             self._stream.write(data)
         size = memoryview(data).nbytes

@@ -32,7 +32,7 @@ class RandomAccessFile(Protocol):
         """Go to a byte."""
 
     def read(self, nbytes: int) -> bytes:
-        """Read so many bytes; fewer only at the end."""
+        """Read this many bytes; fewer only at the end."""
 
 
 def has_byte_newline(charset: str) -> bool:

@@ -188,7 +188,7 @@ class RollingPolicy(ABC):
 
     @abstractmethod
     def is_full(self, size: int) -> bool:
-        """Whether a file of so many bytes is large enough."""
+        """Whether a file of this size is large enough."""
 
     @abstractmethod
     def is_over(self, created_ms: int, written_ms: int, now_ms: int) -> bool:
@@ -238,7 +238,7 @@ class DefaultRollingPolicy(RollingPolicy):
                 )
 
     def is_full(self, size: int) -> bool:
-        """Whether a file of so many bytes is large enough."""
+        """Whether a file of this size is large enough."""
         return size >= self.part_size
 
     def is_over(self, created_ms: int, written_ms: int, now_ms: int) -> bool:
@@ -286,7 +286,7 @@ def _refuse_compaction() -> NoReturn:
 
 
 class FileCompactStrategy:
-    """When small files would be put together. Not in headrace yet."""
+    """When small files would be compacted. Not in headrace yet."""
 
     Builder = MissingBuilder()
 
@@ -297,7 +297,7 @@ class FileCompactStrategy:
 
 
 class FileCompactor:
-    """How small files would be put together. Not in headrace yet."""
+    """How small files would be compacted. Not in headrace yet."""
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> NoReturn:

@@ -41,7 +41,7 @@ _ELEMENTS: dict[DataType, TypeInformation] = {
 
 @dataclass(frozen=True)
 class CsvSchema:
-    """The columns of CSV files and how they are written. Make one with `CsvSchema.builder()`.
+    """The columns of CSV files and how they are written. Build one with `CsvSchema.builder()`.
 
     Example:
         >>> CsvSchema.builder().add_string_column("name").add_number_column("age").build().size()
@@ -110,7 +110,7 @@ class CsvSchemaBuilder:
         return self._add(name, Types.BOOLEAN())
 
     def add_number_column(self, name: str, number_type: DataType | None = None) -> CsvSchemaBuilder:
-        """Add a column of numbers, BIGINT unless told otherwise."""
+        """Add a column of numbers, BIGINT by default."""
         return self._add(name, _known(name, number_type or DataTypes.BIGINT(), _NUMBERS))
 
     def add_string_column(self, name: str) -> CsvSchemaBuilder:
@@ -222,7 +222,7 @@ def _known(name: str, given: Any, known: dict[DataType, TypeInformation]) -> Typ
 
 @dataclass(frozen=True)
 class CsvReaderFormat(BulkFormat, StreamFormat):
-    """Reads CSV files as rows. Make one with `for_schema`."""
+    """Reads CSV files as rows. Create one with `for_schema`."""
 
     schema: CsvSchema
     ignores_parse_errors: bool = False

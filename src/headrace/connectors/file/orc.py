@@ -62,7 +62,7 @@ class OrcColumnarRowInputFormat(BulkFormat):
         vars(self).update(state, _attempt=lambda: 0)
 
     def opened(self, context: ReaderContext) -> OrcColumnarRowInputFormat:
-        """Return a format that is careful when a task is tried again."""
+        """Return a format that checks files in another process first when a task is retried."""
         made = copy.copy(self)
         made._attempt = lambda: context.attempt
         return made

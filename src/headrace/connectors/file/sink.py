@@ -44,7 +44,7 @@ _CHECK_INTERVAL_MS = 60_000
 
 @dataclass(frozen=True)
 class FileSink(Sink):
-    """Writes records to part files, each record exactly once. Make one with `for_row_format` or `for_bulk_format`.
+    """Writes records to part files, each record exactly once. Create one with `for_row_format` or `for_bulk_format`.
 
     A part file holds what one subtask wrote to one bucket, over as many epochs as it takes until the rolling
     policy says that it is full. It is published, under the name `<prefix>-<subtask>-<epoch>-<id><suffix>`,
@@ -220,7 +220,7 @@ class FileSink(Sink):
             return self
 
         def enable_compact(self, strategy: object, compactor: object) -> NoReturn:
-            """Refuse: small files are not put together yet."""
+            """Raise `UnsupportedFeatureError`: small files are not compacted yet."""
             raise UnsupportedFeatureError.not_yet(
                 "FileSink.enable_compact", "use a RollingPolicy with larger part files"
             )

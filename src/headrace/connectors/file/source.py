@@ -73,7 +73,7 @@ class FileSourceBuilder:
         self._interval: int | None = None
 
     def monitor_continuously(self, discovery_interval: Duration | timedelta) -> FileSourceBuilder:
-        """Go on looking for new files; the source is unbounded then.
+        """Keep looking for new files; this makes the source unbounded.
 
         A file is read once, as it is when it is found: write it under a hidden name (`.name`) and rename
         it, do not append to it.
@@ -158,7 +158,7 @@ def _check(path: InputPath, *, is_static: bool) -> None:
 
 @dataclass(frozen=True)
 class FileSource(Source):
-    """Reads files and directories. Make one with `for_record_stream_format` or `for_bulk_file_format`.
+    """Reads files and directories. Create one with `for_record_stream_format` or `for_bulk_file_format`.
 
     Paths are local or URIs (`file`, `s3`, `gs`, `hdfs`, `abfs`). Directories are read with all that is
     below them, names that begin with `.` or `_` are skipped, and `*`, `?`, `[…]` and `**` are patterns.

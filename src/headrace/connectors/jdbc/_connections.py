@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 def engine_for(options: JdbcConnectionOptions) -> Engine:
-    """Return the engine for a database. It is kept: a worker comes back every epoch.
+    """Return the engine for a database. It is kept from one epoch to the next.
 
     Raises:
         ConnectorError: SQLAlchemy or the driver is not installed.
@@ -64,7 +64,7 @@ def engine_for(options: JdbcConnectionOptions) -> Engine:
 
 
 def release(options: JdbcConnectionOptions) -> None:
-    """Close the connections to a database that nobody uses right now."""
+    """Close the idle connections to a database."""
     engine = _engines.get((os.getpid(), options.database_url().text))
     if engine is not None:
         engine.dispose()

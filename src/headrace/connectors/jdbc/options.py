@@ -11,7 +11,7 @@ from headrace.errors import JobDefinitionError
 
 @dataclass(frozen=True)
 class JdbcConnectionOptions:
-    """Where the database is. Make it with `JdbcConnectionOptions.JdbcConnectionOptionsBuilder()`.
+    """Where the database is. Build it with `JdbcConnectionOptions.JdbcConnectionOptionsBuilder()`.
 
     Example:
         >>> builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
@@ -133,7 +133,7 @@ class JdbcExecutionOptions:
         return self.batch_size
 
     def get_max_retries(self) -> int:
-        """Return how often a batch is tried again when the database is away."""
+        """Return how often a batch is retried when the database is not available."""
         return self.max_retries
 
     class Builder:
@@ -155,7 +155,7 @@ class JdbcExecutionOptions:
             return self
 
         def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
-            """Set how often a batch is tried again when the database is away."""
+            """Set how often a batch is retried when the database is not available."""
             self._retries = max_retries
             return self
 

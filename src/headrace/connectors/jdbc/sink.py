@@ -33,7 +33,7 @@ from headrace.errors import JobDefinitionError, UserFunctionError
 
 @dataclass(frozen=True)
 class JdbcSink(Sink):
-    """Writes records to a database. Make one with `sink`, `upsert_sink` or `exactly_once_sink`.
+    """Writes records to a database. Create one with `sink`, `upsert_sink` or `exactly_once_sink`.
 
     Example:
         >>> options = JdbcConnectionOptions("jdbc:sqlite:/tmp/shop.db")

@@ -276,7 +276,7 @@ class _JdbcReader(SourceReader):
         return self._progress
 
     def _page(self, split: JdbcSplit, position: tuple[Any, ...] | None, limit: int) -> Select[Any]:
-        """Ask for the rows behind a position, each with its key behind it."""
+        """Query the rows after a position, each followed by its key."""
         from sqlalchemy import tuple_
 
         keys = [column(name) for name in split.order_by]

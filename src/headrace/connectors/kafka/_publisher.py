@@ -195,7 +195,7 @@ class KafkaPublisher(Publisher):
                     raise
 
     def _failed(self, error: Any, what: str) -> Exception:
-        """Say whether to try again: yes, unless another driver has taken over or the records are refused."""
+        """Whether to retry: yes, unless another driver has taken over or the records are rejected."""
         library = kafka_library()
         codes = library.KafkaError
         if error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
@@ -251,7 +251,7 @@ class KafkaPublisher(Publisher):
 
 
 class _Again(Exception):
-    """The transaction failed in a way that another try may mend."""
+    """The transaction failed, but a retry may succeed."""
 
     def __init__(self, failure: ConnectorError) -> None:
         super().__init__(failure.message)

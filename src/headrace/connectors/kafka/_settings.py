@@ -1,4 +1,4 @@
-"""What a Kafka source was told: frozen, shipped to workers, known to both of its halves."""
+"""The settings of a Kafka source: frozen, shipped to workers, shared by enumerator and reader."""
 
 from __future__ import annotations
 

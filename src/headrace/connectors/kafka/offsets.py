@@ -40,7 +40,7 @@ Kind = Literal["earliest", "latest", "committed", "timestamp", "offsets"]
 
 @dataclass(frozen=True)
 class KafkaOffsetsInitializer:
-    """Says at which offset of each partition to begin or to end. Make one with its functions.
+    """Chooses the offset of each partition where reading starts or ends. Create one with its static methods.
 
     Example:
         >>> KafkaOffsetsInitializer.timestamp(1_600_000_000_000).kind

@@ -41,7 +41,7 @@ _producers: dict[tuple[int, KafkaProperties], _Producer] = {}
 
 @dataclass(frozen=True)
 class KafkaSink(WriteAheadSink):
-    """Writes records to topics. Make one with `KafkaSink.builder()`.
+    """Writes records to topics. Build one with `KafkaSink.builder()`.
 
     Example:
         >>> from headrace.common.serialization import SimpleStringSchema

@@ -40,7 +40,7 @@ from headrace.errors import ConfigurationError, JobDefinitionError
 
 @dataclass(frozen=True)
 class KafkaSource(KafkaSourceSettings, Source):
-    """Reads topics. Make one with `KafkaSource.builder()`.
+    """Reads topics. Build one with `KafkaSource.builder()`.
 
     Example:
         >>> from headrace.common.serialization import SimpleStringSchema
@@ -129,7 +129,7 @@ class KafkaSourceBuilder:
     def set_starting_offsets(
         self, starting_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Say where to begin, if the job does not go on from a checkpoint; at the earliest record by default."""
+        """Set where to start if the job is not restored from a checkpoint; by default, at the earliest record."""
         self._starting = _initializer(starting_offsets_initializer)
         return self
 

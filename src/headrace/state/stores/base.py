@@ -51,4 +51,4 @@ class LocalStore(Protocol):
         """The epoch is over: other processes may have the copy."""
 
     def close(self) -> None:
-        """Let go of everything; the copy stays for the next worker."""
+        """Release everything; the copy stays for the next worker."""

@@ -105,7 +105,7 @@ class LmdbStore:
                 yield bytes(key), bytes(value)
 
     def release(self) -> None:
-        """Let go of the snapshot, so that LMDB may reuse old pages."""
+        """Release the snapshot, so that LMDB can reuse old pages."""
         if self._transaction is not None:
             self._transaction.abort()
             self._transaction = None

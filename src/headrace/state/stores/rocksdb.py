@@ -420,7 +420,7 @@ class _Lock:
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """Wait until nobody else has it."""
+        """Wait until no other process has it open."""
         if self._file is not None:
             return
         os.makedirs(self._directory, exist_ok=True)

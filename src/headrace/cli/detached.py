@@ -1,4 +1,4 @@
-"""`headrace run -d` without a session: the program goes on in a process of its own, and this one returns.
+"""`headrace run -d` without a session: the program runs in a background process, and this one returns.
 
 headrace run -d job.py --starts--> headrace run job.py, its output in a log file
 <--says---- "REST at http://..." in the log: then it can be watched and stopped

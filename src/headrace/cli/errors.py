@@ -1,6 +1,6 @@
 """Errors for people: what to print, and the exit code it means.
 
-The user's own frames are kept, headrace's are left out: whoever wrote the program should find the place.
+The user's own frames are kept, headrace's are left out, so that the author of the program finds the place.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Interrupts:
 
     @property
     def have_come(self) -> bool:
-        """Whether somebody wants the program to end, even if the program went on."""
+        """Whether the program was interrupted, even if it continued."""
         return self._first is not None
 
     @property

@@ -228,7 +228,7 @@ class Progress(AbstractContextManager["Progress"]):
         """Say that a job has started; nothing here."""
 
     def _show_epoch(self, view: JobView) -> None:
-        """Say how a job gets on; nothing here."""
+        """Show the progress of a job; does nothing here."""
 
 
 class PlainProgress(Progress):
@@ -322,7 +322,7 @@ class LiveProgress(Progress):
             self.paint()
 
     def paint(self) -> None:
-        """Draw the line, if there is a job to tell of, or Spark is on its way."""
+        """Draw the line, if a job is running or Spark is starting."""
         with self._lock:
             views = list(self._views.values())
             if views:

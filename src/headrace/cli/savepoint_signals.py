@@ -18,7 +18,7 @@ __all__ = ["SavepointSignals"]
 
 class _Job(Protocol):
     def trigger_savepoint(self, savepoint_directory: str | None) -> Future[str]:
-        """Take a savepoint; the job goes on."""
+        """Take a savepoint; the job continues."""
 
     def stop_with_savepoint(
         self, *, advance_to_end_of_event_time: bool, savepoint_directory: str | None

@@ -1,4 +1,4 @@
-"""`headrace session`: a cluster that takes jobs until it is told to end."""
+"""`headrace session`: a cluster that accepts jobs until it is stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headrace checkpoints` and `headrace savepoint` on disk: what there is to start from, what is in it, away with it."""
+"""`headrace checkpoints` and `headrace savepoint` on disk: list, inspect and delete them."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def trigger(
     job: str | None,
     target: str | None,
 ) -> None:
-    """Take a savepoint of JOB, in DIR or execution.checkpointing.savepoint-dir; the job goes on."""
+    """Take a savepoint of JOB, in DIR or execution.checkpointing.savepoint-dir; the job continues."""
     client = connect(address, properties)
     if disposed is not None:
         asked = client.ask("POST", "/savepoint-disposal", {"savepoint-path": disposed})["request-id"]

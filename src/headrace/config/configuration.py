@@ -156,7 +156,7 @@ class Configuration:
         return option.get_default() if found is None else copy(found[1].value)
 
     def contains(self, option: ConfigOption[Any]) -> bool:
-        """Whether somebody set the option, in any layer."""
+        """Whether the option is set in any layer."""
         return self._strongest(option.key) is not None
 
     def with_values(
@@ -251,7 +251,7 @@ class Configuration:
         """List the values that count and where each came from, by key.
 
         Args:
-            defaults: Whether to list options nobody set, too.
+            defaults: Whether to include options that are not set.
         """
         keys = set(self._keys())
         if defaults:

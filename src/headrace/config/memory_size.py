@@ -59,7 +59,7 @@ class MemorySize:
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
-        """Make a size of so many MiB."""
+        """Return a size of this many MiB."""
         return MemorySize(mebi_bytes << 20)
 
     @staticmethod

@@ -153,7 +153,7 @@ class OptionBuilder(Generic[T]):
     type: Any
 
     def default(self, value: T) -> ConfigOption[T]:
-        """Give the value that counts when nobody sets one."""
+        """Set the value that is used if the option is not set."""
         return ConfigOption(self.key, self.type, value)
 
     def no_default(self, note: str = "") -> ConfigOption[T | None]:

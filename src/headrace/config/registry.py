@@ -93,7 +93,7 @@ class Registry:
         """Find out what a key stands for.
 
         Raises:
-            ConfigurationError: If nobody knows the key. The hint names the nearest one.
+            ConfigurationError: If the key is unknown. The hint names the nearest one.
         """
         found = self._by_any_key.get(key)
         if found is not None:
@@ -133,5 +133,5 @@ def subjects() -> dict[str, list[ConfigOption[Any]]]:
 
 @cache
 def known_options() -> Registry:
-    """Return the registry of everything headrace can be told."""
+    """Return the registry of all options."""
     return Registry(each for declared in subjects().values() for each in declared)

@@ -320,5 +320,5 @@ class ExecutionGraph:
 
 
 def build_execution_graph(job_graph: JobGraph, now_ms: int) -> ExecutionGraph:
-    """Make one subtask per vertex and degree of parallelism, all CREATED."""
+    """Create the subtasks of every vertex, all in state CREATED."""
     return ExecutionGraph(job_graph, now_ms)

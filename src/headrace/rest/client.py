@@ -71,7 +71,7 @@ class RestClient:
         return f"{'https' if self.is_secure else 'http'}://{self.host}:{self.port}"
 
     def get(self, path: str, **query: str | int) -> Any:
-        """Ask for something; returns what its JSON says.
+        """Send a GET request and return the decoded JSON.
 
         Raises:
             ClusterError: If the cluster cannot be reached, or answers with an error.

@@ -1,6 +1,6 @@
 """Serves the web page: the files of `headrace.web`, under a content security policy that allows nothing else.
 
-The files say nothing about jobs, so they are given to everybody who may reach the server; what they show they ask for
+The files say nothing about jobs, so everyone who can reach the server may load them; the data they show is requested
 through REST, with the token that the user types in.
 """
 

@@ -68,10 +68,10 @@ class Guard:
         self._check_token(request)
 
     def check_place(self, request: Request) -> None:
-        """Make sure that a request comes at a rate, by a name and from a page that may ask, whoever sends it.
+        """Check the rate, the host name and the origin of a request before anything else.
 
         Raises:
-            RestError: If it does not.
+            RestError: If one of them is not allowed.
         """
         if not self._rate.take(request.client):
             raise RestError(429, "Too many requests.", {"Retry-After": "1"})
@@ -79,7 +79,7 @@ class Guard:
         self._check_origin(request)
 
     def _check_host(self, request: Request) -> None:
-        """Refuse names that a page elsewhere has made lead to this machine (DNS rebinding)."""
+        """Reject host names that another site has made resolve to this machine (DNS rebinding)."""
         host = _host_name(request.headers.get("host", ""))
         if self._settings.is_loopback and host is not None and not _is_loopback(host):
             raise RestError(403, "Forbidden: this server answers requests from its own machine only.")
@@ -101,7 +101,7 @@ class Guard:
             )
 
     def _check_origin(self, request: Request) -> None:
-        """Refuse what a browser sends for the page of somebody else."""
+        """Reject requests that a browser sends on behalf of another site."""
         host = request.headers.get("host", "").lower()
         origin = request.headers.get("origin")
         if origin is not None:

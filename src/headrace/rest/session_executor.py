@@ -127,7 +127,7 @@ class RemoteJob:
         return self._savepoint("/stop", body)
 
     def trigger_savepoint(self, savepoint_directory: str | None) -> Future[str]:
-        """Take a savepoint; the job goes on."""
+        """Take a savepoint; the job continues."""
         return self._savepoint("/savepoints", {"target-directory": savepoint_directory})
 
     def _savepoint(self, path: str, body: dict[str, Any]) -> Future[str]:
@@ -154,7 +154,7 @@ class RemoteJob:
         return done
 
     def accumulators(self) -> dict[str, Any]:
-        """Ask for the values of accumulators so far."""
+        """Request the current values of the accumulators."""
         answer = self._client.get(f"{self._path}/accumulators", includeSerializedValue="true")
         return unpacked_accumulators(answer["serialized-user-task-accumulators"])
 

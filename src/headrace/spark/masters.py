@@ -29,10 +29,10 @@ class ClusterManager(Enum):
 
     @classmethod
     def of(cls, master: str) -> ClusterManager:
-        """Tell who a master URL means.
+        """Return the cluster manager that a master URL stands for.
 
         Raises:
-            ConfigurationError: If it is none.
+            ConfigurationError: If it is not a master URL.
 
         Example:
             >>> ClusterManager.of("local[2]"), ClusterManager.of("yarn")
@@ -69,7 +69,7 @@ def check_master(
     Args:
         master: The URL.
         environment: Of the process.
-        connect: Opens a connection; raises OSError if nobody answers.
+        connect: Opens a connection; raises OSError if there is no answer.
 
     Raises:
         ConfigurationError: If it is no master, or the configuration of YARN is missing.

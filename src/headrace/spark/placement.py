@@ -57,7 +57,7 @@ class Placement:
         return shuffled if anchor is None else shuffled.union(anchor)
 
     def forget(self) -> None:
-        """Let go of all anchors: something was lost, and they may hold on to what is gone."""
+        """Drop all anchors: an executor was lost, and they may refer to its data."""
         anchors, self._anchors = self._anchors, {}
         for anchor in anchors.values():
             with suppress(Py4JError, OSError):

@@ -220,7 +220,7 @@ class TableEpoch:
         self._frames[operator_id] = self._kept(frame) if frame is not None and len(readers) > 1 else frame
 
     def close(self) -> None:
-        """Let go of what several nodes have read."""
+        """Release the rows that several nodes have read."""
         for frame in self._shared:
             with suppress(Py4JError, PySparkException, OSError):
                 frame.unpersist()
@@ -462,7 +462,7 @@ class _SinkFrame(NamedTuple):
 
 
 def _compute(frame: DataFrame) -> None:
-    """Have Spark compute rows that nobody outside it reads."""
+    """Make Spark compute rows that are not read outside of it."""
     frame.write.format("noop").mode("overwrite").save()
 
 

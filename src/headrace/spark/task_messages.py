@@ -1,4 +1,4 @@
-"""What tasks of a table job tell the driver beside their rows, through one of Spark's accumulators.
+"""Messages from the tasks of a table job to the driver, through one of Spark's accumulators.
 
 An accumulator promises little: Spark drops an update that it cannot deliver and only logs it, a stage that is computed
 again adds its updates again, and a task of an attempt that was given up may still add its own. So every message names
@@ -42,7 +42,7 @@ class TaskMessages:
         accumulator.value = []
 
     def tell(self, *messages: Any) -> None:
-        """Tell the driver something, from within a task."""
+        """Send a message to the driver, from within a task."""
         self._accumulator.add([self.packed(message) for message in messages])
 
     def tell_at_the_end(self, message: Any) -> None:
@@ -54,6 +54,6 @@ class TaskMessages:
         return pickle.dumps((self._attempt, pickle.dumps(message, protocol=5)), protocol=5)
 
     def told(self) -> list[Any]:
-        """Return what tasks of this attempt have told so far; in the driver."""
+        """Return the messages of this attempt's tasks so far; in the driver."""
         found = [pickle.loads(each) for each in self._accumulator.value]
         return [pickle.loads(message) for attempt, message in found if attempt == self._attempt]

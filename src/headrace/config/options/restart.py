@@ -1,4 +1,4 @@
-"""Restart strategies: what happens after a failure that an epoch could not mend itself."""
+"""Restart strategies: what happens after a failure that retrying the epoch did not solve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration with where each value came from, and with the options nobody set."""
+"""The configuration with the origin of each value, including options that are not set."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class CompletedCheckpointStore:
         self._pinned[checkpoint_id] = frozenset(files)
 
     def unpin(self, checkpoint_id: int) -> Freed:
-        """Let go of a checkpoint that failed."""
+        """Release a checkpoint that failed."""
         self._pinned.pop(checkpoint_id, None)
         return self._free(())
 

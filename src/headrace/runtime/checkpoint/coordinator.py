@@ -39,7 +39,7 @@ from headrace.runtime.checkpoint.statistics import (
 
 @dataclass(frozen=True, eq=False)
 class SnapshotRequest:
-    """Somebody asked for a snapshot, and waits for it."""
+    """A request for a snapshot, and the future its caller waits for."""
 
     type: SnapshotType
     requested_ms: int
@@ -160,7 +160,7 @@ class CheckpointCoordinator:
     # -- requests, from any thread -----------------------------------------------------------------------------
 
     def trigger_checkpoint(self, now_ms: int) -> Future[int]:
-        """Ask for a checkpoint; the result is its number."""
+        """Request a checkpoint; the result is its number."""
         return self._enqueue(SnapshotRequest(SnapshotType.CHECKPOINT, now_ms))
 
     def trigger_savepoint(
@@ -169,7 +169,7 @@ class CheckpointCoordinator:
         target: str | None = None,
         savepoint_format: SavepointFormat = SavepointFormat.CANONICAL,
     ) -> Future[str]:
-        """Ask for a savepoint; the result is its path.
+        """Request a savepoint; the result is its path.
 
         Raises:
             ConfigurationError: If neither ``target`` nor the configuration names a directory.
@@ -188,9 +188,9 @@ class CheckpointCoordinator:
         drain: bool = False,
         savepoint_format: SavepointFormat = SavepointFormat.CANONICAL,
     ) -> Future[str]:
-        """Ask for a savepoint after which the job ends; the result is its path.
+        """Request a savepoint after which the job ends; the result is its path.
 
-        If it fails, the job goes on.
+        If it fails, the job continues.
 
         Raises:
             ConfigurationError: If neither ``target`` nor the configuration names a directory.

@@ -270,7 +270,7 @@ class CheckpointDirectory:
         """Delete checkpoints and files that nothing names any more; what cannot be deleted is logged, and left.
 
         Raises:
-            LeadershipError: If this process does not lead any more: whoever does may need what we do not.
+            LeadershipError: If this process is no longer the leader: the current one may need files that we do not.
         """
         checkpoints, files = tuple(checkpoints), tuple(files)
         if not (checkpoints or files):

@@ -44,7 +44,7 @@ class CheckpointedRun(Protocol):
         """Return the state files that the next epoch needs."""
 
     def rename_files(self, names: Mapping[str, str]) -> None:
-        """Go on with copies of some state files."""
+        """Continue with copies of some state files."""
 
     def snapshot(
         self, sinks: StagedOutput, *, kind: Kind, checkpoint_id: int, timestamp_ms: int
@@ -52,4 +52,4 @@ class CheckpointedRun(Protocol):
         """Return all there is to know after the last epoch."""
 
     def checkpoint_completed(self, metadata: CheckpointMetadata) -> None:
-        """Tell the sources that a checkpoint is complete."""
+        """Notify the sources that a checkpoint is complete."""

@@ -58,7 +58,7 @@ class JobStore:
         self._lease = lease
 
     def put(self, job: StoredJob) -> None:
-        """Keep a job for whoever leads next.
+        """Keep a job for the next leader.
 
         Raises:
             ConfigurationError: If a job with this id is there already.

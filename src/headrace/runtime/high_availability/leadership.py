@@ -31,7 +31,7 @@ def lasting_job_id(cluster_id: str, started_from: str | None = None) -> str:
     """Return the id that a program's job has in every process of a cluster id.
 
     Args:
-        cluster_id: Names those who stand in for each other.
+        cluster_id: Drivers with the same id replace each other.
         started_from: The savepoint or checkpoint that the job is to start from.
     """
     known_by = cluster_id if started_from is None else f"{cluster_id}\0{absolute_path(started_from)}"
@@ -104,7 +104,7 @@ class Leadership:
         return self._lease.token
 
     def job_store(self) -> JobStore:
-        """Return where the jobs of this cluster id are kept for whoever leads next."""
+        """Return where the jobs of this cluster id are kept for the next leader."""
         return JobStore(self._settings.jobs_directory, self._lease)
 
     def job_results(self, *, is_session: bool = False) -> FileJobResults:
@@ -124,7 +124,7 @@ class Leadership:
 
     @property
     def artifact_directory(self) -> str:
-        """Where files of jobs are kept for whoever leads next."""
+        """Where files of jobs are kept for the next leader."""
         return f"{self._settings.jobs_directory}-artifacts"
 
     def ensure(self) -> None:
@@ -140,7 +140,7 @@ class Leadership:
             action(lost)
 
     def release(self) -> None:
-        """Step down, so that nobody waits for the lease to run out."""
+        """Release the lease, so that the next leader does not have to wait until it expires."""
         self._keeper.stop()
         self._lease.release()
 

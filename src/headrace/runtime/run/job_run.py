@@ -70,7 +70,7 @@ class EpochRunner(Protocol):
         """Interrupt the running epoch; safe to call from another thread, and when none runs."""
 
     def close(self) -> None:
-        """Let go of what was set up for the run."""
+        """Release what was set up for the run."""
 
 
 class NoEpochs:
@@ -215,7 +215,7 @@ class JobRun:
         return self._state.sizes()
 
     def rename_files(self, names: Mapping[str, str]) -> None:
-        """Go on with copies of some state files."""
+        """Continue with copies of some state files."""
         if names:
             self._state.rename(names)
 
@@ -422,7 +422,7 @@ class JobRun:
     # -- the rest ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of sources and of the runner; none of them must keep the others from it."""
+        """Close the sources and the runner; if one fails to close, the others are closed all the same."""
         closers: list[SourceCoordinator | EpochRunner] = [*self._coordinators.values(), self.runner]
         for closer in closers:
             try:

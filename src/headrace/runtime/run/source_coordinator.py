@@ -236,7 +236,7 @@ class SourceCoordinator:
             )
 
     def checkpoint_completed(self, snapshot: bytes) -> None:
-        """Tell the connector how far a checkpoint that is complete goes."""
+        """Notify the connector of the positions in a completed checkpoint."""
         stored = _stored_in(snapshot)
         _, opened, finished = stored.load_splits()
         positions = (pickle.loads(entry.position) for entry in stored.open)
@@ -267,7 +267,7 @@ class SourceCoordinator:
         return min(active) + self._idleness_ms if active else None
 
     def close(self) -> None:
-        """Let go of the connector's resources."""
+        """Release the connector's resources."""
         self._enumerator.close()
 
     def _assign(self, now_ms: int) -> None:

@@ -2,8 +2,8 @@
 
     begin(plan) -> process(buffers): elements through the chain, buffers out -> report()
 
-A worker keeps a task it has run, because opening functions and decoding state is dear; whether what it kept is still
-good is decided by the state's tip, never assumed.
+A worker keeps a task it has run, because opening functions and decoding state are expensive. Whether the kept task is
+still valid is decided by the state's tip, never assumed.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class StreamTask:
         return self._own_plan.has_ended or self._is_ended_now
 
     def close(self) -> None:
-        """Let go of everything; the local state copy stays on the host."""
+        """Release everything; the local state copy stays on the host."""
         with ExitStack() as closing:  # each of them, whatever the others do; the store must not stay open
             for link in self._links:
                 keyed = self._context(link).keyed_state

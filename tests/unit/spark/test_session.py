@@ -12,15 +12,15 @@ from headrace.config import Configuration
 from headrace.errors import ConfigurationError
 from headrace.spark import session
 from headrace.spark.session import spark_settings
-from headrace.util.application_log import ApplicationLog, application_log
+from headrace.util.application_log import ApplicationLog
 
 DAEMON = "spark.python.daemon.module"
 
 
 def settings_of(tmp_path: Path, **options: str) -> dict[str, str]:
     given = {key.replace("_", "."): value for key, value in options.items()}
-    configuration = Configuration({"env.log.dir": str(tmp_path), **given})
-    return spark_settings(configuration, application_log(configuration))
+    configuration = Configuration(given)
+    return spark_settings(configuration, ApplicationLog(tmp_path))
 
 
 @pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "local-cluster[2,1,1024]"])

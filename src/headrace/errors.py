@@ -69,7 +69,7 @@ __all__ = [
     "KeyTypeError",
     "LeadershipError",
     "NoResourceAvailableError",
-    "Recovery",
+    "RecoveryAction",
     "SqlError",
     "SqlParseError",
     "SqlValidationError",
@@ -90,7 +90,7 @@ __all__ = [
 Domain = Literal["user", "external", "internal"]
 
 
-class Recovery(Enum):
+class RecoveryAction(Enum):
     """What a running job does about an error."""
 
     #: The epoch runs again, with the same input, a few times; then the restart strategy decides.
@@ -107,11 +107,11 @@ class Recovery(Enum):
     HAND_OVER = "hand over"
 
 
-def recovery_of(error: BaseException) -> Recovery:
+def recovery_of(error: BaseException) -> RecoveryAction:
     """Return what a running job does about any error; those of others may go away with a restart."""
     if isinstance(error, HeadraceError):
         return error.recovery
-    return Recovery.ASK_STRATEGY if isinstance(error, Exception) else Recovery.FAIL
+    return RecoveryAction.ASK_STRATEGY if isinstance(error, Exception) else RecoveryAction.FAIL
 
 
 class HeadraceError(Exception):
@@ -140,7 +140,7 @@ class HeadraceError(Exception):
     #: Whether trying again, with nothing changed, may succeed.
     retryable: bool = False
     #: Set where `retryable` does not say enough.
-    _recovery: ClassVar[Recovery | None] = None
+    _recovery: ClassVar[RecoveryAction | None] = None
 
     def __init__(self, message: str, *, hint: str | None = None, retryable: bool | None = None) -> None:
         super().__init__(message)
@@ -150,9 +150,9 @@ class HeadraceError(Exception):
             self.retryable = retryable
 
     @property
-    def recovery(self) -> Recovery:
+    def recovery(self) -> RecoveryAction:
         """What a running job does about this error."""
-        return self._recovery or (Recovery.ASK_STRATEGY if self.retryable else Recovery.FAIL)
+        return self._recovery or (RecoveryAction.ASK_STRATEGY if self.retryable else RecoveryAction.FAIL)
 
     def _details(self) -> list[str]:
         """Lines shown between the message and the hint."""
@@ -679,7 +679,7 @@ class DamagedStateError(StateError):
 
     domain = "external"
     retryable = False
-    _recovery = Recovery.RESTORE
+    _recovery = RecoveryAction.RESTORE
 
 
 class StateTypeError(StateError):
@@ -722,7 +722,7 @@ class TaskLostError(JobExecutionError):
     """
 
     domain = "external"
-    _recovery = Recovery.RUN_EPOCH_AGAIN
+    _recovery = RecoveryAction.RUN_EPOCH_AGAIN
 
 
 class NoResourceAvailableError(JobExecutionError):
@@ -791,7 +791,7 @@ class LeadershipError(JobExecutionError):
 
     domain = "external"
     retryable = False
-    _recovery = Recovery.HAND_OVER
+    _recovery = RecoveryAction.HAND_OVER
 
 
 class JobCancelledError(JobExecutionError):
@@ -806,7 +806,7 @@ class JobCancelledError(JobExecutionError):
 
     domain = "user"
     retryable = False
-    _recovery = Recovery.CANCEL
+    _recovery = RecoveryAction.CANCEL
 
 
 class JobSubmissionError(HeadraceError):

@@ -18,7 +18,7 @@ from headrace.errors import (
     JobCancelledError,
     JobExecutionError,
     LeadershipError,
-    Recovery,
+    RecoveryAction,
     SqlParseError,
     StateMigrationError,
     TaskLostError,
@@ -127,19 +127,19 @@ def test_what_a_restart_cannot_mend_is_not_retryable():
 @pytest.mark.parametrize(
     ("error", "recovery"),
     [
-        (ConnectorError("down"), Recovery.ASK_STRATEGY),
-        (ConnectorError("password refused", retryable=False), Recovery.FAIL),
-        (FormatError("not JSON"), Recovery.FAIL),
-        (StateMigrationError("another type"), Recovery.FAIL),
-        (TaskLostError("the host is gone"), Recovery.RUN_EPOCH_AGAIN),
-        (DamagedStateError("cut short"), Recovery.RESTORE),
-        (LeadershipError("another leads"), Recovery.HAND_OVER),
-        (JobCancelledError("enough"), Recovery.CANCEL),
-        (ValueError("of a connector"), Recovery.ASK_STRATEGY),
-        (KeyboardInterrupt(), Recovery.FAIL),
+        (ConnectorError("down"), RecoveryAction.ASK_STRATEGY),
+        (ConnectorError("password refused", retryable=False), RecoveryAction.FAIL),
+        (FormatError("not JSON"), RecoveryAction.FAIL),
+        (StateMigrationError("another type"), RecoveryAction.FAIL),
+        (TaskLostError("the host is gone"), RecoveryAction.RUN_EPOCH_AGAIN),
+        (DamagedStateError("cut short"), RecoveryAction.RESTORE),
+        (LeadershipError("another leads"), RecoveryAction.HAND_OVER),
+        (JobCancelledError("enough"), RecoveryAction.CANCEL),
+        (ValueError("of a connector"), RecoveryAction.ASK_STRATEGY),
+        (KeyboardInterrupt(), RecoveryAction.FAIL),
     ],
 )
-def test_an_error_says_what_a_job_does_about_it(error: BaseException, recovery: Recovery):
+def test_an_error_says_what_a_job_does_about_it(error: BaseException, recovery: RecoveryAction):
     assert recovery_of(error) is recovery
     if isinstance(error, HeadraceError):
         assert pickle.loads(pickle.dumps(error)).recovery is recovery

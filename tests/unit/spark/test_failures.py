@@ -16,7 +16,7 @@ from headrace.errors import (
     FormatError,
     HeadraceError,
     JobExecutionError,
-    Recovery,
+    RecoveryAction,
     TaskLostError,
     UserFunctionError,
 )
@@ -214,4 +214,4 @@ def test_an_error_that_only_the_worker_knows_keeps_what_a_job_does_about_it(
 
     assert type(recovered) is ConnectorError
     assert (recovered.message, recovered.hint) == ("password refused", "ask for another")
-    assert recovered.recovery is Recovery.FAIL
+    assert recovered.recovery is RecoveryAction.FAIL

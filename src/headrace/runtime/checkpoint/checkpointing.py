@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from headrace.common.job_status import JobStatus
 from headrace.config.options.checkpointing import RecoveryClaimMode
-from headrace.errors import CheckpointError, DamagedStateError, HeadraceError, Recovery, recovery_of
+from headrace.errors import CheckpointError, DamagedStateError, HeadraceError, RecoveryAction, recovery_of
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.checkpoint.completed import CompletedCheckpointStore
 from headrace.runtime.checkpoint.coordinator import (
@@ -149,7 +149,7 @@ class Checkpointing:
         """
         if self.has_ended:
             return self.ending.unpublished_savepoint()
-        is_damaged = cause is not None and recovery_of(cause) is Recovery.RESTORE
+        is_damaged = cause is not None and recovery_of(cause) is RecoveryAction.RESTORE
         recovery = self._directory.latest_valid(thorough=is_damaged)
         # Those of drivers that no longer led never counted for this one.
         unusable = [each for each in recovery.skipped if each.was_complete and not each.is_fenced]

@@ -110,7 +110,7 @@ class CheckRequests:
 
 
 @dataclass(frozen=True)
-class Rescale:
+class RescaleJob:
     """Continue with another parallelism, from where the run stands; reports `Rescaled`."""
 
     parallelism: Mapping[str, int]
@@ -150,19 +150,19 @@ class BeginRun:
     cause: BaseException
 
 
-Step: TypeAlias = (
+JobStep: TypeAlias = (
     TakeSlots
     | WaitForSlots
     | GiveUpOnSlots
     | Deploy
     | CheckRequests
-    | Rescale
+    | RescaleJob
     | RunEpoch
     | FinishJob
     | WaitBeforeRestart
     | BeginRun
 )
-Command: TypeAlias = (
+JobCommand: TypeAlias = (
     EnterStatus
     | RecordFailure
     | InterruptEpoch
@@ -172,6 +172,6 @@ Command: TypeAlias = (
     | Drain
     | ReleaseSlots
     | RecordResult
-    | Step
+    | JobStep
 )
-Commands: TypeAlias = tuple[Command, ...]
+JobCommands: TypeAlias = tuple[JobCommand, ...]

@@ -118,8 +118,8 @@ class RescaleAsked:
     parallelism: Mapping[str, int]
 
 
-Request: TypeAlias = CancelAsked | LeadershipLost | RescaleAsked
-Event: TypeAlias = (
+JobRequest: TypeAlias = CancelAsked | LeadershipLost | RescaleAsked
+JobEvent: TypeAlias = (
     Started
     | SlotsTaken
     | SlotsMissing
@@ -131,5 +131,5 @@ Event: TypeAlias = (
     | DelayElapsed
     | RunBegun
     | Failed
-    | Request
+    | JobRequest
 )

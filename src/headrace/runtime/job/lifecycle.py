@@ -24,7 +24,7 @@ from headrace.errors import (
     JobCancelledError,
     JobExecutionError,
     LeadershipError,
-    Recovery,
+    RecoveryAction,
     recovery_of,
 )
 from headrace.graph.execution_graph import ExecutionState
@@ -33,18 +33,18 @@ from headrace.runtime.job.commands import (
     BeginRun,
     CheckRequests,
     CloseRun,
-    Commands,
     Deploy,
     Drain,
     EnterStatus,
     FinishJob,
     GiveUpOnSlots,
     InterruptEpoch,
+    JobCommands,
     RecordFailure,
     RecordResult,
     RefuseRescaling,
     ReleaseSlots,
-    Rescale,
+    RescaleJob,
     RunEpoch,
     TakeSlots,
     WaitBeforeRestart,
@@ -55,8 +55,8 @@ from headrace.runtime.job.events import (
     DelayElapsed,
     Deployed,
     EpochEnded,
-    Event,
     Failed,
+    JobEvent,
     LeadershipLost,
     OutputPublished,
     RequestsChecked,
@@ -117,7 +117,7 @@ class JobLifecycle:
         self._rescaling: RescaleAsked | None = None
         #: Why the job is about to start again.
         self._failure: BaseException | None = None
-        self._steps: Mapping[tuple[Phase, type], Callable[[Any], Commands]] = {
+        self._steps: Mapping[tuple[Phase, type], Callable[[Any], JobCommands]] = {
             (Phase.CREATED, Started): self._schedule,
             (Phase.SCHEDULING, SlotsTaken): self._deploy,
             (Phase.SCHEDULING, SlotsMissing): self._wait_for_slots,
@@ -134,7 +134,7 @@ class JobLifecycle:
     def has_ended(self) -> bool:
         return self.phase is Phase.ENDED
 
-    def handle(self, event: Event) -> Commands:
+    def handle(self, event: JobEvent) -> JobCommands:
         """Return what is to be done about an event, in this order.
 
         Raises:
@@ -158,14 +158,14 @@ class JobLifecycle:
             raise self._unexpected(event)
         return decide(event)
 
-    def _unexpected(self, event: Event) -> InvariantViolation:
+    def _unexpected(self, event: JobEvent) -> InvariantViolation:
         return InvariantViolation(
             f"job '{self._job_name}': {type(event).__name__} cannot happen in phase {self.phase.name}"
         )
 
     # -- requests ------------------------------------------------------------------------------------------------
 
-    def _cancel(self) -> Commands:
+    def _cancel(self) -> JobCommands:
         if self.phase in (Phase.STOPPING, Phase.ENDED):
             return ()
         is_created = self.phase is Phase.CREATED
@@ -174,7 +174,7 @@ class JobLifecycle:
         entered = () if is_created else self._enter(JobStatus.CANCELLING)
         return (*entered, InterruptEpoch())
 
-    def _step_down(self, error: LeadershipError) -> Commands:
+    def _step_down(self, error: LeadershipError) -> JobCommands:
         """Leadership is lost: end, even if the job is being cancelled, because nothing may be written any more."""
         if self.has_ended:
             return ()
@@ -182,7 +182,7 @@ class JobLifecycle:
         self.error = error
         return (InterruptEpoch(),)
 
-    def _ask_to_rescale(self, request: RescaleAsked) -> Commands:
+    def _ask_to_rescale(self, request: RescaleAsked) -> JobCommands:
         if self.has_ended:
             return (self._refusal(request, "has ended"),)
         replaced, self._rescaling = self._rescaling, request
@@ -195,7 +195,7 @@ class JobLifecycle:
 
     # -- from the start to the end -------------------------------------------------------------------------------
 
-    def _schedule(self, event: Started | RunBegun) -> Commands:
+    def _schedule(self, event: Started | RunBegun) -> JobCommands:
         self._is_over = event.is_over
         self._is_drained = False
         entered = self._enter(JobStatus.RUNNING, subtasks=ExecutionState.SCHEDULED)
@@ -205,67 +205,67 @@ class JobLifecycle:
         self._scheduled_ms, self._waits_for_slots = event.now_ms, False
         return (*entered, TakeSlots())
 
-    def _wait_for_slots(self, event: SlotsMissing) -> Commands:
+    def _wait_for_slots(self, event: SlotsMissing) -> JobCommands:
         waited_ms = event.now_ms - self._scheduled_ms
         if waited_ms >= self._slot_timeout_ms:
             return (GiveUpOnSlots(waited_ms),)
         is_first, self._waits_for_slots = not self._waits_for_slots, True
         return (WaitForSlots(is_first),)
 
-    def _deploy(self, _: SlotsTaken | None) -> Commands:
+    def _deploy(self, _: SlotsTaken | None) -> JobCommands:
         self.phase = Phase.DEPLOYING
         return (Deploy(),)
 
-    def _begin_epochs(self, event: Deployed) -> Commands:
+    def _begin_epochs(self, event: Deployed) -> JobCommands:
         self.phase = Phase.RUNNING
         return self._after_epoch(EpochEnded(has_ended=event.has_ended, is_stopped=self._is_over))
 
-    def _after_epoch(self, event: EpochEnded) -> Commands:
+    def _after_epoch(self, event: EpochEnded) -> JobCommands:
         if event.is_stopped or event.has_ended:
             self.phase = Phase.FINISHING
             return (FinishJob(takes_checkpoint=not event.is_stopped),)
         return (CheckRequests(follows_slots=self._rescaling is None),)
 
-    def _next_step(self, event: RequestsChecked) -> Commands:
-        drain: Commands = ()
+    def _next_step(self, event: RequestsChecked) -> JobCommands:
+        drain: JobCommands = ()
         if event.drains and not self._is_drained:
             self._is_drained = True
             drain = (Drain(),)
         if event.parallelism is not None:
-            return (*drain, Rescale(event.parallelism))
+            return (*drain, RescaleJob(event.parallelism))
         request, self._rescaling = self._rescaling, None
         if request is not None:
-            return (*drain, Rescale(request.parallelism, request.number))
+            return (*drain, RescaleJob(request.parallelism, request.number))
         return (*drain, RunEpoch(self._is_drained))
 
     # -- failures ------------------------------------------------------------------------------------------------
 
-    def _failed(self, event: Failed) -> Commands:
+    def _failed(self, event: Failed) -> JobCommands:
         error = event.error
         if not isinstance(error, Exception):  # the process itself is to end
             return self._end(JobStatus.FAILED, error)
         if self.phase is Phase.STOPPING:
             return self._stopped()
         recovery = recovery_of(error)
-        if recovery is Recovery.CANCEL:
+        if recovery is RecoveryAction.CANCEL:
             return self._end(JobStatus.CANCELED, error)
         recorded = RecordFailure(error)
-        if recovery is Recovery.HAND_OVER:
+        if recovery is RecoveryAction.HAND_OVER:
             return (recorded, *self._end(JobStatus.SUSPENDED, error))
         delay_ms = self._delay_ms(recovery, event.now_ms)
         if delay_ms is None:
             return (recorded, *self._end(JobStatus.FAILED, error))
         return (recorded, *self._restart_after(delay_ms, error))
 
-    def _delay_ms(self, recovery: Recovery, now_ms: int) -> int | None:
-        if recovery is Recovery.FAIL:
+    def _delay_ms(self, recovery: RecoveryAction, now_ms: int) -> int | None:
+        if recovery is RecoveryAction.FAIL:
             return None
-        if recovery is Recovery.RESTORE:
+        if recovery is RecoveryAction.RESTORE:
             # Only once: if the checkpoint to restore is damaged, too, there is nothing to go back to.
             return None if self.phase in (Phase.RESTARTING, Phase.RECOVERING) else 0
         return self._restart.on_failure(now_ms, self._rng)
 
-    def _restart_after(self, delay_ms: int, error: Exception) -> Commands:
+    def _restart_after(self, delay_ms: int, error: Exception) -> JobCommands:
         is_running = self.phase is not Phase.RECOVERING
         self.phase = Phase.RESTARTING
         self._failure = error
@@ -275,22 +275,22 @@ class JobLifecycle:
         entered = self._enter(JobStatus.RESTARTING, cause=error, subtasks=ExecutionState.FAILED)
         return (*entered, AbortCheckpoints(error), CloseRun(), wait)
 
-    def _recover(self, _: DelayElapsed) -> Commands:
+    def _recover(self, _: DelayElapsed) -> JobCommands:
         assert self._failure is not None
         self.phase = Phase.RECOVERING
         return (BeginRun(self._failure),)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def _stopped(self) -> Commands:
+    def _stopped(self) -> JobCommands:
         assert self.error is not None
-        hands_over = recovery_of(self.error) is Recovery.HAND_OVER
+        hands_over = recovery_of(self.error) is RecoveryAction.HAND_OVER
         return self._end(JobStatus.SUSPENDED if hands_over else JobStatus.CANCELED, self.error)
 
-    def _finished(self) -> Commands:
+    def _finished(self) -> JobCommands:
         return self._end(JobStatus.FINISHED, None)
 
-    def _end(self, status: JobStatus, error: BaseException | None) -> Commands:
+    def _end(self, status: JobStatus, error: BaseException | None) -> JobCommands:
         self.phase = Phase.ENDED
         self.error = error
         cause = error if status is JobStatus.FAILED else None
@@ -312,7 +312,7 @@ class JobLifecycle:
         *,
         cause: BaseException | None = None,
         subtasks: ExecutionState | None = None,
-    ) -> Commands:
+    ) -> JobCommands:
         if status is self.status:
             return ()
         self.status = status

@@ -25,9 +25,9 @@ from headrace.runtime.checkpoint.checkpointing import Checkpointing
 from headrace.runtime.checkpoint.restore import RestoreReport
 from headrace.runtime.high_availability.job_results import JobResults
 from headrace.runtime.job import commands, events
-from headrace.runtime.job.commands import Command, Commands
+from headrace.runtime.job.commands import JobCommand, JobCommands
 from headrace.runtime.job.epochs import JobProgress
-from headrace.runtime.job.events import Event
+from headrace.runtime.job.events import JobEvent
 from headrace.runtime.job.lifecycle import JobLifecycle
 from headrace.runtime.job.rescaling import RescaleRequests
 from headrace.runtime.job.runs import MakeRunner
@@ -163,7 +163,7 @@ class JobMaster:
             JobCancelledError: After `cancel`.
             HeadraceError: The reason the job failed.
         """
-        event: Event | None = events.Started(self._now_ms(), is_over=self._steps.checkpointing.has_ended)
+        event: JobEvent | None = events.Started(self._now_ms(), is_over=self._steps.checkpointing.has_ended)
         while event is not None:
             try:
                 event = self._tell(event)
@@ -174,18 +174,18 @@ class JobMaster:
         if self._lifecycle.error is not None:
             raise self._lifecycle.error
 
-    def _tell(self, event: Event) -> Event | None:
+    def _tell(self, event: JobEvent) -> JobEvent | None:
         """Carry out what follows from an event; return the event that its last step has led to."""
         with self._lock:
             todo = self._note(self._lifecycle.handle(event))
-        following: Event | None = None
+        following: JobEvent | None = None
         for command in todo:
             following = self._steps.carry_out(command)
         return following
 
-    def _note(self, todo: Commands) -> list[Command]:
+    def _note(self, todo: JobCommands) -> list[JobCommand]:
         """Note what the job has become at once, so that no other thread sees it half done; return what is left."""
-        left: list[Command] = []
+        left: list[JobCommand] = []
         for command in todo:
             match command:
                 case commands.EnterStatus():

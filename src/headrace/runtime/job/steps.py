@@ -21,9 +21,9 @@ from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheck
 from headrace.runtime.epoch.pacing import EpochPacer
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
 from headrace.runtime.job import commands, events
-from headrace.runtime.job.commands import Command
+from headrace.runtime.job.commands import JobCommand
 from headrace.runtime.job.epochs import EpochLoop, JobProgress
-from headrace.runtime.job.events import Event
+from headrace.runtime.job.events import JobEvent
 from headrace.runtime.job.rescaling import RescaleRequests
 from headrace.runtime.job.runs import MakeRunner, RunFactory, close_committers
 from headrace.runtime.job.settings import JobMasterSettings
@@ -143,11 +143,11 @@ class JobSteps:
             timer=surroundings.timer,
         )
 
-    def carry_out(self, command: Command) -> Event | None:
+    def carry_out(self, command: JobCommand) -> JobEvent | None:
         """Carry out a command; return what came of it if it is a step."""
         return self._carry_out[type(command)](command)
 
-    def _handlers(self) -> Mapping[type[Command], Callable[[Any], Event | None]]:
+    def _handlers(self) -> Mapping[type[JobCommand], Callable[[Any], JobEvent | None]]:
         """Return what carries out each kind of command."""
         return {
             commands.InterruptEpoch: self._interrupt,
@@ -158,7 +158,7 @@ class JobSteps:
             commands.Deploy: self._deploy,
             commands.CheckRequests: self._check_requests,
             commands.Drain: self._drain,
-            commands.Rescale: self._rescale,
+            commands.RescaleJob: self._rescale,
             commands.RunEpoch: self._run_epoch,
             commands.FinishJob: self._finish,
             commands.AbortCheckpoints: self._abort_checkpoints,
@@ -178,7 +178,7 @@ class JobSteps:
 
     # -- from the start to the end -----------------------------------------------------------------------------
 
-    def _take_slots(self, _: commands.TakeSlots) -> Event:
+    def _take_slots(self, _: commands.TakeSlots) -> JobEvent:
         """Take the job's slots; the parallelism of an adaptive one follows them."""
         now_ms = self._now_ms()
         wanted = self.scheduler.start(self.job, now_ms)
@@ -188,7 +188,7 @@ class JobSteps:
             self._reshape(wanted)
         return events.SlotsTaken()
 
-    def _wait_for_slots(self, command: commands.WaitForSlots) -> Event:
+    def _wait_for_slots(self, command: commands.WaitForSlots) -> JobEvent:
         if command.is_first:
             _log.info("waiting for slots: %s", self.scheduler.refusal(self.job, 0).message)
         self.wake.wait(_SLOTS_POLL_S)
@@ -196,10 +196,10 @@ class JobSteps:
         self._ensure_leader()
         return self._take_slots(commands.TakeSlots())
 
-    def _give_up_on_slots(self, command: commands.GiveUpOnSlots) -> Event:
+    def _give_up_on_slots(self, command: commands.GiveUpOnSlots) -> JobEvent:
         return events.Failed(self.scheduler.refusal(self.job, command.waited_ms), self._now_ms())
 
-    def _deploy(self, _: commands.Deploy) -> Event:
+    def _deploy(self, _: commands.Deploy) -> JobEvent:
         self._deploy_run()
         self.checkpointing.running(self.run)
         return events.Deployed(has_ended=self.run.has_ended)
@@ -210,7 +210,7 @@ class JobSteps:
         for vertex_id, subtask in self.run.ended:
             self.execution.finish(vertex_id, subtask, self._now_ms())
 
-    def _check_requests(self, command: commands.CheckRequests) -> Event:
+    def _check_requests(self, command: commands.CheckRequests) -> JobEvent:
         self.wake.clear()  # first: whoever asks for something from here on is heard before the next sleep
         self._ensure_leader()
         stop = self.checkpointing.coordinator.stop_requested
@@ -223,7 +223,7 @@ class JobSteps:
     def _drain(self, _: commands.Drain) -> None:
         self.run.drain()
 
-    def _run_epoch(self, command: commands.RunEpoch) -> Event:
+    def _run_epoch(self, command: commands.RunEpoch) -> JobEvent:
         is_stopped = self._epochs.step(
             self.run,
             self._sinks,
@@ -233,7 +233,7 @@ class JobSteps:
         )
         return events.EpochEnded(has_ended=self.run.has_ended, is_stopped=is_stopped)
 
-    def _finish(self, command: commands.FinishJob) -> Event:
+    def _finish(self, command: commands.FinishJob) -> JobEvent:
         if command.takes_checkpoint:
             self.checkpointing.final(self.run, self._sinks)
         self._ensure_leader()
@@ -244,7 +244,7 @@ class JobSteps:
 
     # -- another parallelism -----------------------------------------------------------------------------------
 
-    def _rescale(self, command: commands.Rescale) -> Event:
+    def _rescale(self, command: commands.RescaleJob) -> JobEvent:
         if command.request is None:
             self._continue_as(command.parallelism)
             return events.Rescaled()
@@ -294,14 +294,14 @@ class JobSteps:
     def _abort_checkpoints(self, command: commands.AbortCheckpoints) -> None:
         self.checkpointing.job_failed(command.error)
 
-    def _wait_before_restart(self, command: commands.WaitBeforeRestart) -> Event:
+    def _wait_before_restart(self, command: commands.WaitBeforeRestart) -> JobEvent:
         error = command.cause
         message = error.message if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
         _log.warning("job '%s' restarts in %d ms: %s", self.job.name, command.delay_ms, message)
         self._interrupted.wait(command.delay_ms / 1000)
         return events.DelayElapsed()
 
-    def _begin_run(self, command: commands.BeginRun) -> Event:
+    def _begin_run(self, command: commands.BeginRun) -> JobEvent:
         self._begin_run_from(self.checkpointing.find_restart(self.start, command.cause))
         self.progress.restarts += 1
         for vertex_id, vertex in self.execution.subtasks():

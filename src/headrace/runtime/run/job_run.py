@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import uuid4
 
-from headrace.errors import HeadraceError, InvariantViolation, Recovery
+from headrace.errors import HeadraceError, InvariantViolation, RecoveryAction
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.operators.io import SourceOperator
 from headrace.runtime.checkpoint.metadata import (
@@ -307,7 +307,10 @@ class JobRun:
                 return reports
             except HeadraceError as error:
                 check()
-                if error.recovery is not Recovery.RUN_EPOCH_AGAIN or attempt == self._settings.epoch_retries:
+                if (
+                    error.recovery is not RecoveryAction.RUN_EPOCH_AGAIN
+                    or attempt == self._settings.epoch_retries
+                ):
                     raise
                 _log.warning("retrying epoch %d (attempt %d): %s", plan.epoch, attempt + 2, error.message)
         raise AssertionError("the last try returns or raises")

@@ -13,7 +13,7 @@ from headrace.errors import (
     InvariantViolation,
     JobCancelledError,
     LeadershipError,
-    Recovery,
+    RecoveryAction,
     StateMigrationError,
     TaskLostError,
     recovery_of,
@@ -24,21 +24,21 @@ from headrace.runtime.job.commands import (
     BeginRun,
     CheckRequests,
     CloseRun,
-    Command,
-    Commands,
     Deploy,
     Drain,
     EnterStatus,
     FinishJob,
     GiveUpOnSlots,
     InterruptEpoch,
+    JobCommand,
+    JobCommands,
+    JobStep,
     RecordFailure,
     RecordResult,
     RefuseRescaling,
     ReleaseSlots,
-    Rescale,
+    RescaleJob,
     RunEpoch,
-    Step,
     TakeSlots,
     WaitBeforeRestart,
     WaitForSlots,
@@ -48,8 +48,8 @@ from headrace.runtime.job.events import (
     DelayElapsed,
     Deployed,
     EpochEnded,
-    Event,
     Failed,
+    JobEvent,
     LeadershipLost,
     OutputPublished,
     RequestsChecked,
@@ -76,8 +76,8 @@ def lifecycle(restart: RestartStrategy | None = None) -> JobLifecycle:
     return JobLifecycle("words", strategy.build(), Random(0), TIMEOUT_MS)
 
 
-TO_RUNNING: tuple[Event, ...] = (Started(0), SlotsTaken(), Deployed())
-TO_PHASE: dict[Phase, tuple[Event, ...]] = {
+TO_RUNNING: tuple[JobEvent, ...] = (Started(0), SlotsTaken(), Deployed())
+TO_PHASE: dict[Phase, tuple[JobEvent, ...]] = {
     Phase.CREATED: (),
     Phase.SCHEDULING: TO_RUNNING[:1],
     Phase.DEPLOYING: TO_RUNNING[:2],
@@ -98,18 +98,18 @@ def in_phase(phase: Phase, restart: RestartStrategy | None = None) -> JobLifecyc
     return job
 
 
-def kinds(commands: Commands) -> tuple[type[Command], ...]:
+def kinds(commands: JobCommands) -> tuple[type[JobCommand], ...]:
     return tuple(type(command) for command in commands)
 
 
-def statuses(commands: Commands) -> list[JobStatus]:
+def statuses(commands: JobCommands) -> list[JobStatus]:
     return [command.status for command in commands if isinstance(command, EnterStatus)]
 
 
 # --- every phase and every event ----------------------------------------------------------------------
 
 RESCALING = RescaleAsked(7, {"v": 2})
-EVENTS: tuple[Event, ...] = (
+EVENTS: tuple[JobEvent, ...] = (
     Started(0),
     SlotsTaken(),
     SlotsMissing(1),
@@ -132,7 +132,7 @@ RESTART = (RecordFailure, EnterStatus, AbortCheckpoints, CloseRun, WaitBeforeRes
 CANCELLING = (Phase.STOPPING, (EnterStatus, InterruptEpoch))
 OPEN = tuple(phase for phase in Phase if phase is not Phase.ENDED)
 
-TABLE: dict[tuple[Phase, type[Event]], tuple[Phase, tuple[type[Command], ...]]] = {
+TABLE: dict[tuple[Phase, type[JobEvent]], tuple[Phase, tuple[type[JobCommand], ...]]] = {
     (Phase.CREATED, Started): (Phase.SCHEDULING, (EnterStatus, TakeSlots)),
     (Phase.SCHEDULING, SlotsTaken): (Phase.DEPLOYING, (Deploy,)),
     (Phase.SCHEDULING, SlotsMissing): (Phase.SCHEDULING, (WaitForSlots,)),
@@ -166,7 +166,7 @@ TABLE: dict[tuple[Phase, type[Event]], tuple[Phase, tuple[type[Command], ...]]] 
 
 @pytest.mark.parametrize("phase", Phase, ids=lambda phase: phase.name)
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
-def test_every_event_has_its_answer_in_every_phase(phase: Phase, event: Event) -> None:
+def test_every_event_has_its_answer_in_every_phase(phase: Phase, event: JobEvent) -> None:
     job = in_phase(phase)
     expected = TABLE.get((phase, type(event)))
     if expected is None:
@@ -250,7 +250,7 @@ def test_another_parallelism_comes_between_two_epochs_and_before_the_slots() -> 
     job = in_phase(Phase.RUNNING)
     assert job.handle(RESCALING) == ()
     assert job.handle(EpochEnded()) == (CheckRequests(follows_slots=False),)
-    assert job.handle(RequestsChecked()) == (Rescale({"v": 2}, request=7),)
+    assert job.handle(RequestsChecked()) == (RescaleJob({"v": 2}, request=7),)
     assert job.handle(Rescaled()) == (RunEpoch(),)
     assert job.handle(EpochEnded()) == (CheckRequests(follows_slots=True),)
 
@@ -258,10 +258,10 @@ def test_another_parallelism_comes_between_two_epochs_and_before_the_slots() -> 
 def test_slots_that_were_taken_are_used_before_a_request_that_came_later() -> None:
     job = in_phase(Phase.RUNNING)
     job.handle(RESCALING)
-    assert job.handle(RequestsChecked(parallelism={"v": 4})) == (Rescale({"v": 4}),)
+    assert job.handle(RequestsChecked(parallelism={"v": 4})) == (RescaleJob({"v": 4}),)
     job.handle(Rescaled())
     job.handle(EpochEnded())
-    assert job.handle(RequestsChecked()) == (Rescale({"v": 2}, request=7),)
+    assert job.handle(RequestsChecked()) == (RescaleJob({"v": 2}, request=7),)
 
 
 def test_the_last_of_several_requests_counts() -> None:
@@ -270,7 +270,7 @@ def test_the_last_of_several_requests_counts() -> None:
     (refused,) = job.handle(RescaleAsked(8, {"v": 3}))
     assert isinstance(refused, RefuseRescaling)
     assert refused.number == 7
-    assert job.handle(RequestsChecked()) == (Rescale({"v": 3}, request=8),)
+    assert job.handle(RequestsChecked()) == (RescaleJob({"v": 3}, request=8),)
 
 
 def test_a_request_survives_a_restart_and_is_refused_at_the_end() -> None:
@@ -395,13 +395,13 @@ ERRORS: tuple[BaseException, ...] = (
 )
 NOW = st.integers(0, 3 * TIMEOUT_MS)
 FLAG = st.booleans()
-REPORTS: dict[type[Step], st.SearchStrategy[Event]] = {
+REPORTS: dict[type[JobStep], st.SearchStrategy[JobEvent]] = {
     TakeSlots: st.one_of(st.just(SlotsTaken()), NOW.map(SlotsMissing)),
     WaitForSlots: st.one_of(st.just(SlotsTaken()), NOW.map(SlotsMissing)),
     GiveUpOnSlots: NOW.map(lambda now: Failed(LOST, now)),
     Deploy: st.builds(Deployed, has_ended=FLAG),
     CheckRequests: st.builds(RequestsChecked, drains=FLAG, parallelism=st.sampled_from([None, {"v": 2}])),
-    Rescale: st.just(Rescaled()),
+    RescaleJob: st.just(Rescaled()),
     RunEpoch: st.builds(EpochEnded, has_ended=FLAG, is_stopped=FLAG),
     FinishJob: st.just(OutputPublished()),
     WaitBeforeRestart: st.just(DelayElapsed()),
@@ -414,7 +414,7 @@ class AnyLife(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.step: Command | None = None
+        self.step: JobCommand | None = None
         self.status = JobStatus.CREATED
         self.results: list[RecordResult] = []
         self.is_open = True
@@ -452,7 +452,7 @@ class AnyLife(RuleBasedStateMachine):
         self.asked.append(len(self.asked))
         self.ask(RescaleAsked(self.asked[-1], {"v": 2}))
 
-    def ask(self, request: Event) -> None:
+    def ask(self, request: JobEvent) -> None:
         """Requests are answered with what any thread may do."""
         had_ended = self.job.has_ended
         commands = self.job.handle(request)
@@ -461,7 +461,7 @@ class AnyLife(RuleBasedStateMachine):
             assert set(kinds(commands)) <= {RefuseRescaling}
         self.note(commands)
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: JobEvent) -> None:
         """An event of the job leads to exactly one step, the last command; or to the end, and then to none."""
         commands = self.job.handle(event)
         self.note(commands)
@@ -475,13 +475,13 @@ class AnyLife(RuleBasedStateMachine):
             assert not self.is_open, "a run begins when the one before it is closed"
             self.is_open = True
 
-    def possible_ends(self, event: Event) -> set[JobStatus]:
+    def possible_ends(self, event: JobEvent) -> set[JobStatus]:
         if isinstance(event, Failed) and not isinstance(event.error, Exception):
             return {JobStatus.FAILED}
-        is_led_by_others = recovery_of(self.job.error or LOST) is Recovery.HAND_OVER
+        is_led_by_others = recovery_of(self.job.error or LOST) is RecoveryAction.HAND_OVER
         return {JobStatus.SUSPENDED if is_led_by_others else JobStatus.CANCELED}
 
-    def note(self, commands: Commands) -> None:
+    def note(self, commands: JobCommands) -> None:
         for command in commands:
             assert not self.results or isinstance(command, RefuseRescaling), "nothing comes behind the result"
             match command:
@@ -492,7 +492,7 @@ class AnyLife(RuleBasedStateMachine):
                     self.results.append(command)
                 case CloseRun():
                     self.is_open = False
-                case Rescale(request=int(number)) | RefuseRescaling(number=number):
+                case RescaleJob(request=int(number)) | RefuseRescaling(number=number):
                     self.answered.append(number)
 
     @invariant()

@@ -75,7 +75,7 @@ def list_checkpoints(directory: str, as_json: bool) -> None:
     DIRECTORY is a job's directory, one with the directories of several jobs (execution.checkpointing.dir), or one
     with savepoints. Each one is checked: whether its metadata is whole, and all files it names are there.
     """
-    from headrace.runtime.checkpoint.storage import find_snapshots
+    from headrace.runtime.checkpoint.listing import find_snapshots
 
     found = [_Listed.at(path) for path in find_snapshots(directory)]
     if as_json:

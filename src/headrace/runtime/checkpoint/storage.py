@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -59,7 +58,6 @@ from headrace.util.disk_space import watching_space
 _log = logging.getLogger(__name__)
 
 METADATA_FILE = "_metadata"
-_SAVEPOINT_NAME = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 #: Files of a savepoint that are copied at a time: on object stores most of the time is waiting.
 _COPIES = 8
 #: What to do where there is no space for checkpoints.
@@ -405,36 +403,6 @@ class CheckpointDirectory:
         kept = {absolute_path(path) for path in named}
         paths = [join_path(self.shared_directory, name) for name in list_directory(self.shared_directory)]
         return [path for path in paths if path not in kept]
-
-
-def find_snapshots(directory: str) -> list[str]:
-    """Return the directories of checkpoints and savepoints, also of incomplete ones, in a directory or one below it.
-
-    Those of one job come in order, checkpoints by their number.
-    """
-    home = absolute_path(directory)
-    here = [
-        name for name in list_directory(home) if CheckpointName.parse(name) or _SAVEPOINT_NAME.fullmatch(name)
-    ]
-    if not here:
-        below = [
-            join_path(home, job, name) for job in list_directory(home) for name in _snapshots_in(home, job)
-        ]
-        return sorted(below, key=_snapshot_order)
-    return sorted((join_path(home, name) for name in here), key=_snapshot_order)
-
-
-def _snapshots_in(home: str, job: str) -> list[str]:
-    try:
-        names = list_directory(join_path(home, job))
-    except NotADirectoryError:
-        return []
-    return [name for name in names if CheckpointName.parse(name)]
-
-
-def _snapshot_order(path: str) -> tuple[str, CheckpointName, str]:
-    parent, _, name = path.rpartition("/")
-    return parent, CheckpointName.parse(name) or CheckpointName(0), name
 
 
 def load_checkpoint(path: str) -> StoredCheckpoint:

@@ -10,13 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 from headrace.cli.main import cli
+from headrace.util.plugins import CATALOGS, CONNECTORS, FORMATS
 from tests.conftest import EnvironmentFactory
 from tests.docs.documents import DOCUMENTS, ROOT, Block, blocks_of, programs
 
 PROGRAMS = list(programs())
-#: Statements in `sql` blocks are read by `tests/planner/test_documents.py`.
-ENTRY_POINTS = {"headrace.catalogs"}
+#: Statements in `sql` blocks are read by `tests/planner/test_documents.py`, the `toml` block by
+#: `tests/spark/test_connector_package.py`.
 LANGUAGES = {"python", "python fragment", "sql", "text", "sh", "toml"}
+GROUPS = {CATALOGS.group, CONNECTORS.group, FORMATS.group}
 
 
 @pytest.mark.spark
@@ -107,7 +109,7 @@ def test_options_of_the_documents_exist() -> None:
             continue
         text = path.read_text(encoding="utf-8")
         keys = re.findall(r"`((?:headrace|execution|pipeline|state|parallelism)\.[a-z]+[a-z.-]*)`", text)
-        others = {key for key in keys if is_module(key) or key.endswith((".log", ".yaml"))} | ENTRY_POINTS
+        others = {key for key in keys if is_module(key) or key.endswith((".log", ".yaml"))} | GROUPS
         assert set(keys) - others <= known, path
 
 

@@ -31,9 +31,8 @@ from headrace.graph.table_job import TableInput, TableNode, build_table_job
 from headrace.operators.table.declarations import TableScan, TableSink
 from headrace.rest.resources.metrics import scope_name
 from headrace.runtime.job.dispatcher import LiveJob
-from headrace.spark.executor import SparkExecutor
+from headrace.spark.executor import Listeners, SparkExecutor
 from tests.conftest import BASE
-from tests.spark.support import RECORDER
 from tests.spark.table_jobs import bigint, straight
 from tests.unit.rest.conftest import RestCluster, wait_until
 from tests.unit.runtime.jobs import job_graph, make_env
@@ -106,7 +105,8 @@ class OnSpark(RestCluster):
     """The same application in front of jobs on Spark."""
 
     def _start(self, graph: JobGraph, configuration: Configuration) -> Any:
-        return SparkExecutor().submit(graph, configuration)
+        listeners = Listeners(epoch_completed=self.dispatcher.observe)
+        return SparkExecutor(listeners=[listeners]).submit(graph, configuration)
 
 
 def stream_job() -> JobGraph:
@@ -160,10 +160,7 @@ def test_a_table_job_shows_the_metrics_of_its_connectors_as_a_stream_job_does(sp
 
     tables = OnSpark()
     table = tables.submit(table_job(), BASE)
-    epochs = RECORDER._epochs[table.job_id]
-    wait_until(lambda: len(epochs) == RECORDS // 2, "all rows of the table", seconds=120)
-    for summary in epochs:
-        tables.dispatcher.observe(table.master.job, summary)
+    wait_until(lambda: len(table.monitor.epochs()) == RECORDS // 2, "all rows of the table", seconds=120)
     found = metrics(tables, table)
     table.master.cancel()
     wait_until(lambda: table.ended_ms is not None, "the end of the job")

@@ -182,8 +182,9 @@ def check_on_spark(
 
     def count(_: Any, epoch: Any) -> None:
         nonlocal dropped
+        late = MetricName(LATE_DROPPED)
         reports = [each for report in epoch.reports for each in report.user_metrics.values()]
-        dropped += sum(each[MetricName(LATE_DROPPED)].increment for each in reports)
+        dropped += sum(each[late].increment for each in reports if late in each)
 
     with watching(on_epoch=count):
         results = run_together(t_env, [shape.query for shape in shapes])

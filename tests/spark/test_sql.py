@@ -172,7 +172,7 @@ def test_values_of_all_types_are_made_up(env: EnvironmentFactory):
     t_env.execute_sql("""
         CREATE TABLE made (
           a ARRAY<INT>, m MAP<STRING, INT>, s MULTISET<BOOLEAN>, r ROW<x INT, y STRING>,
-          b BINARY(4), v VARBINARY, t TIME
+          b BINARY(4), v VARBINARY(3), t TIME
         ) WITH ('connector' = 'datagen', 'number-of-rows' = '2', 'fields.m.key.length' = '2', 'fields.v.length' = '3')
     """)
     with t_env.execute_sql("SELECT * FROM made").collect() as found:

@@ -295,7 +295,7 @@ def sample(annotation: Any) -> Any:
 def build(kind: type[Exception]) -> Exception:
     """An error with every parameter given."""
     constructor: Any = kind.__init__
-    hints = typing.get_type_hints(constructor, vars(importlib.import_module("headrace.errors")))
+    hints = typing.get_type_hints(constructor)
     parameters = list(inspect.signature(constructor).parameters.values())[1:]
     named = {p.name: sample(hints[p.name]) for p in parameters if p.kind is p.KEYWORD_ONLY}
     in_order = [sample(hints[p.name]) for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]

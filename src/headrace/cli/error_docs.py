@@ -27,7 +27,7 @@ PAGE: Final = Path(__file__).parents[3] / "docs" / "errors.md"
 _HEAD: Final = """\
 # Errors
 
-<!-- Written by `python -m headrace.cli.error_docs` from src/headrace/errors.py. Change it there. -->
+<!-- Written by `python -m headrace.cli.error_docs` from src/headrace/errors. Change it there. -->
 
 Every error that headrace raises on purpose is a `headrace.errors.HeadraceError`. The message says where the error
 happened, what was expected and what was found; a last line that starts with `hint:` says what to do. Errors have three
@@ -66,9 +66,9 @@ def render(_: str = "") -> str:
 
 
 def _classes(kind: type[HeadraceError], depth: int) -> Iterator[tuple[type[HeadraceError], int]]:
-    """Yield a class and all below it, each with its depth in the tree, in the order of the module."""
+    """Yield a class and all below it, each with its depth in the tree, in the order of the package's `__all__`."""
     yield kind, depth
-    for each in vars(errors).values():
+    for each in (getattr(errors, name) for name in errors.__all__):
         if inspect.isclass(each) and issubclass(each, HeadraceError) and kind in each.__bases__:
             yield from _classes(each, depth + 1)
 

@@ -199,7 +199,7 @@ def _told(text: str) -> HeadraceError | None:
 
 def _error_classes() -> dict[str, set[str]]:
     """Return what the pickle of an error may name: errors that this process knows, and the function that makes them."""
-    names = {errors.__name__: {"_restore"}}
+    names = {errors.base.__name__: {"_restore"}}
     found: list[type[HeadraceError]] = [HeadraceError]
     while found:
         each = found.pop()

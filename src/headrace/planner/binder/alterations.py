@@ -9,14 +9,14 @@ from typing import Protocol
 from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable, Column, ComputedColumn
 from headrace.planner.binder.context import Context
-from headrace.planner.dialect.syntax import (
+from headrace.planner.dialect.statement_syntax import (
     AlterTableSyntax,
     ColumnSyntax,
-    Identifier,
     KeySyntax,
     OptionSyntax,
     WatermarkSyntax,
 )
+from headrace.planner.dialect.syntax import Identifier
 from headrace.planner.dialect.tokens import Span, TokenKind, tokenize
 
 __all__ = ["TableMaker", "altered"]

@@ -26,7 +26,7 @@ from headrace.planner.binder.names import NameBinder
 from headrace.planner.binder.qualified import expanded_query
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.tables import QueryBinding, renamed
-from headrace.planner.dialect.syntax import (
+from headrace.planner.dialect.statement_syntax import (
     AlterDatabaseSyntax,
     AlterTableSyntax,
     AlterViewSyntax,
@@ -36,14 +36,13 @@ from headrace.planner.dialect.syntax import (
     CreateTableSyntax,
     CreateViewSyntax,
     DropSyntax,
-    Identifier,
     KeySyntax,
     LikeSyntax,
     OptionSyntax,
-    Query,
     StatementSyntax,
     WatermarkSyntax,
 )
+from headrace.planner.dialect.syntax import Identifier, Query
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import SOURCE_WATERMARK, Call
 from headrace.planner.logical import Field

@@ -6,11 +6,10 @@ from headrace.catalog.objects import CatalogTable, InlineView
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.names import NameBinder, partition_constants
 from headrace.planner.binder.tables import QueryBinding, TableBinder
-from headrace.planner.dialect.syntax import (
+from headrace.planner.dialect.statement_syntax import (
     DescribeSyntax,
     JobSyntax,
     ModuleSyntax,
-    Name,
     ShowPartitionsSyntax,
     ShowSyntax,
     StatementSyntax,
@@ -18,6 +17,7 @@ from headrace.planner.dialect.syntax import (
     UseModulesSyntax,
     UseSyntax,
 )
+from headrace.planner.dialect.syntax import Name
 from headrace.planner.statements import (
     CatalogStatement,
     Describe,

@@ -10,7 +10,8 @@ from headrace.catalog.objects import CatalogTable
 from headrace.errors import HeadraceError, SqlError
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.literals import bind_constant
-from headrace.planner.dialect.syntax import Constant, Identifier, Name, OptionSyntax
+from headrace.planner.dialect.statement_syntax import OptionSyntax
+from headrace.planner.dialect.syntax import Constant, Identifier, Name
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import Literal
 

@@ -13,16 +13,16 @@ from headrace.planner.binder.inspection import InspectionBinder
 from headrace.planner.binder.names import partition_constants
 from headrace.planner.binder.queries import bind_query
 from headrace.planner.coercion import can_cast, can_cast_implicitly
-from headrace.planner.dialect.syntax import (
+from headrace.planner.dialect.statement_syntax import (
     CreateTableSyntax,
     ExplainSyntax,
     InsertSyntax,
-    Query,
     ResetSyntax,
     SetSyntax,
     StatementSetSyntax,
     StatementSyntax,
 )
+from headrace.planner.dialect.syntax import Query
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import Expression, InputRef, Literal
 from headrace.planner.logical import LogicalNode, Project, Sink

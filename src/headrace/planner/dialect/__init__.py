@@ -7,7 +7,7 @@ difference from Flink, or an error without a position.
     tokens ─▶ cursor ─▶ special ─▶ expressions ─▶ queries ─▶ statements        layers of one reader
 """
 
+from headrace.planner.dialect.statement_syntax import StatementSyntax
 from headrace.planner.dialect.statements import Statements
-from headrace.planner.dialect.syntax import StatementSyntax
 
 __all__ = ["StatementSyntax", "Statements"]

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.planner.dialect.queries import Queries
-from headrace.planner.dialect.syntax import (
-    Constant,
+from headrace.planner.dialect.statement_syntax import (
     DescribeSyntax,
-    Identifier,
     JobSyntax,
     ModuleSyntax,
     OptionSyntax,
@@ -22,6 +20,7 @@ from headrace.planner.dialect.syntax import (
     UseModulesSyntax,
     UseSyntax,
 )
+from headrace.planner.dialect.syntax import Constant, Identifier
 from headrace.planner.dialect.tokens import Token, TokenKind
 
 __all__ = ["Inspection"]

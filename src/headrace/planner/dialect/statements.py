@@ -7,28 +7,25 @@ from dataclasses import replace
 from typing import Final, NoReturn
 
 from headrace.planner.dialect.inspection import Inspection
-from headrace.planner.dialect.syntax import (
+from headrace.planner.dialect.statement_syntax import (
     AlterDatabaseSyntax,
     AlterTableSyntax,
     AlterViewSyntax,
     ColumnSyntax,
-    Constant,
     CreateDatabaseSyntax,
     CreateFunctionSyntax,
     CreateTableSyntax,
     CreateViewSyntax,
     DropSyntax,
     ExplainSyntax,
-    Identifier,
     InsertSyntax,
     KeySyntax,
     LikeSyntax,
-    Name,
-    Query,
     StatementSetSyntax,
     StatementSyntax,
     WatermarkSyntax,
 )
+from headrace.planner.dialect.syntax import Constant, Identifier, Name, Query
 from headrace.planner.dialect.tokens import Span, Token
 from headrace.planner.dialect.types import parse_type
 

@@ -13,7 +13,6 @@ from typing import Final
 
 from headrace.planner.dialect.cursor import MAX_CHAIN, RESERVED
 from headrace.planner.dialect.list_forms import over_list
-from headrace.planner.dialect.special import SpecialForms
 from headrace.planner.dialect.syntax import (
     Access,
     Case,
@@ -21,8 +20,6 @@ from headrace.planner.dialect.syntax import (
     Descriptor,
     Exists,
     FieldAccess,
-    Frame,
-    FrameBound,
     FunctionCall,
     Identifier,
     In,
@@ -36,9 +33,9 @@ from headrace.planner.dialect.syntax import (
     Subquery,
     Symbol,
     TableArgument,
-    Window,
 )
 from headrace.planner.dialect.tokens import Span, Token, TokenKind
+from headrace.planner.dialect.window_forms import WindowForms
 
 __all__ = ["Expressions"]
 
@@ -66,7 +63,7 @@ _CONSTANTS: Final = {
 _NOT_CALLS: Final = RESERVED - {"LEFT", "RIGHT", "GROUPING", "SET", "VALUES", "INSERT"}
 
 
-class Expressions(SpecialForms):
+class Expressions(WindowForms):
     """Reads expressions. Queries within them are read by the subclass that knows queries."""
 
     def query(self) -> Query:
@@ -544,61 +541,6 @@ class Expressions(SpecialForms):
         if changes:
             call = _changed(call, changes, self.span_from(start))
         return over_list(self, call)
-
-    def order_item(self) -> OrderItem:
-        start = self.token
-        expression = self.expression()
-        ascending = not self.accept("DESC")
-        if ascending:
-            self.accept("ASC")
-        nulls = None
-        if self.accept("NULLS"):
-            nulls = self.choose("FIRST", "LAST") == "FIRST"
-        return OrderItem(expression, ascending, nulls, self.span_from(start))
-
-    def window(self) -> Window:
-        """The parentheses of a window."""
-        start = self.expect("(")
-        base = None
-        if not self.sees_any("PARTITION", "ORDER", "ROWS", "RANGE", ")"):
-            base = self.identifier("a window")
-        partition_by: tuple[Node, ...] = ()
-        order_by: tuple[OrderItem, ...] = ()
-        if self.accept("PARTITION"):
-            self.expect("BY")
-            partition_by = self.commas(self.expression)
-        if self.accept("ORDER"):
-            self.expect("BY")
-            order_by = self.commas(self.order_item)
-        frame = self._frame() if self.sees_any("ROWS", "RANGE") else None
-        self.expect(")")
-        return Window(base, partition_by, order_by, frame, self.span_from(start))
-
-    def _frame(self) -> Frame:
-        start = self.token
-        unit = self.advance().upper
-        if self.accept("BETWEEN"):
-            first = self._bound()
-            self.expect("AND")
-            second: FrameBound | None = self._bound()
-        else:
-            first, second = self._bound(), None
-        if self.sees("EXCLUDE"):
-            self.unsupported("EXCLUDE in a window frame")
-        return Frame("ROWS" if unit == "ROWS" else "RANGE", first, second, self.span_from(start))
-
-    def _bound(self) -> FrameBound:
-        start = self.token
-        if self.accept("CURRENT"):
-            self.expect("ROW")
-            return FrameBound("CURRENT ROW", None, self.span_from(start))
-        if self.accept("UNBOUNDED"):
-            side = self.choose("PRECEDING", "FOLLOWING")
-            kind = "UNBOUNDED PRECEDING" if side == "PRECEDING" else "UNBOUNDED FOLLOWING"
-            return FrameBound(kind, None, self.span_from(start))  # type: ignore[arg-type]  # one of two
-        amount = self._sum()
-        side = self.choose("PRECEDING", "FOLLOWING")
-        return FrameBound("PRECEDING" if side == "PRECEDING" else "FOLLOWING", amount, self.span_from(start))
 
 
 def _call_name(token: Token) -> Name:

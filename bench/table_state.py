@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.operators.table.base import EpochTime
-from headrace.operators.table.declarations import AggSpec, Column, GroupAggregate
+from headrace.operators.table.declarations import AggSpec, GroupAggregate
 from headrace.operators.table.factory import build_operator
+from headrace.operators.table.steps import Column
 from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.handles import StateChain, StateFile

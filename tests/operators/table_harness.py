@@ -23,8 +23,9 @@ import pyarrow as pa
 
 from headrace.common.types import RowKind
 from headrace.operators.table.base import HASHES, ROW_HASHES, SESSION, EpochTime, InputSpec
-from headrace.operators.table.declarations import KIND, Schema, StatefulNode
+from headrace.operators.table.declarations import StatefulNode
 from headrace.operators.table.factory import as_spark_gives, build_operator
+from headrace.operators.table.steps import KIND, Schema
 from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.compaction import compact

@@ -19,7 +19,7 @@ from headrace.operators.table.bridge import (
     from_bytes,
     to_bytes,
 )
-from headrace.operators.table.declarations import KIND, Column
+from headrace.operators.table.steps import KIND, Column
 from headrace.operators.table.wall_clock import instant_ms, wall_clock_ms
 from headrace.testing.harness import OperatorHarness
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.declarations import AggSpec, Column, GroupAggregate
+from headrace.operators.table.declarations import AggSpec, GroupAggregate
+from headrace.operators.table.steps import Column
 from tests.operators.table_harness import Change, Harness, materialized
 
 USER = Column("user", "STRING", pa.string())

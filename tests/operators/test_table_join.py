@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.operators.table.declarations import Column, Join, JoinKind
+from headrace.operators.table.declarations import Join, JoinKind
+from headrace.operators.table.steps import Column
 from tests.operators.table_harness import Change, Harness, materialized
 
 LK, LV = Column("lk", "BIGINT", pa.int64()), Column("lv", "STRING", pa.string())

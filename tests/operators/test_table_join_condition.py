@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.operators.table.declarations import Column
+from headrace.operators.table.steps import Column
 from headrace.planner.join_halves import declarations, input_of, outer_sides, window_declarations
 from headrace.planner.logical import JoinKind
 from tests.operators.table_harness import Change, Harness, materialized

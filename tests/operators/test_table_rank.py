@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from headrace.operators.table.declarations import (
     ChangelogNormalize,
-    Column,
     Deduplicate,
     EpochSort,
     Order,
@@ -22,6 +21,7 @@ from headrace.operators.table.declarations import (
     SinkUpsertMaterialize,
     StatefulNode,
 )
+from headrace.operators.table.steps import Column
 from tests.operators.table_harness import Change, Harness, materialized
 
 K, V = Column("k", "STRING", pa.string()), Column("v", "BIGINT", pa.int64())

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.declarations import AggSpec, Column, GroupAggregate, RowWindows
+from headrace.operators.table.declarations import AggSpec, GroupAggregate, RowWindows
+from headrace.operators.table.steps import Column
 from tests.operators.table_harness import Change, Harness
 
 K, V = Column("k", "STRING", pa.string()), Column("v", "BIGINT", pa.int64())

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.elements import MAX_WATERMARK
-from headrace.operators.table.declarations import AggSpec, Column, WindowAggregate, WindowKind, WindowSpec
+from headrace.operators.table.declarations import AggSpec, WindowAggregate, WindowKind, WindowSpec
+from headrace.operators.table.steps import Column
 from tests.operators.table_harness import Change, Harness
 
 USER = Column("user", "STRING", pa.string())

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from headrace.elements import MAX_WATERMARK
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.declarations import Column, Deduplicate, JoinKind, Order, Rank, WindowJoin
+from headrace.operators.table.declarations import Deduplicate, JoinKind, Order, Rank, WindowJoin
+from headrace.operators.table.steps import Column
 from tests.operators.table_harness import Change, Harness
 
 

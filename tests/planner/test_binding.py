@@ -23,10 +23,10 @@ from headrace.planner.logical import (
     Unnest,
     Values,
     Watermark,
-    WindowKind,
     WindowTable,
 )
 from headrace.planner.statements import Query
+from headrace.planner.windows import WindowKind
 from headrace.types import IntType
 from tests.planner.environment import Session
 

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.planner.emit import SPARK_SETTINGS
 from headrace.planner.fragments import millis, window_millis
-from headrace.planner.logical import WindowKind, WindowSpec
+from headrace.planner.windows import WindowKind, WindowSpec
 from headrace.types.logical import LocalZonedTimestampType, TimestampType
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from headrace.config import Configuration
 from headrace.connectors.collect import CollectSink, open_collector
 from headrace.connectors.values import ValuesSource
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
-from headrace.operators.table.declarations import Column, Fragment, Schema, TableScan, TableSink
+from headrace.operators.table.declarations import TableScan, TableSink
+from headrace.operators.table.steps import Column, Fragment, Schema
 from headrace.spark.executor import SparkJob
 from tests.conftest import BASE
 from tests.watching import EXECUTOR

@@ -21,15 +21,13 @@ from headrace.elements import Batch
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table.declarations import (
     AggSpec,
-    Column,
-    Fragment,
-    Select,
     TableScan,
     WatermarkSpec,
     WindowAggregate,
     WindowKind,
     WindowSpec,
 )
+from headrace.operators.table.steps import Column, Fragment, Select
 from tests.spark.table_jobs import bigint, collect, straight, string
 
 pytestmark = pytest.mark.spark

@@ -22,24 +22,18 @@ from headrace.errors import UserFunctionError
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table.declarations import (
     AggSpec,
-    Column,
-    Explode,
-    Fragment,
     GroupAggregate,
     Join,
     JoinKind,
-    PythonCall,
-    PythonCalls,
-    Select,
     SparkQuery,
     TableScan,
     TableSink,
     WatermarkSpec,
-    Where,
     WindowAggregate,
     WindowKind,
     WindowSpec,
 )
+from headrace.operators.table.steps import Column, Explode, Fragment, PythonCall, PythonCalls, Select, Where
 from headrace.storage.search import InputPath
 from tests.spark.table_jobs import bigint, collect, materialized, straight, string, submit, texts, values
 from tests.watching import watching

@@ -13,17 +13,8 @@ import pytest
 from headrace.connectors.collect import CollectSink, open_collector
 from headrace.connectors.datagen.table import RangeTableSource
 from headrace.graph.table_job import TableInput, TableNode
-from headrace.operators.table.declarations import (
-    AggSpec,
-    Fragment,
-    GroupAggregate,
-    PythonCall,
-    PythonCalls,
-    Select,
-    TableScan,
-    TableSink,
-    Where,
-)
+from headrace.operators.table.declarations import AggSpec, GroupAggregate, TableScan, TableSink
+from headrace.operators.table.steps import Fragment, PythonCall, PythonCalls, Select, Where
 from headrace.runtime.epoch.messages import SubtaskReport
 from headrace.spark.task_messages import MessageParam
 from headrace.state_processor import Savepoint

@@ -21,14 +21,13 @@ from headrace.graph.partitioning import Partitioner
 from headrace.graph.transformations import Transformation
 from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.operators.table.declarations import (
-    Fragment,
     OnlyInEpochs,
-    PythonCalls,
     StatefulNode,
     TableDeclaration,
     TableScan,
     TableSink,
 )
+from headrace.operators.table.steps import Fragment, PythonCalls
 
 
 @dataclass(frozen=True)

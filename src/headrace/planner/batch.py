@@ -13,6 +13,7 @@ from headrace.connectors.base import Source, SparkSource
 from headrace.errors import InvariantViolation, UnsupportedFeatureError
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table import declarations as d
+from headrace.operators.table import steps
 from headrace.operators.table.bridge import TableToStream
 from headrace.planner import logical as n
 from headrace.planner.emit import emit
@@ -36,6 +37,7 @@ from headrace.planner.rules.plain import with_a_column
 from headrace.planner.stream_borders import RECORD_TIME, StreamInput, time_of_records
 from headrace.planner.translate import Connectors, TranslationSettings
 from headrace.planner.user_functions import callable_of, is_pandas
+from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
 from headrace.types.logical import (
     ArrayType,
     DataType,
@@ -126,7 +128,7 @@ class _BatchTranslation:
             self._nodes.append(node)
         return self._places[scan]
 
-    def _source(self, scan: n.Scan, columns: d.Schema) -> Source | StreamInput:
+    def _source(self, scan: n.Scan, columns: steps.Schema) -> Source | StreamInput:
         if not self._connectors.mode_of(scan).is_insert_only:
             raise UnsupportedFeatureError(
                 f"table {scan.identifier.dotted()!r} is a changelog, but the query runs in BATCH mode",
@@ -144,8 +146,8 @@ class _BatchTranslation:
     # --- streams ------------------------------------------------------------------------------------
 
     def _record(
-        self, target: StreamTarget, items: Sequence[tuple[str, d.Column]], schema: n.Schema
-    ) -> list[tuple[str, d.Column]]:
+        self, target: StreamTarget, items: Sequence[tuple[str, steps.Column]], schema: n.Schema
+    ) -> list[tuple[str, steps.Column]]:
         """Return the fields of records, and their time."""
         time = time_of_records(target, schema)
         fields = [item for at, item in enumerate(items) if at != target.rowtime]
@@ -172,7 +174,7 @@ def _is_read_at_once(node: TableNode) -> bool:
     return isinstance(node.declaration, d.TableScan) and isinstance(node.declaration.source, SparkSource)
 
 
-def _sink(request: SinkRequest, connectors: Connectors, output: d.Schema, position: int) -> TableNode:
+def _sink(request: SinkRequest, connectors: Connectors, output: steps.Schema, position: int) -> TableNode:
     target = Sink(
         schema=request.schema,
         input=Values(schema=request.schema, rows=()),
@@ -186,7 +188,7 @@ def _sink(request: SinkRequest, connectors: Connectors, output: d.Schema, positi
     return TableNode(
         d.TableSink(choice.sink, schema=output, mode=choice.mode, keys=keys),
         f"Sink: {request.name}",
-        (TableInput(position, d.Fragment((), output)),),
+        (TableInput(position, steps.Fragment((), output)),),
     )
 
 
@@ -259,7 +261,7 @@ class BatchQuery:
     def _windowed(
         self,
         below: n.LogicalNode,
-        window: n.WindowSpec,
+        window: WindowSpec,
         time_index: int,
         partition: Sequence[int],
         schema: n.Schema,
@@ -268,7 +270,7 @@ class BatchQuery:
         width = len(below.schema)
         time = millis(f"c{time_index}", below.schema[time_index].type, is_utc=self._is_utc)
         columns = ", ".join(f"c{at}" for at in range(width))
-        if window.kind is n.WindowKind.SESSION:
+        if window.kind is WindowKind.SESSION:
             source = self._sessions(below, time, window, partition)
         else:
             ends = _window_ends(window)
@@ -284,9 +286,7 @@ class BatchQuery:
         added = ", ".join(f"{sql} AS c{width + at}" for at, sql in enumerate(bounds))
         return f"SELECT {columns}, {added} FROM ({source})"
 
-    def _sessions(
-        self, below: n.LogicalNode, time: str, window: n.WindowSpec, partition: Sequence[int]
-    ) -> str:
+    def _sessions(self, below: n.LogicalNode, time: str, window: WindowSpec, partition: Sequence[int]) -> str:
         by = f"PARTITION BY {', '.join(f'c{at}' for at in partition)}" if partition else ""
         # A row within the gap of the one before goes on with its session; windows that touch are one.
         begins = f"coalesce(t - lag(t) OVER ({by} ORDER BY t) > {window.size_ms}L, true)"
@@ -311,10 +311,10 @@ class BatchQuery:
         schema = (*below.schema, time, time, n.Field("w", time.type))
         windowed = self._windowed(below, node.window, node.time_index, node.group_keys, schema)
         place = {
-            n.WindowProperty.START: f"c{width}",
-            n.WindowProperty.END: f"c{width + 1}",
-            n.WindowProperty.ROWTIME: f"c{width + 2}",
-            n.WindowProperty.PROCTIME: f"c{width + 2}",
+            WindowProperty.START: f"c{width}",
+            WindowProperty.END: f"c{width + 1}",
+            WindowProperty.ROWTIME: f"c{width + 2}",
+            WindowProperty.PROCTIME: f"c{width + 2}",
         }
         results = [
             *(f"c{key}" for key in node.group_keys),
@@ -386,10 +386,10 @@ class BatchQuery:
         )
 
     @property
-    def functions(self) -> tuple[d.PythonCall, ...]:
+    def functions(self) -> tuple[steps.PythonCall, ...]:
         """The Python functions that the statement calls; the result's name is the one it calls them by."""
         return tuple(
-            d.PythonCall(
+            steps.PythonCall(
                 callable_of(function),
                 (),
                 column(name, self._results[function]),
@@ -504,16 +504,16 @@ class BatchQuery:
         return f"CAST({call.function.lower()}({arguments}){over} AS {call.type.spark_name()})"
 
 
-def _window_ends(window: n.WindowSpec) -> str:
+def _window_ends(window: WindowSpec) -> str:
     """Write the ends of the windows that a row at time t is in, as an array."""
     size, step, offset = window.size_ms, window.step_ms, window.offset_ms
-    if window.kind is n.WindowKind.CUMULATE:
+    if window.kind is WindowKind.CUMULATE:
         start = f"(t - pmod(t - {offset}L, {size}L))"
         return f"sequence(t - pmod(t - {offset}L, {step}L) + {step}L, {start} + {size}L, {step}L)"
     return f"sequence(t - pmod(t - {offset}L, {step}L) + {size}L, t + 1L, -{step}L)"
 
 
-def _window_start(window: n.WindowSpec) -> str:
-    if window.kind is n.WindowKind.CUMULATE:
+def _window_start(window: WindowSpec) -> str:
+    if window.kind is WindowKind.CUMULATE:
         return f"t - pmod(t - {window.offset_ms}L, {window.size_ms}L)"
     return f"w1 - {window.size_ms}L"

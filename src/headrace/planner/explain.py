@@ -28,6 +28,7 @@ from headrace.planner.expressions import (
 from headrace.planner.logical import LogicalNode
 from headrace.planner.optimize import Plan
 from headrace.planner.physical import PhysicalNode
+from headrace.planner.windows import WindowSpec
 
 __all__ = ["describe", "explain", "explain_logical", "expression_text", "plan_json"]
 
@@ -278,7 +279,7 @@ def _rank_attributes(node: physical.Rank | physical.WindowRank, names: Sequence[
     return [("strategy", node.strategy.value), *shown]
 
 
-def _window(window: logical.WindowSpec, time: str) -> str:
+def _window(window: WindowSpec, time: str) -> str:
     kind, bracket, rest = str(window).partition("(")
     return f"{kind}{bracket}time_col={time}, {rest}"
 

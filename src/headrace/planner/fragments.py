@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.errors import InvariantViolation, UnsupportedFeatureError
-from headrace.operators.table.declarations import (
+from headrace.operators.table.steps import (
     Column,
     Explode,
     Fragment,
@@ -24,8 +24,9 @@ from headrace.operators.table.declarations import (
 from headrace.planner import physical as p
 from headrace.planner.emit import emit
 from headrace.planner.expressions import Call, Expression, InputRef, Literal, UserCall, rewrite, walk
-from headrace.planner.logical import Schema, WindowKind, WindowSpec
+from headrace.planner.logical import Schema
 from headrace.planner.user_functions import callable_of, is_pandas
+from headrace.planner.windows import WindowKind, WindowSpec
 from headrace.types.arrow import to_arrow_type
 from headrace.types.logical import (
     ArrayType,

@@ -16,6 +16,7 @@ from typing import Final
 
 from headrace.elements import MAX_WATERMARK
 from headrace.operators.table import declarations as d
+from headrace.operators.table import steps
 from headrace.planner.fragments import BIGINT, Stream, column
 from headrace.types.logical import IntType, quote_name
 
@@ -45,7 +46,10 @@ class Gathering:
 def gather(streams: Sequence[Stream]) -> Gathering:
     """Have the rows of tables wait for each other's end."""
     own = [
-        [d.Column(f"__t{number}_{at}", each.spark_type, each.arrow) for at, each in enumerate(stream.columns)]
+        [
+            steps.Column(f"__t{number}_{at}", each.spark_type, each.arrow)
+            for at, each in enumerate(stream.columns)
+        ]
         for number, stream in enumerate(streams)
     ]
     wide = [each for columns in own for each in columns]

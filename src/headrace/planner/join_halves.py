@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headrace.operators.table import declarations as d
+from headrace.operators.table import steps
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.fragments import BIGINT, Stream
@@ -49,7 +50,7 @@ def input_of(kind: JoinKind, side: int) -> int:
     return 1 + _OUTER[kind].index(side)
 
 
-def side_columns(schema: Schema, prefix: str) -> tuple[d.Column, ...]:
+def side_columns(schema: Schema, prefix: str) -> tuple[steps.Column, ...]:
     """Return the columns of a side, called so that both sides can stand in one row."""
     return tuple(f.column(f"__{prefix}{at}", field.type) for at, field in enumerate(schema))
 
@@ -57,13 +58,13 @@ def side_columns(schema: Schema, prefix: str) -> tuple[d.Column, ...]:
 def with_ids(stream: Stream, side: int) -> Stream:
     """Give rows of an outer side what tells them apart."""
     ids = [f.column(name, BIGINT) for name in _IDS[side]]
-    return stream.then(d.RowIds(tuple(stream.names), _IDS[side]), (*stream.columns, *ids))
+    return stream.then(steps.RowIds(tuple(stream.names), _IDS[side]), (*stream.columns, *ids))
 
 
 def declarations(
     node: p.Join,
-    sides: tuple[Sequence[d.Column], Sequence[d.Column]],
-    output: Sequence[d.Column],
+    sides: tuple[Sequence[steps.Column], Sequence[steps.Column]],
+    output: Sequence[steps.Column],
     condition: str | None,
     traits: Mapping[str, Any],
     ttls_ms: tuple[int, int],
@@ -105,8 +106,8 @@ def declarations(
 
 def window_declarations(
     node: p.WindowJoin,
-    sides: tuple[Sequence[d.Column], Sequence[d.Column]],
-    output: Sequence[d.Column],
+    sides: tuple[Sequence[steps.Column], Sequence[steps.Column]],
+    output: Sequence[steps.Column],
     condition: str | None,
     traits: Mapping[str, Any],
 ) -> tuple[d.WindowJoin, d.JoinAssociations]:
@@ -141,7 +142,7 @@ def window_declarations(
     return matching, _associations(node.kind, sides, in_windows, output, (0, 0), ends)
 
 
-def window_bounds(side: int) -> tuple[d.Column, d.Column]:
+def window_bounds(side: int) -> tuple[steps.Column, steps.Column]:
     """Return the columns with start and end of a side's windows."""
     name = ("left", "right")[side]
     return f.column(f"__{name}_start", BIGINT), f.column(f"__{name}_end", BIGINT)
@@ -149,9 +150,9 @@ def window_bounds(side: int) -> tuple[d.Column, d.Column]:
 
 def _associations(
     kind: JoinKind,
-    sides: tuple[Sequence[d.Column], Sequence[d.Column]],
+    sides: tuple[Sequence[steps.Column], Sequence[steps.Column]],
     keys: Sequence[tuple[str, ...]],
-    output: Sequence[d.Column],
+    output: Sequence[steps.Column],
     ttls_ms: tuple[int, int],
     ends: tuple[str | None, str | None] = (None, None),
 ) -> d.JoinAssociations:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from headrace.planner.expressions import Expression, InputRef
-from headrace.planner.logical import JoinKind, WindowProperty
+from headrace.planner.logical import JoinKind
 from headrace.planner.physical import (
     Calc,
     ChangelogNormalize,
@@ -28,6 +28,7 @@ from headrace.planner.physical import (
     WindowRank,
     walk,
 )
+from headrace.planner.windows import WindowProperty
 
 __all__ = ["Key", "Keys", "fits", "infer_keys"]
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from enum import Enum
 from functools import cached_property
 
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
-from headrace.config.parsing import format_duration
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import (
     AggregateCall,
@@ -25,6 +23,7 @@ from headrace.planner.expressions import (
     SortKey,
     WindowCall,
 )
+from headrace.planner.windows import WindowProperty, WindowSpec
 from headrace.types.logical import ArrayType, DataType, IntType, MapType, MultisetType, RowType, TimestampType
 
 __all__ = [
@@ -52,9 +51,6 @@ __all__ = [
     "Values",
     "Watermark",
     "WindowColumns",
-    "WindowKind",
-    "WindowProperty",
-    "WindowSpec",
     "WindowTable",
     "window_columns",
     "without_times",
@@ -201,42 +197,6 @@ class Filter(_Unary):
         return self.input.schema
 
 
-class WindowKind(Enum):
-    """How windows follow each other."""
-
-    TUMBLE = "TUMBLE"
-    HOP = "HOP"
-    CUMULATE = "CUMULATE"
-    SESSION = "SESSION"
-
-
-@dataclass(frozen=True)
-class WindowSpec:
-    """The windows of a windowing table function or a group window."""
-
-    kind: WindowKind
-    #: Length of a window; the longest one of CUMULATE; the gap that ends a SESSION.
-    size_ms: int
-    #: Between two starts (HOP) or two ends (CUMULATE); the size for TUMBLE.
-    step_ms: int
-    #: Windows start at multiples of the step plus this.
-    offset_ms: int = 0
-    #: Whether size and step are numbers of rows.
-    counts_rows: bool = False
-
-    def __str__(self) -> str:
-        length = "gap" if self.kind is WindowKind.SESSION else "size"
-        parts = [f"{length}={self._length(self.size_ms)}"]
-        if self.kind in {WindowKind.HOP, WindowKind.CUMULATE}:
-            parts.append(f"step={self._length(self.step_ms)}")
-        if self.offset_ms:
-            parts.append(f"offset={self._length(self.offset_ms)}")
-        return f"{self.kind.value}({', '.join(parts)})"
-
-    def _length(self, amount: int) -> str:
-        return f"{amount} rows" if self.counts_rows else format_duration(timedelta(milliseconds=amount))
-
-
 @dataclass(frozen=True)
 class WindowTable(_Unary):
     """A windowing table function: each row once for every window it lies in.
@@ -301,15 +261,6 @@ class Aggregate(_Unary):
             *keys,
             *(Field(name, call.type) for name, call in zip(names, self.calls, strict=True)),
         )
-
-
-class WindowProperty(Enum):
-    """What a query asks of a group window: TUMBLE_START and its like."""
-
-    START = "START"
-    END = "END"
-    ROWTIME = "ROWTIME"
-    PROCTIME = "PROCTIME"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey
-from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind, WindowProperty, WindowSpec
+from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind
+from headrace.planner.windows import WindowProperty, WindowSpec
 from headrace.types.logical import LocalZonedTimestampType, TimestampType
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.errors import SqlValidationError
 from headrace.graph.transformations import Transformation
-from headrace.operators.table import declarations as d
+from headrace.operators.table import steps
 from headrace.operators.table.bridge import StreamToTable
 from headrace.planner.fragments import BIGINT, column
 from headrace.planner.logical import Schema, TimeKind
@@ -33,7 +33,7 @@ class StreamInput:
     fields: tuple[tuple[str, int], ...]
     is_atomic: bool = False
 
-    def rows(self, columns: d.Schema, *, is_insert_only: bool) -> StreamToTable:
+    def rows(self, columns: steps.Schema, *, is_insert_only: bool) -> StreamToTable:
         """Return what makes rows of its records."""
         return StreamToTable(
             columns,

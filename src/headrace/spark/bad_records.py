@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from headrace.connectors.base import FileRead
 from headrace.errors import FormatError
 from headrace.operators.table.base import quote
-from headrace.operators.table.declarations import Column
+from headrace.operators.table.steps import Column
 
 #: The column that has the text of a record that cannot be read, or not all of it; NULL in others.
 RECORD = "__headrace_bad_record"

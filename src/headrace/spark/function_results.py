@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.errors import UserFunctionError, shorten
-from headrace.operators.table.declarations import PythonCall
+from headrace.operators.table.steps import PythonCall
 from headrace.types.arrow import from_arrow_type
 
 __all__ = ["checked"]

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from headrace.connectors.base import KnownTime, Slice, SparkSource
 from headrace.operators.table.base import quote
-from headrace.operators.table.declarations import Column, Select, TableScan, WatermarkSpec
+from headrace.operators.table.declarations import TableScan, WatermarkSpec
+from headrace.operators.table.steps import Column, Select
 from headrace.spark.carried_time import seen_ms
 
 #: A time that is so many microseconds after 1970, by Spark's type.

@@ -25,7 +25,7 @@ from headrace.errors import UserFunctionError
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.table.base import quote
-from headrace.operators.table.declarations import PythonCall
+from headrace.operators.table.steps import PythonCall
 from headrace.planner.user_functions import OpenedFunction
 from headrace.runtime.epoch.messages import CalledFunction, SubtaskId, SubtaskReport
 from headrace.spark.failures import carry

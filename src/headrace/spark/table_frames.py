@@ -25,20 +25,17 @@ from headrace.operators.table.base import (
     InputSpec,
     quote,
 )
-from headrace.operators.table.declarations import (
+from headrace.operators.table.declarations import Join, SinkMode, TableSink, WindowJoin
+from headrace.operators.table.steps import (
     KIND,
     Explode,
     Fragment,
-    Join,
     PythonCalls,
     RowIds,
     Schema,
     Select,
-    SinkMode,
     Step,
-    TableSink,
     Where,
-    WindowJoin,
 )
 from headrace.spark.bad_records import RECORD, BadRecords
 from headrace.spark.python_calls import CallSite, result_of

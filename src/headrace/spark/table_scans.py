@@ -21,7 +21,8 @@ from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
 from headrace.metrics.reports import CounterReport, MetricName
 from headrace.operators.table.base import TableOperator
-from headrace.operators.table.declarations import Select, TableScan, TableWatermark, WatermarkSpec
+from headrace.operators.table.declarations import TableScan, TableWatermark, WatermarkSpec
+from headrace.operators.table.steps import Select
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.task.table_time import (
     lowest_split_time,

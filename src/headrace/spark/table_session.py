@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.table_job import fragment_of, is_table_vertex
 from headrace.operators.table.base import TableOperator
-from headrace.operators.table.declarations import Column, PythonCalls, SparkQuery
+from headrace.operators.table.declarations import SparkQuery
+from headrace.operators.table.steps import Column, PythonCalls
 from headrace.spark.requirements import changed_meaning
 from headrace.spark.row_keys import RowKeys
 from headrace.state.columns import ColumnType

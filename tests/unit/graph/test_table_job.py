@@ -20,15 +20,8 @@ from headrace.graph.table_job import (
     fragment_of,
     is_table_vertex,
 )
-from headrace.operators.table.declarations import (
-    AggSpec,
-    Column,
-    Fragment,
-    GroupAggregate,
-    TableScan,
-    TableSink,
-    Where,
-)
+from headrace.operators.table.declarations import AggSpec, GroupAggregate, TableScan, TableSink
+from headrace.operators.table.steps import Column, Fragment, Where
 
 USER = Column("user", "STRING", pa.string())
 COUNT = Column("n", "BIGINT", pa.int64())

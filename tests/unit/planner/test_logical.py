@@ -23,11 +23,10 @@ from headrace.planner.logical import (
     Scan,
     TimeKind,
     Watermark,
-    WindowKind,
-    WindowSpec,
     WindowTable,
     window_columns,
 )
+from headrace.planner.windows import WindowKind, WindowSpec
 from headrace.types import DataTypes as T
 
 BIDS = Scan(

@@ -18,14 +18,13 @@ from headrace.planner.logical import (
     Sort,
     Union,
     Watermark,
-    WindowKind,
-    WindowSpec,
     WindowTable,
 )
 from headrace.planner.optimize import optimize_logical
 from headrace.planner.rules.merge_calcs import merge_filters, merge_projects
 from headrace.planner.rules.push_filters import push_filter, push_join_condition
 from headrace.planner.rules.set_operations import replace_distinct
+from headrace.planner.windows import WindowKind, WindowSpec
 from headrace.types import DataTypes
 from tests.unit.planner.trees import (
     BIGINT,

@@ -7,6 +7,7 @@ import pytest
 from headrace.errors import SqlValidationError
 from headrace.graph.table_job import TableNode, build_table_job
 from headrace.operators.table import declarations as d
+from headrace.operators.table.steps import Column, Explode, PythonCalls
 from headrace.planner.fragments import millis
 from headrace.table import DataTypes, EnvironmentSettings, ExplainDetail, TableEnvironment
 from headrace.table.udf import udf
@@ -84,10 +85,7 @@ def test_python_functions_are_called_before_the_expressions_around_them(t_env):
         "Select",
     ]
     calls = [
-        call
-        for step in sink.inputs[0].fragment.steps
-        if isinstance(step, d.PythonCalls)
-        for call in step.calls
+        call for step in sink.inputs[0].fragment.steps if isinstance(step, PythonCalls) for call in step.calls
     ]
     assert [call.is_pandas for call in calls] == [False, True, False]
     assert [column.name for column in sink.inputs[0].fragment.schema] == ["x"]
@@ -123,7 +121,7 @@ def test_a_window_aggregation_gets_its_time_in_milliseconds(t_env):
 
     assert aggregate.window == d.WindowSpec(d.WindowKind.CUMULATE, "__time", 10_000, 2_000)
     assert aggregate.properties == ("window_start", "window_end")
-    assert made[1].inputs[0].fragment.schema[-1] == d.Column("__time", "bigint", aggregate.output[1].arrow)
+    assert made[1].inputs[0].fragment.schema[-1] == Column("__time", "bigint", aggregate.output[1].arrow)
     assert aggregate.is_insert_only
 
 
@@ -133,7 +131,7 @@ def test_a_window_function_without_aggregation_gives_each_row_once_per_window(t_
         "SELECT id, window_start FROM HOP(TABLE bids, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)",
     )
 
-    generators = [step.generator for step in sink.inputs[0].fragment.steps if isinstance(step, d.Explode)]
+    generators = [step.generator for step in sink.inputs[0].fragment.steps if isinstance(step, Explode)]
     assert generators == [
         "explode(sequence(`__time` - pmod(`__time` - 0L, 5000L) + 10000L, `__time` + 1L, -5000L))"
     ]

@@ -27,12 +27,11 @@ from headrace.planner.logical import (
     Project,
     Scan,
     Watermark,
-    WindowKind,
-    WindowSpec,
     WindowTable,
 )
 from headrace.planner.optimize import Plan, SinkRequest, plan_job
 from headrace.planner.physical import CollectTarget
+from headrace.planner.windows import WindowKind, WindowSpec
 from headrace.types import DataTypes
 
 BIGINT = DataTypes.BIGINT()

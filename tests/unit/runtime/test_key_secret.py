@@ -11,14 +11,8 @@ from headrace.connectors.datagen.table import RangeTableSource
 from headrace.errors import StateError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
-from headrace.operators.table.declarations import (
-    AggSpec,
-    Column,
-    Fragment,
-    GroupAggregate,
-    TableScan,
-    TableSink,
-)
+from headrace.operators.table.declarations import AggSpec, GroupAggregate, TableScan, TableSink
+from headrace.operators.table.steps import Column, Fragment
 from headrace.runtime.checkpoint.metadata import (
     CheckpointMetadata,
     FileRef,

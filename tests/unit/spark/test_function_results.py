@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.errors import UserFunctionError
-from headrace.operators.table.declarations import Column, PythonCall
+from headrace.operators.table.steps import Column, PythonCall
 from headrace.spark.function_results import checked
 
 

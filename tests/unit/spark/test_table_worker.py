@@ -18,7 +18,8 @@ from headrace.elements import Batch
 from headrace.errors import UserFunctionError
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
 from headrace.metrics.reports import CounterReport, MetricName
-from headrace.operators.table.declarations import Column, Fragment, TableScan, TableSink
+from headrace.operators.table.declarations import TableScan, TableSink
+from headrace.operators.table.steps import Column, Fragment
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.task.kept_tasks import KeptTasks
 from headrace.runtime.task.level import JobCode

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from headrace.errors import InvariantViolation, UnsupportedFeatureError
 from headrace.operators.table.base import SIGNED_DIGITS, negative_decimal, quote
-from headrace.operators.table.declarations import KIND, AggSpec
+from headrace.operators.table.declarations import AggSpec
+from headrace.operators.table.steps import KIND
 from headrace.state.columns import ColumnType, Ints
 
 Columns = Mapping[str, pa.Array]

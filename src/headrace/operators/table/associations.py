@@ -33,8 +33,9 @@ from headrace.operators.table.changelog import (
     concat_changes,
     weights_of,
 )
-from headrace.operators.table.declarations import KIND, JoinAssociations, JoinKind, OuterSide
+from headrace.operators.table.declarations import JoinAssociations, JoinKind, OuterSide
 from headrace.operators.table.kept_rows import numbered
+from headrace.operators.table.steps import KIND
 from headrace.operators.table.ttl import TimeToLive
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints

@@ -21,8 +21,8 @@ from headrace.elements import MAX_WATERMARK, MIN_WATERMARK, Batch, TableRows
 from headrace.errors import UserFunctionError, shorten
 from headrace.operators.base import EpochPlace, Operator
 from headrace.operators.context import OperatorContext
-from headrace.operators.table.declarations import KIND, Schema
 from headrace.operators.table.factory import as_spark_gives
+from headrace.operators.table.steps import KIND, Schema
 from headrace.operators.table.wall_clock import instant_ms, moment_of, wall_clock_ms
 
 __all__ = [

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.common.types import RowKind
-from headrace.operators.table.declarations import KIND, Schema
+from headrace.operators.table.steps import KIND, Schema
 
 Bools = npt.NDArray[np.bool_]
 

@@ -12,114 +12,13 @@ says per key what became of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, NoReturn
-
-import pyarrow as pa
+from typing import ClassVar, NoReturn
 
 from headrace.errors import InvariantViolation
 from headrace.operators.io import SinkOperator, SourceOperator
-
-#: The column that says what a row does to the table: TINYINT, the value of a `RowKind`. Insert-only streams have none.
-KIND = "__kind"
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a stream."""
-
-    name: str
-    #: As Spark SQL's DDL spells it, such as ``BIGINT`` or ``DECIMAL(10,2)``; TIMESTAMP of Flink is ``TIMESTAMP_NTZ``.
-    spark_type: str
-    arrow: pa.DataType
-
-
-Schema = tuple[Column, ...]
-
-
-# -- stateless steps -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Select:
-    """The new row: Spark SQL expressions over the columns before, each with its name."""
-
-    items: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Where:
-    """Rows for which a Spark SQL condition holds."""
-
-    condition: str
-
-
-@dataclass(frozen=True)
-class Explode:
-    """The row, once for every element that a generator makes of it; its columns come behind the row's.
-
-    Args:
-        generator: Spark SQL of a generator, such as ``explode(tags)`` or ``posexplode(tags)``.
-        names: What its columns are called.
-        is_outer: Whether a row without elements stays, with NULLs (a left join).
-    """
-
-    generator: str
-    names: tuple[str, ...]
-    is_outer: bool = False
-
-
-@dataclass(frozen=True)
-class PythonCall:
-    """A python scalar function over columns; its result is one more column.
-
-    Args:
-        function: Takes the arguments of a row, or whole pandas Series.
-        arguments: The columns it is called with.
-        result: The new column.
-        is_pandas: Whether it takes Series.
-        is_deterministic: Whether equal arguments give equal results.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple[str, ...]
-    result: Column
-    is_pandas: bool = False
-    is_deterministic: bool = True
-
-
-@dataclass(frozen=True)
-class PythonCalls:
-    """Python functions, called for every row; their results are new columns behind the row's."""
-
-    calls: tuple[PythonCall, ...]
-
-
-@dataclass(frozen=True)
-class RowIds:
-    """Two BIGINT columns behind the row's that identify it: equal for rows with equal values, and for no others.
-
-    Args:
-        columns: The columns whose values count.
-        names: What the new columns are called.
-    """
-
-    columns: tuple[str, ...]
-    names: tuple[str, str]
-
-
-Step = Select | Where | Explode | PythonCalls | RowIds
-
-
-@dataclass(frozen=True)
-class Fragment:
-    """Stateless work, step by step; the schema is what comes out, without `KIND`."""
-
-    steps: tuple[Step, ...]
-    schema: Schema
-
+from headrace.operators.table.steps import Column, Fragment, PythonCall, Schema
 
 # -- both ends -------------------------------------------------------------------------------------------------
 

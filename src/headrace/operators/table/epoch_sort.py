@@ -13,9 +13,10 @@ import pyarrow as pa
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.base import SEQUENCE, WITH_SEQUENCE, EpochOutput, EpochTime, InputSpec, numbers
 from headrace.operators.table.changelog import changes_table, empty_changes
-from headrace.operators.table.declarations import EpochSort, Schema
+from headrace.operators.table.declarations import EpochSort
 from headrace.operators.table.kept_rows import Rows
 from headrace.operators.table.rank import Ranking
+from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable, TableLayout
 
 

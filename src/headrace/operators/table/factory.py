@@ -13,7 +13,6 @@ from headrace.operators.table.associations import JoinAssociationsOperator
 from headrace.operators.table.base import TableOperator
 from headrace.operators.table.declarations import (
     ChangelogNormalize,
-    Column,
     Deduplicate,
     EpochSort,
     GroupAggregate,
@@ -22,7 +21,6 @@ from headrace.operators.table.declarations import (
     Order,
     Rank,
     RowWindows,
-    Schema,
     SinkUpsertMaterialize,
     StatefulNode,
     WindowAggregate,
@@ -36,6 +34,7 @@ from headrace.operators.table.latest import LatestRowOperator
 from headrace.operators.table.rank import Ranking, RankOperator
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
+from headrace.operators.table.steps import Column, Schema
 from headrace.operators.table.window_aggregate import WindowAggregateOperator
 from headrace.operators.table.window_rows import (
     WindowAssociationsOperator,

@@ -24,8 +24,9 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import empty_changes, update_changelog, values_differ
-from headrace.operators.table.declarations import AggSpec, GroupAggregate, Schema
+from headrace.operators.table.declarations import AggSpec, GroupAggregate
 from headrace.operators.table.lists import DistinctInList, best_values, make_aggregate
+from headrace.operators.table.steps import Schema
 from headrace.operators.table.ttl import TimeToLive
 from headrace.operators.table.values import BagChanges, ValueBag
 from headrace.state.columnar.slots import SlotTable, TableLayout

@@ -31,8 +31,9 @@ from headrace.operators.table.changelog import (
     changes_table,
     concat_changes,
 )
-from headrace.operators.table.declarations import Join, JoinKind, Schema, WindowJoin
+from headrace.operators.table.declarations import Join, JoinKind, WindowJoin
 from headrace.operators.table.kept_rows import KeptSide, Rows, changes_of, counted_up, numbered, rows_after
+from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Bools, Ints
 

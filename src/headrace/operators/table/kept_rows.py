@@ -26,7 +26,7 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import UPDATE_AFTER, UPDATE_BEFORE, weights_of
-from headrace.operators.table.declarations import KIND, Schema
+from headrace.operators.table.steps import KIND, Schema
 from headrace.operators.table.ttl import TimeToLive
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints

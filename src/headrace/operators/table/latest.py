@@ -29,7 +29,8 @@ from headrace.operators.table.changelog import (
     update_changelog,
     values_differ,
 )
-from headrace.operators.table.declarations import KIND, Schema, StatefulNode
+from headrace.operators.table.declarations import StatefulNode
+from headrace.operators.table.steps import KIND, Schema
 from headrace.operators.table.ttl import TimeToLive
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints

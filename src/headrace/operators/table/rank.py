@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from headrace.operators.table.base import EpochOutput, EpochTime
 from headrace.operators.table.changelog import DELETE, INSERT, changes_table, concat_changes, update_changelog
-from headrace.operators.table.declarations import Order, Rank, Schema, SinkUpsertMaterialize, StatefulNode
+from headrace.operators.table.declarations import Order, Rank, SinkUpsertMaterialize, StatefulNode
 from headrace.operators.table.kept_rows import KeptSide, Rows, SideChange, numbered, rows_after
+from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Ints
 from headrace.state.row_sets import RowSet

@@ -28,8 +28,9 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
-from headrace.operators.table.declarations import RowWindows, Schema
+from headrace.operators.table.declarations import RowWindows
 from headrace.operators.table.kept_rows import counted_up, numbered
+from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.row_sets import RowSet

@@ -27,7 +27,8 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
-from headrace.operators.table.declarations import Schema, WindowAggregate
+from headrace.operators.table.declarations import WindowAggregate
+from headrace.operators.table.steps import Schema
 from headrace.operators.table.wall_clock import instant_ms
 from headrace.operators.table.window_aggregate import window_calls
 from headrace.operators.table.windows import on_the_wall

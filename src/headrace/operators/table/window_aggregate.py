@@ -25,10 +25,11 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
-from headrace.operators.table.declarations import AggSpec, Schema, WindowAggregate, WindowKind
+from headrace.operators.table.declarations import AggSpec, WindowAggregate, WindowKind
 from headrace.operators.table.group_aggregate import AggregateCalls
 from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.lists import best_values
+from headrace.operators.table.steps import Schema
 from headrace.operators.table.ttl import TimeToLive
 from headrace.operators.table.wall_clock import instant_ms
 from headrace.operators.table.window_values import SliceColumns, SlicedValues, WindowValues, window_keys

@@ -22,12 +22,12 @@ from headrace.operators.table.declarations import (
     JoinKind,
     Order,
     Rank,
-    Schema,
     WindowJoin,
 )
 from headrace.operators.table.join import Part, join_output, pairs_of
 from headrace.operators.table.kept_rows import KeptSide, Rows, SideChange, concat_rows, numbered
 from headrace.operators.table.rank import Ranking
+from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Bools, Ints
 from headrace.state.row_sets import RowSet

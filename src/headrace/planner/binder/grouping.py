@@ -21,17 +21,8 @@ from headrace.planner.expressions import (
     rewrite,
 )
 from headrace.planner.functions import AggregateFunction, find_aggregate
-from headrace.planner.logical import (
-    Aggregate,
-    GroupWindowAggregate,
-    LogicalNode,
-    Place,
-    Project,
-    TimeKind,
-    WindowKind,
-    WindowProperty,
-    WindowSpec,
-)
+from headrace.planner.logical import Aggregate, GroupWindowAggregate, LogicalNode, Place, Project, TimeKind
+from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
 from headrace.types import BigIntType, DataType, TimestampType
 
 __all__ = ["Grouping", "bind_grouping"]

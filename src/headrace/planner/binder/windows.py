@@ -13,7 +13,8 @@ from headrace.planner.binder.scope import Scope
 from headrace.planner.dialect.syntax import Descriptor, FunctionCall, Identifier, Name, Node, TableArgument
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import Literal
-from headrace.planner.logical import LogicalNode, WindowKind, WindowSpec, WindowTable
+from headrace.planner.logical import LogicalNode, WindowTable
+from headrace.planner.windows import WindowKind, WindowSpec
 from headrace.types import LocalZonedTimestampType, TimestampType
 
 __all__ = ["WINDOWS", "bind_window_table"]

@@ -26,13 +26,12 @@ from headrace.planner.logical import (
     Project,
     TimeKind,
     WindowColumns,
-    WindowKind,
-    WindowProperty,
     WindowTable,
     window_columns,
 )
 from headrace.planner.physical import Expand, GroupAggregate, PhysicalNode, WindowAggregate
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged
+from headrace.planner.windows import WindowKind, WindowProperty
 from headrace.types.logical import BigIntType, BooleanType, TimestampType
 
 __all__ = ["convert_aggregate", "convert_group_window"]

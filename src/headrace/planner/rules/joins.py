@@ -22,18 +22,11 @@ from headrace.planner.expressions import (
     shift,
     walk,
 )
-from headrace.planner.logical import (
-    Join,
-    JoinKind,
-    LogicalNode,
-    Schema,
-    WindowColumns,
-    WindowKind,
-    window_columns,
-)
+from headrace.planner.logical import Join, JoinKind, LogicalNode, Schema, WindowColumns, window_columns
 from headrace.planner.physical import Join as PhysicalJoin
 from headrace.planner.physical import PhysicalNode, WindowJoin
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
+from headrace.planner.windows import WindowKind
 
 __all__ = ["convert_join", "is_window_join"]
 

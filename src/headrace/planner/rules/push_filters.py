@@ -26,10 +26,10 @@ from headrace.planner.logical import (
     LogicalNode,
     Project,
     Union,
-    WindowKind,
     WindowTable,
 )
 from headrace.planner.rules.tree import filtered, over_inputs
+from headrace.planner.windows import WindowKind
 
 __all__ = ["push_filter", "push_join_condition"]
 

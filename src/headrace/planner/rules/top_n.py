@@ -32,12 +32,12 @@ from headrace.planner.logical import (
     Project,
     Schema,
     TimeKind,
-    WindowKind,
     window_columns,
 )
 from headrace.planner.physical import Deduplicate, PhysicalNode, Rank, WindowRank
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
 from headrace.planner.rules.tree import identity
+from headrace.planner.windows import WindowKind
 from headrace.types.logical import BigIntType
 
 __all__ = ["convert_top_n"]

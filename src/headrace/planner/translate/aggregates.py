@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table import declarations as d
+from headrace.operators.table import steps
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.expressions import AggregateCall, Expression, InputRef, Literal
 from headrace.planner.fragments import BIGINT, Stream
-from headrace.planner.logical import WindowKind, WindowProperty, WindowSpec
 from headrace.planner.translate.context import Translation, names_of, zoned
+from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
 from headrace.types.logical import TimestampType, quote_name
 
 __all__ = ["group_aggregate", "window_aggregate"]
@@ -107,7 +108,7 @@ def _aggregated(
     keys: Sequence[int],
     key_names: Sequence[str],
     calls: Sequence[AggregateCall],
-    results: Sequence[d.Column],
+    results: Sequence[steps.Column],
     extra: Sequence[tuple[Expression, str]] = (),
     window: WindowSpec | None = None,
 ) -> tuple[list[Stream], tuple[d.AggSpec, ...]]:

@@ -9,6 +9,7 @@ from typing import Any
 from headrace.errors import InvariantViolation, SqlValidationError
 from headrace.graph.table_job import TableNode
 from headrace.operators.table import declarations as d
+from headrace.operators.table import steps
 from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
@@ -31,7 +32,7 @@ def scan(to: Translation, node: p.TableScan) -> Stream:
     return to.add(declaration, node, (), columns)
 
 
-def _stream(to: Translation, node: p.TableScan, source: StreamInput, columns: d.Schema) -> Stream:
+def _stream(to: Translation, node: p.TableScan, source: StreamInput, columns: steps.Schema) -> Stream:
     """Have a stream's records become rows."""
     declaration = source.rows(columns, is_insert_only=node.mode.is_insert_only)
     position = len(to.nodes)

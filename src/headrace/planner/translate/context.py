@@ -11,14 +11,16 @@ from headrace.connectors.base import Sink as ConnectorSink
 from headrace.connectors.base import Source
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table import declarations as d
+from headrace.operators.table import steps
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.explain import describe
 from headrace.planner.expressions import Expression, InputRef, SortKey
 from headrace.planner.fragments import Stream
-from headrace.planner.logical import Scan, Schema, WindowSpec
+from headrace.planner.logical import Scan, Schema
 from headrace.planner.optimize import Plan
 from headrace.planner.stream_borders import StreamInput
+from headrace.planner.windows import WindowSpec
 from headrace.types.logical import DataType, LocalZonedTimestampType, quote_name
 
 __all__ = [
@@ -101,7 +103,7 @@ class Translation:
         declaration: Any,
         node: p.PhysicalNode,
         inputs: Sequence[tuple[int, Stream]],
-        columns: Sequence[d.Column],
+        columns: Sequence[steps.Column],
         parallelism: int | None = None,
     ) -> Stream:
         """Make a vertex; return what comes out of it."""
@@ -135,12 +137,12 @@ class Translation:
             return f.window_millis(sql, expression.type, window, is_utc=is_utc)
         return f.millis(sql, expression.type, is_utc=is_utc)
 
-    def renamed_inputs(self, node: p.OneInput, columns: Sequence[d.Column]) -> list[tuple[int, Stream]]:
+    def renamed_inputs(self, node: p.OneInput, columns: Sequence[steps.Column]) -> list[tuple[int, Stream]]:
         """Return the streams of the input, in columns of these names."""
         return [(0, renamed(stream, columns)) for stream in self.streams[node.input]]
 
     def with_millis(
-        self, node: p.OneInput, columns: Sequence[d.Column], index: int, added: d.Column
+        self, node: p.OneInput, columns: Sequence[steps.Column], index: int, added: steps.Column
     ) -> list[tuple[int, Stream]]:
         """Give rows one of their timestamps once more, in milliseconds."""
         made = []
@@ -151,7 +153,7 @@ class Translation:
         return made
 
 
-def names_of(columns: Iterable[d.Column]) -> tuple[str, ...]:
+def names_of(columns: Iterable[steps.Column]) -> tuple[str, ...]:
     """Return the names of columns."""
     return tuple(each.name for each in columns)
 
@@ -161,7 +163,7 @@ def inputs_of(streams: Sequence[tuple[int, Stream]]) -> tuple[TableInput, ...]:
     return tuple(TableInput(stream.node, stream.fragment, side) for side, stream in streams)
 
 
-def renamed(stream: Stream, columns: Sequence[d.Column]) -> Stream:
+def renamed(stream: Stream, columns: Sequence[steps.Column]) -> Stream:
     """Give the columns these names and types; they are the same ones in the same order."""
     items = []
     for old, new in zip(stream.columns, columns, strict=True):
@@ -170,7 +172,7 @@ def renamed(stream: Stream, columns: Sequence[d.Column]) -> Stream:
     return stream.select(items)
 
 
-def order_of(keys: Sequence[SortKey], columns: Sequence[d.Column]) -> tuple[d.Order, ...]:
+def order_of(keys: Sequence[SortKey], columns: Sequence[steps.Column]) -> tuple[d.Order, ...]:
     """Return how rows are sorted, by names of columns."""
     made = []
     for key in keys:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headrace.operators.table import declarations as d
+from headrace.operators.table import steps
 from headrace.planner import fragments as f
 from headrace.planner import join_halves as halves
 from headrace.planner import physical as p
@@ -48,7 +49,7 @@ def window_join(to: Translation, node: p.WindowJoin) -> Stream:
         return _in_halves(to, node)
     bounds = (f.column("__start", BIGINT), f.column("__end", BIGINT))
     inputs: list[tuple[int, Stream]] = []
-    sides: list[d.Schema] = []
+    sides: list[steps.Schema] = []
     for side, each, window in ((0, node.left, node.left_window), (1, node.right, node.right_window)):
         columns = f.columns_of(each.schema)
         sides.append((*columns, *bounds))
@@ -116,7 +117,7 @@ def _in_halves(to: Translation, node: p.Join | p.WindowJoin) -> Stream:
 
 
 def _sides(
-    to: Translation, node: p.TwoInputs, left: Sequence[d.Column], right: Sequence[d.Column]
+    to: Translation, node: p.TwoInputs, left: Sequence[steps.Column], right: Sequence[steps.Column]
 ) -> list[tuple[int, Stream]]:
     """Return the streams of both sides, in columns of these names."""
     sides = ((0, node.left, left), (1, node.right, right))

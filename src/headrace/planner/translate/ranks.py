@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.operators.table import declarations as d
+from headrace.operators.table import steps
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.fragments import BIGINT, Stream
@@ -66,7 +67,7 @@ def temporal_sort(to: Translation, node: p.TemporalSort) -> Stream:
     (first, *_) = node.order
     for _, stream in to.renamed_inputs(node, columns):
         at = stream.sql(first.expression)
-        timed = stream.then(d.Where(f"{at} IS NOT NULL"))
+        timed = stream.then(steps.Where(f"{at} IS NOT NULL"))
         ms = f"{to.millis(timed, first.expression)} + 1L"
         inputs.append((0, timed.select([*timed.chosen(range(len(columns))), (ms, over)])))
     declaration = d.Rank(

@@ -21,8 +21,9 @@ from headrace.operators.epoch_writer import EpochWriter
 from headrace.operators.located import locating
 from headrace.operators.slice_reader import SliceReader
 from headrace.operators.table.bridge import rows_of
-from headrace.operators.table.declarations import KIND, Schema, TableScan, TableSink
+from headrace.operators.table.declarations import TableScan, TableSink
 from headrace.operators.table.factory import as_spark_gives
+from headrace.operators.table.steps import KIND, Schema
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.task.attempt import TaskAttempt, task_place
 from headrace.runtime.task.kept_tasks import close_quietly

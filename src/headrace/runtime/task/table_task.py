@@ -13,8 +13,9 @@ from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of, producer_of
 from headrace.metrics.reports import CounterReport, MetricName
 from headrace.operators.table.base import EpochTime, TableOperator
-from headrace.operators.table.declarations import Schema, StatefulNode
+from headrace.operators.table.declarations import StatefulNode
 from headrace.operators.table.factory import build_operator
+from headrace.operators.table.steps import Schema
 from headrace.operators.window.late import LATE_DROPPED
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
 from headrace.runtime.task.attempt import TaskAttempt

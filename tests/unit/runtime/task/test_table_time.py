@@ -13,8 +13,6 @@ from headrace.graph.job_graph import JobGraph
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
 from headrace.operators.table.declarations import (
     AggSpec,
-    Column,
-    Fragment,
     GroupAggregate,
     TableScan,
     TableSink,
@@ -22,6 +20,7 @@ from headrace.operators.table.declarations import (
     WindowKind,
     WindowSpec,
 )
+from headrace.operators.table.steps import Column, Fragment
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, TableTime
 from headrace.runtime.task.table_time import (
     VertexTime,

@@ -1,0 +1,56 @@
+"""The windows that a query asks for: their kind and length, and what it reads of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from headrace.config.parsing import format_duration
+
+__all__ = ["WindowKind", "WindowProperty", "WindowSpec"]
+
+
+class WindowKind(Enum):
+    """How windows follow each other."""
+
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    CUMULATE = "CUMULATE"
+    SESSION = "SESSION"
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """The windows of a windowing table function or a group window."""
+
+    kind: WindowKind
+    #: Length of a window; the longest one of CUMULATE; the gap that ends a SESSION.
+    size_ms: int
+    #: Between two starts (HOP) or two ends (CUMULATE); the size for TUMBLE.
+    step_ms: int
+    #: Windows start at multiples of the step plus this.
+    offset_ms: int = 0
+    #: Whether size and step are numbers of rows.
+    counts_rows: bool = False
+
+    def __str__(self) -> str:
+        length = "gap" if self.kind is WindowKind.SESSION else "size"
+        parts = [f"{length}={self._length(self.size_ms)}"]
+        if self.kind in {WindowKind.HOP, WindowKind.CUMULATE}:
+            parts.append(f"step={self._length(self.step_ms)}")
+        if self.offset_ms:
+            parts.append(f"offset={self._length(self.offset_ms)}")
+        return f"{self.kind.value}({', '.join(parts)})"
+
+    def _length(self, amount: int) -> str:
+        return f"{amount} rows" if self.counts_rows else format_duration(timedelta(milliseconds=amount))
+
+
+class WindowProperty(Enum):
+    """What a query asks of a group window: TUMBLE_START and its like."""
+
+    START = "START"
+    END = "END"
+    ROWTIME = "ROWTIME"
+    PROCTIME = "PROCTIME"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.catalog import CatalogManager, InlineView, UserFunction
 from headrace.catalog import ObjectIdentifier as Identifier
-from headrace.catalog.objects import CatalogTable, CatalogView, PhysicalColumn
+from headrace.catalog.objects import CatalogTable, PhysicalColumn
 from headrace.common import Configuration
 from headrace.common.changelog import ChangelogMode
 from headrace.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
@@ -23,7 +23,6 @@ from headrace.errors import (
     shorten,
 )
 from headrace.planner import bind, parse_statement, placed
-from headrace.planner.functions import built_in_names
 from headrace.planner.logical import LogicalNode, Scan, Sink
 from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import StreamTarget
@@ -38,6 +37,7 @@ from headrace.planner.statements import (
 from headrace.planner.statements import (
     StatementSet as BoundStatementSet,
 )
+from headrace.table._catalog_calls import CatalogCalls
 from headrace.table._elements import rows_and_types
 from headrace.table._functions import as_user_function, load_function
 from headrace.table._jobs import TableJobs
@@ -54,7 +54,6 @@ from headrace.table._streams import (
 )
 from headrace.table.attachments import AttachedRows
 from headrace.table.environment_settings import EnvironmentSettings
-from headrace.table.module import ModuleEntry
 from headrace.table.schema import Schema as SchemaDeclaration
 from headrace.table.statement_set import StatementSet
 from headrace.table.table import Table
@@ -72,7 +71,7 @@ __all__ = ["StreamTableEnvironment", "TableEnvironment"]
 _INLINE = "$inline"
 
 
-class TableEnvironment(RefusedCalls):
+class TableEnvironment(CatalogCalls, RefusedCalls):
     """Tables, functions and configuration of a program, and where its statements run.
 
     Example:
@@ -287,145 +286,9 @@ class TableEnvironment(RefusedCalls):
         exists = "IF NOT EXISTS " if ignore_if_exists else ""
         self.execute_sql(f"CREATE VIEW {exists}{path_sql(view_path)} AS {table._text}")
 
-    def drop_temporary_view(self, view_path: str) -> bool:
-        """Drop a temporary view; say whether there was one."""
-        return self._manager.drop_temporary_table(self._manager.qualify(parts_of(view_path)))
-
-    def drop_temporary_table(self, table_path: str) -> bool:
-        """Drop a temporary table; say whether there was one."""
-        return self._manager.drop_temporary_table(self._manager.qualify(parts_of(table_path)))
-
-    def drop_table(self, table_path: str, ignore_if_not_exists: bool = True) -> bool:
-        """Drop a table of a catalog; say whether there was one."""
-        return self._drop("TABLE", table_path, ignore_if_not_exists)
-
-    def drop_view(self, view_path: str, ignore_if_not_exists: bool = True) -> bool:
-        """Drop a view of a catalog; say whether there was one."""
-        return self._drop("VIEW", view_path, ignore_if_not_exists)
-
-    def _drop(self, what: str, path: str, ignore: bool) -> bool:
-        is_there = self._manager.permanent_table(self._manager.qualify(parts_of(path))) is not None
-        self.execute_sql(f"DROP {what} {'IF EXISTS ' if ignore else ''}{path_sql(path)}")
-        return is_there
-
-    # --- names ----------------------------------------------------------------------------------------
-
-    def list_catalogs(self) -> list[str]:
-        """Return the names of the catalogs."""
-        return self._manager.catalogs()
-
-    def list_databases(self) -> list[str]:
-        """Return the names of the current catalog's databases."""
-        return self._manager.catalog(self._manager.current_catalog).databases()
-
-    def list_tables(self) -> list[str]:
-        """Return the names of the current database's tables and views."""
-        return list(self._tables())
-
-    def list_views(self) -> list[str]:
-        """Return the names of the current database's views."""
-        return [name for name, each in self._tables().items() if isinstance(each, CatalogView | InlineView)]
-
-    def list_temporary_tables(self) -> list[str]:
-        """Return the names of temporary tables and views."""
-        return sorted(self._temporary())
-
-    def list_temporary_views(self) -> list[str]:
-        """Return the names of temporary views."""
-        return sorted(
-            name for name, each in self._temporary().items() if isinstance(each, CatalogView | InlineView)
-        )
-
-    def list_functions(self) -> list[str]:
-        """Return the names of all functions."""
-        built_in = (name.lower() for name in built_in_names())
-        return sorted({*built_in, *self.list_user_defined_functions()})
-
-    def list_user_defined_functions(self) -> list[str]:
-        """Return the names of the functions that users have added."""
-        return self._manager.user_functions()
-
-    def list_modules(self) -> list[str]:
-        """Return the names of the modules in use."""
-        return self._manager.modules.used()
-
-    def list_full_modules(self) -> list[ModuleEntry]:
-        """Return all modules, and whether they are in use."""
-        return [ModuleEntry(name, used) for name, used in self._manager.modules.loaded()]
-
-    def unload_module(self, module_name: str) -> None:
-        """Forget a module.
-
-        Raises:
-            CatalogError: If it is not loaded.
-        """
-        self._manager.modules.unload(module_name)
-
-    def use_modules(self, *module_names: str) -> None:
-        """Say which modules are in use, the first one looked at first.
-
-        Raises:
-            CatalogError: If one is not loaded, or named twice.
-        """
-        self._manager.modules.use(module_names)
-
-    def _tables(self) -> dict[str, Any]:
-        return dict(self._manager.tables(self._manager.current_catalog, self._manager.current_database))
-
-    def _temporary(self) -> dict[str, Any]:
-        here = (self._manager.current_catalog, self._manager.current_database)
-        return {
-            identifier.name: each
-            for identifier, each in self._manager.temporary_tables().items()
-            if (identifier.catalog, identifier.database) == here
-        }
-
-    def get_current_catalog(self) -> str:
-        """Return the name of the current catalog."""
-        return self._manager.current_catalog
-
-    def use_catalog(self, catalog_name: str) -> None:
-        """Make a catalog the current one."""
-        self._manager.use_catalog(catalog_name)
-
-    def get_current_database(self) -> str:
-        """Return the name of the current database."""
-        return self._manager.current_database
-
-    def use_database(self, database_name: str) -> None:
-        """Make a database of the current catalog the current one."""
-        self._manager.use_database(self._manager.current_catalog, database_name)
-
     def get_config(self) -> TableConfig:
         """Return the options of the environment."""
         return self._config
-
-    # --- functions ------------------------------------------------------------------------------------
-
-    def create_temporary_function(self, path: str, function: Any) -> None:
-        """Give a Python function a name in the current database, for as long as the environment lives."""
-        identifier = self._manager.qualify(parts_of(path))
-        self._manager.put_temporary_function(identifier, as_user_function(identifier.name, function))
-
-    def create_temporary_system_function(self, name: str, function: Any) -> None:
-        """Give a Python function a name in every database, for as long as the environment lives."""
-        self._manager.put_system_function(name, as_user_function(name, function))
-
-    def drop_temporary_function(self, path: str) -> bool:
-        """Drop a temporary function; say whether there was one."""
-        return self._manager.drop_temporary_function(self._manager.qualify(parts_of(path)))
-
-    def drop_temporary_system_function(self, name: str) -> bool:
-        """Drop a function of the environment; say whether there was one."""
-        return self._manager.drop_system_function(name)
-
-    def drop_function(self, path: str) -> bool:
-        """Drop a function of a catalog; say whether there was one."""
-        identifier = self._manager.qualify(parts_of(path))
-        is_there = self._manager.permanent_function(identifier) is not None
-        if is_there:
-            self._manager.drop_function(identifier)
-        return is_there
 
     # --- dependencies ---------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.common import Row
-from headrace.datastream.data_stream import _Projection
+from headrace.datastream._projection import Projection
 from headrace.elements import Batch, ColumnBatch
 from headrace.errors import UserFunctionError
 from headrace.formats.columns import ArrowRows, RowColumns
@@ -31,7 +31,7 @@ def columns() -> ArrowRows:
 
 
 def projected(batch: Batch, *indexes: int) -> Batch:
-    with OperatorHarness(ProjectOperator(_Projection(indexes, None))) as harness:
+    with OperatorHarness(ProjectOperator(Projection(indexes, None))) as harness:
         harness.operator.process(batch)
         (found,) = harness._recorder.batches
         return found

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from headrace.common.execution_config import ExecutionConfig
 from headrace.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
-from headrace.common.types import Row
 from headrace.common.watermark_strategy import WatermarkStrategy
 from headrace.connectors.base import Sink
 from headrace.datastream._checks import (
@@ -21,14 +20,13 @@ from headrace.datastream._checks import (
     check_function,
     check_key_selector,
     check_max_parallelism,
-    check_parallelism,
     check_partitioner,
-    check_text,
     check_type,
-    check_uid_hash,
     kind_and_value,
 )
 from headrace.datastream._missing import missing_names
+from headrace.datastream._operator_settings import OperatorSettings
+from headrace.datastream._projection import Projection
 from headrace.datastream.closeable_iterator import CloseableIterator
 from headrace.datastream.functions import (
     FilterFunction,
@@ -38,7 +36,6 @@ from headrace.datastream.functions import (
     SinkFunction,
 )
 from headrace.datastream.output_tag import OutputTag
-from headrace.datastream.slot_sharing_group import SlotSharingGroup
 from headrace.errors import JobDefinitionError, TypeInferenceError, UnsupportedFeatureError, shorten
 from headrace.graph.partitioning import (
     Broadcast,
@@ -92,84 +89,7 @@ if not TYPE_CHECKING:  # checkers should go on to report these names as missing
     __getattr__ = missing_names(__name__, "CachedDataStream", "WINDOW_STATE_NAME")
 
 
-class _OperatorSettings:
-    """The calls that streams and sinks share: they change the operator that was added last."""
-
-    _environment: StreamExecutionEnvironment
-
-    def _operator(self, call: str) -> PhysicalTransformation:
-        """Return the step to change, or say why there is none."""
-        raise NotImplementedError
-
-    def name(self, name: str) -> Self:
-        """Name the operator, for plans, logs and metrics."""
-        self._operator("name").name = check_text("name", "name", name)
-        return self
-
-    def uid(self, uid: str) -> Self:
-        """Give the operator an id under which its state is found again, whatever else changes in the program.
-
-        Args:
-            uid: Unique in the job.
-        """
-        self._operator("uid").uid = check_text("uid", "uid", uid)
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> Self:
-        """Give the operator its id directly, to find state that was kept under a generated one.
-
-        Args:
-            uid_hash: 32 hex digits, from logs or the REST API.
-        """
-        self._operator("set_uid_hash").uid_hash = check_uid_hash(uid_hash)
-        return self
-
-    def set_parallelism(self, parallelism: int) -> Self:
-        """Set how many subtasks the operator has.
-
-        Raises:
-            JobDefinitionError: If it is not positive, or the operator cannot run in parallel.
-        """
-        parallelism = check_parallelism("set_parallelism", parallelism)
-        operator = self._operator("set_parallelism")
-        if operator.is_non_parallel and parallelism != 1:
-            raise JobDefinitionError(
-                f"set_parallelism(): {operator.name!r} cannot run in parallel; expected 1, got {parallelism}",
-                hint="set the parallelism of the operators after it",
-            )
-        operator.parallelism = parallelism
-        return self
-
-    def set_description(self, description: str) -> Self:
-        """Describe the operator, for plans and the web UI; longer than its name."""
-        self._operator("set_description").description = check_text(
-            "set_description", "description", description
-        )
-        return self
-
-    def disable_chaining(self) -> Self:
-        """Let the operator have a task of its own."""
-        self._operator("disable_chaining").chaining = ChainingStrategy.NEVER
-        return self
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Put the operator into a slot sharing group; operators in different groups never share a slot.
-
-        Args:
-            slot_sharing_group: The group or its name. Without this call, it is the group of the inputs.
-        """
-        operator = self._operator("slot_sharing_group")
-        if isinstance(slot_sharing_group, SlotSharingGroup):
-            self._environment.register_slot_sharing_group(slot_sharing_group)
-            operator.slot_sharing_group = slot_sharing_group.get_name()
-        else:
-            operator.slot_sharing_group = check_text(
-                "slot_sharing_group", "name of the group", slot_sharing_group
-            )
-        return self
-
-
-class DataStream(_OperatorSettings):
+class DataStream(OperatorSettings):
     """A stream of records.
 
     Example:
@@ -302,7 +222,7 @@ class DataStream(_OperatorSettings):
         """
         return self._transform(
             "Projection",
-            ProjectOperator(_Projection(field_indexes, self.get_type())),
+            ProjectOperator(Projection(field_indexes, self.get_type())),
             self._projected(field_indexes),
         )
 
@@ -630,7 +550,7 @@ class DataStream(_OperatorSettings):
         )
 
 
-class DataStreamSink(_OperatorSettings):
+class DataStreamSink(OperatorSettings):
     """The end of a stream: a sink that can still be named and configured."""
 
     def __init__(self, environment: StreamExecutionEnvironment, transformation: SinkTransformation) -> None:
@@ -642,38 +562,6 @@ class DataStreamSink(_OperatorSettings):
 
     def __repr__(self) -> str:
         return f"DataStreamSink({self._transformation!r})"
-
-
-class _Projection(MapFunction):
-    """Keeps some fields of a tuple or row."""
-
-    def __init__(self, indexes: tuple[int, ...], type_info: TypeInformation | None) -> None:
-        if not indexes:
-            raise JobDefinitionError("project(): name at least one field")
-        width = (
-            len(type_info.get_field_types()) if isinstance(type_info, TupleTypeInfo | RowTypeInfo) else None
-        )
-        given: tuple[Any, ...] = indexes
-        for index in given:
-            is_index = isinstance(index, int) and not isinstance(index, bool) and index >= 0
-            if not is_index or (width is not None and index >= width):
-                limit = "" if width is None else f" below {width}"
-                raise JobDefinitionError(
-                    f"project(): a field must be an index from 0{limit}, got {shorten(index)}"
-                )
-        self.indexes = indexes
-
-    def map(self, value: Any) -> Any:
-        """Return the fields, as a row if they come from a row, else as a tuple."""
-        fields = [value[index] for index in self.indexes]
-        if not isinstance(value, Row):
-            return tuple(fields)
-        row = Row(*fields)
-        row.set_row_kind(value.get_row_kind())
-        names = getattr(value, "_fields", None)
-        if names is not None:
-            row.set_field_names([names[index] for index in self.indexes])
-        return row
 
 
 # At the end, because these modules need DataStream, and their classes are what its methods return.

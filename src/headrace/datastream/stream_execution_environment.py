@@ -31,6 +31,8 @@ from headrace.datastream._checks import (
     check_type,
     kind_and_value,
 )
+from headrace.datastream._program_configuration import ProgramConfiguration
+from headrace.datastream._typed_elements import typed_elements
 from headrace.datastream.checkpoint_config import CheckpointConfig
 from headrace.datastream.checkpointing_mode import CheckpointingMode
 from headrace.datastream.data_stream import DataStream
@@ -42,7 +44,7 @@ from headrace.datastream.slot_sharing_group import SlotSharingGroup
 from headrace.datastream.started_jobs import StartedJobs
 from headrace.datastream.state_backend import StateBackend, state_backend_of
 from headrace.datastream.utils import ResultTypeQueryable
-from headrace.errors import JobDefinitionError, TypeInferenceError, UnsupportedFeatureError, shorten
+from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph, build_job_graph
 from headrace.graph.plan_json import stream_plan
 from headrace.graph.stream_graph import GraphSettings, StreamGraph, build_stream_graph
@@ -55,26 +57,6 @@ __all__ = ["StreamExecutionEnvironment"]
 T = TypeVar("T")
 
 DEFAULT_JOB_NAME = "Flink Streaming Job"
-
-
-class _ProgramConfiguration(Configuration):
-    """What a program sets, over what it was started with: typed reads see both."""
-
-    def __init__(self, below: LayeredConfiguration, other: Configuration | None) -> None:
-        super().__init__(other)
-        self._below = below
-
-    def layered(self) -> LayeredConfiguration:
-        """Return all layers; the program's own is the strongest.
-
-        Raises:
-            ConfigurationError: If the program set an unknown key or a wrong value.
-        """
-        return self._below.with_values(self.to_dict())
-
-    def get(self, option: ConfigOption[T]) -> T:
-        """Return the value that counts."""
-        return self.layered().get(option)
 
 
 class StreamExecutionEnvironment:
@@ -93,7 +75,7 @@ class StreamExecutionEnvironment:
         self, configuration: Configuration | None = None, *, context: ExecutionContext | None = None
     ) -> None:
         self._context = context or ExecutionContext.current()
-        self._configuration = _ProgramConfiguration(self._context.configuration, configuration)
+        self._configuration = ProgramConfiguration(self._context.configuration, configuration)
         self._configuration.layered()  # a wrong key is better found here than at the first use
         self._config = ExecutionConfig(self._configuration)
         self._checkpoint_config = CheckpointConfig(self._configuration)
@@ -420,7 +402,7 @@ class StreamExecutionEnvironment:
                 hint="pass type_info, such as Types.INT()",
             )
         if type_info is not None and type_info.need_conversion():
-            elements = _typed(elements, type_info)
+            elements = typed_elements(elements, type_info)
         stream = self._read(
             "from_collection",
             CollectionSource(elements, type_info),
@@ -615,16 +597,3 @@ def _no_java(call: str) -> UnsupportedFeatureError:
         feature=call,
         hint="use a Python connector; Spark's own packages are set with spark.jars.packages",
     )
-
-
-def _typed(elements: list[Any], type_info: TypeInformation) -> list[Any]:
-    """Bring elements into the form their type says, such as a tuple into a Row."""
-    typed = []
-    for index, element in enumerate(elements):
-        try:
-            typed.append(type_info.from_internal_type(type_info.to_internal_type(element)))
-        except (TypeInferenceError, TypeError, ValueError, AttributeError) as error:
-            raise TypeInferenceError(
-                f"from_collection(): element {index}, {shorten(element)}, is no {type_info!r}: {error}"
-            ) from error
-    return typed

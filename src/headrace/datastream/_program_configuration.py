@@ -1,0 +1,33 @@
+"""The configuration of a program: what it sets itself, over what it was started with."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from headrace.common.configuration import Configuration
+from headrace.config import ConfigOption
+from headrace.config import Configuration as LayeredConfiguration
+
+__all__ = ["ProgramConfiguration"]
+
+T = TypeVar("T")
+
+
+class ProgramConfiguration(Configuration):
+    """What a program sets, over what it was started with: typed reads see both."""
+
+    def __init__(self, below: LayeredConfiguration, other: Configuration | None) -> None:
+        super().__init__(other)
+        self._below = below
+
+    def layered(self) -> LayeredConfiguration:
+        """Return all layers; the program's own is the strongest.
+
+        Raises:
+            ConfigurationError: If the program set an unknown key or a wrong value.
+        """
+        return self._below.with_values(self.to_dict())
+
+    def get(self, option: ConfigOption[T]) -> T:
+        """Return the value that counts."""
+        return self.layered().get(option)

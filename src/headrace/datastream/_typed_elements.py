@@ -1,0 +1,23 @@
+"""The elements of a collection in the form that their declared type gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.common.typeinfo import TypeInformation
+from headrace.errors import TypeInferenceError, shorten
+
+__all__ = ["typed_elements"]
+
+
+def typed_elements(elements: list[Any], type_info: TypeInformation) -> list[Any]:
+    """Bring elements into the form their type says, such as a tuple into a Row."""
+    typed = []
+    for index, element in enumerate(elements):
+        try:
+            typed.append(type_info.from_internal_type(type_info.to_internal_type(element)))
+        except (TypeInferenceError, TypeError, ValueError, AttributeError) as error:
+            raise TypeInferenceError(
+                f"from_collection(): element {index}, {shorten(element)}, is no {type_info!r}: {error}"
+            ) from error
+    return typed

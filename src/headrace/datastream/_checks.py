@@ -11,6 +11,7 @@ from typing import Any
 
 from headrace.common.typeinfo import TypeInformation
 from headrace.config.options.execution import UPPER_BOUND_MAX_PARALLELISM
+from headrace.datastream import functions
 from headrace.datastream.functions import Function, KeySelector, Partitioner
 from headrace.errors import JobDefinitionError, TypeInferenceError, describe_function, shorten
 
@@ -49,7 +50,8 @@ def check_function(call: str, given: Any, *classes: type[Function], arguments: t
             hint=f"pass an instance: {given.__name__}()",
         )
     if isinstance(given, Function):
-        base = next(each.__name__ for each in type(given).__mro__ if each.__module__ == Function.__module__)
+        bases = (each for each in type(given).__mro__ if each.__module__.startswith(functions.__name__))
+        base = next(bases).__name__
         raise JobDefinitionError(
             f"{call}(): expected {wanted}, got {type(given).__qualname__}, which is a {base}",
         )

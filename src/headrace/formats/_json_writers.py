@@ -22,8 +22,8 @@ from headrace.common.typeinfo import (
     TupleTypeInfo,
     TypeInformation,
     Types,
-    _ElementTypeInfo,
 )
+from headrace.common.typeinfo.collections import ElementTypeInfo
 from headrace.common.types import Row
 from headrace.errors import FormatError, JobDefinitionError, shorten
 from headrace.formats._scalars import checked_int, instant_text, limits, naive_utc, temporal_kind
@@ -81,7 +81,7 @@ def _strict_writer(type_info: TypeInformation, timestamp_format: str) -> Writer:
         return lambda value: {text_of(_plain(key)): write_value(each) for key, each in value.items()}
     if type_info == _BYTES:
         return lambda value: base64.b64encode(value).decode()
-    if isinstance(type_info, _ElementTypeInfo):
+    if isinstance(type_info, ElementTypeInfo):
         write = writer_for(type_info.element_type, timestamp_format)
         return lambda value: [write(each) for each in value]
     kind = temporal_kind(type_info)

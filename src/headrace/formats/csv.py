@@ -20,8 +20,8 @@ from headrace.common.typeinfo import (
     TupleTypeInfo,
     TypeInformation,
     Types,
-    _ElementTypeInfo,
 )
+from headrace.common.typeinfo.collections import ElementTypeInfo
 from headrace.common.types import Row, make_row
 from headrace.config.table_options import TableOptions
 from headrace.errors import FormatError, JobDefinitionError
@@ -365,7 +365,7 @@ def _element_types(type_info: TypeInformation) -> list[TypeInformation] | TypeIn
     """Return the types inside a column: one for arrays, a list for rows and tuples, None for scalars."""
     if isinstance(type_info, RowTypeInfo | TupleTypeInfo):
         return type_info.get_field_types()
-    return type_info.element_type if isinstance(type_info, _ElementTypeInfo) else None
+    return type_info.element_type if isinstance(type_info, ElementTypeInfo) else None
 
 
 def _column_reader(type_info: TypeInformation, dialect: CsvDialect) -> Callable[[str], Any]:

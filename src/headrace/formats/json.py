@@ -27,8 +27,8 @@ from headrace.common.typeinfo import (
     TupleTypeInfo,
     TypeInformation,
     Types,
-    _ElementTypeInfo,
 )
+from headrace.common.typeinfo.collections import ElementTypeInfo
 from headrace.common.types import Row, make_row
 from headrace.config.table_options import TableOptions
 from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
@@ -355,7 +355,7 @@ class _ReaderCompiler:
             return self._map(type_info)
         if type_info == _BYTES:
             return _read_bytes
-        if isinstance(type_info, _ElementTypeInfo):
+        if isinstance(type_info, ElementTypeInfo):
             return self._list(type_info)
         return _scalar_reader(type_info)
 
@@ -403,7 +403,7 @@ class _ReaderCompiler:
 
         return read
 
-    def _list(self, type_info: _ElementTypeInfo) -> Reader:
+    def _list(self, type_info: ElementTypeInfo) -> Reader:
         # Elements of primitive arrays cannot be None, whatever is tolerated elsewhere.
         is_primitive = isinstance(type_info, PrimitiveArrayTypeInfo)
         element = type_info.element_type

@@ -15,14 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from headrace.connectors.base import (
-    Committable,
-    Committer,
-    CommitterContext,
-    Sink,
-    SinkWriter,
-    WriterContext,
-)
+from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.errors import InvariantViolation
 
@@ -151,7 +144,7 @@ def open_collector(collect_id: str, *, max_waiting: int = _MAX_WAITING) -> Colle
 
 
 @dataclass(frozen=True)
-class CollectSink(Sink):
+class CollectSink(base.Sink):
     """Hands records to the collector with this id, in the process of the driver.
 
     Where nobody collects (the collector was closed, or a new driver has taken over) records are dropped.
@@ -162,16 +155,16 @@ class CollectSink(Sink):
 
     collect_id: str
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:
+    def create_writer(self, context: base.WriterContext) -> base.SinkWriter:
         """Make the worker's half."""
         return _CollectWriter()
 
-    def create_committer(self, context: CommitterContext | None = None) -> Committer:
+    def create_committer(self, context: base.CommitterContext | None = None) -> base.Committer:
         """Make the driver's half."""
         return _CollectCommitter(self.collect_id)
 
 
-class _CollectWriter(SinkWriter):
+class _CollectWriter(base.SinkWriter):
     def __init__(self) -> None:
         self._rows: list[Any] = []
 
@@ -189,11 +182,11 @@ class _CollectWriter(SinkWriter):
         self._rows = []
 
 
-class _CollectCommitter(Committer):
+class _CollectCommitter(base.Committer):
     def __init__(self, collect_id: str) -> None:
         self._collect_id = collect_id
 
-    def commit(self, committables: Sequence[Committable]) -> None:
+    def commit(self, committables: Sequence[base.Committable]) -> None:
         with _registry_lock:
             collector = _registry.get(self._collect_id)
         if collector is None:

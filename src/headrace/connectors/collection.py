@@ -11,27 +11,17 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from headrace.connectors.base import (
-    BATCH_RECORDS,
-    Boundedness,
-    KnownSplits,
-    Slice,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-    SplitProgress,
-)
+from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.errors import JobDefinitionError, shorten
 
 if TYPE_CHECKING:
     from headrace.common.typeinfo import TypeInformation
 
-_SPLIT = SourceSplit("collection")
+_SPLIT = base.SourceSplit("collection")
 
 
-class CollectionSource(Source):
+class CollectionSource(base.Source):
     """Reads the elements of a collection, in order and once.
 
     There is one split, so one subtask reads everything. The elements are copied: what happens to them after
@@ -54,7 +44,7 @@ class CollectionSource(Source):
         elements = list(elements)
         self.type_info = type_info
         self._count = len(elements)
-        self._chunks = tuple(_pack(elements, start) for start in range(0, len(elements), BATCH_RECORDS))
+        self._chunks = tuple(_pack(elements, start) for start in range(0, len(elements), base.BATCH_RECORDS))
 
     def __len__(self) -> int:
         return self._count
@@ -63,14 +53,14 @@ class CollectionSource(Source):
         return f"CollectionSource({self._count} elements)"
 
     @property
-    def boundedness(self) -> Boundedness:
-        return Boundedness.BOUNDED
+    def boundedness(self) -> base.Boundedness:
+        return base.Boundedness.BOUNDED
 
-    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int) -> base.SplitEnumerator:
         """Make the driver's half; there is one split whatever the parallelism."""
         return _CollectionEnumerator(self._count)
 
-    def create_reader(self) -> SourceReader:
+    def create_reader(self) -> base.SourceReader:
         """Make the worker's half."""
         return _CollectionReader(self._chunks, self._count)
 
@@ -81,7 +71,7 @@ def _pack(elements: list[Any], start: int) -> bytes | list[Any]:
     Such a class is known by reference to `__main__`, and a worker has another `__main__`. The job's own
     pickler writes it by value.
     """
-    chunk = elements[start : start + BATCH_RECORDS]
+    chunk = elements[start : start + base.BATCH_RECORDS]
     try:
         data = pickle.dumps(chunk, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # an element's own __reduce__ may raise anything
@@ -102,26 +92,26 @@ def _first_that_fails(chunk: list[Any]) -> int:
     return 0
 
 
-class _CollectionEnumerator(KnownSplits):
+class _CollectionEnumerator(base.KnownSplits):
     def __init__(self, count: int) -> None:
         self._count = count
         super().__init__([_SPLIT] if count else [])
 
-    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice:
-        return Slice(split, position, min(position + max_records, self._count))
+    def plan(self, split: base.SourceSplit, position: int, max_records: int) -> base.Slice:
+        return base.Slice(split, position, min(position + max_records, self._count))
 
 
-class _CollectionReader(SourceReader):
+class _CollectionReader(base.SourceReader):
     def __init__(self, chunks: Sequence[bytes | list[Any]], count: int) -> None:
         self._chunks = chunks
         self._count = count
         self._position = 0
 
-    def read(self, piece: Slice) -> Iterator[Batch]:
+    def read(self, piece: base.Slice) -> Iterator[Batch]:
         self._position = piece.start
         end = self._count if piece.end is None else piece.end
         while self._position < end:
-            number, offset = divmod(self._position, BATCH_RECORDS)
+            number, offset = divmod(self._position, base.BATCH_RECORDS)
             packed = self._chunks[number]
             part = slice(offset, offset + end - self._position)
             # A copy either way: what is done to an element must not show when it is read again.
@@ -129,5 +119,5 @@ class _CollectionReader(SourceReader):
             self._position += len(values)
             yield Batch(values)
 
-    def progress(self) -> SplitProgress:
-        return SplitProgress(self._position, self._position >= self._count)
+    def progress(self) -> base.SplitProgress:
+        return base.SplitProgress(self._position, self._position >= self._count)

@@ -11,20 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from headrace.connectors.base import (
-    BATCH_RECORDS,
-    Boundedness,
-    KnownSplits,
-    Sink,
-    SinkWriter,
-    Slice,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-    SplitProgress,
-    WriterContext,
-)
+from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, JobDefinitionError, UserFunctionError, describe_function
 
@@ -32,7 +19,7 @@ ReadFrom = Callable[[int], Iterable[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class PythonSource(Source):
+class PythonSource(base.Source):
     """Reads iterables that functions open at a position.
 
     A function is called in a worker with the number of records that were read of its split before, and
@@ -85,39 +72,39 @@ class PythonSource(Source):
         object.__setattr__(self, "splits", dict(self.splits))
 
     @property
-    def boundedness(self) -> Boundedness:
-        return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
+    def boundedness(self) -> base.Boundedness:
+        return base.Boundedness.BOUNDED if self.bounded else base.Boundedness.CONTINUOUS_UNBOUNDED
 
-    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int) -> base.SplitEnumerator:
         """Make the driver's half; the splits are the same whatever the parallelism."""
         return _FunctionEnumerator(list(self.splits), self.available)
 
-    def create_reader(self) -> SourceReader:
+    def create_reader(self) -> base.SourceReader:
         """Make the worker's half."""
         return _FunctionReader(self.splits)
 
 
-class _FunctionEnumerator(KnownSplits):
+class _FunctionEnumerator(base.KnownSplits):
     def __init__(self, names: Sequence[str], available: Callable[[str], int] | None) -> None:
-        super().__init__(SourceSplit(name) for name in names)
+        super().__init__(base.SourceSplit(name) for name in names)
         self._available = available
 
-    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
+    def plan(self, split: base.SourceSplit, position: int, max_records: int) -> base.Slice | None:
         if self._available is None:
-            return Slice(split, position, max_records=max_records)
+            return base.Slice(split, position, max_records=max_records)
         try:
             end = min(self._available(split.split_id), position + max_records)
         except Exception as error:
             raise UserFunctionError.from_exception(error, record=split.split_id) from error
-        return Slice(split, position, end) if end > position else None
+        return base.Slice(split, position, end) if end > position else None
 
 
-class _FunctionReader(SourceReader):
+class _FunctionReader(base.SourceReader):
     def __init__(self, functions: Mapping[str, ReadFrom]) -> None:
         self._functions = functions
-        self._progress = SplitProgress(0, is_finished=False)
+        self._progress = base.SplitProgress(0, is_finished=False)
 
-    def read(self, piece: Slice) -> Iterator[Batch]:
+    def read(self, piece: base.Slice) -> Iterator[Batch]:
         name = piece.split.split_id
         function = self._functions[name]
         wanted = piece.max_records if piece.end is None else piece.end - piece.start
@@ -132,9 +119,9 @@ class _FunctionReader(SourceReader):
                 hint="`available` must count only records that can be read, and records must not disappear",
             )
         is_exhausted = wanted is None or position - piece.start < wanted
-        self._progress = SplitProgress(position, is_finished=is_exhausted and piece.end is None)
+        self._progress = base.SplitProgress(position, is_finished=is_exhausted and piece.end is None)
 
-    def progress(self) -> SplitProgress:
+    def progress(self) -> base.SplitProgress:
         return self._progress
 
 
@@ -144,7 +131,7 @@ def _batches(read_from: ReadFrom, position: int, wanted: int | None) -> Iterator
     try:
         records = iter(read_from(position))
         rest = records if wanted is None else islice(records, wanted)
-        while values := list(islice(rest, BATCH_RECORDS)):
+        while values := list(islice(rest, base.BATCH_RECORDS)):
             position += len(values)
             yield values
     except Exception as error:
@@ -155,7 +142,7 @@ def _batches(read_from: ReadFrom, position: int, wanted: int | None) -> Iterator
 
 
 @dataclass(frozen=True)
-class FunctionSink(Sink):
+class FunctionSink(base.Sink):
     """Calls a function with every record, in the worker, as the records come.
 
     Delivery is at least once: when an epoch runs again after a failure, its records are written again. Make
@@ -178,12 +165,12 @@ class FunctionSink(Sink):
         if not callable(self.write):
             raise JobDefinitionError(f"FunctionSink: write must be a function; got {self.write!r}")
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:
+    def create_writer(self, context: base.WriterContext) -> base.SinkWriter:
         """Make the worker's half."""
         return _FunctionWriter(self.write)
 
 
-class _FunctionWriter(SinkWriter):
+class _FunctionWriter(base.SinkWriter):
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
 

@@ -14,22 +14,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from headrace.connectors.base import (
-    Boundedness,
-    ReaderContext,
-    Slice,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-    SplitProgress,
-)
+from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.errors import JobDefinitionError
 
 
 @dataclass(frozen=True)
-class HybridSource(Source):
+class HybridSource(base.Source):
     """Reads sources one after the other. Build one with `builder`.
 
     Example:
@@ -39,10 +30,10 @@ class HybridSource(Source):
         <Boundedness.BOUNDED: 'BOUNDED'>
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[base.Source, ...]
 
     @staticmethod
-    def builder(first_source: Source) -> HybridSourceBuilder:
+    def builder(first_source: base.Source) -> HybridSourceBuilder:
         """Begin with the source that is read first."""
         return HybridSourceBuilder(first_source)
 
@@ -53,15 +44,15 @@ class HybridSource(Source):
         return None if None in wanted else max(each for each in wanted if each is not None)
 
     @property
-    def boundedness(self) -> Boundedness:
+    def boundedness(self) -> base.Boundedness:
         """As the last source."""
         return self.sources[-1].boundedness
 
-    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int) -> base.SplitEnumerator:
         """Make the driver's half."""
         return _HybridEnumerator(self.sources, parallelism)
 
-    def create_reader(self) -> SourceReader:
+    def create_reader(self) -> base.SourceReader:
         """Make the worker's half."""
         return _HybridReader(self.sources)
 
@@ -69,19 +60,19 @@ class HybridSource(Source):
 class HybridSourceBuilder:
     """Collects the sources, in order."""
 
-    def __init__(self, first_source: Source) -> None:
-        self._sources: list[Source] = []
+    def __init__(self, first_source: base.Source) -> None:
+        self._sources: list[base.Source] = []
         self.add_source(first_source)
 
-    def add_source(self, source: Source) -> HybridSourceBuilder:
+    def add_source(self, source: base.Source) -> HybridSourceBuilder:
         """Read another one when all before it have ended.
 
         Raises:
             JobDefinitionError: It is not a source, or the previous source is unbounded.
         """
-        if not isinstance(source, Source):
+        if not isinstance(source, base.Source):
             raise JobDefinitionError(f"HybridSource: expected a Source; got {source!r}")
-        if self._sources and self._sources[-1].boundedness is not Boundedness.BOUNDED:
+        if self._sources and self._sources[-1].boundedness is not base.Boundedness.BOUNDED:
             raise JobDefinitionError(
                 f"HybridSource: {type(self._sources[-1]).__name__} is unbounded, so no source can follow it",
                 hint="make it bounded, or add it last",
@@ -95,34 +86,34 @@ class HybridSourceBuilder:
 
 
 @dataclass(frozen=True)
-class HybridSplit(SourceSplit):
+class HybridSplit(base.SourceSplit):
     """A split of one of the sources."""
 
     source: int
-    split: SourceSplit
+    split: base.SourceSplit
 
 
-def _hybrid(split: SourceSplit) -> HybridSplit:
+def _hybrid(split: base.SourceSplit) -> HybridSplit:
     return cast(HybridSplit, split)
 
 
-def _wrapped(source: int, split: SourceSplit) -> HybridSplit:
+def _wrapped(source: int, split: base.SourceSplit) -> HybridSplit:
     return HybridSplit(f"{source}/{split.split_id}", source, split)
 
 
-class _HybridEnumerator(SplitEnumerator):
-    def __init__(self, sources: Sequence[Source], parallelism: int) -> None:
+class _HybridEnumerator(base.SplitEnumerator):
+    def __init__(self, sources: Sequence[base.Source], parallelism: int) -> None:
         self._sources = sources
         self._parallelism = parallelism
         #: Which source it is the turn of.
         self._index = 0
-        self._current: SplitEnumerator | None = None
+        self._current: base.SplitEnumerator | None = None
         #: Splits of this source that were not read to their end.
         self._open: set[str] = set()
         #: Splits that were found before the job came back.
         self._known: frozenset[str] = frozenset()
 
-    def restore(self, splits: Sequence[SourceSplit]) -> None:
+    def restore(self, splits: Sequence[base.SourceSplit]) -> None:
         known = [cast(HybridSplit, split) for split in splits]
         if not known:
             return
@@ -132,13 +123,13 @@ class _HybridEnumerator(SplitEnumerator):
         self._known = frozenset(split.split_id for split in known)
         self._open = {split.split_id for split in own}
 
-    def split_finished(self, split: SourceSplit) -> None:
+    def split_finished(self, split: base.SourceSplit) -> None:
         self._open.discard(split.split_id)
         part = cast(HybridSplit, split)
         if part.source == self._index:
             self._enumerator().split_finished(part.split)
 
-    def discover(self) -> Sequence[SourceSplit]:
+    def discover(self) -> Sequence[base.SourceSplit]:
         while True:
             splits = [_wrapped(self._index, split) for split in self._enumerator().discover()]
             # Sources that do not care for `restore` find the same again.
@@ -154,17 +145,19 @@ class _HybridEnumerator(SplitEnumerator):
     def is_complete(self) -> bool:
         return self._is_last and self._enumerator().is_complete
 
-    def start_position(self, split: SourceSplit) -> Any:
+    def start_position(self, split: base.SourceSplit) -> Any:
         return self._enumerator().start_position(cast(HybridSplit, split).split)
 
-    def plan(self, split: SourceSplit, position: Any, max_records: int) -> Slice | None:
+    def plan(self, split: base.SourceSplit, position: Any, max_records: int) -> base.Slice | None:
         piece = self._enumerator().plan(cast(HybridSplit, split).split, position, max_records)
         return None if piece is None else replace(piece, split=split)
 
     def next_discovery_delay(self) -> float | None:
         return self._enumerator().next_discovery_delay()
 
-    def checkpoint_completed(self, positions: Mapping[str, Any], finished: Collection[SourceSplit]) -> None:
+    def checkpoint_completed(
+        self, positions: Mapping[str, Any], finished: Collection[base.SourceSplit]
+    ) -> None:
         prefix = f"{self._index}/"
         own = {name.removeprefix(prefix): each for name, each in positions.items() if name.startswith(prefix)}
         ended = [each for each in map(_hybrid, finished) if each.source == self._index]
@@ -179,24 +172,24 @@ class _HybridEnumerator(SplitEnumerator):
     def _is_last(self) -> bool:
         return self._index == len(self._sources) - 1
 
-    def _enumerator(self) -> SplitEnumerator:
+    def _enumerator(self) -> base.SplitEnumerator:
         """Return the half of the source whose turn it is; it is made when it is first needed."""
         if self._current is None:
             self._current = self._sources[self._index].create_enumerator(self._parallelism)
         return self._current
 
 
-class _HybridReader(SourceReader):
-    def __init__(self, sources: Sequence[Source]) -> None:
+class _HybridReader(base.SourceReader):
+    def __init__(self, sources: Sequence[base.Source]) -> None:
         self._sources = sources
-        self._context = ReaderContext()
-        self._readers: dict[int, SourceReader] = {}
-        self._last: SourceReader | None = None
+        self._context = base.ReaderContext()
+        self._readers: dict[int, base.SourceReader] = {}
+        self._last: base.SourceReader | None = None
 
-    def open(self, context: ReaderContext) -> None:
+    def open(self, context: base.ReaderContext) -> None:
         self._context = context
 
-    def read(self, piece: Slice) -> Iterator[Batch]:
+    def read(self, piece: base.Slice) -> Iterator[Batch]:
         split = cast(HybridSplit, piece.split)
         reader = self._readers.get(split.source)
         if reader is None:
@@ -205,7 +198,7 @@ class _HybridReader(SourceReader):
         self._last = reader
         yield from reader.read(replace(piece, split=split.split))
 
-    def progress(self) -> SplitProgress:
+    def progress(self) -> base.SplitProgress:
         assert self._last is not None
         return self._last.progress()
 

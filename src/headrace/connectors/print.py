@@ -13,20 +13,13 @@ from typing import Any
 
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import ALL
-from headrace.connectors.base import (
-    Committable,
-    Committer,
-    CommitterContext,
-    Sink,
-    SinkWriter,
-    WriterContext,
-)
+from headrace.connectors import base
 from headrace.connectors.tables import SinkAbility, TableRequest
 from headrace.elements import Batch
 
 
 @dataclass(frozen=True)
-class PrintSink(Sink):
+class PrintSink(base.Sink):
     """Prints records, each on a line, after the checkpoint that covers them.
 
     The prefix follows Flink: `identifier:subtask> `, the subtask counted from 1 and only where there are
@@ -47,16 +40,16 @@ class PrintSink(Sink):
     identifier: str | None = None
     to_stderr: bool = False
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:
+    def create_writer(self, context: base.WriterContext) -> base.SinkWriter:
         """Make the worker's half."""
         return _PrintWriter(_prefix(self.identifier or "", context))
 
-    def create_committer(self, context: CommitterContext | None = None) -> Committer:
+    def create_committer(self, context: base.CommitterContext | None = None) -> base.Committer:
         """Make the driver's half."""
         return _PrintCommitter(self.to_stderr)
 
 
-def _prefix(identifier: str, context: WriterContext) -> str:
+def _prefix(identifier: str, context: base.WriterContext) -> str:
     # Flink's PrintSinkOutputWriter.open
     number = str(context.subtask + 1) if context.parallelism > 1 else ""
     prefix = ":".join(filter(None, (identifier, number)))
@@ -69,14 +62,14 @@ class PrintFactory:
     def ability(self, table: CatalogTable) -> SinkAbility:
         return SinkAbility(ALL)
 
-    def sink(self, request: TableRequest) -> Sink:
+    def sink(self, request: TableRequest) -> base.Sink:
         options = request.options
         return PrintSink(
             options.text("print-identifier"), to_stderr=options.boolean("standard-error", default=False)
         )
 
 
-class _PrintWriter(SinkWriter):
+class _PrintWriter(base.SinkWriter):
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._lines: list[str] = []
@@ -96,14 +89,14 @@ class _PrintWriter(SinkWriter):
         self._lines = []
 
 
-class _PrintCommitter(Committer):
+class _PrintCommitter(base.Committer):
     def __init__(self, to_stderr: bool) -> None:
         self._to_stderr = to_stderr
         #: Epoch and subtask printed last. Commits come in this order, so what is not after it has been
         #: printed.
         self._printed = (-1, -1)
 
-    def commit(self, committables: Sequence[Committable]) -> None:
+    def commit(self, committables: Sequence[base.Committable]) -> None:
         # Looked up now: a program may have put something else in its place.
         stream = sys.stderr if self._to_stderr else sys.stdout
         for committable in committables:

@@ -10,23 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from headrace.connectors.base import (
-    BATCH_RECORDS,
-    Boundedness,
-    KnownSplits,
-    Slice,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-    SplitProgress,
-)
+from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.errors import JobDefinitionError
 
 
 @dataclass(frozen=True)
-class NumberSequenceSource(Source):
+class NumberSequenceSource(base.Source):
     """Reads the numbers from `start` to `end`, both included, in as many splits as there are subtasks.
 
     Args:
@@ -55,20 +45,20 @@ class NumberSequenceSource(Source):
             )
 
     @property
-    def boundedness(self) -> Boundedness:
-        return Boundedness.BOUNDED
+    def boundedness(self) -> base.Boundedness:
+        return base.Boundedness.BOUNDED
 
-    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int) -> base.SplitEnumerator:
         """Make the driver's half."""
         return _SequenceEnumerator(_cut(self.start, self.end, parallelism))
 
-    def create_reader(self) -> SourceReader:
+    def create_reader(self) -> base.SourceReader:
         """Make the worker's half."""
         return _SequenceReader()
 
 
 @dataclass(frozen=True)
-class _RangeSplit(SourceSplit):
+class _RangeSplit(base.SourceSplit):
     first: int
     #: The first number that is no more part of the split.
     stop: int
@@ -87,29 +77,29 @@ def _cut(start: int, end: int, parts: int) -> list[_RangeSplit]:
     return splits
 
 
-class _SequenceEnumerator(KnownSplits):
-    def restore(self, splits: Sequence[SourceSplit]) -> None:
+class _SequenceEnumerator(base.KnownSplits):
+    def restore(self, splits: Sequence[base.SourceSplit]) -> None:
         if splits:
             self._new = []
 
-    def start_position(self, split: SourceSplit) -> int:
+    def start_position(self, split: base.SourceSplit) -> int:
         return cast(_RangeSplit, split).first
 
-    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice:
-        return Slice(split, position, min(position + max_records, cast(_RangeSplit, split).stop))
+    def plan(self, split: base.SourceSplit, position: int, max_records: int) -> base.Slice:
+        return base.Slice(split, position, min(position + max_records, cast(_RangeSplit, split).stop))
 
 
-class _SequenceReader(SourceReader):
+class _SequenceReader(base.SourceReader):
     def __init__(self) -> None:
-        self._progress = SplitProgress(None, is_finished=False)
+        self._progress = base.SplitProgress(None, is_finished=False)
 
-    def read(self, piece: Slice) -> Iterator[Batch]:
+    def read(self, piece: base.Slice) -> Iterator[Batch]:
         stop = cast(_RangeSplit, piece.split).stop
         end = stop if piece.end is None else piece.end
-        for first in range(piece.start, end, BATCH_RECORDS):
-            yield Batch(list(range(first, min(first + BATCH_RECORDS, end))))
+        for first in range(piece.start, end, base.BATCH_RECORDS):
+            yield Batch(list(range(first, min(first + base.BATCH_RECORDS, end))))
         position = max(piece.start, end)
-        self._progress = SplitProgress(position, position >= stop)
+        self._progress = base.SplitProgress(position, position >= stop)
 
-    def progress(self) -> SplitProgress:
+    def progress(self) -> base.SplitProgress:
         return self._progress

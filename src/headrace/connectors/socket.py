@@ -16,22 +16,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from headrace.connectors.base import (
-    BATCH_RECORDS,
-    Boundedness,
-    Slice,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-    SplitProgress,
-)
+from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, JobDefinitionError
 
 _log = logging.getLogger(__name__)
 
-_SPLIT = SourceSplit("socket")
+_SPLIT = base.SourceSplit("socket")
 _CONNECT_TIMEOUT_S = 10.0
 _RECEIVE_BYTES = 1 << 16
 #: Lines that may wait in the driver. With more, nothing is received and TCP makes the peer wait.
@@ -39,7 +30,7 @@ _MAX_WAITING = 50_000
 
 
 @dataclass(frozen=True)
-class SocketSource(Source):
+class SocketSource(base.Source):
     r"""Reads lines of UTF-8 text from a server, until it closes the connection.
 
     Args:
@@ -74,15 +65,15 @@ class SocketSource(Source):
             )
 
     @property
-    def boundedness(self) -> Boundedness:
+    def boundedness(self) -> base.Boundedness:
         """Unbounded: the peer may close the connection at any time."""
-        return Boundedness.CONTINUOUS_UNBOUNDED
+        return base.Boundedness.CONTINUOUS_UNBOUNDED
 
-    def create_enumerator(self, parallelism: int, *, max_waiting: int = _MAX_WAITING) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, *, max_waiting: int = _MAX_WAITING) -> base.SplitEnumerator:
         """Make the driver's half; it connects when it is first asked for splits."""
         return _SocketEnumerator(_Connection(self, max_waiting))
 
-    def create_reader(self) -> SourceReader:
+    def create_reader(self) -> base.SourceReader:
         """Make the worker's half; it never sees the socket."""
         return _PayloadReader()
 
@@ -94,12 +85,12 @@ class _Lines:
     is_last: bool
 
 
-class _SocketEnumerator(SplitEnumerator):
+class _SocketEnumerator(base.SplitEnumerator):
     def __init__(self, connection: _Connection) -> None:
         self._connection = connection
         self._is_started = False
 
-    def discover(self) -> Sequence[SourceSplit]:
+    def discover(self) -> Sequence[base.SourceSplit]:
         if self._is_started:
             return ()
         self._is_started = True
@@ -110,30 +101,30 @@ class _SocketEnumerator(SplitEnumerator):
     def is_complete(self) -> bool:
         return self._is_started
 
-    def start_position(self, split: SourceSplit) -> int:
+    def start_position(self, split: base.SourceSplit) -> int:
         return 0
 
-    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
+    def plan(self, split: base.SourceSplit, position: int, max_records: int) -> base.Slice | None:
         lines = self._connection.take(max_records)
         if not lines.values and not lines.is_last:
             return None
-        return Slice(split, position, position + len(lines.values), payload=lines)
+        return base.Slice(split, position, position + len(lines.values), payload=lines)
 
     def close(self) -> None:
         self._connection.close()
 
 
-class _PayloadReader(SourceReader):
+class _PayloadReader(base.SourceReader):
     def __init__(self) -> None:
-        self._progress = SplitProgress(0, is_finished=False)
+        self._progress = base.SplitProgress(0, is_finished=False)
 
-    def read(self, piece: Slice) -> Iterator[Batch]:
+    def read(self, piece: base.Slice) -> Iterator[Batch]:
         lines: _Lines = piece.payload
-        for first in range(0, len(lines.values), BATCH_RECORDS):
-            yield Batch(lines.values[first : first + BATCH_RECORDS])
-        self._progress = SplitProgress(piece.end, lines.is_last)
+        for first in range(0, len(lines.values), base.BATCH_RECORDS):
+            yield Batch(lines.values[first : first + base.BATCH_RECORDS])
+        self._progress = base.SplitProgress(piece.end, lines.is_last)
 
-    def progress(self) -> SplitProgress:
+    def progress(self) -> base.SplitProgress:
         return self._progress
 
 

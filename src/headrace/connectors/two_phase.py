@@ -16,14 +16,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from headrace.connectors.base import (
-    Committable,
-    Committer,
-    CommitterContext,
-    Sink,
-    SinkWriter,
-    WriterContext,
-)
+from headrace.connectors import base
 
 #: A transaction while it is written, in the worker. It need not pickle.
 T = TypeVar("T")
@@ -31,7 +24,7 @@ T = TypeVar("T")
 H = TypeVar("H")
 
 
-class TwoPhaseCommitSink(Sink, Generic[T, H]):
+class TwoPhaseCommitSink(base.Sink, Generic[T, H]):
     r"""A sink over transactions that outlive the process that wrote them. Subclass it as a frozen dataclass.
 
     Example:
@@ -73,7 +66,7 @@ class TwoPhaseCommitSink(Sink, Generic[T, H]):
     """
 
     @abstractmethod
-    def begin_transaction(self, context: WriterContext) -> T:
+    def begin_transaction(self, context: base.WriterContext) -> T:
         """Open a transaction for one subtask's records of one epoch; put `context.attempt_id` in its name."""
 
     @abstractmethod
@@ -91,20 +84,20 @@ class TwoPhaseCommitSink(Sink, Generic[T, H]):
     def abort(self, transaction: T) -> None:
         """The epoch failed: roll back, in the worker. Not called if the worker is gone."""
 
-    def recover_and_abort(self, context: CommitterContext, epoch: int) -> None:
+    def recover_and_abort(self, context: base.CommitterContext, epoch: int) -> None:
         """Roll back what later epochs have prepared, in the driver, after a recovery."""
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:
+    def create_writer(self, context: base.WriterContext) -> base.SinkWriter:
         """Make the worker's half."""
         return _Writer(self, context)
 
-    def create_committer(self, context: CommitterContext | None = None) -> Committer:
+    def create_committer(self, context: base.CommitterContext | None = None) -> base.Committer:
         """Make the driver's half."""
-        return _Committer(self, context or CommitterContext())
+        return _Committer(self, context or base.CommitterContext())
 
 
-class _Writer(SinkWriter, Generic[T, H]):
-    def __init__(self, sink: TwoPhaseCommitSink[T, H], context: WriterContext) -> None:
+class _Writer(base.SinkWriter, Generic[T, H]):
+    def __init__(self, sink: TwoPhaseCommitSink[T, H], context: base.WriterContext) -> None:
         self._sink = sink
         self._transaction: T | None = sink.begin_transaction(context)
 
@@ -122,12 +115,12 @@ class _Writer(SinkWriter, Generic[T, H]):
             self._sink.abort(transaction)
 
 
-class _Committer(Committer, Generic[T, H]):
-    def __init__(self, sink: TwoPhaseCommitSink[T, H], context: CommitterContext) -> None:
+class _Committer(base.Committer, Generic[T, H]):
+    def __init__(self, sink: TwoPhaseCommitSink[T, H], context: base.CommitterContext) -> None:
         self._sink = sink
         self._context = context
 
-    def commit(self, committables: Sequence[Committable]) -> None:
+    def commit(self, committables: Sequence[base.Committable]) -> None:
         for committable in committables:
             self._sink.commit(committable.payload)
 

@@ -6,19 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.connectors.base import (
-    Boundedness,
-    RowsRead,
-    Slice,
-    SourceSplit,
-    SparkSource,
-    SplitEnumerator,
-    SplitProgress,
-)
+from headrace.connectors import base
 
 
 @dataclass(frozen=True)
-class ValuesSource(SparkSource):
+class ValuesSource(base.SparkSource):
     """Rows that the program gives: VALUES.
 
     Args:
@@ -29,40 +21,40 @@ class ValuesSource(SparkSource):
     concurrent_splits = None
 
     @property
-    def boundedness(self) -> Boundedness:
-        return Boundedness.BOUNDED
+    def boundedness(self) -> base.Boundedness:
+        return base.Boundedness.BOUNDED
 
-    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int) -> base.SplitEnumerator:
         return _Values(self)
 
-    def spark_read(self, slices: Sequence[Slice]) -> RowsRead:
+    def spark_read(self, slices: Sequence[base.Slice]) -> base.RowsRead:
         (piece,) = slices
-        return RowsRead(self.rows[piece.start : piece.end])
+        return base.RowsRead(self.rows[piece.start : piece.end])
 
-    def reached(self, piece: Slice) -> SplitProgress:
-        return SplitProgress(piece.end, is_finished=piece.end >= len(self.rows))
+    def reached(self, piece: base.Slice) -> base.SplitProgress:
+        return base.SplitProgress(piece.end, is_finished=piece.end >= len(self.rows))
 
-    def records_in(self, piece: Slice) -> int:
+    def records_in(self, piece: base.Slice) -> int:
         return int(piece.end - piece.start)
 
 
-class _Values(SplitEnumerator):
+class _Values(base.SplitEnumerator):
     def __init__(self, source: ValuesSource) -> None:
         self._source = source
         self._is_found = False
 
-    def discover(self) -> Sequence[SourceSplit]:
+    def discover(self) -> Sequence[base.SourceSplit]:
         if self._is_found:
             return ()
         self._is_found = True
-        return [SourceSplit("values")]
+        return [base.SourceSplit("values")]
 
     @property
     def is_complete(self) -> bool:
         return True
 
-    def start_position(self, split: SourceSplit) -> int:
+    def start_position(self, split: base.SourceSplit) -> int:
         return 0
 
-    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice:
-        return Slice(split, position, min(position + max_records, len(self._source.rows)))
+    def plan(self, split: base.SourceSplit, position: int, max_records: int) -> base.Slice:
+        return base.Slice(split, position, min(position + max_records, len(self._source.rows)))

@@ -18,15 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from headrace.connectors import staged_files
-from headrace.connectors.base import (
-    Committable,
-    Committer,
-    CommitterContext,
-    Sink,
-    SinkWriter,
-    WriterContext,
-)
+from headrace.connectors import base, staged_files
 from headrace.connectors.staged_files import DurableDirectories, staging_name
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, DiskFullError, UserFunctionError
@@ -113,7 +105,7 @@ class Publisher(ABC):
         """Close the connection."""
 
 
-class WriteAheadSink(Sink):
+class WriteAheadSink(base.Sink):
     """A sink that publishes from the driver, with markers. Subclass it as a frozen dataclass.
 
     Records are visible with the checkpoint that covers them, each exactly once: after a failure they are
@@ -157,7 +149,7 @@ class WriteAheadSink(Sink):
     """
 
     @abstractmethod
-    def create_publisher(self, context: CommitterContext) -> Publisher:
+    def create_publisher(self, context: base.CommitterContext) -> Publisher:
         """Make the driver's half. Called once in the life of a driver."""
 
     def convert(self, value: Any) -> Any:
@@ -176,13 +168,13 @@ class WriteAheadSink(Sink):
             raise UserFunctionError.from_exception(error, record=value) from error
         return rows
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:
+    def create_writer(self, context: base.WriterContext) -> base.SinkWriter:
         """Make the worker's half."""
         return _Writer(self, context)
 
-    def create_committer(self, context: CommitterContext | None = None) -> Committer:
+    def create_committer(self, context: base.CommitterContext | None = None) -> base.Committer:
         """Make the driver's half."""
-        context = context or CommitterContext()
+        context = context or base.CommitterContext()
         return _Committer(self.create_publisher(context), context)
 
 
@@ -196,8 +188,8 @@ class _Staged:
     place: Location | None
 
 
-class _Writer(SinkWriter):
-    def __init__(self, sink: WriteAheadSink, context: WriterContext) -> None:
+class _Writer(base.SinkWriter):
+    def __init__(self, sink: WriteAheadSink, context: base.WriterContext) -> None:
         self._convert = sink.convert_batch
         self._context = context
         self._marker = uuid4().hex
@@ -262,8 +254,8 @@ class _Writer(SinkWriter):
                 stream.close()
 
 
-class _Committer(Committer):
-    def __init__(self, publisher: Publisher, context: CommitterContext) -> None:
+class _Committer(base.Committer):
+    def __init__(self, publisher: Publisher, context: base.CommitterContext) -> None:
         self._publisher = publisher
         self._is_checkpointed = context.is_checkpointed
         self._commits = 0
@@ -274,7 +266,7 @@ class _Committer(Committer):
             else None
         )
 
-    def commit(self, committables: Sequence[Committable]) -> None:
+    def commit(self, committables: Sequence[base.Committable]) -> None:
         staged = [
             StagedRecords(
                 marker=each.payload.marker,

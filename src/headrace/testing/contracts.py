@@ -15,22 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle
 from typing import Any
 
-from headrace.connectors.base import (
-    Boundedness,
-    Committable,
-    Committer,
-    CommitterContext,
-    DeliveryGuarantee,
-    ReaderContext,
-    Sink,
-    SinkWriter,
-    Slice,
-    Source,
-    SourceSplit,
-    SplitProgress,
-    WriterContext,
-    committer_of,
-)
+from headrace.connectors import base
 from headrace.elements import Batch
 
 #: Records an epoch reads of a split at most: always as many, or in turns.
@@ -77,7 +62,7 @@ def _differences(found: Iterable[Any], expected: Sequence[Any]) -> tuple[list[An
 
 
 def check_source(
-    source: Source,
+    source: base.Source,
     expected: Sequence[Any],
     parallelism: int = 1,
     cuts: Iterable[Cut] = CUTS,
@@ -135,15 +120,15 @@ def check_source(
 class _Run:
     """Plays the job: keeps positions, plans epochs, reads them twice."""
 
-    def __init__(self, source: Source, parallelism: int, with_restarts: bool, name: str) -> None:
+    def __init__(self, source: base.Source, parallelism: int, with_restarts: bool, name: str) -> None:
         self.name = name
         #: What was read of each split, in order.
         self.records: dict[str, list[Any]] = {}
         self._source = source
         self._parallelism = parallelism
         self._with_restarts = with_restarts
-        self._splits: dict[str, SourceSplit] = {}
-        self._positions: dict[str, SplitProgress] = {}
+        self._splits: dict[str, base.SourceSplit] = {}
+        self._positions: dict[str, base.SplitProgress] = {}
         self._restarts = 0
         self._enumerator = source.create_enumerator(parallelism)
 
@@ -194,10 +179,10 @@ class _Run:
                 continue
             self._splits[split_id] = pickle.loads(pickle.dumps(split))
             start = self._enumerator.start_position(split)
-            self._positions[split_id] = SplitProgress(start, is_finished=False)
+            self._positions[split_id] = base.SplitProgress(start, is_finished=False)
             self.records[split_id] = []
 
-    def _read(self, piece: Slice, limit: int) -> tuple[list[Any], SplitProgress]:
+    def _read(self, piece: base.Slice, limit: int) -> tuple[list[Any], base.SplitProgress]:
         data = pickle.dumps(piece)
         first, again = (self._read_once(pickle.loads(data)) for _ in range(2))
         _require(first == again, f"{self.name}: a slice read again gives another result: {first}, {again}")
@@ -205,9 +190,9 @@ class _Run:
         _require(len(values) <= limit, f"{self.name}: {len(values)} records read where {limit} were allowed")
         return values, pickle.loads(pickle.dumps(progress))
 
-    def _read_once(self, piece: Slice) -> tuple[list[Any], SplitProgress]:
+    def _read_once(self, piece: base.Slice) -> tuple[list[Any], base.SplitProgress]:
         reader = self._source.create_reader()
-        reader.open(ReaderContext())
+        reader.open(base.ReaderContext())
         values: list[Any] = []
         for batch in reader.read(piece):
             _require(len(batch), f"{self.name}: an empty batch")
@@ -221,7 +206,7 @@ class _Run:
         return values, progress
 
     def _is_over(self, expected: int) -> bool:
-        if self._source.boundedness is Boundedness.BOUNDED:
+        if self._source.boundedness is base.Boundedness.BOUNDED:
             return self._enumerator.is_complete and all(p.is_finished for p in self._positions.values())
         return sum(map(len, self.records.values())) >= expected
 
@@ -246,11 +231,11 @@ class _Run:
 
 
 def check_sink(
-    sink: Sink,
+    sink: base.Sink,
     epochs: Sequence[Sequence[Any]],
     published: Callable[[], Iterable[Any]],
     *,
-    guarantee: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
+    guarantee: base.DeliveryGuarantee = base.DeliveryGuarantee.EXACTLY_ONCE,
     is_marked: bool = True,
 ) -> None:
     """Write epochs of records with failures on the way; each record must be published once.
@@ -272,8 +257,8 @@ def check_sink(
         ContractViolation: The sink does something else; the message says what.
     """
     sink = pickle.loads(pickle.dumps(sink))
-    committer = committer_of(sink, _COMMITTER)
-    is_exact = guarantee is DeliveryGuarantee.EXACTLY_ONCE
+    committer = base.committer_of(sink, _COMMITTER)
+    is_exact = guarantee is base.DeliveryGuarantee.EXACTLY_ONCE
     _require(committer is not None or not is_exact, "a sink that delivers exactly once needs a committer")
     so_far: list[Any] = []
     for number, records in enumerate([*epochs, []], start=1):
@@ -310,23 +295,25 @@ def check_sink(
     _require_same(published(), so_far, "finished again", allow_surplus=not is_exact)
 
 
-_COMMITTER = CommitterContext(job_id="contract", sink_id="sink", is_checkpointed=True)
+_COMMITTER = base.CommitterContext(job_id="contract", sink_id="sink", is_checkpointed=True)
 
 
-def _recover(sink: Sink, snapshot: bytes | None) -> Committer:
+def _recover(sink: base.Sink, snapshot: bytes | None) -> base.Committer:
     """Make the committer of a new driver; the old one is simply gone."""
-    committer = committer_of(sink, _COMMITTER)
+    committer = base.committer_of(sink, _COMMITTER)
     assert committer is not None
     if snapshot is not None:
         committer.restore(snapshot)
     return committer
 
 
-def _write_epoch(sink: Sink, epoch: int, records: Sequence[Any]) -> Iterator[Committable]:
+def _write_epoch(sink: base.Sink, epoch: int, records: Sequence[Any]) -> Iterator[base.Committable]:
     for subtask in range(2):
         own = list(records[subtask::2])
         for attempt in ("aborted", "vanished", "succeeded"):
-            context = WriterContext(subtask, 2, epoch, f"{epoch}-{subtask}-{attempt}", "contract", "sink")
+            context = base.WriterContext(
+                subtask, 2, epoch, f"{epoch}-{subtask}-{attempt}", "contract", "sink"
+            )
             writer = sink.create_writer(context)
             _write(writer, own)
             if attempt == "aborted":
@@ -337,10 +324,10 @@ def _write_epoch(sink: Sink, epoch: int, records: Sequence[Any]) -> Iterator[Com
             writer.close()
             if attempt == "succeeded":
                 for payload in payloads:
-                    yield Committable(subtask, epoch, pickle.loads(pickle.dumps(payload)))
+                    yield base.Committable(subtask, epoch, pickle.loads(pickle.dumps(payload)))
 
 
-def _write(writer: SinkWriter, records: list[Any]) -> None:
+def _write(writer: base.SinkWriter, records: list[Any]) -> None:
     """Write one record alone and the others as batches, with timestamps and without."""
     for record in records[:1]:
         writer.write(record, 7)

@@ -13,17 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from headrace.connectors.base import (
-    BATCH_RECORDS,
-    Boundedness,
-    KnownSplits,
-    Slice,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-    SplitProgress,
-)
+from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, JobDefinitionError
 
@@ -68,7 +58,7 @@ class ScriptedFailure(ConnectorError):
 _Control = EndEpoch | Fail | Kill | Stop
 
 
-class ScriptedSource(Source):
+class ScriptedSource(base.Source):
     """Reads scripts: every script is a split, every item a record or an instruction.
 
     Attempts are counted in files, because an attempt that was killed remembers nothing.
@@ -114,25 +104,25 @@ class ScriptedSource(Source):
         _count_one(self._directory / "resumed")
 
     @property
-    def boundedness(self) -> Boundedness:
+    def boundedness(self) -> base.Boundedness:
         """Bounded: it ends with its scripts."""
-        return Boundedness.BOUNDED
+        return base.Boundedness.BOUNDED
 
-    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int) -> base.SplitEnumerator:
         """Make the driver's half."""
         return _ScriptEnumerator(self._scripts, self._directory)
 
-    def create_reader(self) -> SourceReader:
+    def create_reader(self) -> base.SourceReader:
         """Make the worker's half."""
         return _ScriptReader(self._scripts, self._directory, self._process)
 
 
 @dataclass(frozen=True)
-class _ScriptSplit(SourceSplit):
+class _ScriptSplit(base.SourceSplit):
     number: int
 
 
-class _ScriptEnumerator(KnownSplits):
+class _ScriptEnumerator(base.KnownSplits):
     def __init__(self, scripts: Sequence[Sequence[Any]], directory: Path | None) -> None:
         self._scripts = scripts
         self._directory = directory
@@ -140,7 +130,7 @@ class _ScriptEnumerator(KnownSplits):
             _ScriptSplit(f"script-{number}", number) for number, script in enumerate(scripts) if script
         )
 
-    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
+    def plan(self, split: base.SourceSplit, position: int, max_records: int) -> base.Slice | None:
         script = self._scripts[cast(_ScriptSplit, split).number]
         end = position
         records = 0
@@ -156,21 +146,21 @@ class _ScriptEnumerator(KnownSplits):
             end += 1
             if isinstance(item, EndEpoch):
                 break
-        return Slice(split, position, end) if end > position or end == len(script) else None
+        return base.Slice(split, position, end) if end > position or end == len(script) else None
 
     def _is_waiting_at(self, script: Sequence[Any], index: int) -> bool:
         stops = sum(isinstance(item, Stop) for item in script[: index + 1])
         return self._directory is None or _count(self._directory / "resumed") < stops
 
 
-class _ScriptReader(SourceReader):
+class _ScriptReader(base.SourceReader):
     def __init__(self, scripts: Sequence[Sequence[Any]], directory: Path | None, process: int) -> None:
         self._scripts = scripts
         self._directory = directory
         self._process = process
-        self._progress = SplitProgress(0, is_finished=False)
+        self._progress = base.SplitProgress(0, is_finished=False)
 
-    def read(self, piece: Slice) -> Iterator[Batch]:
+    def read(self, piece: base.Slice) -> Iterator[Batch]:
         split = cast(_ScriptSplit, piece.split)
         script = self._scripts[split.number]
         end = len(script) if piece.end is None else piece.end
@@ -186,14 +176,14 @@ class _ScriptReader(SourceReader):
                 self._strike(item, split, index)
                 continue
             records.append(item)
-            if len(records) == BATCH_RECORDS:
+            if len(records) == base.BATCH_RECORDS:
                 yield _batch(records)
                 records = []
         if records:
             yield _batch(records)
-        self._progress = SplitProgress(end, end >= len(script))
+        self._progress = base.SplitProgress(end, end >= len(script))
 
-    def progress(self) -> SplitProgress:
+    def progress(self) -> base.SplitProgress:
         return self._progress
 
     def _strike(self, item: _Control, split: _ScriptSplit, index: int) -> None:

@@ -14,17 +14,7 @@ from dataclasses import dataclass
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, cast
 
-from headrace.connectors.base import (
-    BATCH_RECORDS,
-    Boundedness,
-    KnownSplits,
-    Slice,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-    SplitProgress,
-)
+from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.errors import JobDefinitionError, UserFunctionError
 from headrace.util import clock
@@ -34,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DataGeneratorSource(Source):
+class DataGeneratorSource(base.Source):
     """Makes records by calling a function with 0, 1, 2 and so on.
 
     Args:
@@ -79,24 +69,24 @@ class DataGeneratorSource(Source):
             )
 
     @property
-    def boundedness(self) -> Boundedness:
+    def boundedness(self) -> base.Boundedness:
         """Bounded by `count`, if there is one."""
-        return Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else Boundedness.BOUNDED
+        return base.Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else base.Boundedness.BOUNDED
 
     def create_enumerator(
         self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
-    ) -> SplitEnumerator:
+    ) -> base.SplitEnumerator:
         """Make the driver's half. The clock, in seconds, is what the rate is measured with."""
         is_timed = hasattr(self.generator_function, "at")
         return _GeneratorEnumerator(self.count, self.rate_per_second, parallelism, clock, is_timed=is_timed)
 
-    def create_reader(self) -> SourceReader:
+    def create_reader(self) -> base.SourceReader:
         """Make the worker's half."""
         return _GeneratorReader(self.generator_function)
 
 
 @dataclass(frozen=True)
-class _StrideSplit(SourceSplit):
+class _StrideSplit(base.SourceSplit):
     """Indexes `first`, `first + stride`, …; a position counts them."""
 
     first: int
@@ -109,7 +99,7 @@ def _length(first: int, count: int | None, stride: int) -> int | None:
     return None if count is None else len(range(first, count, stride))
 
 
-class _GeneratorEnumerator(KnownSplits):
+class _GeneratorEnumerator(base.KnownSplits):
     def __init__(
         self,
         count: int | None,
@@ -133,11 +123,11 @@ class _GeneratorEnumerator(KnownSplits):
         #: When each split that had to wait has its next record due, in seconds of the clock.
         self._due: dict[str, float] = {}
 
-    def restore(self, splits: Sequence[SourceSplit]) -> None:
+    def restore(self, splits: Sequence[base.SourceSplit]) -> None:
         if splits:
             self._new = []
 
-    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
+    def plan(self, split: base.SourceSplit, position: int, max_records: int) -> base.Slice | None:
         part = cast(_StrideSplit, split)
         end = position + max_records
         if part.length is not None:
@@ -147,7 +137,7 @@ class _GeneratorEnumerator(KnownSplits):
             if end <= position:
                 return None
         # The time is that of the plan: the same if the slice is read again.
-        return Slice(split, position, end, payload=clock.now_ms() if self._is_timed else None)
+        return base.Slice(split, position, end, payload=clock.now_ms() if self._is_timed else None)
 
     def _allowed(self, split: _StrideSplit, position: int, rate: float) -> int:
         """Return the position up to which records are due by now, and note when the next one is."""
@@ -167,20 +157,20 @@ class _GeneratorEnumerator(KnownSplits):
         return max(0.0, min(self._due.values()) - self._clock())
 
 
-class _GeneratorReader(SourceReader):
+class _GeneratorReader(base.SourceReader):
     def __init__(self, function: Callable[[int], Any]) -> None:
         self._given = self._function = function
-        self._progress = SplitProgress(0, is_finished=False)
+        self._progress = base.SplitProgress(0, is_finished=False)
 
-    def read(self, piece: Slice) -> Iterator[Batch]:
+    def read(self, piece: base.Slice) -> Iterator[Batch]:
         split = cast(_StrideSplit, piece.split)
         at = getattr(self._given, "at", None)
         self._function = self._given if at is None else at(piece.payload)
-        for start in range(piece.start, piece.end, BATCH_RECORDS):
-            end = min(start + BATCH_RECORDS, piece.end)
+        for start in range(piece.start, piece.end, base.BATCH_RECORDS):
+            end = min(start + base.BATCH_RECORDS, piece.end)
             first, after = (split.first + position * split.stride for position in (start, end))
             yield Batch(self._generate(range(first, after, split.stride)))
-        self._progress = SplitProgress(piece.end, split.length is not None and piece.end >= split.length)
+        self._progress = base.SplitProgress(piece.end, split.length is not None and piece.end >= split.length)
 
     def _generate(self, indexes: range) -> list[Any]:
         function = self._function
@@ -191,5 +181,5 @@ class _GeneratorReader(SourceReader):
             index = indexes[-length_hint(remaining) - 1]
             raise UserFunctionError.from_exception(error, record=index) from error
 
-    def progress(self) -> SplitProgress:
+    def progress(self) -> base.SplitProgress:
         return self._progress

@@ -7,20 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headrace.connectors.base import (
-    Boundedness,
-    RangeRead,
-    Slice,
-    SourceSplit,
-    SparkSource,
-    SplitEnumerator,
-    SplitProgress,
-)
+from headrace.connectors import base
 from headrace.errors import JobDefinitionError
 
 
 @dataclass(frozen=True)
-class NumberRange(SourceSplit):
+class NumberRange(base.SourceSplit):
     """Every row whose number leaves this remainder: the share of one subtask."""
 
     start: int
@@ -29,7 +21,7 @@ class NumberRange(SourceSplit):
 
 
 @dataclass(frozen=True)
-class RangeTableSource(SparkSource):
+class RangeTableSource(base.SparkSource):
     """Rows made from numbers, the same for the same number: datagen, and sequences.
 
     Args:
@@ -50,26 +42,26 @@ class RangeTableSource(SparkSource):
             raise JobDefinitionError(f"rows per second must be more than 0; got {self.rate_per_second}")
 
     @property
-    def boundedness(self) -> Boundedness:
-        return Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else Boundedness.BOUNDED
+    def boundedness(self) -> base.Boundedness:
+        return base.Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else base.Boundedness.BOUNDED
 
     def create_enumerator(
         self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
-    ) -> SplitEnumerator:
+    ) -> base.SplitEnumerator:
         return _NumberRanges(self, clock)
 
-    def spark_read(self, slices: Sequence[Slice]) -> RangeRead:
+    def spark_read(self, slices: Sequence[base.Slice]) -> base.RangeRead:
         (piece,) = slices
-        return RangeRead(piece.start, piece.end, self.columns)
+        return base.RangeRead(piece.start, piece.end, self.columns)
 
-    def reached(self, piece: Slice) -> SplitProgress:
-        return SplitProgress(piece.end, is_finished=self.count is not None and piece.end >= self.count)
+    def reached(self, piece: base.Slice) -> base.SplitProgress:
+        return base.SplitProgress(piece.end, is_finished=self.count is not None and piece.end >= self.count)
 
-    def records_in(self, piece: Slice) -> int:
+    def records_in(self, piece: base.Slice) -> int:
         return int(piece.end - piece.start)
 
 
-class _NumberRanges(SplitEnumerator):
+class _NumberRanges(base.SplitEnumerator):
     """One split: Spark deals the numbers of an epoch out to its cores by itself."""
 
     def __init__(self, source: RangeTableSource, clock: Callable[[], float]) -> None:
@@ -78,7 +70,7 @@ class _NumberRanges(SplitEnumerator):
         self._started: tuple[float, int] | None = None
         self._is_found = False
 
-    def restore(self, splits: Sequence[SourceSplit]) -> None:
+    def restore(self, splits: Sequence[base.SourceSplit]) -> None:
         self._is_found = bool(splits)
 
     def discover(self) -> Sequence[NumberRange]:
@@ -91,10 +83,10 @@ class _NumberRanges(SplitEnumerator):
     def is_complete(self) -> bool:
         return True
 
-    def start_position(self, split: SourceSplit) -> int:
+    def start_position(self, split: base.SourceSplit) -> int:
         return 0
 
-    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
+    def plan(self, split: base.SourceSplit, position: int, max_records: int) -> base.Slice | None:
         end = position + max_records
         if self._source.rate_per_second is not None:
             if self._started is None:
@@ -105,7 +97,7 @@ class _NumberRanges(SplitEnumerator):
             end = min(end, self._source.count)
         if end <= position and position != self._source.count:
             return None
-        return Slice(split, position, end)
+        return base.Slice(split, position, end)
 
     def next_discovery_delay(self) -> float | None:
         rate = self._source.rate_per_second

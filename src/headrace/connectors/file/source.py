@@ -15,14 +15,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from headrace.common.time import Duration, as_millis
-from headrace.connectors.base import (
-    Boundedness,
-    Slice,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-)
+from headrace.connectors import base
 from headrace.connectors.file._bulk import BulkFormat
 from headrace.connectors.file._formats import FileFormat, StreamFormat
 from headrace.connectors.file._splits import FileSplit
@@ -157,7 +150,7 @@ def _check(path: InputPath, *, is_static: bool) -> None:
 
 
 @dataclass(frozen=True)
-class FileSource(Source):
+class FileSource(base.Source):
     """Reads files and directories. Create one with `for_record_stream_format` or `for_bulk_file_format`.
 
     Paths are local or URIs (`file`, `s3`, `gs`, `hdfs`, `abfs`). Directories are read with all that is
@@ -210,17 +203,21 @@ class FileSource(Source):
         return _begin(bulk_format, paths)
 
     @property
-    def boundedness(self) -> Boundedness:
+    def boundedness(self) -> base.Boundedness:
         """Bounded unless directories are monitored."""
-        return Boundedness.BOUNDED if self.discovery_interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
+        return (
+            base.Boundedness.BOUNDED
+            if self.discovery_interval_ms is None
+            else base.Boundedness.CONTINUOUS_UNBOUNDED
+        )
 
     def create_enumerator(
         self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
-    ) -> SplitEnumerator:
+    ) -> base.SplitEnumerator:
         """Make the driver's half. The clock, in seconds, tells when to look for files again."""
         return _FileEnumerator(self, clock)
 
-    def create_reader(self) -> SourceReader:
+    def create_reader(self) -> base.SourceReader:
         """Make the worker's half."""
         return self.format.create_reader()
 
@@ -231,7 +228,7 @@ def _begin(file_format: FileFormat, paths: Sequence[str | os.PathLike[str]]) -> 
     return FileSourceBuilder(file_format, paths)
 
 
-class _FileEnumerator(SplitEnumerator):
+class _FileEnumerator(base.SplitEnumerator):
     def __init__(self, source: FileSource, clock: Callable[[], float]) -> None:
         self._source = source
         self._clock = clock
@@ -239,7 +236,7 @@ class _FileEnumerator(SplitEnumerator):
         #: When to list again, in seconds of the clock; None when there is nothing more to look for.
         self._next_look: float | None = clock()
 
-    def restore(self, splits: Sequence[SourceSplit]) -> None:
+    def restore(self, splits: Sequence[base.SourceSplit]) -> None:
         self._known.update(cast(FileSplit, split).location for split in splits)
         if splits and self._source.discovery_interval_ms is None:
             self._next_look = None
@@ -262,12 +259,12 @@ class _FileEnumerator(SplitEnumerator):
     def is_complete(self) -> bool:
         return self._next_look is None
 
-    def start_position(self, split: SourceSplit) -> int:
+    def start_position(self, split: base.SourceSplit) -> int:
         part = cast(FileSplit, split)
         return 0 if part.by_record else part.start
 
-    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice:
-        return Slice(split, position, max_records=max_records)
+    def plan(self, split: base.SourceSplit, position: int, max_records: int) -> base.Slice:
+        return base.Slice(split, position, max_records=max_records)
 
     def next_discovery_delay(self) -> float | None:
         return None if self._next_look is None else max(0.0, self._next_look - self._clock())

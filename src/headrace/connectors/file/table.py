@@ -15,16 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow.parquet as pq
 from pyarrow import ArrowInvalid
 
-from headrace.connectors.base import (
-    Boundedness,
-    FileRead,
-    KnownTime,
-    Slice,
-    SourceSplit,
-    SparkSource,
-    SplitEnumerator,
-    SplitProgress,
-)
+from headrace.connectors import base
 from headrace.connectors.file.source import list_files
 from headrace.errors import ConnectorError
 from headrace.storage.locations import Location
@@ -39,17 +30,17 @@ _VALUE_BYTES = 8
 
 
 @dataclass(frozen=True)
-class TableFile(SourceSplit):
+class TableFile(base.SourceSplit):
     """One file, and how many rows it has, or may have; about how many bytes they are in memory; how far times go."""
 
     location: Location
     rows: int
     size: int = 0
-    times: tuple[KnownTime, ...] = ()
+    times: tuple[base.KnownTime, ...] = ()
 
 
 @dataclass(frozen=True)
-class FileTableSource(SparkSource):
+class FileTableSource(base.SparkSource):
     """The rows of files.
 
     Args:
@@ -73,8 +64,12 @@ class FileTableSource(SparkSource):
     ignores_errors: bool = False
 
     @property
-    def boundedness(self) -> Boundedness:
-        return Boundedness.BOUNDED if self.discovery_interval_s is None else Boundedness.CONTINUOUS_UNBOUNDED
+    def boundedness(self) -> base.Boundedness:
+        return (
+            base.Boundedness.BOUNDED
+            if self.discovery_interval_s is None
+            else base.Boundedness.CONTINUOUS_UNBOUNDED
+        )
 
     @property
     def concurrent_splits(self) -> int | None:  # type: ignore[override]  # it depends on how much is read
@@ -82,25 +77,25 @@ class FileTableSource(SparkSource):
 
     def create_enumerator(
         self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
-    ) -> SplitEnumerator:
+    ) -> base.SplitEnumerator:
         return _TableFiles(self, clock)
 
-    def spark_read(self, slices: Sequence[Slice]) -> FileRead:
+    def spark_read(self, slices: Sequence[base.Slice]) -> base.FileRead:
         paths = tuple(str(_file(piece).location) for piece in slices)
-        return FileRead(
+        return base.FileRead(
             self.format, paths, self.options, self.metadata, self.partition_keys, self.ignores_errors
         )
 
-    def reached(self, piece: Slice) -> SplitProgress:
-        return SplitProgress(1, is_finished=True)
+    def reached(self, piece: base.Slice) -> base.SplitProgress:
+        return base.SplitProgress(1, is_finished=True)
 
-    def records_in(self, piece: Slice) -> int:
+    def records_in(self, piece: base.Slice) -> int:
         return _file(piece).rows
 
-    def bytes_in(self, piece: Slice) -> int:
+    def bytes_in(self, piece: base.Slice) -> int:
         return _file(piece).size
 
-    def times_in(self, piece: Slice) -> Sequence[KnownTime]:
+    def times_in(self, piece: base.Slice) -> Sequence[base.KnownTime]:
         return [time for time in _file(piece).times if time.column not in self.metadata]
 
     @property
@@ -108,7 +103,7 @@ class FileTableSource(SparkSource):
         return self.format == "parquet"
 
 
-class _TableFiles(SplitEnumerator):
+class _TableFiles(base.SplitEnumerator):
     def __init__(self, source: FileTableSource, clock: Callable[[], float]) -> None:
         self._source = source
         self._clock = clock
@@ -116,7 +111,7 @@ class _TableFiles(SplitEnumerator):
         self._next = clock()
         self._is_complete = False
 
-    def restore(self, splits: Sequence[SourceSplit]) -> None:
+    def restore(self, splits: Sequence[base.SourceSplit]) -> None:
         self._seen.update(split.split_id for split in splits)
         if splits and self._source.discovery_interval_s is None:
             self._is_complete = True  # the files that were there when the job started are all
@@ -138,11 +133,11 @@ class _TableFiles(SplitEnumerator):
     def is_complete(self) -> bool:
         return self._is_complete
 
-    def start_position(self, split: SourceSplit) -> int:
+    def start_position(self, split: base.SourceSplit) -> int:
         return 0
 
-    def plan(self, split: SourceSplit, position: int, max_records: int) -> Slice | None:
-        return Slice(split, 0, 1)
+    def plan(self, split: base.SourceSplit, position: int, max_records: int) -> base.Slice | None:
+        return base.Slice(split, 0, 1)
 
     def next_discovery_delay(self) -> float | None:
         return None if self._is_complete else max(0.0, self._next - self._clock())
@@ -162,7 +157,7 @@ class _TableFiles(SplitEnumerator):
         return TableFile(name, location, footer.num_rows, in_memory, tuple(_times(footer)))
 
 
-def _times(footer: pq.FileMetaData) -> Iterator[KnownTime]:
+def _times(footer: pq.FileMetaData) -> Iterator[base.KnownTime]:
     """Yield how far the times of a Parquet file go, by what its footer says of every row group."""
     for index in range(footer.num_columns):
         column = footer.schema.column(index)
@@ -175,9 +170,9 @@ def _times(footer: pq.FileMetaData) -> Iterator[KnownTime]:
         filled = [each for each in told if each.num_values]
         if len(told) == len(groups) and all(each.has_min_max for each in filled):
             highest = max((each.max_raw * unit for each in filled), default=None)
-            yield KnownTime(column.name, kind["isAdjustedToUTC"], highest)
+            yield base.KnownTime(column.name, kind["isAdjustedToUTC"], highest)
 
 
-def _file(piece: Slice) -> TableFile:
+def _file(piece: base.Slice) -> TableFile:
     assert isinstance(piece.split, TableFile)
     return piece.split

@@ -14,15 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from headrace.common.types import make_row
-from headrace.connectors.base import (
-    Boundedness,
-    Slice,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-    SplitProgress,
-)
+from headrace.connectors import base
 from headrace.connectors.jdbc._tables import TableColumns, column
 from headrace.connectors.jdbc.options import JdbcConnectionOptions
 from headrace.elements import Batch
@@ -63,7 +55,7 @@ class JdbcPartition:
 
 
 @dataclass(frozen=True)
-class JdbcSource(Source):
+class JdbcSource(base.Source):
     """Reads a table once. Records are rows with the columns as fields.
 
     Args:
@@ -100,15 +92,15 @@ class JdbcSource(Source):
         object.__setattr__(self, "_columns", TableColumns(self.connection, self.table, tuple(self.columns)))
 
     @property
-    def boundedness(self) -> Boundedness:
+    def boundedness(self) -> base.Boundedness:
         """A table is read once."""
-        return Boundedness.BOUNDED
+        return base.Boundedness.BOUNDED
 
-    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int) -> base.SplitEnumerator:
         """Make the driver's half."""
         return _JdbcEnumerator(self)
 
-    def create_reader(self) -> SourceReader:
+    def create_reader(self) -> base.SourceReader:
         """Make the worker's half."""
         return _JdbcReader(self)
 
@@ -142,7 +134,7 @@ class JdbcSource(Source):
 
 
 @dataclass(frozen=True)
-class JdbcSplit(SourceSplit):
+class JdbcSplit(base.SourceSplit):
     """A range of the partition column: from `lower` to before `upper`, or all of the table."""
 
     column: str | None
@@ -169,16 +161,16 @@ class JdbcSplit(SourceSplit):
         return or_(here.is_(None), meets) if self.lower is None else meets
 
 
-class _JdbcEnumerator(SplitEnumerator):
+class _JdbcEnumerator(base.SplitEnumerator):
     def __init__(self, source: JdbcSource) -> None:
         self._source = source
         self._has_cut = False
 
-    def restore(self, splits: Sequence[SourceSplit]) -> None:
+    def restore(self, splits: Sequence[base.SourceSplit]) -> None:
         # Ranges stay as they were cut, whatever is in the table now.
         self._has_cut = bool(splits)
 
-    def discover(self) -> Sequence[SourceSplit]:
+    def discover(self) -> Sequence[base.SourceSplit]:
         if self._has_cut:
             return ()
         self._has_cut = True
@@ -218,11 +210,11 @@ class _JdbcEnumerator(SplitEnumerator):
     def is_complete(self) -> bool:
         return self._has_cut
 
-    def start_position(self, split: SourceSplit) -> None:
+    def start_position(self, split: base.SourceSplit) -> None:
         return None
 
-    def plan(self, split: SourceSplit, position: Any, max_records: int) -> Slice:
-        return Slice(split, position, max_records=max_records)
+    def plan(self, split: base.SourceSplit, position: Any, max_records: int) -> base.Slice:
+        return base.Slice(split, position, max_records=max_records)
 
 
 def _bounds(lower: Any, upper: Any, num: int) -> list[Any]:
@@ -251,12 +243,12 @@ def _bounds(lower: Any, upper: Any, num: int) -> list[Any]:
     return [*dict.fromkeys(steps), upper]
 
 
-class _JdbcReader(SourceReader):
+class _JdbcReader(base.SourceReader):
     def __init__(self, source: JdbcSource) -> None:
         self._source = source
-        self._progress = SplitProgress(None, is_finished=False)
+        self._progress = base.SplitProgress(None, is_finished=False)
 
-    def read(self, piece: Slice) -> Iterator[Batch]:
+    def read(self, piece: base.Slice) -> Iterator[Batch]:
         split = cast(JdbcSplit, piece.split)
         names = tuple(self._source.columns)
         position, wanted = piece.start, piece.max_records
@@ -270,9 +262,9 @@ class _JdbcReader(SourceReader):
             if found:
                 position = tuple(found[-1][len(names) :])
                 yield Batch([make_row(names, row[: len(names)], 0) for row in found])
-        self._progress = SplitProgress(position, is_finished)
+        self._progress = base.SplitProgress(position, is_finished)
 
-    def progress(self) -> SplitProgress:
+    def progress(self) -> base.SplitProgress:
         return self._progress
 
     def _page(self, split: JdbcSplit, position: tuple[Any, ...] | None, limit: int) -> Select[Any]:

@@ -1,17 +1,22 @@
 """Expressions of the Table API: a face over SQL, which the binder of SQL reads, checks and gives types.
 
 `col("price") * 2` is kept as the pieces of ``(`price` * 2)``. Pieces that are not known before the expression is
-used, such as the name a Python function goes by, are put in by `Expression._sql`.
+used, such as the name a Python function goes by, are put in by `Expression._sql`. Families of functions that are plain
+calls are in modules of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from typing import Any, Final, Generic, TypeVar
 
 from headrace.common.types import Row
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.table._bitmap_functions import BitmapFunctions
+from headrace.table._calls import call_property
+from headrace.table._collection_functions import CollectionFunctions
+from headrace.table._intervals import Intervals, interval_sql
+from headrace.table._math_functions import MathFunctions
 from headrace.table._pieces import (
     SHOWN,
     Column,
@@ -22,6 +27,7 @@ from headrace.table._pieces import (
     WindowProperty,
     written,
 )
+from headrace.table._text_functions import TextFunctions
 from headrace.table._units import (
     JsonExistsOnError,
     JsonOnNull,
@@ -51,10 +57,6 @@ T = TypeVar("T")
 _STRING: Final = DataTypes.STRING()
 
 
-def _unary(name: str, doc: str) -> Any:
-    return property(lambda self: function(name, self), doc=doc)
-
-
 def _aggregation(name: str, doc: str) -> Any:
     return property(lambda self: _aggregate(name, self), doc=doc)
 
@@ -66,17 +68,11 @@ def _test(condition: str) -> Any:
     )
 
 
-def _unit(unit: str) -> Any:
-    return property(
-        lambda self: _interval(self, unit), doc=f"An interval of so many {unit.lower()}s: ``lit(5).seconds``."
-    )
-
-
 def _window_property(name: str, doc: str) -> Any:
     return property(lambda self: Expression((WindowProperty(self._named(name), name),)), doc=doc)
 
 
-class Expression(Generic[T]):
+class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFunctions, Intervals, Generic[T]):
     """A value of each row of a table. Made by `col`, `lit`, `call` and by what is done to another one.
 
     Example:
@@ -107,6 +103,12 @@ class Expression(Generic[T]):
     def _sql(self, names: Names) -> str:
         """Write the expression, without its alias."""
         return "".join(names.write(piece) for piece in self._pieces)
+
+    def _call(self, name: str, *arguments: Any) -> Expression[Any]:
+        return function(name, self, *arguments)
+
+    def _interval(self, unit: str) -> Expression[Any]:
+        return Expression((interval_sql(self._value, unit, str(self)),))
 
     @property
     def _column(self) -> str | None:
@@ -228,93 +230,9 @@ class Expression(Generic[T]):
 
     # -------------------------------------------------------------- functions without arguments
 
-    exp = _unary("EXP", "e to this power.")
+    to_date = call_property("TO_DATE", "The text, yyyy-MM-dd, as a date.")
 
-    log10 = _unary("LOG10", "The logarithm to base 10.")
-
-    log2 = _unary("LOG2", "The logarithm to base 2.")
-
-    ln = _unary("LN", "The natural logarithm.")
-
-    cosh = _unary("COSH", "The hyperbolic cosine.")
-
-    sinh = _unary("SINH", "The hyperbolic sine.")
-
-    sin = _unary("SIN", "The sine.")
-
-    cos = _unary("COS", "The cosine.")
-
-    tan = _unary("TAN", "The tangent.")
-
-    cot = _unary("COT", "The cotangent.")
-
-    asin = _unary("ASIN", "The arc sine.")
-
-    acos = _unary("ACOS", "The arc cosine.")
-
-    atan = _unary("ATAN", "The arc tangent.")
-
-    tanh = _unary("TANH", "The hyperbolic tangent.")
-
-    degrees = _unary("DEGREES", "Radians as degrees.")
-
-    radians = _unary("RADIANS", "Degrees as radians.")
-
-    sqrt = _unary("SQRT", "The square root.")
-
-    abs = _unary("ABS", "The number without its sign.")
-
-    sign = _unary("SIGN", "-1, 0 or 1.")
-
-    bin = _unary("BIN", "The number in binary, as text.")
-
-    hex = _unary("HEX", "The number or text in hexadecimal, as text.")
-
-    unhex = _unary("UNHEX", "The bytes that hexadecimal text stands for.")
-
-    char_length = _unary("CHAR_LENGTH", "The number of characters.")
-
-    upper_case = _unary("UPPER", "The text in upper case.")
-
-    lower_case = _unary("LOWER", "The text in lower case.")
-
-    init_cap = _unary("INITCAP", "The text with the first letter of each word in upper case.")
-
-    from_base64 = _unary("FROM_BASE64", "The text that base 64 stands for.")
-
-    to_base64 = _unary("TO_BASE64", "The text in base 64.")
-
-    ascii = _unary("ASCII", "The code of the first character.")
-
-    chr = _unary("CHR", "The character with this code.")
-
-    reverse = _unary("REVERSE", "The text from its end to its start.")
-
-    to_date = _unary("TO_DATE", "The text, yyyy-MM-dd, as a date.")
-
-    to_timestamp = _unary("TO_TIMESTAMP", "The text, yyyy-MM-dd HH:mm:ss, as a timestamp.")
-
-    cardinality = _unary("CARDINALITY", "The number of elements.")
-
-    element = _unary("ELEMENT", "The only element of an array.")
-
-    map_keys = _unary("MAP_KEYS", "The keys of a map, as an array.")
-
-    map_values = _unary("MAP_VALUES", "The values of a map, as an array.")
-
-    map_entries = _unary("MAP_ENTRIES", "The entries of a map, as an array of rows.")
-
-    md5 = _unary("MD5", "The MD5 hash, in hexadecimal.")
-
-    sha1 = _unary("SHA1", "The SHA-1 hash, in hexadecimal.")
-
-    sha224 = _unary("SHA224", "The SHA-224 hash, in hexadecimal.")
-
-    sha256 = _unary("SHA256", "The SHA-256 hash, in hexadecimal.")
-
-    sha384 = _unary("SHA384", "The SHA-384 hash, in hexadecimal.")
-
-    sha512 = _unary("SHA512", "The SHA-512 hash, in hexadecimal.")
+    to_timestamp = call_property("TO_TIMESTAMP", "The text, yyyy-MM-dd HH:mm:ss, as a timestamp.")
 
     @property
     def to_time(self) -> Expression[Any]:
@@ -380,7 +298,7 @@ class Expression(Generic[T]):
         """The sum of the group; 0 if it has no value."""
         return function("COALESCE", _aggregate("SUM", self), 0)
 
-    # ---------------------------------------------------------------- order, windows, intervals
+    # --------------------------------------------------------------------------- order, windows
 
     @property
     def asc(self) -> Expression[Any]:
@@ -400,42 +318,6 @@ class Expression(Generic[T]):
 
     proctime = _window_property("proctime", "The processing time of the group window that this names.")
 
-    year = _unit("YEAR")
-
-    years = _unit("YEAR")
-
-    quarter = _unit("QUARTER")
-
-    quarters = _unit("QUARTER")
-
-    month = _unit("MONTH")
-
-    months = _unit("MONTH")
-
-    week = _unit("WEEK")
-
-    weeks = _unit("WEEK")
-
-    day = _unit("DAY")
-
-    days = _unit("DAY")
-
-    hour = _unit("HOUR")
-
-    hours = _unit("HOUR")
-
-    minute = _unit("MINUTE")
-
-    minutes = _unit("MINUTE")
-
-    second = _unit("SECOND")
-
-    seconds = _unit("SECOND")
-
-    milli = _unit("MILLISECOND")
-
-    millis = _unit("MILLISECOND")
-
     def _named(self, asked: str) -> str:
         name = self._column
         if name is None:
@@ -444,309 +326,13 @@ class Expression(Generic[T]):
 
     # ----------------------------------------------------------------- functions with arguments
 
-    def round(self, places: Any) -> Expression[Any]:
-        """The number with so many digits behind the point."""
-        return function("ROUND", self, places)
-
-    def concat(self, other: Any) -> Expression[Any]:
-        """The text, and another one behind it."""
-        return function("CONCAT", self, other)
-
     def if_null(self, null_replacement: Any) -> Expression[Any]:
         """The value, or another one in place of NULL."""
         return function("IFNULL", self, null_replacement)
 
-    def starts_with(self, start_expr: Any) -> Expression[Any]:
-        """Whether the text starts so."""
-        return function("STARTSWITH", self, start_expr)
-
-    def ends_with(self, end_expr: Any) -> Expression[Any]:
-        """Whether the text ends so."""
-        return function("ENDSWITH", self, end_expr)
-
-    def substring(self, begin_index: Any, length: Any = None) -> Expression[Any]:
-        """Part of the text, from a position that counts from 1."""
-        return function("SUBSTRING", self, begin_index, length)
-
-    def substr(self, begin_index: Any, length: Any = None) -> Expression[Any]:
-        """Part of the text, from a position that counts from 1."""
-        return function("SUBSTR", self, begin_index, length)
-
-    def replace(self, search: Any = None, replacement: Any = None) -> Expression[Any]:
-        """The text with one part replaced wherever it stands."""
-        return function("REPLACE", self, search, replacement)
-
-    def translate(self, from_str: Any, to_str: Any) -> Expression[Any]:
-        """The text with characters replaced one by one."""
-        return function("TRANSLATE", self, from_str, to_str)
-
-    def lpad(self, length: Any, pad: Any) -> Expression[Any]:
-        """The text, filled up on the left."""
-        return function("LPAD", self, length, pad)
-
-    def rpad(self, length: Any, pad: Any) -> Expression[Any]:
-        """The text, filled up on the right."""
-        return function("RPAD", self, length, pad)
-
-    def regexp(self, regex: Any) -> Expression[Any]:
-        """Whether some part of the text fits the expression."""
-        return function("REGEXP", self, regex)
-
-    def regexp_count(self, regex: Any) -> Expression[Any]:
-        """How often the expression fits."""
-        return function("REGEXP_COUNT", self, regex)
-
-    def regexp_replace(self, regex: Any, replacement: Any) -> Expression[Any]:
-        """The text with what fits replaced."""
-        return function("REGEXP_REPLACE", self, regex, replacement)
-
-    def regexp_extract(self, regex: Any, extract_index: Any = None) -> Expression[Any]:
-        """What fits, or a group of it; NULL if nothing does."""
-        return function("REGEXP_EXTRACT", self, regex, extract_index)
-
-    def regexp_extract_all(self, regex: Any, extract_index: Any = None) -> Expression[Any]:
-        """All that fits, as an array."""
-        return function("REGEXP_EXTRACT_ALL", self, regex, extract_index)
-
-    def regexp_instr(self, regex: Any) -> Expression[Any]:
-        """Where the expression first fits, from 1; 0 if nowhere."""
-        return function("REGEXP_INSTR", self, regex)
-
-    def regexp_substr(self, regex: Any) -> Expression[Any]:
-        """What first fits; NULL if nothing does."""
-        return function("REGEXP_SUBSTR", self, regex)
-
-    def decode(self, charset: Any) -> Expression[Any]:
-        """The bytes as text."""
-        return function("DECODE", self, charset)
-
-    def encode(self, charset: Any) -> Expression[Any]:
-        """The text as bytes."""
-        return function("ENCODE", self, charset)
-
-    def left(self, length: Any) -> Expression[Any]:
-        """Return the leftmost characters of the string, as many as given."""
-        return function("LEFT", self, length)
-
-    def right(self, length: Any) -> Expression[Any]:
-        """Return the rightmost characters of the string, as many as given."""
-        return function("RIGHT", self, length)
-
-    def instr(self, s: Any) -> Expression[Any]:
-        """Where a text first stands in this one, from 1; 0 if nowhere."""
-        return function("INSTR", self, s)
-
-    def url_decode(self) -> Expression[Any]:
-        """The text that a URL's encoding stands for."""
-        return function("URL_DECODE", self)
-
-    def url_encode(self) -> Expression[Any]:
-        """The text in a URL's encoding."""
-        return function("URL_ENCODE", self)
-
-    def inet_aton(self) -> Expression[Any]:
-        """An IPv4 address as a number."""
-        return function("INET_ATON", self)
-
-    def inet_ntoa(self) -> Expression[Any]:
-        """A number as an IPv4 address."""
-        return function("INET_NTOA", self)
-
-    def parse_url(self, part_to_extract: Any, key: Any = None) -> Expression[Any]:
-        """A part of a URL."""
-        return function("PARSE_URL", self, part_to_extract, key)
-
-    def printf(self, *obj: Any) -> Expression[Any]:
-        """Values written by this format."""
-        return function("PRINTF", self, *obj)
-
-    def ltrim(self, trim_str: Any = None) -> Expression[Any]:
-        """The text without blanks, or other characters, at its start."""
-        return function("LTRIM", self, trim_str)
-
-    def rtrim(self, trim_str: Any = None) -> Expression[Any]:
-        """The text without blanks, or other characters, at its end."""
-        return function("RTRIM", self, trim_str)
-
-    def btrim(self, trim_str: Any = None) -> Expression[Any]:
-        """The text without blanks, or other characters, at both ends."""
-        return function("BTRIM", self, trim_str)
-
-    def repeat(self, n: Any) -> Expression[Any]:
-        """The text, so many times."""
-        return function("REPEAT", self, n)
-
-    def split_index(self, separator: Any, index: Any) -> Expression[Any]:
-        """A part of the text between separators, from 0; NULL if there is none."""
-        return function("SPLIT_INDEX", self, separator, index)
-
-    def str_to_map(self, list_delimiter: Any = None, key_value_delimiter: Any = None) -> Expression[Any]:
-        """The text as a map."""
-        return function("STR_TO_MAP", self, list_delimiter, key_value_delimiter)
-
-    def elt(self, expr: Any, *exprs: Any) -> Expression[Any]:
-        """The text with this number, from 1."""
-        return function("ELT", self, expr, *exprs)
-
-    def array_append(self, addition: Any) -> Expression[Any]:
-        """The array, and an element behind it."""
-        return function("ARRAY_APPEND", self, addition)
-
-    def array_contains(self, needle: Any) -> Expression[Any]:
-        """Whether the array has an element."""
-        return function("ARRAY_CONTAINS", self, needle)
-
-    def array_distinct(self) -> Expression[Any]:
-        """The array with each element once."""
-        return function("ARRAY_DISTINCT", self)
-
-    def array_position(self, needle: Any) -> Expression[Any]:
-        """Where an element first stands, from 1; 0 if nowhere."""
-        return function("ARRAY_POSITION", self, needle)
-
-    def array_prepend(self, addition: Any) -> Expression[Any]:
-        """The array, and an element before it."""
-        return function("ARRAY_PREPEND", self, addition)
-
-    def array_remove(self, needle: Any) -> Expression[Any]:
-        """The array without an element."""
-        return function("ARRAY_REMOVE", self, needle)
-
-    def array_reverse(self) -> Expression[Any]:
-        """The array from its end to its start."""
-        return function("ARRAY_REVERSE", self)
-
-    def array_slice(self, start_offset: Any, end_offset: Any = None) -> Expression[Any]:
-        """Part of the array, from a position that counts from 1."""
-        return function("ARRAY_SLICE", self, start_offset, end_offset)
-
-    def array_sort(self, ascending_order: Any = None, null_first: Any = None) -> Expression[Any]:
-        """The array in order."""
-        return function("ARRAY_SORT", self, ascending_order, null_first)
-
-    def array_union(self, array: Any) -> Expression[Any]:
-        """The elements that are in either array, once each."""
-        return function("ARRAY_UNION", self, array)
-
-    def array_concat(self, *arrays: Any) -> Expression[Any]:
-        """The array, and others behind it."""
-        return function("ARRAY_CONCAT", self, *arrays)
-
-    def array_max(self) -> Expression[Any]:
-        """Return the greatest element of the array."""
-        return function("ARRAY_MAX", self)
-
-    def array_join(self, delimiter: Any, null_replacement: Any = None) -> Expression[Any]:
-        """The elements as one text."""
-        return function("ARRAY_JOIN", self, delimiter, null_replacement)
-
-    def array_min(self) -> Expression[Any]:
-        """Return the smallest element of the array."""
-        return function("ARRAY_MIN", self)
-
-    def array_except(self, array: Any) -> Expression[Any]:
-        """The elements that the other array has not."""
-        return function("ARRAY_EXCEPT", self, array)
-
-    def array_intersect(self, array: Any) -> Expression[Any]:
-        """The elements that are in both arrays."""
-        return function("ARRAY_INTERSECT", self, array)
-
-    def split(self, delimiter: Any) -> Expression[Any]:
-        """The parts of the text between delimiters, as an array."""
-        return function("SPLIT", self, delimiter)
-
-    def map_union(self, *maps: Any) -> Expression[Any]:
-        """The map, and others over it."""
-        return function("MAP_UNION", self, *maps)
-
-    def sha2(self, hash_length: Any) -> Expression[Any]:
-        """The hash of the SHA-2 family with so many bits."""
-        return function("SHA2", self, hash_length)
-
-    def json_quote(self) -> Expression[Any]:
-        """The text as a JSON string."""
-        return function("JSON_QUOTE", self)
-
-    def json_unquote(self) -> Expression[Any]:
-        """The text that a JSON string stands for."""
-        return function("JSON_UNQUOTE", self)
-
     def object_update(self, *kv: Any) -> Expression[Any]:
         """The object with fields changed."""
         return function("OBJECT_UPDATE", self, *kv)
-
-    def bitmap_and(self, bitmap2: Any) -> Expression[Any]:
-        """The values in both bitmaps."""
-        return function("BITMAP_AND", self, bitmap2)
-
-    def bitmap_andnot(self, bitmap2: Any) -> Expression[Any]:
-        """The values that the other bitmap has not."""
-        return function("BITMAP_ANDNOT", self, bitmap2)
-
-    def bitmap_and_agg(self) -> Expression[Any]:
-        """The values in all bitmaps of the group."""
-        return function("BITMAP_AND_AGG", self)
-
-    def bitmap_and_cardinality_agg(self) -> Expression[Any]:
-        """How many values are in all bitmaps of the group."""
-        return function("BITMAP_AND_CARDINALITY_AGG", self)
-
-    def bitmap_build(self) -> Expression[Any]:
-        """A bitmap of the numbers in an array."""
-        return function("BITMAP_BUILD", self)
-
-    def bitmap_build_agg(self) -> Expression[Any]:
-        """A bitmap of the numbers of the group."""
-        return function("BITMAP_BUILD_AGG", self)
-
-    def bitmap_build_cardinality_agg(self) -> Expression[Any]:
-        """How many numbers a bitmap of the group has."""
-        return function("BITMAP_BUILD_CARDINALITY_AGG", self)
-
-    def bitmap_cardinality(self) -> Expression[Any]:
-        """How many values the bitmap has."""
-        return function("BITMAP_CARDINALITY", self)
-
-    def bitmap_from_bytes(self) -> Expression[Any]:
-        """The bitmap that bytes stand for."""
-        return function("BITMAP_FROM_BYTES", self)
-
-    def bitmap_or(self, bitmap2: Any) -> Expression[Any]:
-        """The values in either bitmap."""
-        return function("BITMAP_OR", self, bitmap2)
-
-    def bitmap_or_agg(self) -> Expression[Any]:
-        """The values in any bitmap of the group."""
-        return function("BITMAP_OR_AGG", self)
-
-    def bitmap_or_cardinality_agg(self) -> Expression[Any]:
-        """How many values are in any bitmap of the group."""
-        return function("BITMAP_OR_CARDINALITY_AGG", self)
-
-    def bitmap_to_array(self) -> Expression[Any]:
-        """The values of the bitmap, as an array."""
-        return function("BITMAP_TO_ARRAY", self)
-
-    def bitmap_to_bytes(self) -> Expression[Any]:
-        """The bitmap as bytes."""
-        return function("BITMAP_TO_BYTES", self)
-
-    def bitmap_to_string(self) -> Expression[Any]:
-        """The bitmap as text."""
-        return function("BITMAP_TO_STRING", self)
-
-    def bitmap_xor(self, bitmap2: Any) -> Expression[Any]:
-        """The values in one of the two bitmaps."""
-        return function("BITMAP_XOR", self, bitmap2)
-
-    def bitmap_xor_agg(self) -> Expression[Any]:
-        """The values in an odd number of the group's bitmaps."""
-        return function("BITMAP_XOR_AGG", self)
-
-    def bitmap_xor_cardinality_agg(self) -> Expression[Any]:
-        """How many values are in an odd number of the group's bitmaps."""
-        return function("BITMAP_XOR_CARDINALITY_AGG", self)
 
     def log(self, base: Any = None) -> Expression[Any]:
         """The natural logarithm, or that to a base."""
@@ -834,10 +420,6 @@ class Expression(Generic[T]):
         return pieced(
             "OVERLAY(", self, " PLACING ", literal(new_string), " FROM ", literal(starting), *rest, ")"
         )
-
-    def locate(self, s: Any, pos: Any = None) -> Expression[Any]:
-        """Where this text first stands in another one, from 1; 0 if nowhere."""
-        return function("LOCATE", self, s, *([] if pos is None else [pos]))
 
     def over(self, alias: Any) -> Expression[Any]:
         """Aggregate over the rows of a window that `over_window` names."""
@@ -930,22 +512,6 @@ def function(name: str, *arguments: Any) -> Expression[Any]:
 def _aggregate(name: str, value: Expression[Any], *arguments: Any) -> Expression[Any]:
     call = function(name, value, *arguments)
     return call.distinct if value._is_distinct else call
-
-
-def _interval(value: Expression[Any], unit: str) -> Expression[Any]:
-    number = value._value
-    if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
-        raise SqlValidationError(f"an interval needs a number, such as lit(5).{unit.lower()}s; got {value}")
-    if unit == "MILLISECOND":
-        number, unit = Decimal(number) / 1000, "SECOND"
-        number = f"{number:f}"
-    elif unit in ("WEEK", "QUARTER"):
-        # SQL's intervals have no such unit.
-        number, unit = (number * 7, "DAY") if unit == "WEEK" else (number * 3, "MONTH")
-    digits = len(str(number).partition(".")[0].lstrip("-"))
-    # Two digits are what a unit has that says nothing.
-    precision = f"({digits})" if digits > 2 else ""
-    return Expression((f"INTERVAL '{number}' {unit}{precision}",))
 
 
 def _json_otherwise(behavior: JsonValueOnEmptyOrError, default: Any, case: str) -> list[Any]:

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +20,9 @@ from headrace.cli.options import (
 )
 from headrace.cli.program import load_program
 from headrace.util.host_directories import temporary_directory
+
+if TYPE_CHECKING:
+    from headrace.spark.submission import Application
 
 __all__ = ["run_application"]
 
@@ -75,15 +79,23 @@ def run_application(
     if not program.startswith("local:"):
         program = str(load_program(None, words)[0].path)
 
+    from headrace.spark.submission import Application
+
+    status = _submit(Application(configuration, program, arguments, deploy_mode), dry_run=dry_run)
+    context.exit(status)
+
+
+def _submit(application: Application, *, dry_run: bool) -> int:
+    """Run spark-submit, or print its command; return the exit code."""
     from headrace.config.file import CONF_DIR_VARIABLE, FILE_NAME
     from headrace.config.options.spark import MASTER
     from headrace.spark.masters import check_master
-    from headrace.spark.submission import Application, plan_submission, spark_submit_command, write_archive
+    from headrace.spark.submission import plan_submission, spark_submit_command, write_archive
 
     with temporary_directory("application") as folder:
         archive, secret_settings = Path(folder) / "application.zip", Path(folder) / "secret.properties"
         submission = plan_submission(
-            Application(configuration, program, arguments, deploy_mode),
+            application,
             entry=Path(__file__).with_name("application_entry.py"),
             archive=archive,
             spark_submit=spark_submit_command(),
@@ -91,8 +103,8 @@ def run_application(
         )
         if dry_run:
             click.echo(shlex.join(submission.command))
-            return
-        check_master(configuration.get(MASTER))
+            return 0
+        check_master(application.configuration.get(MASTER))
         environment = dict(os.environ)
         if submission.secret_settings:
             secret_settings.write_text(submission.secret_settings)  # in a directory that only we can read
@@ -102,4 +114,4 @@ def run_application(
             (Path(folder) / FILE_NAME).write_text(submission.options)
             environment[CONF_DIR_VARIABLE] = folder
         done = subprocess.run(submission.command, env=environment, check=False)  # noqa: S603  # Spark's own
-        context.exit(done.returncode)
+        return done.returncode

@@ -165,11 +165,7 @@ def _attributes(node: PhysicalNode) -> Attributes:
     names = below[0] if below else ()
     match node:
         case physical.TableScan():
-            return [
-                ("table", f"[{', '.join(node.scan.identifier.parts)}]"),
-                ("fields", ", ".join(node.names)),
-                *([("hints", _hints(node.scan.hints))] if node.scan.hints else []),
-            ]
+            return _scan_attributes(node)
         case physical.Values():
             return [("tuples", _rows(node.rows))]
         case physical.Calc():
@@ -199,15 +195,7 @@ def _attributes(node: PhysicalNode) -> Attributes:
         case physical.GroupAggregate():
             return _aggregate_attributes(node.keys, node.calls, node.names, names)
         case physical.WindowAggregate():
-            where = "attached" if node.time_index is None else names[node.time_index]
-            grouped = _aggregate_attributes(node.keys, node.calls, node.names, names)
-            properties = ", ".join(node.names[len(node.keys) + len(node.calls) :])
-            return [
-                *grouped[:-1],
-                ("window", _window(node.window, where)),
-                grouped[-1],
-                ("properties", properties),
-            ]
+            return _window_aggregate_attributes(node, names)
         case physical.Join() | physical.WindowJoin():
             return _join_attributes(node)
         case physical.Rank() | physical.WindowRank():
@@ -231,6 +219,14 @@ def _attributes(node: PhysicalNode) -> Attributes:
             return []
 
 
+def _scan_attributes(node: physical.TableScan) -> Attributes:
+    read: Attributes = [
+        ("table", f"[{', '.join(node.scan.identifier.parts)}]"),
+        ("fields", ", ".join(node.names)),
+    ]
+    return [*read, ("hints", _hints(node.scan.hints))] if node.scan.hints else read
+
+
 def _aggregate_attributes(
     keys: Sequence[int], calls: Sequence[AggregateCall], own: Sequence[str], names: Sequence[str]
 ) -> Attributes:
@@ -239,6 +235,13 @@ def _aggregate_attributes(
         selected.append(f"{aggregate_text(call, names)} AS {name}")
     grouped: Attributes = [("groupBy", ", ".join(names[key] for key in keys))] if keys else []
     return [*grouped, ("select", ", ".join(selected))]
+
+
+def _window_aggregate_attributes(node: physical.WindowAggregate, names: Sequence[str]) -> Attributes:
+    where = "attached" if node.time_index is None else names[node.time_index]
+    *grouped, selected = _aggregate_attributes(node.keys, node.calls, node.names, names)
+    properties = ", ".join(node.names[len(node.keys) + len(node.calls) :])
+    return [*grouped, ("window", _window(node.window, where)), selected, ("properties", properties)]
 
 
 def _join_attributes(node: physical.Join | physical.WindowJoin) -> Attributes:

@@ -56,7 +56,7 @@ from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.state.key_secret import KeySecret
 from headrace.state.latency import StateLatencySettings
-from headrace.state.stores.settings import store_settings
+from headrace.state.stores.settings import StoreSettings, store_settings
 from headrace.util.host_directories import PREFIX, HeldDirectory, Owner, make_temporary
 
 _log = logging.getLogger(__name__)
@@ -181,6 +181,21 @@ class SparkExecutor:
         self.cancel_running_jobs(_EXIT_S)
 
 
+def _task_settings(
+    configuration: Configuration, scratch_name: str, owner: Owner, store: StoreSettings
+) -> TaskSettings:
+    return TaskSettings(
+        scratch_name=scratch_name,
+        owner=owner,
+        store=store,
+        buffer_records=configuration.get(exchange.BUFFER_RECORDS),
+        state_cache_entries=configuration.get(state.CACHE_ENTRIES),
+        log_level=configuration.get(logs.LEVEL),
+        latency=LatencySettings.from_configuration(configuration),
+        state_latency=StateLatencySettings.from_configuration(configuration),
+    )
+
+
 class SparkJob:
     """A job that was submitted: the runtime's side of a JobClient."""
 
@@ -218,16 +233,8 @@ class SparkJob:
         if not state_dir:
             self._temporary = make_temporary("state files", run_name, **whose)
             state_dir = self._temporary.path
-        self._task_settings = task_settings = TaskSettings(
-            scratch_name=run_name,
-            owner=Owner.here("copies of state", **whose),
-            store=store,
-            buffer_records=configuration.get(exchange.BUFFER_RECORDS),
-            state_cache_entries=configuration.get(state.CACHE_ENTRIES),
-            log_level=configuration.get(logs.LEVEL),
-            latency=LatencySettings.from_configuration(configuration),
-            state_latency=StateLatencySettings.from_configuration(configuration),
-        )
+        owner = Owner.here("copies of state", **whose)
+        self._task_settings = task_settings = _task_settings(configuration, run_name, owner, store)
         try:
             self._master = JobMaster(
                 job_graph,

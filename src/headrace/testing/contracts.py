@@ -270,16 +270,9 @@ def check_sink(
         if committer is not None and is_marked and number % 2 == 0:
             # The checkpoint was complete, and nothing more was done.
             committer = _recover(sink, snapshot)
-        for name in ("committed", "committed again", "committed by a new committer"):
-            if committer is not None:
-                if name.endswith("new committer"):
-                    if not is_marked:
-                        break
-                    committer = _recover(sink, snapshot)
-                committer.commit(committables)
-                if name.endswith("new committer"):
-                    committer.discard_after(number)
-            where = f"epoch {number}, {name}"
+        commits = _commits(sink, committer, number, snapshot, committables, is_marked=is_marked)
+        for done, committer in commits:
+            where = f"epoch {number}, {done}"
             if committer is not None and snapshot is not None:
                 _require_no_more(published(), so_far, where)
             else:
@@ -288,8 +281,7 @@ def check_sink(
         committer.finish()
         _require_same(published(), so_far, "at the end of the input", allow_surplus=not is_exact)
         if is_marked:
-            committer = _recover(sink, snapshot)
-            committer.commit(committables)
+            committer = _commit_again(sink, snapshot, committables)
             committer.finish()
         committer.close()
     _require_same(published(), so_far, "finished again", allow_surplus=not is_exact)
@@ -304,6 +296,34 @@ def _recover(sink: base.Sink, snapshot: bytes | None) -> base.Committer:
     assert committer is not None
     if snapshot is not None:
         committer.restore(snapshot)
+    return committer
+
+
+def _commits(
+    sink: base.Sink,
+    committer: base.Committer | None,
+    epoch: int,
+    snapshot: bytes | None,
+    committables: Sequence[base.Committable],
+    *,
+    is_marked: bool,
+) -> Iterator[tuple[str, base.Committer | None]]:
+    """Commit an epoch again and again, as after crashes; yield what was done, and the committer that goes on."""
+    for done in ("committed", "committed again"):
+        if committer is not None:
+            committer.commit(committables)
+        yield done, committer
+    if committer is not None and is_marked:
+        committer = _commit_again(sink, snapshot, committables)
+        committer.discard_after(epoch)
+        yield "committed by a new committer", committer
+
+
+def _commit_again(
+    sink: base.Sink, snapshot: bytes | None, committables: Sequence[base.Committable]
+) -> base.Committer:
+    committer = _recover(sink, snapshot)
+    committer.commit(committables)
     return committer
 
 

@@ -97,11 +97,16 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
             left_ttl_ms=node.left_ttl_ms,
             right_ttl_ms=node.right_ttl_ms,
         )
-    columns = list(range(width))
-    if not is_half:
-        columns += range(len(left.schema), len(left.schema) + len(node.right.schema))
+    return _as_asked(node, made, len(left.schema), behind)
+
+
+def _as_asked(node: Join, made: PhysicalNode, left_width: int, conditions: list[Expression]) -> PhysicalNode:
+    """Leave out the columns that were computed for the join, and the rows that the conditions refuse."""
+    columns = list(range(len(node.left.schema)))
+    if node.kind not in (JoinKind.SEMI, JoinKind.ANTI):
+        columns += range(left_width, left_width + len(node.right.schema))
     names = [field.name for field in node.schema]
-    return calc(made, columns_of(made, columns), names, conjunction(behind) if behind else None)
+    return calc(made, columns_of(made, columns), names, conjunction(conditions) if conditions else None)
 
 
 def is_window_join(node: Join) -> bool:

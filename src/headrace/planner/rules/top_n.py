@@ -105,7 +105,6 @@ def _ranked(
     over: Over, call: WindowCall, rows: _Range, convert: Convert, *, has_number: bool
 ) -> PhysicalNode:
     """Return the columns of the input and the number, whether anybody wants it or not."""
-    width = len(over.input.schema)
     below = convert(over.input)
     order = [key.expression for key in call.order_by]
     below, places = with_columns(below, [*call.partition_by, *order])
@@ -118,7 +117,6 @@ def _ranked(
     windows = window_columns(over.input)
     assert rows.last is not None
     made: PhysicalNode
-    is_numbered = has_number
     if windows is not None and windows.holds(tuple(partition)):
         if windows.window.kind is WindowKind.SESSION:
             raise UnsupportedFeatureError.not_yet(
@@ -144,7 +142,6 @@ def _ranked(
             keep_last=not keys[0].ascending,
             is_rowtime=time is TimeKind.ROWTIME,
         )
-        is_numbered = False
     else:
         made = Rank(
             schema=_numbered(below.schema, number, has_number),
@@ -155,13 +152,18 @@ def _ranked(
             last=rows.last,
             has_number=has_number,
         )
-    # Back to what the Over gives: its input's columns, then the number.
-    last: Expression = InputRef(len(made.schema) - 1, number.type) if is_numbered else Literal(1, number.type)
-    chosen = [*columns_of(made, range(width)), last]
+    return _as_over(over, made, number, has_number=has_number)
+
+
+def _as_over(over: Over, made: PhysicalNode, number: Field, *, has_number: bool) -> PhysicalNode:
+    """Return to what the Over gives: its input's columns, then the number."""
+    width = len(over.input.schema)
     if not has_number and len(made.schema) == width:
         # Nobody reads the number: the Calc over it leaves it out again.
         return made
-    return calc(made, chosen, [field.name for field in over.schema])
+    is_numbered = has_number and not isinstance(made, Deduplicate)
+    last: Expression = InputRef(len(made.schema) - 1, number.type) if is_numbered else Literal(1, number.type)
+    return calc(made, [*columns_of(made, range(width)), last], [field.name for field in over.schema])
 
 
 def _numbered(schema: Schema, number: Field, has_number: bool) -> Schema:

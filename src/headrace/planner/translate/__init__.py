@@ -9,7 +9,7 @@ node with state and a sink become vertices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from headrace.errors import InvariantViolation
 from headrace.graph.table_job import TableNode
@@ -56,15 +56,8 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [borders.watermark(to, node)]
         case p.Exchange():
             return to.streams[node.input]
-        case p.Calc():
-            return _each(to, node, lambda stream: f.calc(stream, node))
-        case p.Expand():
-            return _each(to, node, lambda stream: f.expand(stream, node))
-        case p.Unnest():
-            return _each(to, node, lambda stream: f.unnest(stream, node))
-        case p.WindowTableFunction():
-            is_utc = to.settings.is_utc
-            return _each(to, node, lambda stream: f.windows(stream, node, is_utc=is_utc))
+        case p.Calc() | p.Expand() | p.Unnest() | p.WindowTableFunction():
+            return [_stepped(to, node, stream) for stream in to.streams[node.input]]
         case p.Union():
             columns = f.columns_of(node.schema)
             return [renamed(stream, columns) for each in node.inputs for stream in to.streams[each]]
@@ -96,5 +89,16 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             raise InvariantViolation(f"no translation is known for {node.label}")
 
 
-def _each(to: Translation, node: p.OneInput, step: Callable[[Stream], Stream]) -> list[Stream]:
-    return [step(stream) for stream in to.streams[node.input]]
+def _stepped(
+    to: Translation, node: p.Calc | p.Expand | p.Unnest | p.WindowTableFunction, stream: Stream
+) -> Stream:
+    """Return a stream with one more step on its way: what a node without state does."""
+    match node:
+        case p.Calc():
+            return f.calc(stream, node)
+        case p.Expand():
+            return f.expand(stream, node)
+        case p.Unnest():
+            return f.unnest(stream, node)
+        case p.WindowTableFunction():
+            return f.windows(stream, node, is_utc=to.settings.is_utc)

@@ -38,15 +38,7 @@ from headrace.planner.stream_borders import RECORD_TIME, StreamInput, time_of_re
 from headrace.planner.translate import Connectors, TranslationSettings
 from headrace.planner.user_functions import callable_of, is_pandas
 from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
-from headrace.types.logical import (
-    ArrayType,
-    DataType,
-    IntegralType,
-    LocalZonedTimestampType,
-    MapType,
-    RowType,
-    quote_name,
-)
+from headrace.types import logical as t
 
 __all__ = ["BatchQuery", "translate_batch"]
 
@@ -86,7 +78,7 @@ class _BatchTranslation:
             scans = [self._gathered(gathering)]
         stored = columns_of(request.schema)
         output = [
-            (f"CAST(c{at} AS {each.spark_type}) AS {quote_name(each.name)}", each)
+            (f"CAST(c{at} AS {each.spark_type}) AS {t.quote_name(each.name)}", each)
             for at, each in enumerate(stored)
         ]
         target = request.target
@@ -203,7 +195,7 @@ class BatchQuery:
         self._is_utc = is_utc
         #: The Python functions that the statement calls, each with the name it is registered by.
         self._functions: dict[UserFunction, str] = {}
-        self._results: dict[UserFunction, DataType] = {}
+        self._results: dict[UserFunction, t.DataType] = {}
         #: The tables that the statement reads; ``{0}`` in it is the first.
         self.inputs: list[n.Scan | n.Values] = []
 
@@ -252,7 +244,7 @@ class BatchQuery:
     def _input(self, node: n.Scan | n.Values) -> str:
         if node not in self.inputs:
             self.inputs.append(node)
-        names = [quote_name(each.name) for each in columns_of(node.schema)]
+        names = [t.quote_name(each.name) for each in columns_of(node.schema)]
         items = ", ".join(f"{name} AS c{at}" for at, name in enumerate(names))
         return f"SELECT {items} FROM {{{self.inputs.index(node)}}}"
 
@@ -280,7 +272,7 @@ class BatchQuery:
                 f"(SELECT *, {time} AS t FROM ({self.of(below)})))"
             )
         last = from_millis("w1 - 1")
-        if isinstance(schema[-1].type, LocalZonedTimestampType):
+        if isinstance(schema[-1].type, t.LocalZonedTimestampType):
             last = f"CAST({last} AS TIMESTAMP)"
         bounds = (from_millis("w0"), from_millis("w1"), last)
         added = ", ".join(f"{sql} AS c{width + at}" for at, sql in enumerate(bounds))
@@ -367,11 +359,11 @@ class BatchQuery:
     def _unnest(self, node: n.Unnest) -> str:
         width = len(node.input.schema)
         collection, kind = as_collection(self._sql(node.collection, node.input), node.collection.type)
-        is_map = isinstance(kind, MapType)
+        is_map = isinstance(kind, t.MapType)
         items = ["u1", "u2"] if is_map else ["u1"]
         made = list(items)
-        if isinstance(kind, ArrayType) and isinstance(kind.element_type, RowType):
-            items = [f"u1.{quote_name(name)}" for name in kind.element_type.field_names()]
+        if isinstance(kind, t.ArrayType) and isinstance(kind.element_type, t.RowType):
+            items = [f"u1.{t.quote_name(name)}" for name in kind.element_type.field_names()]
         function = "explode"
         if node.with_ordinality:
             # Spark's number comes first and counts from 0.
@@ -448,7 +440,7 @@ class BatchQuery:
         match call.function:
             case "COUNT":
                 return made("count", arguments or "1")
-            case "AVG" if isinstance(call.type, IntegralType):
+            case "AVG" if isinstance(call.type, t.IntegralType):
                 return f"CAST({made('sum')} DIV {made('count')} AS {call.type.spark_name()})"
             case "SUM" | "AVG" | "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP":
                 return f"CAST({made(call.function.lower())} AS {call.type.spark_name()})"
@@ -499,7 +491,7 @@ class BatchQuery:
         arguments = ", ".join(self._sql(each, below) for each in call.arguments)
         if call.function == "COUNT":
             return f"count({arguments or '1'}){over}"
-        if call.function == "AVG" and isinstance(call.type, IntegralType):
+        if call.function == "AVG" and isinstance(call.type, t.IntegralType):
             return f"CAST(sum({arguments}){over} DIV count({arguments}){over} AS {call.type.spark_name()})"
         return f"CAST({call.function.lower()}({arguments}){over} AS {call.type.spark_name()})"
 

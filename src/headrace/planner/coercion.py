@@ -9,31 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from headrace.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DataType,
-    DateType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegralType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    NullType,
-    NumericType,
-    RowField,
-    RowType,
-    TimestampType,
-    TimeType,
-    VarBinaryType,
-    VarCharType,
-    YearMonthIntervalType,
-)
+from headrace import types as t
 from headrace.types.logical import MAX_DECIMAL_PRECISION, MAX_LENGTH
 
 __all__ = [
@@ -53,49 +29,49 @@ __all__ = [
 _MIN_SCALE: Final = 6
 
 
-def is_string(one: DataType) -> bool:
+def is_string(one: t.DataType) -> bool:
     """CHAR, VARCHAR or STRING."""
-    return isinstance(one, CharType | VarCharType)
+    return isinstance(one, t.CharType | t.VarCharType)
 
 
-def is_binary(one: DataType) -> bool:
+def is_binary(one: t.DataType) -> bool:
     """BINARY, VARBINARY or BYTES."""
-    return isinstance(one, BinaryType | VarBinaryType)
+    return isinstance(one, t.BinaryType | t.VarBinaryType)
 
 
-def is_temporal(one: DataType) -> bool:
+def is_temporal(one: t.DataType) -> bool:
     """A date, time or timestamp."""
-    return isinstance(one, DateType | TimeType | TimestampType | LocalZonedTimestampType)
+    return isinstance(one, t.DateType | t.TimeType | t.TimestampType | t.LocalZonedTimestampType)
 
 
-def is_interval(one: DataType) -> bool:
+def is_interval(one: t.DataType) -> bool:
     """An interval of months or of milliseconds."""
-    return isinstance(one, DayTimeIntervalType | YearMonthIntervalType)
+    return isinstance(one, t.DayTimeIntervalType | t.YearMonthIntervalType)
 
 
-def as_decimal(one: DataType) -> DecimalType | None:
+def as_decimal(one: t.DataType) -> t.DecimalType | None:
     """The DECIMAL that holds every value of an integer type or DECIMAL; None for others."""
-    if isinstance(one, DecimalType):
+    if isinstance(one, t.DecimalType):
         return one
-    if isinstance(one, IntegralType):
-        return DecimalType(one.DIGITS, 0, one.is_nullable)
+    if isinstance(one, t.IntegralType):
+        return t.DecimalType(one.DIGITS, 0, one.is_nullable)
     return None
 
 
-def adjusted_decimal(precision: int, scale: int, nullable: bool) -> DecimalType:
+def adjusted_decimal(precision: int, scale: int, nullable: bool) -> t.DecimalType:
     """A DECIMAL with these digits; beyond 38 it gives up digits behind the point, down to six.
 
     >>> adjusted_decimal(39, 10, True)
     DECIMAL(38, 9)
     """
     if precision <= MAX_DECIMAL_PRECISION:
-        return DecimalType(precision, scale, nullable)
+        return t.DecimalType(precision, scale, nullable)
     whole = precision - scale
     kept = max(MAX_DECIMAL_PRECISION - whole, min(scale, _MIN_SCALE))
-    return DecimalType(MAX_DECIMAL_PRECISION, kept, nullable)
+    return t.DecimalType(MAX_DECIMAL_PRECISION, kept, nullable)
 
 
-def common_type(types: Sequence[DataType]) -> DataType | None:
+def common_type(types: Sequence[t.DataType]) -> t.DataType | None:
     """The narrowest type that holds values of all these; None if there is none.
 
     >>> from headrace.types import DataTypes
@@ -103,9 +79,9 @@ def common_type(types: Sequence[DataType]) -> DataType | None:
     DECIMAL(12, 2)
     """
     nullable = any(one.is_nullable for one in types)
-    known = [one for one in types if not isinstance(one, NullType)]
+    known = [one for one in types if not isinstance(one, t.NullType)]
     if not known:
-        return NullType()
+        return t.NullType()
     found = known[0]
     for other in known[1:]:
         merged = _merged(found, other)
@@ -115,15 +91,15 @@ def common_type(types: Sequence[DataType]) -> DataType | None:
     return found.with_nullability(nullable)
 
 
-def _merged(one: DataType, other: DataType) -> DataType | None:
+def _merged(one: t.DataType, other: t.DataType) -> t.DataType | None:
     if one.nullable() == other.nullable():
         return one
-    if isinstance(one, NumericType) and isinstance(other, NumericType):
+    if isinstance(one, t.NumericType) and isinstance(other, t.NumericType):
         return _merged_numbers(one, other)
-    for same, longest in ((is_string, VarCharType), (is_binary, VarBinaryType)):
+    for same, longest in ((is_string, t.VarCharType), (is_binary, t.VarBinaryType)):
         if same(one) and same(other):
             return longest(max(_length(one), _length(other)))
-    for kind in (TimestampType, LocalZonedTimestampType, TimeType):
+    for kind in (t.TimestampType, t.LocalZonedTimestampType, t.TimeType):
         if isinstance(one, kind) and isinstance(other, kind):
             return kind(max(one.precision, other.precision))
     if is_interval(one) and type(one) is type(other):
@@ -131,102 +107,106 @@ def _merged(one: DataType, other: DataType) -> DataType | None:
     return _merged_parts(one, other)
 
 
-def _merged_numbers(one: NumericType, other: NumericType) -> DataType:
-    if isinstance(one, IntegralType) and isinstance(other, IntegralType):
+def _merged_numbers(one: t.NumericType, other: t.NumericType) -> t.DataType:
+    if isinstance(one, t.IntegralType) and isinstance(other, t.IntegralType):
         return one if one.BITS >= other.BITS else other
     left, right = as_decimal(one), as_decimal(other)
     if left is not None and right is not None:
         whole = max(left.precision - left.scale, right.precision - right.scale)
         # Digits before the point come first, where arithmetic would keep six behind it.
         scale = min(max(left.scale, right.scale), MAX_DECIMAL_PRECISION - whole)
-        return DecimalType(whole + scale, scale, True)
-    if isinstance(one, DoubleType) or isinstance(other, DoubleType):
-        return DoubleType()
+        return t.DecimalType(whole + scale, scale, True)
+    if isinstance(one, t.DoubleType) or isinstance(other, t.DoubleType):
+        return t.DoubleType()
     # FLOAT with whole numbers stays FLOAT; with a DECIMAL it would lose digits.
-    return DoubleType() if isinstance(one, DecimalType) or isinstance(other, DecimalType) else FloatType()
+    return (
+        t.DoubleType()
+        if isinstance(one, t.DecimalType) or isinstance(other, t.DecimalType)
+        else t.FloatType()
+    )
 
 
-def _merged_parts(one: DataType, other: DataType) -> DataType | None:
+def _merged_parts(one: t.DataType, other: t.DataType) -> t.DataType | None:
     match one, other:
-        case (ArrayType(), ArrayType()) | (MultisetType(), MultisetType()):
-            assert isinstance(one, ArrayType | MultisetType)
-            assert isinstance(other, ArrayType | MultisetType)
+        case (t.ArrayType(), t.ArrayType()) | (t.MultisetType(), t.MultisetType()):
+            assert isinstance(one, t.ArrayType | t.MultisetType)
+            assert isinstance(other, t.ArrayType | t.MultisetType)
             element = common_type([one.element_type, other.element_type])
             return None if element is None else type(one)(element)
-        case MapType(), MapType():
+        case t.MapType(), t.MapType():
             key = common_type([one.key_type, other.key_type])
             value = common_type([one.value_type, other.value_type])
-            return None if key is None or value is None else MapType(key, value)
-        case RowType(), RowType() if len(one) == len(other):
+            return None if key is None or value is None else t.MapType(key, value)
+        case t.RowType(), t.RowType() if len(one) == len(other):
             fields = []
             for left, right in zip(one, other, strict=True):
                 found = common_type([left.data_type, right.data_type])
                 if found is None:
                     return None
-                fields.append(RowField(left.name, found))
-            return RowType(fields)
+                fields.append(t.RowField(left.name, found))
+            return t.RowType(fields)
         case _:
             return None
 
 
-def _length(one: DataType) -> int:
+def _length(one: t.DataType) -> int:
     length: int = getattr(one, "length", MAX_LENGTH)
     return length
 
 
-def comparison_type(one: DataType, other: DataType) -> DataType | None:
+def comparison_type(one: t.DataType, other: t.DataType) -> t.DataType | None:
     """What both sides of a comparison are cast to; None if they cannot be compared."""
     found = common_type([one, other])
     if found is not None:
         return found
     for left, right in ((one, other), (other, one)):
-        if is_string(left) and (isinstance(right, NumericType | BooleanType) or is_temporal(right)):
+        if is_string(left) and (isinstance(right, t.NumericType | t.BooleanType) or is_temporal(right)):
             return right.nullable()
-        if isinstance(left, TimestampType) and isinstance(right, LocalZonedTimestampType):
-            return LocalZonedTimestampType(max(left.precision, right.precision))
+        if isinstance(left, t.TimestampType) and isinstance(right, t.LocalZonedTimestampType):
+            return t.LocalZonedTimestampType(max(left.precision, right.precision))
     return None
 
 
 # --- casts ----------------------------------------------------------------------------------------
 
-_TIMESTAMPS: Final = (TimestampType, LocalZonedTimestampType)
+_TIMESTAMPS: Final = (t.TimestampType, t.LocalZonedTimestampType)
 #: What goes into a column of a type without a CAST; other types take only themselves.
-_IMPLICIT: Final[dict[type[DataType], tuple[type[DataType], ...]]] = {
-    VarCharType: (CharType, VarCharType),
-    VarBinaryType: (BinaryType, VarBinaryType),
-    DecimalType: (NumericType,),
-    DoubleType: (NumericType,),
-    FloatType: (IntegralType, FloatType, DecimalType),
-    TimestampType: _TIMESTAMPS,
-    LocalZonedTimestampType: _TIMESTAMPS,
-    DateType: (DateType, *_TIMESTAMPS),
-    TimeType: (TimeType, *_TIMESTAMPS),
+_IMPLICIT: Final[dict[type[t.DataType], tuple[type[t.DataType], ...]]] = {
+    t.VarCharType: (t.CharType, t.VarCharType),
+    t.VarBinaryType: (t.BinaryType, t.VarBinaryType),
+    t.DecimalType: (t.NumericType,),
+    t.DoubleType: (t.NumericType,),
+    t.FloatType: (t.IntegralType, t.FloatType, t.DecimalType),
+    t.TimestampType: _TIMESTAMPS,
+    t.LocalZonedTimestampType: _TIMESTAMPS,
+    t.DateType: (t.DateType, *_TIMESTAMPS),
+    t.TimeType: (t.TimeType, *_TIMESTAMPS),
 }
-_SIMPLE: Final = (NumericType, BooleanType, DateType, TimeType, *_TIMESTAMPS)
+_SIMPLE: Final = (t.NumericType, t.BooleanType, t.DateType, t.TimeType, *_TIMESTAMPS)
 #: What CAST makes of a type beside what needs no CAST.
-_EXPLICIT: Final[tuple[tuple[type[DataType], tuple[type[DataType], ...]], ...]] = (
-    (CharType, (*_SIMPLE, BinaryType, VarBinaryType)),
-    (VarCharType, (*_SIMPLE, BinaryType, VarBinaryType)),
-    (NumericType, (NumericType, BooleanType)),
-    (BooleanType, (NumericType,)),
-    (DateType, _TIMESTAMPS),
-    (BinaryType, (BinaryType, VarBinaryType)),
-    (VarBinaryType, (BinaryType, VarBinaryType)),
+_EXPLICIT: Final[tuple[tuple[type[t.DataType], tuple[type[t.DataType], ...]], ...]] = (
+    (t.CharType, (*_SIMPLE, t.BinaryType, t.VarBinaryType)),
+    (t.VarCharType, (*_SIMPLE, t.BinaryType, t.VarBinaryType)),
+    (t.NumericType, (t.NumericType, t.BooleanType)),
+    (t.BooleanType, (t.NumericType,)),
+    (t.DateType, _TIMESTAMPS),
+    (t.BinaryType, (t.BinaryType, t.VarBinaryType)),
+    (t.VarBinaryType, (t.BinaryType, t.VarBinaryType)),
 )
 
 
-def can_cast_implicitly(source: DataType, target: DataType) -> bool:
+def can_cast_implicitly(source: t.DataType, target: t.DataType) -> bool:
     """Whether a value goes into a column of another type without a CAST."""
-    if isinstance(source, NullType):
+    if isinstance(source, t.NullType):
         return True
-    if isinstance(target, IntegralType):
-        return isinstance(source, IntegralType) and source.BITS <= target.BITS
+    if isinstance(target, t.IntegralType):
+        return isinstance(source, t.IntegralType) and source.BITS <= target.BITS
     if _is_nested(target):
         return _fits_in_parts(source, target, can_cast_implicitly)
     return isinstance(source, _IMPLICIT.get(type(target), (type(target),)))
 
 
-def can_cast(source: DataType, target: DataType) -> bool:
+def can_cast(source: t.DataType, target: t.DataType) -> bool:
     """Whether CAST knows the way."""
     if _is_nested(source) and _is_nested(target):
         return _fits_in_parts(source, target, can_cast)
@@ -237,19 +217,21 @@ def can_cast(source: DataType, target: DataType) -> bool:
     )
 
 
-def _is_nested(one: DataType) -> bool:
-    return isinstance(one, ArrayType | MultisetType | MapType | RowType)
+def _is_nested(one: t.DataType) -> bool:
+    return isinstance(one, t.ArrayType | t.MultisetType | t.MapType | t.RowType)
 
 
-def _fits_in_parts(source: DataType, target: DataType, fits: Callable[[DataType, DataType], bool]) -> bool:
+def _fits_in_parts(
+    source: t.DataType, target: t.DataType, fits: Callable[[t.DataType, t.DataType], bool]
+) -> bool:
     match source, target:
-        case (ArrayType(), ArrayType()) | (MultisetType(), MultisetType()):
-            assert isinstance(source, ArrayType | MultisetType)
-            assert isinstance(target, ArrayType | MultisetType)
+        case (t.ArrayType(), t.ArrayType()) | (t.MultisetType(), t.MultisetType()):
+            assert isinstance(source, t.ArrayType | t.MultisetType)
+            assert isinstance(target, t.ArrayType | t.MultisetType)
             return fits(source.element_type, target.element_type)
-        case MapType(), MapType():
+        case t.MapType(), t.MapType():
             return fits(source.key_type, target.key_type) and fits(source.value_type, target.value_type)
-        case RowType(), RowType():
+        case t.RowType(), t.RowType():
             pairs = zip(source.field_types(), target.field_types(), strict=False)
             return len(source) == len(target) and all(fits(left, right) for left, right in pairs)
         case _:

@@ -10,31 +10,13 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+from headrace import types as t
 from headrace.errors import InvariantViolation
 from headrace.planner.coercion import is_string
 from headrace.planner.expressions import REPLICATE, Call, Expression, InputRef, Literal, UserCall
 from headrace.planner.functions import FUNCTIONS
 from headrace.planner.functions.temporal import truncated
 from headrace.planner.functions.text import quoted
-from headrace.types import (
-    ArrayType,
-    BooleanType,
-    CharType,
-    DataType,
-    DateType,
-    DayTimeIntervalType,
-    DoubleType,
-    FloatType,
-    IntegralType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    RowType,
-    TimestampType,
-    TimeType,
-    VarCharType,
-    YearMonthIntervalType,
-)
 from headrace.types.logical import MAX_LENGTH, quote_name
 
 __all__ = ["SPARK_SETTINGS", "emit", "emit_literal"]
@@ -82,7 +64,7 @@ def emit(expression: Expression, columns: Sequence[str]) -> str:
 # --- literals -------------------------------------------------------------------------------------
 
 
-def emit_literal(value: Any, data_type: DataType) -> str:
+def emit_literal(value: Any, data_type: t.DataType) -> str:
     """A constant in Spark SQL.
 
     >>> from headrace.types import DataTypes
@@ -94,9 +76,9 @@ def emit_literal(value: Any, data_type: DataType) -> str:
     match value:
         case bool():
             return "true" if value else "false"
-        case int() if isinstance(data_type, YearMonthIntervalType):
+        case int() if isinstance(data_type, t.YearMonthIntervalType):
             return f"INTERVAL '{value}' MONTH"
-        case int() if isinstance(data_type, IntegralType) and data_type.BITS == 32:
+        case int() if isinstance(data_type, t.IntegralType) and data_type.BITS == 32:
             return str(value)
         case float():
             return f"CAST({quoted(repr(value))} AS {data_type.spark_name()})"
@@ -108,9 +90,9 @@ def emit_literal(value: Any, data_type: DataType) -> str:
             return _emit_temporal(value, data_type)
 
 
-def _emit_temporal(value: Any, data_type: DataType) -> str:
+def _emit_temporal(value: Any, data_type: t.DataType) -> str:
     match value:
-        case datetime.datetime() if isinstance(data_type, LocalZonedTimestampType):
+        case datetime.datetime() if isinstance(data_type, t.LocalZonedTimestampType):
             return f"TIMESTAMP'{value.isoformat(sep=' ')}'"
         case datetime.datetime():
             return f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"
@@ -139,7 +121,7 @@ def _day_time(value: datetime.timedelta) -> str:
 # --- casts ----------------------------------------------------------------------------------------
 
 
-def _cast(text: str, source: DataType, target: DataType, is_try: bool) -> str:
+def _cast(text: str, source: t.DataType, target: t.DataType, is_try: bool) -> str:
     if source.nullable() == target.nullable():
         return text
     if is_string(target):
@@ -153,10 +135,10 @@ def _cast(text: str, source: DataType, target: DataType, is_try: bool) -> str:
     return _plain_cast(text, source, target)
 
 
-def _plain_cast(text: str, source: DataType, target: DataType) -> str:
+def _plain_cast(text: str, source: t.DataType, target: t.DataType) -> str:
     made = f"CAST({text} AS {target.spark_name()})"
-    if isinstance(target, TimestampType | LocalZonedTimestampType):
-        known = source.precision if isinstance(source, TimestampType | LocalZonedTimestampType) else 0
+    if isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
+        known = source.precision if isinstance(source, t.TimestampType | t.LocalZonedTimestampType) else 0
         if is_string(source):
             known = 6
         if known > target.precision:
@@ -164,49 +146,49 @@ def _plain_cast(text: str, source: DataType, target: DataType) -> str:
     return made
 
 
-def _fit(text: str, source: DataType, target: DataType) -> str:
+def _fit(text: str, source: t.DataType, target: t.DataType) -> str:
     """Cut a string to the length of its type, and fill a CHAR with blanks."""
-    assert isinstance(target, CharType | VarCharType)
+    assert isinstance(target, t.CharType | t.VarCharType)
     length = target.length
-    if isinstance(target, CharType):
+    if isinstance(target, t.CharType):
         return f"rpad({text}, {length}, ' ')"
-    known = source.length if isinstance(source, CharType | VarCharType) else MAX_LENGTH
+    known = source.length if isinstance(source, t.CharType | t.VarCharType) else MAX_LENGTH
     return text if length == MAX_LENGTH or known <= length else f"left({text}, {length})"
 
 
-def _to_string(text: str, source: DataType) -> str:
+def _to_string(text: str, source: t.DataType) -> str:
     match source:
-        case CharType() | VarCharType():
+        case t.CharType() | t.VarCharType():
             return text
-        case BooleanType():
+        case t.BooleanType():
             return f"upper(CAST({text} AS string))"
-        case TimestampType():
+        case t.TimestampType():
             # Spark's own text has no zone, where date_format would go through the session's and its summer time.
             plain = f"CAST({text} AS string)"
             dot = f"IF(length({plain}) = 19, '.', '')"
             length = 20 + source.precision if source.precision else 19
             return f"left(concat({plain}, {dot}, '000000'), {length})"
-        case LocalZonedTimestampType():
+        case t.LocalZonedTimestampType():
             digits = "." + "S" * source.precision if source.precision else ""
             return f"date_format({text}, 'yyyy-MM-dd HH:mm:ss{digits}')"
-        case ArrayType():
+        case t.ArrayType():
             each = _to_string("one", source.element_type)
             return f"concat('[', array_join(transform({text}, one -> {each}), ', ', 'NULL'), ']')"
-        case MapType() | MultisetType():
+        case t.MapType() | t.MultisetType():
             return _map_to_string(text, source)
-        case RowType():
+        case t.RowType():
             fields = (_to_string(f"{text}.{quote_name(field.name)}", field.data_type) for field in source)
             parts = ", ".join(f"coalesce({field}, 'NULL')" for field in fields)
             return f"IF({text} IS NULL, NULL, concat('(', concat_ws(', ', {parts}), ')'))"
-        case DayTimeIntervalType() | YearMonthIntervalType():
+        case t.DayTimeIntervalType() | t.YearMonthIntervalType():
             raise InvariantViolation("a CAST of an interval to a string was let through")
-        case DateType() | TimeType() | FloatType() | DoubleType() | _:
+        case t.DateType() | t.TimeType() | t.FloatType() | t.DoubleType() | _:
             return f"CAST({text} AS string)"
 
 
-def _map_to_string(text: str, source: MapType | MultisetType) -> str:
-    key = source.key_type if isinstance(source, MapType) else source.element_type
+def _map_to_string(text: str, source: t.MapType | t.MultisetType) -> str:
+    key = source.key_type if isinstance(source, t.MapType) else source.element_type
     shown_key = f"coalesce({_to_string('one.key', key)}, 'NULL')"
-    value = _to_string("one.value", source.value_type) if isinstance(source, MapType) else "one.value"
+    value = _to_string("one.value", source.value_type) if isinstance(source, t.MapType) else "one.value"
     pair = f"concat({shown_key}, '=', coalesce(CAST({value} AS string), 'NULL'))"
     return f"concat('{{', array_join(transform(map_entries({text}), one -> {pair}), ', '), '}}')"

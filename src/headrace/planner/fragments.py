@@ -27,17 +27,8 @@ from headrace.planner.expressions import Call, Expression, InputRef, Literal, Us
 from headrace.planner.logical import Schema
 from headrace.planner.user_functions import callable_of, is_pandas
 from headrace.planner.windows import WindowKind, WindowSpec
+from headrace.types import logical as t
 from headrace.types.arrow import to_arrow_type
-from headrace.types.logical import (
-    ArrayType,
-    BigIntType,
-    DataType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    RowType,
-    quote_name,
-)
 
 __all__ = [
     "Stream",
@@ -53,7 +44,7 @@ __all__ = [
     "with_python",
 ]
 
-BIGINT: Final = BigIntType(False)
+BIGINT: Final = t.BigIntType(False)
 _EPOCH: Final = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
@@ -86,20 +77,20 @@ class Stream:
 
     def select(self, items: Sequence[tuple[str, Column]]) -> Stream:
         """Return new columns, computed by Spark SQL from those that are there."""
-        if [(quote_name(each.name), each) for each in self.columns] == list(items):
+        if [(t.quote_name(each.name), each) for each in self.columns] == list(items):
             return self
         return self.then(Select(tuple((sql, each.name) for sql, each in items)), (each for _, each in items))
 
     def chosen(self, columns: Iterable[int]) -> list[tuple[str, Column]]:
         """Return columns as items of a selection."""
-        return [(quote_name(self.columns[at].name), self.columns[at]) for at in columns]
+        return [(t.quote_name(self.columns[at].name), self.columns[at]) for at in columns]
 
     def sql(self, expression: Expression) -> str:
         """Write an expression over the columns of the stream as Spark SQL."""
-        return emit(expression, [quote_name(name) for name in self.names])
+        return emit(expression, [t.quote_name(name) for name in self.names])
 
 
-def column(name: str, data_type: DataType) -> Column:
+def column(name: str, data_type: t.DataType) -> Column:
     """Return a column of a type of ours, with the types it has in Spark and in Arrow."""
     return Column(name, data_type.spark_name(), to_arrow_type(data_type))
 
@@ -117,7 +108,7 @@ def columns_of(schema: Schema) -> tuple[Column, ...]:
     return tuple(made)
 
 
-def millis(sql: str, data_type: DataType, *, is_utc: bool) -> str:
+def millis(sql: str, data_type: t.DataType, *, is_utc: bool) -> str:
     """Write a timestamp as milliseconds since 1970 on the clock on the wall.
 
     Args:
@@ -125,7 +116,7 @@ def millis(sql: str, data_type: DataType, *, is_utc: bool) -> str:
         data_type: TIMESTAMP or TIMESTAMP_LTZ.
         is_utc: Whether Spark's session is at UTC, where no zone has to be taken out again.
     """
-    is_local = isinstance(data_type, LocalZonedTimestampType)
+    is_local = isinstance(data_type, t.LocalZonedTimestampType)
     if is_utc:
         return f"unix_millis({sql})" if is_local else f"unix_millis(CAST({sql} AS TIMESTAMP))"
     wall = f"CAST({sql} AS TIMESTAMP_NTZ)" if is_local else sql
@@ -134,7 +125,7 @@ def millis(sql: str, data_type: DataType, *, is_utc: bool) -> str:
     return f"({days} + {day} + CAST(extract(SECOND FROM {wall}) * 1000 AS BIGINT))"
 
 
-def window_millis(sql: str, data_type: DataType, window: WindowSpec, *, is_utc: bool) -> str:
+def window_millis(sql: str, data_type: t.DataType, window: WindowSpec, *, is_utc: bool) -> str:
     """Write a timestamp as milliseconds that are in the same windows as it is.
 
     Windows of whole seconds do not ask for more than the second, which Spark has without its calendar: five times as
@@ -144,7 +135,7 @@ def window_millis(sql: str, data_type: DataType, window: WindowSpec, *, is_utc: 
     bounds = (window.size_ms, window.step_ms, window.offset_ms)
     if window.kind is WindowKind.SESSION or any(each % 1000 for each in bounds):
         return exact
-    is_local = isinstance(data_type, LocalZonedTimestampType)
+    is_local = isinstance(data_type, t.LocalZonedTimestampType)
     if is_local and is_utc:
         return exact  # needs no calendar
     wall = f"CAST({sql} AS TIMESTAMP_NTZ)" if is_local else sql
@@ -243,8 +234,8 @@ def expand(stream: Stream, node: p.Expand) -> Stream:
     items = stream.chosen(range(width))
     for key, copy in zip(node.columns, columns[width:-1], strict=True):
         has = [str(at) for at, one in enumerate(node.sets) if key in one]
-        condition = f"{quote_name(number.name)} IN ({', '.join(has)})" if has else "false"
-        items.append((f"CASE WHEN {condition} THEN {quote_name(stream.columns[key].name)} END", copy))
+        condition = f"{t.quote_name(number.name)} IN ({', '.join(has)})" if has else "false"
+        items.append((f"CASE WHEN {condition} THEN {t.quote_name(stream.columns[key].name)} END", copy))
     return stream.select([*items, *stream.chosen([width])])
 
 
@@ -257,13 +248,13 @@ def unnest(stream: Stream, node: p.Unnest) -> Stream:
     values: list[str]
     elements, kind = as_collection(stream.sql(collection), node.collection.type)
     match kind:
-        case MapType(key_type=key, value_type=value):
+        case t.MapType(key_type=key, value_type=value):
             made += [column("__key", key), column("__value", value)]
             values = ["`__key`", "`__value`"]
-        case ArrayType(element_type=RowType() as row):
+        case t.ArrayType(element_type=t.RowType() as row):
             made.append(column("__element", row))
-            values = [f"`__element`.{quote_name(name)}" for name in row.field_names()]
-        case ArrayType(element_type=element):
+            values = [f"`__element`.{t.quote_name(name)}" for name in row.field_names()]
+        case t.ArrayType(element_type=element):
             made.append(column("__element", element))
             values = ["`__element`"]
         case other:
@@ -275,16 +266,16 @@ def unnest(stream: Stream, node: p.Unnest) -> Stream:
         Explode(f"{generator}({elements})", tuple(each.name for each in made), node.is_outer),
         (*stream.columns, *made),
     )
-    kept = [(quote_name(old.name), new) for old, new in zip(stream.columns[:width], columns, strict=False)]
+    kept = [(t.quote_name(old.name), new) for old, new in zip(stream.columns[:width], columns, strict=False)]
     return stream.select([*kept, *zip(values, columns[width:], strict=True)])
 
 
-def as_collection(sql: str, data_type: DataType) -> tuple[str, DataType]:
+def as_collection(sql: str, data_type: t.DataType) -> tuple[str, t.DataType]:
     """Write a collection so that Spark can explode it: a MULTISET, a map to counts, as the ARRAY of its elements."""
-    if not isinstance(data_type, MultisetType):
+    if not isinstance(data_type, t.MultisetType):
         return sql, data_type
     each = "e -> array_repeat(e.key, e.value)"
-    return f"flatten(transform(map_entries({sql}), {each}))", ArrayType(data_type.element_type)
+    return f"flatten(transform(map_entries({sql}), {each}))", t.ArrayType(data_type.element_type)
 
 
 def windows(stream: Stream, node: p.WindowTableFunction, *, is_utc: bool) -> Stream:
@@ -297,15 +288,15 @@ def windows(stream: Stream, node: p.WindowTableFunction, *, is_utc: bool) -> Str
     columns = columns_of(node.schema)
     time = stream.columns[node.time_index]
     kind = node.input.schema[node.time_index].type
-    ms = window_millis(quote_name(time.name), kind, node.window, is_utc=is_utc)
+    ms = window_millis(t.quote_name(time.name), kind, node.window, is_utc=is_utc)
     stream = stream.select([*stream.chosen(range(width)), (ms, column("__time", BIGINT))])
     stream = stream.then(
         Explode(f"explode({_ends(node.window)})", ("__end",)), (*stream.columns, column("__end", BIGINT))
     )
     start, last = from_millis(_start(node.window)), from_millis("`__end` - 1")
-    if isinstance(node.schema[-1].type, LocalZonedTimestampType):
+    if isinstance(node.schema[-1].type, t.LocalZonedTimestampType):
         last = f"CAST({last} AS TIMESTAMP)"
-    kept = [(quote_name(old.name), new) for old, new in zip(stream.columns[:width], columns, strict=False)]
+    kept = [(t.quote_name(old.name), new) for old, new in zip(stream.columns[:width], columns, strict=False)]
     bounds = (start, from_millis("`__end`"), last)
     return stream.select([*kept, *zip(bounds, columns[width:], strict=True)])
 

@@ -15,26 +15,18 @@ from decimal import Decimal
 from typing import Any, Final
 
 from headrace.common.types import Row
-from headrace.types.logical import (
-    BigIntType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    IntType,
-    LocalZonedTimestampType,
-    RowType,
-    SmallIntType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-)
+from headrace.types import logical as t
 
 __all__ = ["TableFrame", "shown"]
 
 NULL: Final = "<NULL>"
 _KIND: Final = "op"
-_DIGITS: Final[dict[type[DataType], int]] = {TinyIntType: 4, SmallIntType: 6, IntType: 11, BigIntType: 20}
+_DIGITS: Final[dict[type[t.DataType], int]] = {
+    t.TinyIntType: 4,
+    t.SmallIntType: 6,
+    t.IntType: 11,
+    t.BigIntType: 20,
+}
 
 
 class TableFrame:
@@ -51,7 +43,7 @@ class TableFrame:
     def __init__(
         self,
         names: Sequence[str],
-        types: Sequence[DataType],
+        types: Sequence[t.DataType],
         *,
         max_width: int = 30,
         has_kinds: bool = True,
@@ -99,17 +91,17 @@ class TableFrame:
         return "|" + "|".join(f" {cell} " for cell in fitted) + "|"
 
 
-def _width_by_type(name: str, data_type: DataType, max_width: int) -> int:
+def _width_by_type(name: str, data_type: t.DataType, max_width: int) -> int:
     match data_type:
-        case DecimalType():
+        case t.DecimalType():
             width = data_type.precision + 2
-        case BooleanType():
+        case t.BooleanType():
             width = 5
-        case DateType():
+        case t.DateType():
             width = 10
-        case TimeType():
+        case t.TimeType():
             width = 8 if data_type.precision == 0 else 9 + data_type.precision
-        case TimestampType() | LocalZonedTimestampType():
+        case t.TimestampType() | t.LocalZonedTimestampType():
             width = 19 if data_type.precision == 0 else 20 + data_type.precision
         case _:
             width = _DIGITS.get(type(data_type), max_width)
@@ -117,7 +109,7 @@ def _width_by_type(name: str, data_type: DataType, max_width: int) -> int:
     return max(width, _wide(name), len(NULL))
 
 
-def shown(value: Any, data_type: DataType | None = None) -> str:
+def shown(value: Any, data_type: t.DataType | None = None) -> str:
     """Write a value for people.
 
     >>> shown(True), shown(None), shown([1, None]), shown(1.0)
@@ -139,7 +131,7 @@ def shown(value: Any, data_type: DataType | None = None) -> str:
         case Decimal():
             return f"{value:f}"
         case Row():
-            kinds = data_type.field_types() if isinstance(data_type, RowType) else [None] * len(value)
+            kinds = data_type.field_types() if isinstance(data_type, t.RowType) else [None] * len(value)
             return "(" + ", ".join(_inner(*pair) for pair in zip(value, kinds, strict=True)) + ")"
         case list() | tuple():
             element = getattr(data_type, "element_type", None)
@@ -152,7 +144,7 @@ def shown(value: Any, data_type: DataType | None = None) -> str:
             return str(value)
 
 
-def _inner(value: Any, data_type: DataType | None) -> str:
+def _inner(value: Any, data_type: t.DataType | None) -> str:
     return "NULL" if value is None else shown(value, data_type)
 
 

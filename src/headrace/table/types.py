@@ -2,83 +2,13 @@
 
 from __future__ import annotations
 
+from headrace import types
 from headrace.common.types import Row, RowKind
 from headrace.datastream._missing import missing_names
-from headrace.types import (
-    ArrayType,
-    AtomicType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DataType,
-    DataTypes,
-    DateType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    FractionalType,
-    IntegralType,
-    IntType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    NullType,
-    NumericType,
-    Resolution,
-    RowField,
-    RowType,
-    SmallIntType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-    VarBinaryType,
-    VarCharType,
-    YearMonthIntervalType,
-    create_arrow_schema,
-    from_arrow_type,
-    to_arrow_type,
-)
+from headrace.types import *  # noqa: F403 - the place PyFlink has them at
 
-__all__ = [
-    "ArrayType",
-    "AtomicType",
-    "BigIntType",
-    "BinaryType",
-    "BooleanType",
-    "CharType",
-    "DataType",
-    "DataTypes",
-    "DateType",
-    "DayTimeIntervalType",
-    "DecimalType",
-    "DoubleType",
-    "FloatType",
-    "FractionalType",
-    "IntType",
-    "IntegralType",
-    "LocalZonedTimestampType",
-    "MapType",
-    "MultisetType",
-    "NullType",
-    "NumericType",
-    "Resolution",
-    "Row",
-    "RowField",
-    "RowKind",
-    "RowType",
-    "SmallIntType",
-    "TimeType",
-    "TimestampType",
-    "TinyIntType",
-    "VarBinaryType",
-    "VarCharType",
-    "YearMonthIntervalType",
-    "create_arrow_schema",
-    "from_arrow_type",
-    "to_arrow_type",
-]
+__all__ = ["Row", "RowKind"]
+__all__ += types.__all__
 
 __getattr__ = missing_names(
     __name__,

@@ -4,72 +4,19 @@
 `factory` the short names (`DataTypes.BIGINT()`).
 """
 
+from headrace.types import logical
 from headrace.types.arrow import create_arrow_schema, from_arrow_type, to_arrow_type
 from headrace.types.factory import DataTypes
 from headrace.types.intervals import DayTimeIntervalType, Resolution, YearMonthIntervalType
-from headrace.types.logical import (
-    ArrayType,
-    AtomicType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    FractionalType,
-    IntegralType,
-    IntType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    NullType,
-    NumericType,
-    RowField,
-    RowType,
-    SmallIntType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-    VarBinaryType,
-    VarCharType,
-)
+from headrace.types.logical import *  # noqa: F403 - every class of types is shown here
 
 __all__ = [
-    "ArrayType",
-    "AtomicType",
-    "BigIntType",
-    "BinaryType",
-    "BooleanType",
-    "CharType",
-    "DataType",
     "DataTypes",
-    "DateType",
     "DayTimeIntervalType",
-    "DecimalType",
-    "DoubleType",
-    "FloatType",
-    "FractionalType",
-    "IntType",
-    "IntegralType",
-    "LocalZonedTimestampType",
-    "MapType",
-    "MultisetType",
-    "NullType",
-    "NumericType",
     "Resolution",
-    "RowField",
-    "RowType",
-    "SmallIntType",
-    "TimeType",
-    "TimestampType",
-    "TinyIntType",
-    "VarBinaryType",
-    "VarCharType",
     "YearMonthIntervalType",
     "create_arrow_schema",
     "from_arrow_type",
     "to_arrow_type",
 ]
+__all__ += logical.__all__

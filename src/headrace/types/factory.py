@@ -6,33 +6,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from headrace.errors import TypeInferenceError, UnsupportedFeatureError
+from headrace.types import logical
 from headrace.types.intervals import DayTimeIntervalType, Resolution, YearMonthIntervalType
-from headrace.types.logical import (
-    MAX_LENGTH,
-    ArrayType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    NullType,
-    RowField,
-    RowType,
-    SmallIntType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-    VarBinaryType,
-    VarCharType,
-)
 
 __all__ = ["DataTypes"]
 
@@ -48,143 +23,147 @@ class DataTypes:
     """
 
     @staticmethod
-    def NULL() -> NullType:
+    def NULL() -> logical.NullType:
         """The type of a bare NULL."""
-        return NullType()
+        return logical.NullType()
 
     @staticmethod
-    def CHAR(length: int, nullable: bool = True) -> CharType:
+    def CHAR(length: int, nullable: bool = True) -> logical.CharType:
         """Strings of one length."""
-        return CharType(length, nullable)
+        return logical.CharType(length, nullable)
 
     @staticmethod
-    def VARCHAR(length: int, nullable: bool = True) -> VarCharType:
+    def VARCHAR(length: int, nullable: bool = True) -> logical.VarCharType:
         """Strings up to a length."""
-        return VarCharType(length, nullable)
+        return logical.VarCharType(length, nullable)
 
     @staticmethod
-    def STRING(nullable: bool = True) -> VarCharType:
+    def STRING(nullable: bool = True) -> logical.VarCharType:
         """Strings of any length."""
-        return VarCharType(MAX_LENGTH, nullable)
+        return logical.VarCharType(logical.MAX_LENGTH, nullable)
 
     @staticmethod
-    def BOOLEAN(nullable: bool = True) -> BooleanType:
+    def BOOLEAN(nullable: bool = True) -> logical.BooleanType:
         """A boolean: TRUE or FALSE."""
-        return BooleanType(nullable)
+        return logical.BooleanType(nullable)
 
     @staticmethod
-    def BINARY(length: int, nullable: bool = True) -> BinaryType:
+    def BINARY(length: int, nullable: bool = True) -> logical.BinaryType:
         """Bytes of one length."""
-        return BinaryType(length, nullable)
+        return logical.BinaryType(length, nullable)
 
     @staticmethod
-    def VARBINARY(length: int, nullable: bool = True) -> VarBinaryType:
+    def VARBINARY(length: int, nullable: bool = True) -> logical.VarBinaryType:
         """Bytes up to a length."""
-        return VarBinaryType(length, nullable)
+        return logical.VarBinaryType(length, nullable)
 
     @staticmethod
-    def BYTES(nullable: bool = True) -> VarBinaryType:
+    def BYTES(nullable: bool = True) -> logical.VarBinaryType:
         """Bytes of any length."""
-        return VarBinaryType(MAX_LENGTH, nullable)
+        return logical.VarBinaryType(logical.MAX_LENGTH, nullable)
 
     @staticmethod
-    def DECIMAL(precision: int, scale: int, nullable: bool = True) -> DecimalType:
+    def DECIMAL(precision: int, scale: int, nullable: bool = True) -> logical.DecimalType:
         """A decimal number with fixed precision and scale."""
-        return DecimalType(precision, scale, nullable)
+        return logical.DecimalType(precision, scale, nullable)
 
     @staticmethod
-    def TINYINT(nullable: bool = True) -> TinyIntType:
+    def TINYINT(nullable: bool = True) -> logical.TinyIntType:
         """Whole numbers of 8 bits."""
-        return TinyIntType(nullable)
+        return logical.TinyIntType(nullable)
 
     @staticmethod
-    def SMALLINT(nullable: bool = True) -> SmallIntType:
+    def SMALLINT(nullable: bool = True) -> logical.SmallIntType:
         """Whole numbers of 16 bits."""
-        return SmallIntType(nullable)
+        return logical.SmallIntType(nullable)
 
     @staticmethod
-    def INT(nullable: bool = True) -> IntType:
+    def INT(nullable: bool = True) -> logical.IntType:
         """Whole numbers of 32 bits."""
-        return IntType(nullable)
+        return logical.IntType(nullable)
 
     @staticmethod
-    def BIGINT(nullable: bool = True) -> BigIntType:
+    def BIGINT(nullable: bool = True) -> logical.BigIntType:
         """Whole numbers of 64 bits."""
-        return BigIntType(nullable)
+        return logical.BigIntType(nullable)
 
     @staticmethod
-    def FLOAT(nullable: bool = True) -> FloatType:
+    def FLOAT(nullable: bool = True) -> logical.FloatType:
         """Floating point of 32 bits."""
-        return FloatType(nullable)
+        return logical.FloatType(nullable)
 
     @staticmethod
-    def DOUBLE(nullable: bool = True) -> DoubleType:
+    def DOUBLE(nullable: bool = True) -> logical.DoubleType:
         """Floating point of 64 bits."""
-        return DoubleType(nullable)
+        return logical.DoubleType(nullable)
 
     @staticmethod
-    def DATE(nullable: bool = True) -> DateType:
+    def DATE(nullable: bool = True) -> logical.DateType:
         """A calendar date without a time or a time zone."""
-        return DateType(nullable)
+        return logical.DateType(nullable)
 
     @staticmethod
-    def TIME(precision: int = 0, nullable: bool = True) -> TimeType:
+    def TIME(precision: int = 0, nullable: bool = True) -> logical.TimeType:
         """Times of a day."""
-        return TimeType(precision, nullable)
+        return logical.TimeType(precision, nullable)
 
     @staticmethod
-    def TIMESTAMP(precision: int = 6, nullable: bool = True) -> TimestampType:
+    def TIMESTAMP(precision: int = 6, nullable: bool = True) -> logical.TimestampType:
         """Date and time without a time zone."""
-        return TimestampType(precision, nullable)
+        return logical.TimestampType(precision, nullable)
 
     @staticmethod
-    def TIMESTAMP_WITH_LOCAL_TIME_ZONE(precision: int = 6, nullable: bool = True) -> LocalZonedTimestampType:
+    def TIMESTAMP_WITH_LOCAL_TIME_ZONE(
+        precision: int = 6, nullable: bool = True
+    ) -> logical.LocalZonedTimestampType:
         """Moments, shown in the session's time zone."""
-        return LocalZonedTimestampType(precision, nullable)
+        return logical.LocalZonedTimestampType(precision, nullable)
 
     @staticmethod
-    def TIMESTAMP_LTZ(precision: int = 6, nullable: bool = True) -> LocalZonedTimestampType:
+    def TIMESTAMP_LTZ(precision: int = 6, nullable: bool = True) -> logical.LocalZonedTimestampType:
         """Moments, shown in the session's time zone."""
-        return LocalZonedTimestampType(precision, nullable)
+        return logical.LocalZonedTimestampType(precision, nullable)
 
     @staticmethod
-    def ARRAY(element_type: DataType, nullable: bool = True) -> ArrayType:
+    def ARRAY(element_type: logical.DataType, nullable: bool = True) -> logical.ArrayType:
         """An array of elements of one type."""
-        return ArrayType(element_type, nullable)
+        return logical.ArrayType(element_type, nullable)
 
     @staticmethod
-    def LIST_VIEW(element_type: DataType) -> NoReturn:
+    def LIST_VIEW(element_type: logical.DataType) -> NoReturn:
         """Not in headrace yet."""
         raise UnsupportedFeatureError.not_yet(
             "DataTypes.LIST_VIEW()", "keep lists in the state of a keyed stream"
         )
 
     @staticmethod
-    def MAP_VIEW(key_type: DataType, value_type: DataType) -> NoReturn:
+    def MAP_VIEW(key_type: logical.DataType, value_type: logical.DataType) -> NoReturn:
         """Not in headrace yet."""
         raise UnsupportedFeatureError.not_yet(
             "DataTypes.MAP_VIEW()", "keep maps in the state of a keyed stream"
         )
 
     @staticmethod
-    def MAP(key_type: DataType, value_type: DataType, nullable: bool = True) -> MapType:
+    def MAP(
+        key_type: logical.DataType, value_type: logical.DataType, nullable: bool = True
+    ) -> logical.MapType:
         """A map from keys to values."""
-        return MapType(key_type, value_type, nullable)
+        return logical.MapType(key_type, value_type, nullable)
 
     @staticmethod
-    def MULTISET(element_type: DataType, nullable: bool = True) -> MultisetType:
+    def MULTISET(element_type: logical.DataType, nullable: bool = True) -> logical.MultisetType:
         """A multiset: elements with the number of their occurrences."""
-        return MultisetType(element_type, nullable)
+        return logical.MultisetType(element_type, nullable)
 
     @staticmethod
-    def ROW(row_fields: Sequence[RowField] = (), nullable: bool = True) -> RowType:
+    def ROW(row_fields: Sequence[logical.RowField] = (), nullable: bool = True) -> logical.RowType:
         """Values with named fields."""
-        return RowType(row_fields, nullable)
+        return logical.RowType(row_fields, nullable)
 
     @staticmethod
-    def FIELD(name: str, data_type: DataType, description: str | None = None) -> RowField:
+    def FIELD(name: str, data_type: logical.DataType, description: str | None = None) -> logical.RowField:
         """A field of a row."""
-        return RowField(name, data_type, description)
+        return logical.RowField(name, data_type, description)
 
     @staticmethod
     def SECOND(precision: int = DayTimeIntervalType.DEFAULT_FRACTIONAL_PRECISION) -> Resolution:

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Final, Self
 
 from headrace.errors import TypeInferenceError, UnsupportedFeatureError
 
+#: The classes, which `headrace.types` shows as its own.
 __all__ = [
-    "MAX_LENGTH",
     "ArrayType",
     "AtomicType",
     "BigIntType",
@@ -43,7 +43,6 @@ __all__ = [
     "TinyIntType",
     "VarBinaryType",
     "VarCharType",
-    "quote_name",
 ]
 
 #: The length of STRING and BYTES, which are VARCHAR and VARBINARY without a limit.

@@ -7,28 +7,15 @@ import re
 from decimal import Decimal
 from typing import Final
 
+from headrace import types as t
 from headrace.planner.binder.context import Context
 from headrace.planner.dialect.syntax import Constant, Interval
 from headrace.planner.expressions import Literal
-from headrace.types import (
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DataTypes,
-    DateType,
-    DecimalType,
-    DoubleType,
-    IntType,
-    NullType,
-    TimestampType,
-    TimeType,
-)
 
 __all__ = ["bind_constant", "bind_interval", "interval_ms"]
 
-_DAY_TIME: Final = DataTypes.INTERVAL(DataTypes.SECOND(3)).not_null()
-_MONTHS: Final = DataTypes.INTERVAL(DataTypes.MONTH()).not_null()
+_DAY_TIME: Final = t.DataTypes.INTERVAL(t.DataTypes.SECOND(3)).not_null()
+_MONTHS: Final = t.DataTypes.INTERVAL(t.DataTypes.MONTH()).not_null()
 
 
 def bind_constant(context: Context, node: Constant) -> Literal:
@@ -38,22 +25,22 @@ def bind_constant(context: Context, node: Constant) -> Literal:
         case "integer":
             assert isinstance(value, int)
             fits = -(2**31) <= value < 2**31
-            return Literal(value, IntType(False) if fits else BigIntType(False))
+            return Literal(value, t.IntType(False) if fits else t.BigIntType(False))
         case "decimal":
             assert isinstance(value, Decimal)
             return _decimal(context, node, value)
         case "double":
-            return Literal(value, DoubleType(False))
+            return Literal(value, t.DoubleType(False))
         case "boolean":
-            return Literal(value, BooleanType(False))
+            return Literal(value, t.BooleanType(False))
         case "null":
-            return Literal(None, NullType())
+            return Literal(None, t.NullType())
         case "bytes":
             assert isinstance(value, bytes)
-            return Literal(value, BinaryType(len(value), False))
+            return Literal(value, t.BinaryType(len(value), False))
         case "string":
             assert isinstance(value, str)
-            return Literal(value, CharType(len(value), False))
+            return Literal(value, t.CharType(len(value), False))
         case _:
             assert isinstance(value, str)
             return _temporal(context, node, value)
@@ -67,7 +54,7 @@ def _decimal(context: Context, node: Constant, value: Decimal) -> Literal:
     precision = max(len(value.as_tuple().digits), scale + 1)
     if precision > 38:
         raise context.error("a DECIMAL has at most 38 digits", node.span)
-    return Literal(value, DecimalType(precision, scale, False))
+    return Literal(value, t.DecimalType(precision, scale, False))
 
 
 def _temporal(context: Context, node: Constant, text: str) -> Literal:
@@ -88,15 +75,15 @@ def _temporal(context: Context, node: Constant, text: str) -> Literal:
     try:
         if node.kind == "time":
             hour, minute, second = numbers
-            return Literal(datetime.time(hour, minute, second, micros), TimeType(len(fraction), False))
+            return Literal(datetime.time(hour, minute, second, micros), t.TimeType(len(fraction), False))
         day = datetime.date(numbers[0], numbers[1], numbers[2])
         if node.kind == "date":
-            return Literal(day, DateType(False))
+            return Literal(day, t.DateType(False))
         clock = datetime.time(numbers[3], numbers[4], numbers[5], micros)
         moment = datetime.datetime.combine(day, clock)
     except ValueError as wrong:
         raise context.error(f"not a valid {node.kind.upper()}: {wrong}", node.span) from wrong
-    return Literal(moment, TimestampType(len(fraction), False))
+    return Literal(moment, t.TimestampType(len(fraction), False))
 
 
 # --- intervals ------------------------------------------------------------------------------------

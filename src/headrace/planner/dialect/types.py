@@ -6,57 +6,32 @@ import difflib
 from collections.abc import Callable
 from typing import Final
 
+from headrace import types as t
 from headrace.errors import TypeInferenceError
 from headrace.planner.dialect.cursor import Cursor
 from headrace.planner.dialect.tokens import TokenKind
-from headrace.types import (
-    ArrayType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DataType,
-    DataTypes,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    Resolution,
-    RowField,
-    RowType,
-    SmallIntType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-    VarBinaryType,
-    VarCharType,
-)
 
 __all__ = ["parse_type"]
 
 _COLLECTIONS: Final = ("ARRAY", "MULTISET", "MAP")
-_PLAIN: Final[dict[str, Callable[[], DataType]]] = {
-    "BOOLEAN": BooleanType,
-    "TINYINT": TinyIntType,
-    "SMALLINT": SmallIntType,
-    "INT": IntType,
-    "INTEGER": IntType,
-    "BIGINT": BigIntType,
-    "FLOAT": FloatType,
-    "DATE": DateType,
-    "STRING": DataTypes.STRING,
-    "BYTES": DataTypes.BYTES,
+_PLAIN: Final[dict[str, Callable[[], t.DataType]]] = {
+    "BOOLEAN": t.BooleanType,
+    "TINYINT": t.TinyIntType,
+    "SMALLINT": t.SmallIntType,
+    "INT": t.IntType,
+    "INTEGER": t.IntType,
+    "BIGINT": t.BigIntType,
+    "FLOAT": t.FloatType,
+    "DATE": t.DateType,
+    "STRING": t.DataTypes.STRING,
+    "BYTES": t.DataTypes.BYTES,
 }
-_LENGTHS: Final[dict[str, Callable[[int], DataType]]] = {
-    "CHAR": CharType,
-    "CHARACTER": CharType,
-    "VARCHAR": VarCharType,
-    "BINARY": BinaryType,
-    "VARBINARY": VarBinaryType,
+_LENGTHS: Final[dict[str, Callable[[int], t.DataType]]] = {
+    "CHAR": t.CharType,
+    "CHARACTER": t.CharType,
+    "VARCHAR": t.VarCharType,
+    "BINARY": t.BinaryType,
+    "VARBINARY": t.VarBinaryType,
 }
 _FOREIGN: Final = {
     "TEXT": "STRING",
@@ -74,21 +49,21 @@ _FOREIGN: Final = {
 _UNSUPPORTED: Final = frozenset({"RAW", "VARIANT", "BITMAP", "STRUCTURED", "DESCRIPTOR"})
 
 
-def parse_type(cursor: Cursor) -> DataType:
+def parse_type(cursor: Cursor) -> t.DataType:
     """A type, with NOT NULL or NULL behind it, and ARRAY or MULTISET behind that."""
     start = cursor.token
     try:
         found = cursor.deeper(lambda: _base(cursor))
         found = _nullability(cursor, found)
         while cursor.sees_any("ARRAY", "MULTISET"):
-            made = ArrayType(found) if cursor.advance().upper == "ARRAY" else MultisetType(found)
+            made = t.ArrayType(found) if cursor.advance().upper == "ARRAY" else t.MultisetType(found)
             found = _nullability(cursor, made)
     except TypeInferenceError as wrong:
         raise cursor.error(wrong.message, cursor.span_from(start)) from wrong
     return found
 
 
-def _nullability(cursor: Cursor, found: DataType) -> DataType:
+def _nullability(cursor: Cursor, found: t.DataType) -> t.DataType:
     # NOT ENFORCED may follow a PRIMARY KEY, but never a type.
     if cursor.accept("NOT", "NULL"):
         return found.not_null()
@@ -103,7 +78,7 @@ def _similar(word: str) -> str | None:
     return f"did you mean {close[0]}?" if close else None
 
 
-def _base(cursor: Cursor) -> DataType:
+def _base(cursor: Cursor) -> t.DataType:
     start = cursor.token
     if start.kind is not TokenKind.WORD:
         cursor.expected("a type")
@@ -143,31 +118,31 @@ def _precision(cursor: Cursor, default: int) -> int:
     return precision
 
 
-def _decimal(cursor: Cursor) -> DataType:
+def _decimal(cursor: Cursor) -> t.DataType:
     precision, scale = 10, 0
     if cursor.accept("("):
         precision = cursor.integer("a precision")
         if cursor.accept(","):
             scale = cursor.integer("a scale")
         cursor.expect(")")
-    return DecimalType(precision, scale)
+    return t.DecimalType(precision, scale)
 
 
-def _timestamp(cursor: Cursor) -> DataType:
+def _timestamp(cursor: Cursor) -> t.DataType:
     precision = _precision(cursor, 6)
     if cursor.accept("WITH", "LOCAL", "TIME", "ZONE"):
-        return LocalZonedTimestampType(precision)
+        return t.LocalZonedTimestampType(precision)
     if cursor.sees("WITH"):
         cursor.unsupported("TIMESTAMP WITH TIME ZONE", hint="use TIMESTAMP_LTZ")
     cursor.accept("WITHOUT", "TIME", "ZONE")
-    return TimestampType(precision)
+    return t.TimestampType(precision)
 
 
-def _interval(cursor: Cursor) -> DataType:
-    def unit() -> Resolution:
+def _interval(cursor: Cursor) -> t.DataType:
+    def unit() -> t.Resolution:
         word = cursor.choose("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
-        made = getattr(DataTypes, word)
-        resolution: Resolution = (
+        made = getattr(t.DataTypes, word)
+        resolution: t.Resolution = (
             made(_precision(cursor, 3 if word == "SECOND" else 2))
             if word
             in {
@@ -180,59 +155,59 @@ def _interval(cursor: Cursor) -> DataType:
         return resolution
 
     upper = unit()
-    return DataTypes.INTERVAL(upper, unit() if cursor.accept("TO") else None)
+    return t.DataTypes.INTERVAL(upper, unit() if cursor.accept("TO") else None)
 
 
-def _collection(cursor: Cursor, word: str) -> DataType:
+def _collection(cursor: Cursor, word: str) -> t.DataType:
     cursor.expect("<")
     first = parse_type(cursor)
     if word == "MAP":
         cursor.expect(",")
-        made: DataType = MapType(first, parse_type(cursor))
+        made: t.DataType = t.MapType(first, parse_type(cursor))
     else:
-        made = ArrayType(first) if word == "ARRAY" else MultisetType(first)
+        made = t.ArrayType(first) if word == "ARRAY" else t.MultisetType(first)
     cursor.expect(">")
     return made
 
 
-def _row(cursor: Cursor) -> DataType:
+def _row(cursor: Cursor) -> t.DataType:
     close = {"<": ">", "(": ")"}.get(cursor.token.upper)
     if close is None:
         cursor.expected("<")
     cursor.advance()
     if cursor.accept(close):
-        return RowType()
+        return t.RowType()
 
-    def field() -> RowField:
+    def field() -> t.RowField:
         name = cursor.identifier("a field's name")
         data_type = parse_type(cursor)
         comment = cursor.string() if cursor.token.kind is TokenKind.STRING else None
-        return RowField(name.name, data_type, comment)
+        return t.RowField(name.name, data_type, comment)
 
     fields = cursor.commas(field)
     cursor.expect(close)
-    return RowType(fields)
+    return t.RowType(fields)
 
 
-def _double(cursor: Cursor) -> DataType:
+def _double(cursor: Cursor) -> t.DataType:
     cursor.accept("PRECISION")
-    return DoubleType()
+    return t.DoubleType()
 
 
-def _time(cursor: Cursor) -> DataType:
+def _time(cursor: Cursor) -> t.DataType:
     precision = _precision(cursor, 0)
     cursor.accept("WITHOUT", "TIME", "ZONE")
-    return TimeType(precision)
+    return t.TimeType(precision)
 
 
-_READERS: Final[dict[str, Callable[[Cursor], DataType]]] = {
+_READERS: Final[dict[str, Callable[[Cursor], t.DataType]]] = {
     "DOUBLE": _double,
     "DECIMAL": _decimal,
     "DEC": _decimal,
     "NUMERIC": _decimal,
     "TIME": _time,
     "TIMESTAMP": _timestamp,
-    "TIMESTAMP_LTZ": lambda cursor: LocalZonedTimestampType(_precision(cursor, 6)),
+    "TIMESTAMP_LTZ": lambda cursor: t.LocalZonedTimestampType(_precision(cursor, 6)),
     "INTERVAL": _interval,
     "ROW": _row,
 }

@@ -6,21 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from headrace import types as t
 from headrace.planner.coercion import is_string
 from headrace.planner.functions.signature import WrongArguments
-from headrace.types import (
-    ArrayType,
-    BigIntType,
-    DataType,
-    DataTypes,
-    DecimalType,
-    DoubleType,
-    IntegralType,
-    MapType,
-    MultisetType,
-    NumericType,
-    RowType,
-)
 
 __all__ = ["AggregateFunction", "aggregates", "find_aggregate", "over_lists"]
 
@@ -33,7 +21,7 @@ class AggregateFunction:
     shown: str
     description: str
     #: The result for arguments of these types, over groups that have at least one row.
-    result: Callable[[Sequence[DataType]], DataType]
+    result: Callable[[Sequence[t.DataType]], t.DataType]
     #: How many arguments there may be.
     least: int = 1
     most: int = 1
@@ -43,7 +31,7 @@ class AggregateFunction:
     value_for_no_rows: bool = False
     aliases: tuple[str, ...] = ()
 
-    def resolve(self, types: Sequence[DataType], grouped: bool) -> DataType:
+    def resolve(self, types: Sequence[t.DataType], grouped: bool) -> t.DataType:
         """The result's type.
 
         Raises:
@@ -56,28 +44,30 @@ class AggregateFunction:
         return found if grouped or self.value_for_no_rows else found.nullable()
 
 
-def _number(name: str, one: DataType) -> NumericType:
-    if not isinstance(one, NumericType):
+def _number(name: str, one: t.DataType) -> t.NumericType:
+    if not isinstance(one, t.NumericType):
         raise WrongArguments(f"{name} takes a number, not {one.summary_without_null()}")
     return one
 
 
-def _sum(types: Sequence[DataType]) -> DataType:
+def _sum(types: Sequence[t.DataType]) -> t.DataType:
     one = _number("SUM", types[0])
-    return DecimalType(38, one.scale, one.is_nullable) if isinstance(one, DecimalType) else one
+    return t.DecimalType(38, one.scale, one.is_nullable) if isinstance(one, t.DecimalType) else one
 
 
-def _average(name: str) -> Callable[[Sequence[DataType]], DataType]:
-    def result(types: Sequence[DataType]) -> DataType:
+def _average(name: str) -> Callable[[Sequence[t.DataType]], t.DataType]:
+    def result(types: Sequence[t.DataType]) -> t.DataType:
         one = _number(name, types[0])
-        return DecimalType(38, max(6, one.scale), one.is_nullable) if isinstance(one, DecimalType) else one
+        return (
+            t.DecimalType(38, max(6, one.scale), one.is_nullable) if isinstance(one, t.DecimalType) else one
+        )
 
     return result
 
 
-def _ordered(name: str) -> Callable[[Sequence[DataType]], DataType]:
-    def result(types: Sequence[DataType]) -> DataType:
-        if isinstance(types[0], ArrayType | MapType | MultisetType | RowType):
+def _ordered(name: str) -> Callable[[Sequence[t.DataType]], t.DataType]:
+    def result(types: Sequence[t.DataType]) -> t.DataType:
+        if isinstance(types[0], t.ArrayType | t.MapType | t.MultisetType | t.RowType):
             raise WrongArguments(
                 f"{name} takes values that can be ordered, not {types[0].summary_without_null()}"
             )
@@ -86,21 +76,21 @@ def _ordered(name: str) -> Callable[[Sequence[DataType]], DataType]:
     return result
 
 
-def _list(types: Sequence[DataType]) -> DataType:
+def _list(types: Sequence[t.DataType]) -> t.DataType:
     for one in types:
         if not is_string(one):
             raise WrongArguments(
                 f"LISTAGG takes strings, not {one.summary_without_null()}", "CAST it to STRING"
             )
-    return DataTypes.STRING(types[0].is_nullable)
+    return t.DataTypes.STRING(types[0].is_nullable)
 
 
-def _counted(_: Sequence[DataType]) -> DataType:
-    return BigIntType(False)
+def _counted(_: Sequence[t.DataType]) -> t.DataType:
+    return t.BigIntType(False)
 
 
-def _shifted(types: Sequence[DataType]) -> DataType:
-    if len(types) > 1 and not isinstance(types[1], IntegralType):
+def _shifted(types: Sequence[t.DataType]) -> t.DataType:
+    if len(types) > 1 and not isinstance(types[1], t.IntegralType):
         raise WrongArguments("the offset must be an integer")
     return types[0].nullable()
 
@@ -169,14 +159,14 @@ _ALL: Final = (
         "COLLECT",
         "COLLECT([DISTINCT] value)",
         "The values as a bag.",
-        lambda types: MultisetType(types[0], False),
+        lambda types: t.MultisetType(types[0], False),
         value_for_no_rows=True,
     ),
     AggregateFunction(
         "ARRAY_AGG",
         "ARRAY_AGG([DISTINCT] value)",
         "The values as an array.",
-        lambda types: ArrayType(types[0]),
+        lambda types: t.ArrayType(types[0]),
     ),
     AggregateFunction(
         "ROW_NUMBER",
@@ -221,7 +211,7 @@ _ALL: Final = (
         "NTILE",
         "NTILE(number) OVER (...)",
         "The bucket of the row, of so many.",
-        lambda _: BigIntType(False),
+        lambda _: t.BigIntType(False),
         1,
         1,
         True,
@@ -230,7 +220,7 @@ _ALL: Final = (
         "CUME_DIST",
         "CUME_DIST() OVER (...)",
         "The part of rows up to this one.",
-        lambda _: DoubleType(False),
+        lambda _: t.DoubleType(False),
         0,
         0,
         True,
@@ -239,7 +229,7 @@ _ALL: Final = (
         "PERCENT_RANK",
         "PERCENT_RANK() OVER (...)",
         "The relative rank of the row.",
-        lambda _: DoubleType(False),
+        lambda _: t.DoubleType(False),
         0,
         0,
         True,
@@ -251,13 +241,13 @@ _OVER_LISTS: Final = (
         "JSON_ARRAYAGG",
         "JSON_ARRAYAGG(value [{NULL | ABSENT} ON NULL])",
         "The values as a JSON array; those that are NULL are left out unless NULL ON NULL is said.",
-        lambda _: DataTypes.STRING(False),
+        lambda _: t.DataTypes.STRING(False),
     ),
     AggregateFunction(
         "JSON_OBJECTAGG",
         "JSON_OBJECTAGG([KEY] key VALUE value [{NULL | ABSENT} ON NULL])",
         "Keys and values as a JSON object; it fails if two keys are the same.",
-        lambda _: DataTypes.STRING(False),
+        lambda _: t.DataTypes.STRING(False),
         2,
         2,
     ),
@@ -266,7 +256,7 @@ _OVER_LISTS: Final = (
         "PERCENTILE([DISTINCT] number, part [, frequency])",
         "The value below which a part (from 0 to 1, or an array of such) of the numbers lies, between two if need be; "
         "a frequency says how often a number counts.",
-        lambda _: DoubleType(),
+        lambda _: t.DoubleType(),
         2,
         3,
     ),

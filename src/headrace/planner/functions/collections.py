@@ -5,31 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from headrace import types as t
 from headrace.planner.coercion import common_type
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry, same_as
 from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments
 from headrace.planner.functions.text import quoted
-from headrace.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DataTypes,
-    IntegralType,
-    IntType,
-    MapType,
-    RowField,
-    RowType,
-)
 
 __all__ = ["COLLECTIONS"]
 
 COLLECTIONS: Final = Registry("collection")
-_INT: Final = IntType()
+_INT: Final = t.IntType()
 _ALWAYS: Final = Nulls.ALWAYS
 
 
-def _one_type(name: str, types: Sequence[DataType]) -> DataType:
+def _one_type(name: str, types: Sequence[t.DataType]) -> t.DataType:
     found = common_type(types)
     if found is None:
         shown = ", ".join(one.summary_without_null() for one in types)
@@ -37,27 +27,29 @@ def _one_type(name: str, types: Sequence[DataType]) -> DataType:
     return found
 
 
-def _array(types: Sequence[DataType]) -> Resolved:
+def _array(types: Sequence[t.DataType]) -> Resolved:
     if not types:
         raise WrongArguments("ARRAY needs at least one element", "its type comes from its elements")
     element = _one_type("ARRAY", types)
-    return tuple(element for _ in types), ArrayType(element, False)
+    return tuple(element for _ in types), t.ArrayType(element, False)
 
 
-def _map(types: Sequence[DataType]) -> Resolved:
+def _map(types: Sequence[t.DataType]) -> Resolved:
     if not types or len(types) % 2:
         raise WrongArguments("MAP takes keys and values in turn", "MAP[key, value, key, value, ...]")
     key, value = _one_type("MAP", types[::2]), _one_type("MAP", types[1::2])
-    return tuple(key if place % 2 == 0 else value for place in range(len(types))), MapType(key, value, False)
+    return tuple(key if place % 2 == 0 else value for place in range(len(types))), t.MapType(
+        key, value, False
+    )
 
 
-def _row(types: Sequence[DataType]) -> Resolved:
-    fields = [RowField(f"EXPR${place}", one) for place, one in enumerate(types)]
-    return tuple(types), RowType(fields, False)
+def _row(types: Sequence[t.DataType]) -> Resolved:
+    fields = [t.RowField(f"EXPR${place}", one) for place, one in enumerate(types)]
+    return tuple(types), t.RowType(fields, False)
 
 
 def _emit_row(call: Call, operands: list[str]) -> str:
-    assert isinstance(call.type, RowType)
+    assert isinstance(call.type, t.RowType)
     pairs = (f"{quoted(field.name)}, {text}" for field, text in zip(call.type, operands, strict=True))
     return f"named_struct({', '.join(pairs)})"
 
@@ -69,14 +61,14 @@ COLLECTIONS.add_shape(
 )
 
 
-def _item(types: Sequence[DataType]) -> Resolved:
+def _item(types: Sequence[t.DataType]) -> Resolved:
     collection, key = types
     match collection:
-        case ArrayType():
-            if not isinstance(key, IntegralType):
+        case t.ArrayType():
+            if not isinstance(key, t.IntegralType):
                 raise WrongArguments(f"an array index must be an integer, not {key.summary_without_null()}")
-            return (collection, IntType(key.is_nullable)), collection.element_type.nullable()
-        case MapType():
+            return (collection, t.IntType(key.is_nullable)), collection.element_type.nullable()
+        case t.MapType():
             found = common_type([collection.key_type, key])
             if found is None:
                 raise WrongArguments(
@@ -90,7 +82,7 @@ def _item(types: Sequence[DataType]) -> Resolved:
 
 
 def _emit_item(call: Call, operands: list[str]) -> str:
-    if isinstance(call.operands[0].type, MapType):
+    if isinstance(call.operands[0].type, t.MapType):
         return f"element_at({operands[0]}, {operands[1]})"
     return f"get({operands[0]}, {operands[1]} - 1)"
 
@@ -105,18 +97,18 @@ COLLECTIONS.add_shape(
 )
 
 
-def _element(types: Sequence[DataType]) -> DataType:
+def _element(types: Sequence[t.DataType]) -> t.DataType:
     one = types[0]
-    assert isinstance(one, ArrayType)
+    assert isinstance(one, t.ArrayType)
     return one.element_type
 
 
-def _same_elements(types: Sequence[DataType]) -> DataType:
+def _same_elements(types: Sequence[t.DataType]) -> t.DataType:
     """The type of an array with the elements of another, or one more element."""
     one, other = types[0], types[1]
-    assert isinstance(one, ArrayType)
-    added = other.element_type if isinstance(other, ArrayType) else other
-    return ArrayType(_one_type("an array", [one.element_type, added]))
+    assert isinstance(one, t.ArrayType)
+    added = other.element_type if isinstance(other, t.ArrayType) else other
+    return t.ArrayType(_one_type("an array", [one.element_type, added]))
 
 
 COLLECTIONS.add(
@@ -140,7 +132,7 @@ COLLECTIONS.add(
 )
 COLLECTIONS.add(
     "ARRAY_CONTAINS(array ARRAY, element ANY)",
-    BooleanType(),
+    t.BooleanType(),
     "exists({0}, __one -> __one <=> {1})",
     "Whether an element is in the array.",
 )
@@ -185,7 +177,7 @@ COLLECTIONS.add("ARRAY_MAX(array ARRAY)", _element, "array_max({0})", "The large
 COLLECTIONS.add("ARRAY_MIN(array ARRAY)", _element, "array_min({0})", "The smallest element.", nulls=_ALWAYS)
 COLLECTIONS.add(
     "ARRAY_JOIN(array ARRAY, delimiter STRING [, null STRING])",
-    DataTypes.STRING(),
+    t.DataTypes.STRING(),
     "array_join({all})",
     "The elements as one string.",
 )
@@ -215,22 +207,25 @@ COLLECTIONS.add(
 )
 
 
-def _parts(types: Sequence[DataType]) -> MapType:
+def _parts(types: Sequence[t.DataType]) -> t.MapType:
     one = types[0]
-    assert isinstance(one, MapType)
+    assert isinstance(one, t.MapType)
     return one
 
 
 COLLECTIONS.add(
-    "MAP_KEYS(map MAP)", lambda types: ArrayType(_parts(types).key_type), "map_keys({0})", "The keys."
+    "MAP_KEYS(map MAP)", lambda types: t.ArrayType(_parts(types).key_type), "map_keys({0})", "The keys."
 )
 COLLECTIONS.add(
-    "MAP_VALUES(map MAP)", lambda types: ArrayType(_parts(types).value_type), "map_values({0})", "The values."
+    "MAP_VALUES(map MAP)",
+    lambda types: t.ArrayType(_parts(types).value_type),
+    "map_values({0})",
+    "The values.",
 )
 COLLECTIONS.add(
     "MAP_ENTRIES(map MAP)",
-    lambda types: ArrayType(
-        RowType([RowField("key", _parts(types).key_type), RowField("value", _parts(types).value_type)])
+    lambda types: t.ArrayType(
+        t.RowType([t.RowField("key", _parts(types).key_type), t.RowField("value", _parts(types).value_type)])
     ),
     "map_entries({0})",
     "Keys and values as rows.",
@@ -243,11 +238,11 @@ COLLECTIONS.add(
 )
 
 
-def _from_arrays(types: Sequence[DataType]) -> DataType:
+def _from_arrays(types: Sequence[t.DataType]) -> t.DataType:
     keys, values = types
-    assert isinstance(keys, ArrayType)
-    assert isinstance(values, ArrayType)
-    return MapType(keys.element_type, values.element_type)
+    assert isinstance(keys, t.ArrayType)
+    assert isinstance(values, t.ArrayType)
+    return t.MapType(keys.element_type, values.element_type)
 
 
 COLLECTIONS.add(

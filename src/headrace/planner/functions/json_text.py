@@ -8,26 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from headrace import types as t
 from headrace.planner.coercion import is_binary, is_string
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry
 from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments
 from headrace.planner.functions.text import constant, let, quoted
-from headrace.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DataTypes,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegralType,
-    LocalZonedTimestampType,
-    MapType,
-    NullType,
-    RowType,
-    TimestampType,
-)
 from headrace.types.logical import quote_name
 
 __all__ = ["JSON_TEXT", "LISTED_JSON"]
@@ -35,37 +21,37 @@ __all__ = ["JSON_TEXT", "LISTED_JSON"]
 JSON_TEXT: Final = Registry("JSON")
 #: What aggregates of JSON make of the list of a group's values.
 LISTED_JSON: Final = Registry("internal")
-_STRING: Final = DataTypes.STRING()
+_STRING: Final = t.DataTypes.STRING()
 
 
 # --- values ---------------------------------------------------------------------------------------
 
 
-def json_text(text: str, data_type: DataType, depth: int = 0) -> str:
+def json_text(text: str, data_type: t.DataType, depth: int = 0) -> str:
     """The JSON of a value in Spark SQL; NULL for NULL.
 
     Raises:
         WrongArguments: Values of the type have no JSON.
     """
     match data_type:
-        case NullType():
+        case t.NullType():
             return "CAST(NULL AS string)"
-        case BooleanType() | IntegralType() | DecimalType():
+        case t.BooleanType() | t.IntegralType() | t.DecimalType():
             return f"CAST({text} AS string)"
-        case FloatType() | DoubleType():
+        case t.FloatType() | t.DoubleType():
             return _floating(f"CAST(CAST({text} AS double) AS string)")
-        case TimestampType():
+        case t.TimestampType():
             return f"concat('\"', replace(CAST({text} AS string), ' ', 'T'), '\"')"
-        case LocalZonedTimestampType():
+        case t.LocalZonedTimestampType():
             moment = f"CAST(to_utc_timestamp({text}, current_timezone()) AS string)"
             return f"concat('\"', replace({moment}, ' ', 'T'), 'Z\"')"
-        case ArrayType():
+        case t.ArrayType():
             name = f"e{depth}"
             each = json_text(name, data_type.element_type, depth + 1)
             return f"concat('[', array_join(transform({text}, {name} -> {each}), ',', 'null'), ']')"
-        case MapType() if is_string(data_type.key_type):
+        case t.MapType() if is_string(data_type.key_type):
             return _map(text, data_type, depth)
-        case RowType():
+        case t.RowType():
             return _row(text, data_type, depth)
         case _ if is_string(data_type):
             return _quoted(text)
@@ -90,14 +76,14 @@ def _floating(text: str) -> str:
     return f"regexp_replace({made}, '^(-?[A-Z].*)$', '\"$1\"')"
 
 
-def _map(text: str, data_type: MapType, depth: int) -> str:
+def _map(text: str, data_type: t.MapType, depth: int) -> str:
     name = f"e{depth}"
     value = json_text(f"{name}.value", data_type.value_type, depth + 1)
     pairs = f"transform(map_entries({text}), {name} -> struct({name}.key AS k, {value} AS v))"
     return _object(pairs)
 
 
-def _row(text: str, data_type: RowType, depth: int) -> str:
+def _row(text: str, data_type: t.RowType, depth: int) -> str:
     name = f"e{depth}"
     members = []
     for field in sorted(data_type, key=lambda each: each.name):
@@ -133,11 +119,11 @@ def _value(call: Call, operands: list[str], place: int) -> str:
     return operands[place] if is_json else json_text(operands[place], operand.type)
 
 
-def _made(types: Sequence[DataType]) -> Resolved:
-    return tuple(types), DataTypes.STRING(False)
+def _made(types: Sequence[t.DataType]) -> Resolved:
+    return tuple(types), t.DataTypes.STRING(False)
 
 
-def _object_type(types: Sequence[DataType]) -> Resolved:
+def _object_type(types: Sequence[t.DataType]) -> Resolved:
     for key in types[1::2]:
         if not is_string(key):
             raise WrongArguments(f"a key of JSON_OBJECT is a STRING, not {key.summary_without_null()}")
@@ -203,7 +189,7 @@ _READ_JSON: Final = (
 )
 
 
-def _json(types: Sequence[DataType]) -> Resolved:
+def _json(types: Sequence[t.DataType]) -> Resolved:
     if not is_string(types[0]):
         raise WrongArguments(f"JSON takes a STRING, not {types[0].summary_without_null()}")
     return tuple(types), _STRING
@@ -225,18 +211,18 @@ LISTED_JSON.add_shape(
 # --- aggregates -----------------------------------------------------------------------------------
 
 
-def _listed(types: Sequence[DataType]) -> Resolved:
+def _listed(types: Sequence[t.DataType]) -> Resolved:
     """Operands: ON NULL, whether values are JSON, the list."""
-    return tuple(types), DataTypes.STRING(False)
+    return tuple(types), t.DataTypes.STRING(False)
 
 
-def _element(call: Call, name: str, data_type: DataType) -> str:
+def _element(call: Call, name: str, data_type: t.DataType) -> str:
     return name if constant(call.operands[1]) == "JSON" else json_text(name, data_type)
 
 
 def _emit_listed_array(call: Call, operands: list[str]) -> str:
     kind = call.operands[2].type
-    assert isinstance(kind, ArrayType)
+    assert isinstance(kind, t.ArrayType)
     nulls = ", 'null'" if constant(call.operands[0]) == "NULL" else ""
     each = _element(call, "one", kind.element_type)
     return (
@@ -246,8 +232,8 @@ def _emit_listed_array(call: Call, operands: list[str]) -> str:
 
 def _emit_listed_object(call: Call, operands: list[str]) -> str:
     kind = call.operands[2].type
-    assert isinstance(kind, ArrayType)
-    assert isinstance(kind.element_type, RowType)
+    assert isinstance(kind, t.ArrayType)
+    assert isinstance(kind.element_type, t.RowType)
     key, value = kind.element_type
     if not is_string(key.data_type):
         raise WrongArguments(

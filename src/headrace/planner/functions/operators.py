@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from headrace import types as t
 from headrace.planner.coercion import (
     adjusted_decimal,
     as_decimal,
@@ -20,23 +21,6 @@ from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry
 from headrace.planner.functions.signature import Emission, Resolved, Resolver, WrongArguments
 from headrace.planner.functions.text import constant, negative, quoted, string_constant
-from headrace.types import (
-    BooleanType,
-    DataType,
-    DataTypes,
-    DateType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegralType,
-    NullType,
-    NumericType,
-    TimeType,
-    VarBinaryType,
-    VarCharType,
-    YearMonthIntervalType,
-)
 from headrace.types.logical import MAX_LENGTH
 
 __all__ = ["COMPARISON_NAMES", "OPERATORS"]
@@ -59,7 +43,7 @@ def _operator(
     OPERATORS.add_shape(name, shown, description, resolve, emission, exact=exact, is_form=name != "MOD")
 
 
-def _nullable(types: Sequence[DataType]) -> bool:
+def _nullable(types: Sequence[t.DataType]) -> bool:
     return any(one.is_nullable for one in types)
 
 
@@ -67,23 +51,25 @@ def _nullable(types: Sequence[DataType]) -> bool:
 
 
 def _compared(symbol: str) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> Resolved:
-        found: DataType | None = types[0]
+    def resolve(types: Sequence[t.DataType]) -> Resolved:
+        found: t.DataType | None = types[0]
         for other in types[1:]:
             found = None if found is None else comparison_type(found, other)
         if found is None:
             shown = ", ".join(one.summary_without_null() for one in types)
             raise WrongArguments(f"{symbol} cannot compare {shown}", "CAST one of them to the other's type")
-        if isinstance(found, NullType):
-            found = DataTypes.STRING()
-        return tuple(found.with_nullability(one.is_nullable) for one in types), BooleanType(_nullable(types))
+        if isinstance(found, t.NullType):
+            found = t.DataTypes.STRING()
+        return tuple(found.with_nullability(one.is_nullable) for one in types), t.BooleanType(
+            _nullable(types)
+        )
 
     return resolve
 
 
 def _never_null(inner: Resolver) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> Resolved:
-        return inner(types)[0], BooleanType(False)
+    def resolve(types: Sequence[t.DataType]) -> Resolved:
+        return inner(types)[0], t.BooleanType(False)
 
     return resolve
 
@@ -126,11 +112,11 @@ _operator(
 )
 
 
-def _listed(types: Sequence[DataType]) -> Resolved:
+def _listed(types: Sequence[t.DataType]) -> Resolved:
     """A text is looked for among texts, also where the list has numbers: as in Flink it need not be a number."""
-    if is_string(types[0]) and all(is_string(one) or isinstance(one, NumericType) for one in types[1:]):
-        texts = tuple(DataTypes.STRING().with_nullability(one.is_nullable) for one in types)
-        return texts, BooleanType(_nullable(types))
+    if is_string(types[0]) and all(is_string(one) or isinstance(one, t.NumericType) for one in types[1:]):
+        texts = tuple(t.DataTypes.STRING().with_nullability(one.is_nullable) for one in types)
+        return texts, t.BooleanType(_nullable(types))
     return _compared("IN")(types)
 
 
@@ -147,8 +133,8 @@ _operator(
 )
 
 
-def _any_value(types: Sequence[DataType]) -> Resolved:
-    return tuple(types), BooleanType(False)
+def _any_value(types: Sequence[t.DataType]) -> Resolved:
+    return tuple(types), t.BooleanType(False)
 
 
 _operator("IS_NULL", "value IS NULL", _any_value, "({0} IS NULL)", "Whether a value is NULL.")
@@ -159,12 +145,12 @@ _operator("IS_NOT_NULL", "value IS NOT NULL", _any_value, "({0} IS NOT NULL)", "
 
 
 def _strings(name: str) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> Resolved:
+    def resolve(types: Sequence[t.DataType]) -> Resolved:
         for one in types:
-            if not is_string(one) and not isinstance(one, NullType):
+            if not is_string(one) and not isinstance(one, t.NullType):
                 raise WrongArguments(f"{name} takes strings, not {one.summary_without_null()}")
-        found = tuple(DataTypes.STRING() if isinstance(one, NullType) else one for one in types)
-        return found, BooleanType(_nullable(types))
+        found = tuple(t.DataTypes.STRING() if isinstance(one, t.NullType) else one for one in types)
+        return found, t.BooleanType(_nullable(types))
 
     return resolve
 
@@ -217,11 +203,11 @@ _operator(
 )
 
 
-def _concatenated(types: Sequence[DataType]) -> Resolved:
-    for same, made in ((is_string, VarCharType), (is_binary, VarBinaryType)):
-        if all(same(one) or isinstance(one, NullType) for one in types):
+def _concatenated(types: Sequence[t.DataType]) -> Resolved:
+    for same, made in ((is_string, t.VarCharType), (is_binary, t.VarBinaryType)):
+        if all(same(one) or isinstance(one, t.NullType) for one in types):
             length = sum(getattr(one, "length", MAX_LENGTH) for one in types)
-            found = tuple(made(MAX_LENGTH) if isinstance(one, NullType) else one for one in types)
+            found = tuple(made(MAX_LENGTH) if isinstance(one, t.NullType) else one for one in types)
             return found, made(min(length, MAX_LENGTH), _nullable(types))
     shown = " and ".join(one.summary_without_null() for one in types)
     raise WrongArguments(f"|| joins strings, not {shown}", "CAST the other values to STRING")
@@ -234,12 +220,12 @@ _operator("CONCAT_OPERATOR", "string1 || string2", _concatenated, "concat({0}, {
 
 
 def _booleans(name: str, never_null: bool = False) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> Resolved:
+    def resolve(types: Sequence[t.DataType]) -> Resolved:
         for one in types:
-            if not isinstance(one, BooleanType | NullType):
+            if not isinstance(one, t.BooleanType | t.NullType):
                 raise WrongArguments(f"{name} takes BOOLEAN, not {one.summary_without_null()}")
-        found = tuple(BooleanType(one.is_nullable) for one in types)
-        return found, BooleanType(not never_null and _nullable(types))
+        found = tuple(t.BooleanType(one.is_nullable) for one in types)
+        return found, t.BooleanType(not never_null and _nullable(types))
 
     return resolve
 
@@ -265,37 +251,37 @@ for _name, _shown, _text in (
 # --- arithmetic -----------------------------------------------------------------------------------
 
 
-def _numbers(symbol: str, types: Sequence[DataType]) -> list[DataType]:
-    found: list[DataType] = []
+def _numbers(symbol: str, types: Sequence[t.DataType]) -> list[t.DataType]:
+    found: list[t.DataType] = []
     for one, other in ((types[0], types[1]), (types[1], types[0])):
-        kept = other if isinstance(one, NullType) else one
-        if not isinstance(kept, NumericType):
+        kept = other if isinstance(one, t.NullType) else one
+        if not isinstance(kept, t.NumericType):
             shown = " and ".join(each.summary_without_null() for each in types)
             raise WrongArguments(f"{symbol} takes numbers, not {shown}", "CAST strings to a number first")
         found.append(kept.with_nullability(one.is_nullable))
     return found
 
 
-def _arithmetic(symbol: str, types: Sequence[DataType]) -> Resolved:
+def _arithmetic(symbol: str, types: Sequence[t.DataType]) -> Resolved:
     one, other = _numbers(symbol, types)
     nullable = _nullable(types)
-    if isinstance(one, DecimalType) or isinstance(other, DecimalType):
+    if isinstance(one, t.DecimalType) or isinstance(other, t.DecimalType):
         left, right = as_decimal(one), as_decimal(other)
         if left is not None and right is not None:
             return (left, right), _decimal_result(symbol, left, right, nullable)
-    if symbol == "%" and isinstance(one, IntegralType) and isinstance(other, IntegralType):
+    if symbol == "%" and isinstance(one, t.IntegralType) and isinstance(other, t.IntegralType):
         # A remainder is no larger than the divisor.
         return (one, other), other.with_nullability(nullable)
-    if isinstance(one, FloatType | DoubleType) and isinstance(other, FloatType | DoubleType):
+    if isinstance(one, t.FloatType | t.DoubleType) and isinstance(other, t.FloatType | t.DoubleType):
         # Flink takes the first of two floating types, whichever is wider.
-        result: DataType = one
+        result: t.DataType = one
     else:
-        result = common_type([one, other]) or DoubleType()
+        result = common_type([one, other]) or t.DoubleType()
     arguments = tuple(result.with_nullability(each.is_nullable) for each in (one, other))
     return arguments, result.with_nullability(nullable)
 
 
-def _decimal_result(symbol: str, left: DecimalType, right: DecimalType, nullable: bool) -> DecimalType:
+def _decimal_result(symbol: str, left: t.DecimalType, right: t.DecimalType, nullable: bool) -> t.DecimalType:
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     match symbol:
         case "*":
@@ -312,7 +298,7 @@ def _decimal_result(symbol: str, left: DecimalType, right: DecimalType, nullable
 
 
 def _sum(symbol: str) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> Resolved:
+    def resolve(types: Sequence[t.DataType]) -> Resolved:
         one, other = types
         nullable = _nullable(types)
         if is_temporal(one) and is_interval(other):
@@ -334,10 +320,10 @@ def _sum(symbol: str) -> Resolver:
 def _emit_sum(symbol: str) -> Callable[[Call, list[str]], str]:
     def emit(call: Call, operands: list[str]) -> str:
         text = f"({operands[0]} {symbol} {operands[1]})"
-        if isinstance(call.type, DateType | DecimalType):
+        if isinstance(call.type, t.DateType | t.DecimalType):
             # Spark makes a timestamp of a day and an interval, and other digits of two decimals.
             return f"CAST({text} AS {call.type.spark_name()})"
-        if isinstance(call.type, TimeType):
+        if isinstance(call.type, t.TimeType):
             return _time_of_day(call, operands, symbol)
         return text
 
@@ -346,9 +332,9 @@ def _emit_sum(symbol: str) -> Callable[[Call, list[str]], str]:
 
 def _time_of_day(call: Call, operands: list[str], symbol: str) -> str:
     """A time of day and an interval: that of any day, on which it may go past midnight."""
-    is_first = isinstance(call.operands[0].type, TimeType)
+    is_first = isinstance(call.operands[0].type, t.TimeType)
     time, interval = operands if is_first else reversed(operands)
-    if not isinstance(call.operands[1 if is_first else 0].type, DayTimeIntervalType):
+    if not isinstance(call.operands[1 if is_first else 0].type, t.DayTimeIntervalType):
         raise WrongArguments(
             "a TIME can only be combined with an interval of days, hours, minutes or seconds"
         )
@@ -357,11 +343,11 @@ def _time_of_day(call: Call, operands: list[str], symbol: str) -> str:
 
 
 def _product(symbol: str) -> Resolver:
-    def resolve(types: Sequence[DataType]) -> Resolved:
+    def resolve(types: Sequence[t.DataType]) -> Resolved:
         one, other = types
-        if is_interval(one) and isinstance(other, IntegralType) and symbol == "*":
+        if is_interval(one) and isinstance(other, t.IntegralType) and symbol == "*":
             return (one, other), one.with_nullability(_nullable(types))
-        if is_interval(other) and isinstance(one, IntegralType) and symbol == "*":
+        if is_interval(other) and isinstance(one, t.IntegralType) and symbol == "*":
             return (one, other), other.with_nullability(_nullable(types))
         return _arithmetic(symbol, types)
 
@@ -370,7 +356,7 @@ def _product(symbol: str) -> Resolver:
 
 def _emit_times(call: Call, operands: list[str]) -> str:
     text = f"({operands[0]} * {operands[1]})"
-    return f"CAST({text} AS {call.type.spark_name()})" if isinstance(call.type, DecimalType) else text
+    return f"CAST({text} AS {call.type.spark_name()})" if isinstance(call.type, t.DecimalType) else text
 
 
 def _guarded(call: Call, operands: list[str], text: str) -> str:
@@ -383,9 +369,9 @@ def _guarded(call: Call, operands: list[str], text: str) -> str:
 
 def _emit_divide(call: Call, operands: list[str]) -> str:
     name = call.type.spark_name()
-    if isinstance(call.type, IntegralType):
+    if isinstance(call.type, t.IntegralType):
         return _guarded(call, operands, f"CAST(({operands[0]} DIV {operands[1]}) AS {name})")
-    if isinstance(call.type, DecimalType):
+    if isinstance(call.type, t.DecimalType):
         return _guarded(call, operands, f"CAST(({operands[0]} / {operands[1]}) AS {name})")
     divisor = constant(call.operands[1])
     text = f"CAST(({operands[0]} / {operands[1]}) AS {name})"
@@ -397,7 +383,7 @@ def _emit_divide(call: Call, operands: list[str]) -> str:
 
 def _emit_mod(call: Call, operands: list[str]) -> str:
     text = f"CAST(({operands[0]} % {operands[1]}) AS {call.type.spark_name()})"
-    return text if isinstance(call.type, FloatType | DoubleType) else _guarded(call, operands, text)
+    return text if isinstance(call.type, t.FloatType | t.DoubleType) else _guarded(call, operands, text)
 
 
 _operator(
@@ -424,7 +410,7 @@ _operator(
 )
 
 
-def _remainder(types: Sequence[DataType]) -> Resolved:
+def _remainder(types: Sequence[t.DataType]) -> Resolved:
     if len(types) != 2:
         raise WrongArguments("MOD takes two numbers", "MOD(value1, value2)")
     return _product("%")(types)
@@ -433,8 +419,8 @@ def _remainder(types: Sequence[DataType]) -> Resolved:
 _operator("MOD", "value1 % value2, MOD(value1, value2)", _remainder, _emit_mod, "The remainder.")
 
 
-def _signed(types: Sequence[DataType]) -> Resolved:
-    if not isinstance(types[0], NumericType | DayTimeIntervalType | YearMonthIntervalType):
+def _signed(types: Sequence[t.DataType]) -> Resolved:
+    if not isinstance(types[0], t.NumericType | t.DayTimeIntervalType | t.YearMonthIntervalType):
         raise WrongArguments(f"a sign can only precede a number, not {types[0].summary_without_null()}")
     return tuple(types), types[0]
 
@@ -449,13 +435,13 @@ _operator(
 _operator("POSITIVE", "+ value", _signed, "{0}", "The number itself.")
 
 
-def _time_difference(types: Sequence[DataType]) -> Resolved:
+def _time_difference(types: Sequence[t.DataType]) -> Resolved:
     if not all(is_temporal(one) for one in types[:2]):
         raise WrongArguments("(a - b) with an interval qualifier needs two times")
     found = comparison_type(types[0], types[1])
     if found is None:
         raise WrongArguments("both times must have the same type")
-    result = DataTypes.INTERVAL(DataTypes.SECOND(3)).with_nullability(_nullable(types))
+    result = t.DataTypes.INTERVAL(t.DataTypes.SECOND(3)).with_nullability(_nullable(types))
     return (found, found), result
 
 

@@ -13,23 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from headrace import types as t
 from headrace.planner.coercion import is_binary, is_string, is_temporal
 from headrace.planner.expressions import Call
-from headrace.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DataTypes,
-    DoubleType,
-    IntegralType,
-    IntType,
-    LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    NullType,
-    NumericType,
-    TimestampType,
-)
 
 __all__ = ["Emission", "Function", "Nulls", "Parameter", "Result", "Signature", "WrongArguments", "signature"]
 
@@ -47,36 +33,38 @@ class WrongArguments(Exception):
 class Family:
     """Types a parameter takes, and what a bare NULL becomes there."""
 
-    accepts: Callable[[DataType], bool]
-    default: DataType
+    accepts: Callable[[t.DataType], bool]
+    default: t.DataType
     #: What arguments are cast to; None: they stay as they are.
-    cast: DataType | None = None
+    cast: t.DataType | None = None
 
 
 _FAMILIES: Final[dict[str, Family]] = {
-    "ANY": Family(lambda _: True, NullType()),
-    "STRING": Family(is_string, DataTypes.STRING()),
-    "BYTES": Family(is_binary, DataTypes.BYTES()),
-    "BOOLEAN": Family(lambda one: isinstance(one, BooleanType), BooleanType()),
-    "NUMBER": Family(lambda one: isinstance(one, NumericType), DoubleType()),
-    "INT": Family(lambda one: isinstance(one, IntegralType), IntType(), IntType()),
-    "INTEGER": Family(lambda one: isinstance(one, IntegralType), IntType()),
-    "DOUBLE": Family(lambda one: isinstance(one, NumericType), DoubleType(), DoubleType()),
-    "TIME POINT": Family(is_temporal, DataTypes.TIMESTAMP(3)),
+    "ANY": Family(lambda _: True, t.NullType()),
+    "STRING": Family(is_string, t.DataTypes.STRING()),
+    "BYTES": Family(is_binary, t.DataTypes.BYTES()),
+    "BOOLEAN": Family(lambda one: isinstance(one, t.BooleanType), t.BooleanType()),
+    "NUMBER": Family(lambda one: isinstance(one, t.NumericType), t.DoubleType()),
+    "INT": Family(lambda one: isinstance(one, t.IntegralType), t.IntType(), t.IntType()),
+    "INTEGER": Family(lambda one: isinstance(one, t.IntegralType), t.IntType()),
+    "DOUBLE": Family(lambda one: isinstance(one, t.NumericType), t.DoubleType(), t.DoubleType()),
+    "TIME POINT": Family(is_temporal, t.DataTypes.TIMESTAMP(3)),
     "TIMESTAMP": Family(
-        lambda one: isinstance(one, TimestampType | LocalZonedTimestampType), DataTypes.TIMESTAMP(3)
+        lambda one: isinstance(one, t.TimestampType | t.LocalZonedTimestampType), t.DataTypes.TIMESTAMP(3)
     ),
     "TIMESTAMP OR STRING": Family(
-        lambda one: isinstance(one, TimestampType | LocalZonedTimestampType) or is_string(one),
-        DataTypes.TIMESTAMP(3),
+        lambda one: isinstance(one, t.TimestampType | t.LocalZonedTimestampType) or is_string(one),
+        t.DataTypes.TIMESTAMP(3),
     ),
     "NUMBER OR STRING": Family(
-        lambda one: isinstance(one, NumericType) or is_string(one), DataTypes.STRING()
+        lambda one: isinstance(one, t.NumericType) or is_string(one), t.DataTypes.STRING()
     ),
-    "ARRAY": Family(lambda one: isinstance(one, ArrayType), ArrayType(NullType())),
-    "MAP": Family(lambda one: isinstance(one, MapType), MapType(DataTypes.STRING(), DataTypes.STRING())),
+    "ARRAY": Family(lambda one: isinstance(one, t.ArrayType), t.ArrayType(t.NullType())),
+    "MAP": Family(
+        lambda one: isinstance(one, t.MapType), t.MapType(t.DataTypes.STRING(), t.DataTypes.STRING())
+    ),
     "COLLECTION": Family(
-        lambda one: isinstance(one, ArrayType | MapType | MultisetType), ArrayType(NullType())
+        lambda one: isinstance(one, t.ArrayType | t.MapType | t.MultisetType), t.ArrayType(t.NullType())
     ),
 }
 
@@ -101,7 +89,7 @@ class Nulls(Enum):
 
 
 #: The result's type from the types of the arguments; its nullability is set afterwards.
-Result = Callable[[Sequence[DataType]], DataType]
+Result = Callable[[Sequence[t.DataType]], t.DataType]
 #: The Spark SQL of a call from that of its operands: a template, or a function for what a template cannot say.
 Emission = str | Callable[[Call, list[str]], str]
 
@@ -114,7 +102,7 @@ class Signature:
     name: str
     parameters: tuple[Parameter, ...]
 
-    def bind(self, types: Sequence[DataType]) -> tuple[DataType, ...]:
+    def bind(self, types: Sequence[t.DataType]) -> tuple[t.DataType, ...]:
         """What the arguments are cast to.
 
         Raises:
@@ -128,7 +116,7 @@ class Signature:
         for place, one in enumerate(types):
             parameter = self.parameters[min(place, len(self.parameters) - 1)]
             family = _FAMILIES[parameter.family]
-            if isinstance(one, NullType):
+            if isinstance(one, t.NullType):
                 found.append(family.default)
             elif family.accepts(one):
                 found.append(one if family.cast is None else family.cast.with_nullability(one.is_nullable))
@@ -168,8 +156,8 @@ def signature(text: str) -> Signature:
 
 
 #: Types to cast the arguments of a call to, and the type of its result.
-Resolved = tuple[tuple[DataType, ...], DataType]
-Resolver = Callable[[Sequence[DataType]], Resolved]
+Resolved = tuple[tuple[t.DataType, ...], t.DataType]
+Resolver = Callable[[Sequence[t.DataType]], Resolved]
 
 
 @dataclass(frozen=True)

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace import types as t
 from headrace.planner.coercion import is_string
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry, same_as
 from headrace.planner.functions.signature import Nulls, WrongArguments
 from headrace.planner.functions.text import constant, quoted
-from headrace.types import (
-    BigIntType,
-    DataType,
-    DataTypes,
-    DateType,
-    IntType,
-    LocalZonedTimestampType,
-    TimestampType,
-    TimeType,
-)
 
 __all__ = ["TEMPORAL", "truncated"]
 
 TEMPORAL: Final = Registry("temporal")
-_STRING: Final = DataTypes.STRING()
-_BIGINT: Final = BigIntType()
+_STRING: Final = t.DataTypes.STRING()
+_BIGINT: Final = t.BigIntType()
 _NEVER: Final = Nulls.NEVER
 _ALWAYS: Final = Nulls.ALWAYS
 _FORMAT: Final = quoted("yyyy-MM-dd HH:mm:ss")
@@ -35,37 +26,37 @@ _FORMAT: Final = quoted("yyyy-MM-dd HH:mm:ss")
 _NOW: Final = "timestamp_millis(unix_millis(current_timestamp()))"
 
 for _name, _type, _text, _what in (
-    ("CURRENT_DATE", DateType(), "current_date()", "Today, in the session's time zone."),
-    ("CURRENT_TIME", TimeType(0), "current_time(0)", "The time of the day, in the session's time zone."),
-    ("LOCALTIME", TimeType(0), "current_time(0)", "The time of the day, in the session's time zone."),
+    ("CURRENT_DATE", t.DateType(), "current_date()", "Today, in the session's time zone."),
+    ("CURRENT_TIME", t.TimeType(0), "current_time(0)", "The time of the day, in the session's time zone."),
+    ("LOCALTIME", t.TimeType(0), "current_time(0)", "The time of the day, in the session's time zone."),
     (
         "CURRENT_TIMESTAMP",
-        LocalZonedTimestampType(3),
+        t.LocalZonedTimestampType(3),
         _NOW,
         "The moment the epoch is planned.",
     ),
-    ("NOW", LocalZonedTimestampType(3), _NOW, "The moment the epoch is planned."),
+    ("NOW", t.LocalZonedTimestampType(3), _NOW, "The moment the epoch is planned."),
     (
         "CURRENT_ROW_TIMESTAMP",
-        LocalZonedTimestampType(3),
+        t.LocalZonedTimestampType(3),
         _NOW,
         "The moment the epoch is planned.",
     ),
     (
         "LOCALTIMESTAMP",
-        TimestampType(3),
+        t.TimestampType(3),
         f"CAST({_NOW} AS TIMESTAMP_NTZ)",
         "Date and time in the session's time zone.",
     ),
     (
         "PROCTIME",
-        LocalZonedTimestampType(3),
+        t.LocalZonedTimestampType(3),
         _NOW,
         "Processing time, as a time attribute.",
     ),
     (
         "SOURCE_WATERMARK",
-        LocalZonedTimestampType(3),
+        t.LocalZonedTimestampType(3),
         "raise_error('SOURCE_WATERMARK() stands for the watermarks of a stream, in a WATERMARK declaration alone')",
         "The watermarks that a data stream brings along; for WATERMARK FOR alone.",
     ),
@@ -100,12 +91,12 @@ def _emit_extract(call: Call, operands: list[str]) -> str:
     unit = str(constant(call.operands[0]))
     operand, kind = operands[1], call.operands[1].type
     if unit == "EPOCH":
-        if isinstance(kind, LocalZonedTimestampType):
+        if isinstance(kind, t.LocalZonedTimestampType):
             return f"unix_seconds({operand})"
         return f"timestampdiff(SECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', CAST({operand} AS timestamp_ntz))"
-    if isinstance(kind, TimeType) and unit not in {"HOUR", "MINUTE", "SECOND"}:
+    if isinstance(kind, t.TimeType) and unit not in {"HOUR", "MINUTE", "SECOND"}:
         raise WrongArguments(f"a TIME has no {unit}")
-    if isinstance(kind, DateType) and unit in {"HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"}:
+    if isinstance(kind, t.DateType) and unit in {"HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"}:
         operand = f"CAST({operand} AS timestamp_ntz)"
     return _PARTS[unit].format(operand)
 
@@ -121,7 +112,7 @@ TEMPORAL.add(
 
 def _emit_part(call: Call, operands: list[str]) -> str:
     operand = operands[0]
-    if isinstance(call.operands[0].type, DateType) and call.function in {"HOUR", "MINUTE", "SECOND"}:
+    if isinstance(call.operands[0].type, t.DateType) and call.function in {"HOUR", "MINUTE", "SECOND"}:
         operand = f"CAST({operand} AS timestamp_ntz)"
     unit = {"DAYOFYEAR": "DOY", "DAYOFMONTH": "DAY", "DAYOFWEEK": "DOW"}.get(call.function, call.function)
     return _PARTS[unit].format(operand)
@@ -149,15 +140,15 @@ _OF_DAYS: Final = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY"})
 
 def _emit_add(call: Call, operands: list[str]) -> str:
     unit, time = str(constant(call.operands[0])), operands[2]
-    if isinstance(call.operands[2].type, DateType):
+    if isinstance(call.operands[2].type, t.DateType):
         time = f"CAST({time} AS timestamp_ntz)"
     return f"timestampadd({unit}, CAST({operands[1]} AS int), {time})"
 
 
-def add_type(unit: str, time: DataType) -> DataType:
+def add_type(unit: str, time: t.DataType) -> t.DataType:
     """The type of TIMESTAMPADD: hours make a timestamp of a day."""
-    if isinstance(time, DateType) and unit not in _OF_DAYS:
-        return TimestampType(6, time.is_nullable)
+    if isinstance(time, t.DateType) and unit not in _OF_DAYS:
+        return t.TimestampType(6, time.is_nullable)
     return time
 
 
@@ -178,7 +169,7 @@ def _months(unit: str, early: str, late: str) -> str:
 def _emit_difference(call: Call, operands: list[str]) -> str:
     unit = str(constant(call.operands[0]))
     first, second = (
-        f"CAST({text} AS timestamp_ntz)" if isinstance(one.type, DateType) else text
+        f"CAST({text} AS timestamp_ntz)" if isinstance(one.type, t.DateType) else text
         for text, one in zip(operands[1:], call.operands[1:], strict=True)
     )
     if unit in _CALENDAR:
@@ -188,13 +179,13 @@ def _emit_difference(call: Call, operands: list[str]) -> str:
 
 TEMPORAL.add(
     "TIMESTAMPDIFF(unit ANY, first TIME POINT, second TIME POINT)",
-    IntType(),
+    t.IntType(),
     _emit_difference,
     "How many whole units lie between two times.",
 )
 
 
-def _floor(unit: str, operand: str, kind: DataType) -> str:
+def _floor(unit: str, operand: str, kind: t.DataType) -> str:
     if unit == "WEEK":
         # Flink's weeks start on Sunday.
         text = f"(date_trunc('DAY', {operand}) - make_dt_interval(dayofweek({operand}) - 1))"
@@ -245,7 +236,7 @@ TEMPORAL.add(
 )
 TEMPORAL.add(
     "TO_DATE(text STRING [, format STRING])",
-    DateType(),
+    t.DateType(),
     lambda _, each: f"try_to_date({', '.join(each)})" if len(each) > 1 else f"TRY_CAST({each[0]} AS date)",
     "The date that a text says, by default `yyyy-MM-dd`; NULL if it says none.",
     nulls=_ALWAYS,
@@ -269,7 +260,7 @@ def _emit_to_timestamp(call: Call, operands: list[str]) -> str:
 
 TEMPORAL.add(
     "TO_TIMESTAMP(text STRING [, format STRING])",
-    TimestampType(3),
+    t.TimestampType(3),
     _emit_to_timestamp,
     "The timestamp that a text says, by default `yyyy-MM-dd HH:mm:ss`; NULL if it says none.",
     nulls=_ALWAYS,
@@ -303,7 +294,7 @@ TEMPORAL.add(
         "TO_TIMESTAMP_LTZ(number NUMBER [, precision INT])",
         "TO_TIMESTAMP_LTZ(text STRING [, format STRING, zone STRING])",
     ],
-    LocalZonedTimestampType(3),
+    t.LocalZonedTimestampType(3),
     _emit_to_ltz,
     "The moment that many milliseconds (precision 3), or seconds (0), after 1970 in UTC; or the one that a text says, "
     "by default in UTC and as `yyyy-MM-dd HH:mm:ss`. It fails if the text says none.",

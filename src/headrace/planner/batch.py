@@ -15,20 +15,10 @@ from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table import declarations as d
 from headrace.operators.table import steps
 from headrace.operators.table.bridge import TableToStream
+from headrace.planner import expressions as e
 from headrace.planner import logical as n
 from headrace.planner.emit import emit
 from headrace.planner.explain import explain_logical
-from headrace.planner.expressions import (
-    AggregateCall,
-    Expression,
-    FrameUnit,
-    InputRef,
-    SortKey,
-    UserCall,
-    WindowCall,
-    rewrite,
-    walk,
-)
 from headrace.planner.fragments import Stream, as_collection, column, columns_of, from_millis, millis
 from headrace.planner.gathering import Gathering, gather
 from headrace.planner.optimize import Plan, SinkRequest
@@ -393,40 +383,40 @@ class BatchQuery:
 
     # --- expressions ---------------------------------------------------------------------------------
 
-    def _sql(self, expression: Expression, below: n.LogicalNode) -> str:
+    def _sql(self, expression: e.Expression, below: n.LogicalNode) -> str:
         return self._checked(expression, [f"c{at}" for at in range(len(below.schema))])
 
-    def _checked(self, expression: Expression, columns: Sequence[str]) -> str:
+    def _checked(self, expression: e.Expression, columns: Sequence[str]) -> str:
         """Write an expression; Python functions are called by the names they are registered with."""
         known = list(columns)
-        while calls := [part for part in walk(expression) if isinstance(part, UserCall)]:
+        while calls := [part for part in e.walk(expression) if isinstance(part, e.UserCall)]:
             # The innermost call stands last: nothing below it calls another.
             call = calls[-1]
             name = self._functions.setdefault(call.function, f"headrace_udf_{len(self._functions)}")
             self._results[call.function] = call.type
-            written = InputRef(len(known), call.type)
+            written = e.InputRef(len(known), call.type)
             known.append(f"{name}({', '.join(emit(each, known) for each in call.operands)})")
 
             def result(
-                part: Expression, call: UserCall = call, written: InputRef = written
-            ) -> Expression | None:
+                part: e.Expression, call: e.UserCall = call, written: e.InputRef = written
+            ) -> e.Expression | None:
                 return written if part == call else None
 
-            expression = rewrite(expression, result)
+            expression = e.rewrite(expression, result)
         # Braces stand for inputs; those of texts are written by their number.
         return emit(expression, known).replace("{", "\\u007B").replace("}", "\\u007D")
 
-    def _items(self, expressions: Iterable[Expression], below: n.LogicalNode) -> str:
+    def _items(self, expressions: Iterable[e.Expression], below: n.LogicalNode) -> str:
         return ", ".join(f"{self._sql(each, below)} AS c{at}" for at, each in enumerate(expressions))
 
-    def _order(self, keys: Iterable[SortKey], below: n.LogicalNode) -> str:
+    def _order(self, keys: Iterable[e.SortKey], below: n.LogicalNode) -> str:
         return ", ".join(
             f"{self._sql(key.expression, below)} {'ASC' if key.ascending else 'DESC'} "
             f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
             for key in keys
         )
 
-    def _aggregated(self, call: AggregateCall, below: n.LogicalNode) -> str:
+    def _aggregated(self, call: e.AggregateCall, below: n.LogicalNode) -> str:
         """Write an aggregation with Flink's result: SUM and AVG keep the type of what they are given."""
         if call.order_by:
             raise UnsupportedFeatureError.not_yet(f"ORDER BY in {call.function}", "leave it out")
@@ -467,7 +457,7 @@ class BatchQuery:
             case _:
                 raise UnsupportedFeatureError.not_yet(f"{call.function} in BATCH mode", "use STREAMING mode")
 
-    def _over_sql(self, call: WindowCall, below: n.LogicalNode) -> str:
+    def _over_sql(self, call: e.WindowCall, below: n.LogicalNode) -> str:
         parts = []
         if call.partition_by:
             parts.append("PARTITION BY " + ", ".join(self._sql(each, below) for each in call.partition_by))
@@ -477,7 +467,7 @@ class BatchQuery:
             arguments = ", ".join(self._sql(each, below) for each in call.arguments)
             return f"CAST({call.function.lower()}({arguments}) OVER ({' '.join(parts)}) AS {call.type.spark_name()})"
         if call.frame is not None:
-            if call.frame.unit is FrameUnit.RANGE and call.frame.preceding is not None:
+            if call.frame.unit is e.FrameUnit.RANGE and call.frame.preceding is not None:
                 milliseconds = call.frame.preceding
                 start = f"INTERVAL '{milliseconds // 1000}.{milliseconds % 1000:03}' SECOND PRECEDING"
             else:

@@ -9,29 +9,8 @@ from headrace.catalog.manager import CatalogManager, nearest
 from headrace.catalog.objects import CatalogTable, CatalogView, InlineView
 from headrace.catalog.types import create_catalog
 from headrace.errors import CatalogError
+from headrace.planner import statements as s
 from headrace.planner.inspection import Rows, inspect
-from headrace.planner.statements import (
-    AlterDatabase,
-    AlterTable,
-    AlterView,
-    CatalogStatement,
-    CreateCatalog,
-    CreateDatabase,
-    CreateFunction,
-    CreateTable,
-    CreateView,
-    DropCatalog,
-    DropDatabase,
-    DropFunction,
-    DropTable,
-    DropView,
-    LoadModule,
-    RenameTable,
-    UnloadModule,
-    UseCatalog,
-    UseDatabase,
-    UseModules,
-)
 
 __all__ = ["OK", "Rows", "execute"]
 
@@ -40,31 +19,31 @@ __all__ = ["OK", "Rows", "execute"]
 OK = Rows(("result",), (("OK",),))
 
 
-def execute(statement: CatalogStatement, manager: CatalogManager) -> Rows:
+def execute(statement: s.CatalogStatement, manager: CatalogManager) -> Rows:
     """Carry out a statement.
 
     Raises:
         CatalogError: What it creates is there, or what it needs is not.
     """
     match statement:
-        case CreateTable() | DropTable() | CreateView() | DropView():
+        case s.CreateTable() | s.DropTable() | s.CreateView() | s.DropView():
             _create_or_drop(statement, manager)
-        case AlterTable(identifier, changed) | AlterView(identifier, changed):
+        case s.AlterTable(identifier, changed) | s.AlterView(identifier, changed):
             _replace(manager, identifier, changed)
-        case RenameTable():
+        case s.RenameTable():
             _rename(statement, manager)
-        case CreateFunction() | DropFunction():
+        case s.CreateFunction() | s.DropFunction():
             _function(statement, manager)
-        case LoadModule() | UnloadModule() | UseModules():
+        case s.LoadModule() | s.UnloadModule() | s.UseModules():
             _module(statement, manager)
         case (
-            UseCatalog()
-            | UseDatabase()
-            | CreateDatabase()
-            | AlterDatabase()
-            | DropDatabase()
-            | CreateCatalog()
-            | DropCatalog()
+            s.UseCatalog()
+            | s.UseDatabase()
+            | s.CreateDatabase()
+            | s.AlterDatabase()
+            | s.DropDatabase()
+            | s.CreateCatalog()
+            | s.DropCatalog()
         ):
             _database_or_catalog(statement, manager)
         case _:
@@ -76,11 +55,11 @@ def execute(statement: CatalogStatement, manager: CatalogManager) -> Rows:
 
 
 def _create_or_drop(
-    statement: CreateTable | DropTable | CreateView | DropView, manager: CatalogManager
+    statement: s.CreateTable | s.DropTable | s.CreateView | s.DropView, manager: CatalogManager
 ) -> None:
     identifier = statement.identifier
-    if isinstance(statement, CreateTable | CreateView):
-        made = statement.table if isinstance(statement, CreateTable) else statement.view
+    if isinstance(statement, s.CreateTable | s.CreateView):
+        made = statement.table if isinstance(statement, s.CreateTable) else statement.view
         there = (
             manager.temporary_table(identifier)
             if statement.temporary
@@ -95,8 +74,8 @@ def _create_or_drop(
         else:
             manager.put_table(identifier, made)
         return
-    wanted = (CatalogTable,) if isinstance(statement, DropTable) else (CatalogView, InlineView)
-    what = "table" if isinstance(statement, DropTable) else "view"
+    wanted = (CatalogTable,) if isinstance(statement, s.DropTable) else (CatalogView, InlineView)
+    what = "table" if isinstance(statement, s.DropTable) else "view"
     temporary = manager.temporary_table(identifier)
     if statement.temporary:
         found = temporary
@@ -131,7 +110,7 @@ def _replace(
         manager.put_table(identifier, changed)
 
 
-def _rename(statement: RenameTable, manager: CatalogManager) -> None:
+def _rename(statement: s.RenameTable, manager: CatalogManager) -> None:
     old, new = statement.identifier, statement.new_identifier
     new = ObjectIdentifier(old.catalog, old.database, new.name)
     if manager.table(new) is not None:
@@ -150,9 +129,9 @@ def _rename(statement: RenameTable, manager: CatalogManager) -> None:
 # --- functions ------------------------------------------------------------------------------------
 
 
-def _function(statement: CreateFunction | DropFunction, manager: CatalogManager) -> None:
+def _function(statement: s.CreateFunction | s.DropFunction, manager: CatalogManager) -> None:
     identifier = statement.identifier
-    if isinstance(statement, DropFunction):
+    if isinstance(statement, s.DropFunction):
         if statement.system:
             dropped = manager.drop_system_function(identifier.name)
         elif statement.temporary:
@@ -181,48 +160,48 @@ def _function(statement: CreateFunction | DropFunction, manager: CatalogManager)
 # --- modules --------------------------------------------------------------------------------------
 
 
-def _module(statement: LoadModule | UnloadModule | UseModules, manager: CatalogManager) -> None:
+def _module(statement: s.LoadModule | s.UnloadModule | s.UseModules, manager: CatalogManager) -> None:
     modules = manager.modules
     match statement:
-        case LoadModule(name, options):
+        case s.LoadModule(name, options):
             if options:
                 raise CatalogError(f"module {name!r} has no options")
             modules.load(name)
-        case UnloadModule(name):
+        case s.UnloadModule(name):
             modules.unload(name)
-        case UseModules(names):
+        case s.UseModules(names):
             modules.use(names)
 
 
 # --- databases and catalogs -----------------------------------------------------------------------
 
 
-def _database_or_catalog(statement: CatalogStatement, manager: CatalogManager) -> None:
+def _database_or_catalog(statement: s.CatalogStatement, manager: CatalogManager) -> None:
     match statement:
-        case UseCatalog(name):
+        case s.UseCatalog(name):
             manager.use_catalog(name)
-        case UseDatabase(catalog, database):
+        case s.UseDatabase(catalog, database):
             manager.use_database(catalog, database)
-        case CreateDatabase(catalog, name, database_, if_not_exists):
+        case s.CreateDatabase(catalog, name, database_, if_not_exists):
             if manager.catalog(catalog).database(name) is None:
                 manager.catalog(catalog).put_database(name, database_)
             elif not if_not_exists:
                 raise CatalogError(f"database {name!r} already exists in catalog {catalog!r}")
-        case AlterDatabase(catalog, name, properties):
+        case s.AlterDatabase(catalog, name, properties):
             old = manager.require_database(catalog, name)
             manager.catalog(catalog).put_database(
                 name, replace(old, properties={**old.properties, **properties})
             )
-        case DropDatabase():
+        case s.DropDatabase():
             _drop_database(statement, manager)
-        case CreateCatalog():
+        case s.CreateCatalog():
             _create_catalog(manager, statement)
-        case DropCatalog(name, if_exists):
+        case s.DropCatalog(name, if_exists):
             if not if_exists or name in manager.catalogs():
                 manager.drop_catalog(name)
 
 
-def _drop_database(statement: DropDatabase, manager: CatalogManager) -> None:
+def _drop_database(statement: s.DropDatabase, manager: CatalogManager) -> None:
     catalog = manager.catalog(statement.catalog)
     if catalog.database(statement.name) is None and statement.if_exists:
         return
@@ -235,7 +214,7 @@ def _drop_database(statement: DropDatabase, manager: CatalogManager) -> None:
     catalog.drop_database(statement.name)
 
 
-def _create_catalog(manager: CatalogManager, statement: CreateCatalog) -> None:
+def _create_catalog(manager: CatalogManager, statement: s.CreateCatalog) -> None:
     name, properties = statement.name, dict(statement.properties)
     if name in manager.catalogs() and statement.if_not_exists:
         return

@@ -15,16 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from headrace.common.changelog import ChangelogMode
+from headrace.planner import expressions as e
 from headrace.planner import logical, physical
-from headrace.planner.expressions import (
-    AggregateCall,
-    Expression,
-    InputRef,
-    Literal,
-    SortKey,
-    UserCall,
-    WindowCall,
-)
 from headrace.planner.logical import LogicalNode
 from headrace.planner.optimize import Plan
 from headrace.planner.physical import PhysicalNode
@@ -228,7 +220,7 @@ def _scan_attributes(node: physical.TableScan) -> Attributes:
 
 
 def _aggregate_attributes(
-    keys: Sequence[int], calls: Sequence[AggregateCall], own: Sequence[str], names: Sequence[str]
+    keys: Sequence[int], calls: Sequence[e.AggregateCall], own: Sequence[str], names: Sequence[str]
 ) -> Attributes:
     selected = [names[key] for key in keys]
     for call, name in zip(calls, own[len(keys) :], strict=False):
@@ -291,11 +283,11 @@ def _hints(hints: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{key}={value}" for key, value in hints)
 
 
-def _rows(rows: Iterable[Sequence[Expression]]) -> str:
+def _rows(rows: Iterable[Sequence[e.Expression]]) -> str:
     return ", ".join("{ " + ", ".join(expression_text(each, ()) for each in row) + " }" for row in rows)
 
 
-def _selected(expressions: Sequence[Expression], own: Sequence[str], names: Sequence[str]) -> str:
+def _selected(expressions: Sequence[e.Expression], own: Sequence[str], names: Sequence[str]) -> str:
     shown = []
     for expression, name in zip(expressions, own, strict=True):
         text = expression_text(expression, names)
@@ -349,16 +341,16 @@ def _logical_line(node: LogicalNode) -> str:
 # --- expressions ----------------------------------------------------------------------------------
 
 
-def expression_text(expression: Expression, names: Sequence[str]) -> str:
+def expression_text(expression: e.Expression, names: Sequence[str]) -> str:
     """Return an expression as a plan shows it, with the columns' names."""
     match expression:
-        case InputRef(index):
+        case e.InputRef(index):
             return names[index] if index < len(names) else f"${index}"
-        case Literal(datetime.timedelta() as value):
+        case e.Literal(datetime.timedelta() as value):
             return _interval_text(value)
-        case Literal(value):
+        case e.Literal(value):
             return "null" if value is None else repr(value) if isinstance(value, str) else str(value)
-        case UserCall():
+        case e.UserCall():
             return f"{expression.function.name}({_listed(expression.operands, names)})"
     operands = expression.operands
     if expression.function in _INFIX and len(operands) > 1:
@@ -380,22 +372,22 @@ def _interval_text(value: datetime.timedelta) -> str:
     return f"INTERVAL '{value.total_seconds():f}' SECOND"
 
 
-def aggregate_text(call: AggregateCall, names: Sequence[str]) -> str:
+def aggregate_text(call: e.AggregateCall, names: Sequence[str]) -> str:
     """Return an aggregation as a plan shows it."""
     arguments = _listed(call.arguments, names) or "*"
     text = f"{call.function}({'DISTINCT ' if call.distinct else ''}{arguments})"
     return text if call.filter is None else f"{text} FILTER {expression_text(call.filter, names)}"
 
 
-def _listed(expressions: Iterable[Expression], names: Sequence[str]) -> str:
+def _listed(expressions: Iterable[e.Expression], names: Sequence[str]) -> str:
     return ", ".join(expression_text(each, names) for each in expressions)
 
 
-def _sort_text(key: SortKey, names: Sequence[str]) -> str:
+def _sort_text(key: e.SortKey, names: Sequence[str]) -> str:
     return f"{expression_text(key.expression, names)} {'ASC' if key.ascending else 'DESC'}"
 
 
-def _over_text(call: WindowCall, names: Sequence[str]) -> str:
+def _over_text(call: e.WindowCall, names: Sequence[str]) -> str:
     parts = [f"PARTITION BY {_listed(call.partition_by, names)}"] if call.partition_by else []
     if call.order_by:
         parts.append("ORDER BY " + ", ".join(_sort_text(key, names) for key in call.order_by))

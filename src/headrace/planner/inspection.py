@@ -13,20 +13,9 @@ from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.manager import CatalogManager
 from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, MetadataColumn
 from headrace.errors import CatalogError, UnsupportedFeatureError
+from headrace.planner import statements as s
 from headrace.planner.functions import FUNCTIONS, built_in_names, find_aggregate, over_lists
 from headrace.planner.show_create import create_catalog_text, create_table_text, create_view_text
-from headrace.planner.statements import (
-    CatalogStatement,
-    Describe,
-    DescribeCatalog,
-    DescribeDatabase,
-    DescribeFunction,
-    Show,
-    ShowColumns,
-    ShowCreate,
-    ShowCreateCatalog,
-    ShowSubject,
-)
 
 __all__ = ["Rows", "inspect"]
 
@@ -41,32 +30,32 @@ class Rows:
     rows: tuple[tuple[object, ...], ...]
 
 
-def inspect(statement: CatalogStatement, manager: CatalogManager) -> Rows:
+def inspect(statement: s.CatalogStatement, manager: CatalogManager) -> Rows:
     """Look at the catalog.
 
     Raises:
         CatalogError: What is to be shown is not there.
     """
     match statement:
-        case Show():
+        case s.Show():
             return _show(statement, manager)
-        case ShowColumns() | Describe():
+        case s.ShowColumns() | s.Describe():
             return _describe(statement)
-        case ShowCreate(identifier, table):
+        case s.ShowCreate(identifier, table):
             text = create_table_text if isinstance(table, CatalogTable) else create_view_text
             return _one(text(identifier, table, _is_temporary(manager, identifier)))  # type: ignore[arg-type]  # its own kind
-        case ShowCreateCatalog(name):
+        case s.ShowCreateCatalog(name):
             catalog = manager.catalog(name)
             return _one(create_catalog_text(name, catalog.properties, catalog.comment))
-        case DescribeCatalog(name, extended):
+        case s.DescribeCatalog(name, extended):
             catalog = manager.catalog(name)
             about = {"name": name, "type": catalog.properties.get("type"), "comment": catalog.comment}
             return _information(about, catalog.properties if extended else {})
-        case DescribeDatabase(catalog_name, name, extended):
+        case s.DescribeDatabase(catalog_name, name, extended):
             database = manager.require_database(catalog_name, name)
             about = {"name": name, "comment": database.comment}
             return _information(about, database.properties if extended else {})
-        case DescribeFunction():
+        case s.DescribeFunction():
             return _describe_function(statement, manager)
         case _:
             raise AssertionError(statement)
@@ -88,9 +77,9 @@ def _information(about: Mapping[str, object], options: Mapping[str, str] = _NONE
 # --- lists of names -------------------------------------------------------------------------------
 
 
-def _show(statement: Show, manager: CatalogManager) -> Rows:
+def _show(statement: s.Show, manager: CatalogManager) -> Rows:
     columns = tuple(statement.subject.value.split(", "))
-    if statement.subject is ShowSubject.FULL_MODULES:
+    if statement.subject is s.ShowSubject.FULL_MODULES:
         return Rows(columns, tuple(manager.modules.loaded()))
     kept = [
         name
@@ -100,30 +89,30 @@ def _show(statement: Show, manager: CatalogManager) -> Rows:
     return Rows(columns, tuple((name,) for name in kept))
 
 
-def _names(statement: Show, manager: CatalogManager) -> list[str]:
+def _names(statement: s.Show, manager: CatalogManager) -> list[str]:
     catalog = statement.catalog or manager.current_catalog
     database = statement.database or manager.current_database
     match statement.subject:
-        case ShowSubject.CATALOGS:
+        case s.ShowSubject.CATALOGS:
             names = manager.catalogs()
-        case ShowSubject.CURRENT_CATALOG:
+        case s.ShowSubject.CURRENT_CATALOG:
             names = [manager.current_catalog]
-        case ShowSubject.CURRENT_DATABASE:
+        case s.ShowSubject.CURRENT_DATABASE:
             names = [manager.current_database]
-        case ShowSubject.DATABASES:
+        case s.ShowSubject.DATABASES:
             names = manager.catalog(catalog).databases()
-        case ShowSubject.TABLES:
+        case s.ShowSubject.TABLES:
             names = list(manager.tables(catalog, database))
-        case ShowSubject.VIEWS:
+        case s.ShowSubject.VIEWS:
             found = manager.tables(catalog, database)
             names = [name for name, one in found.items() if not isinstance(one, CatalogTable)]
-        case ShowSubject.USER_FUNCTIONS:
+        case s.ShowSubject.USER_FUNCTIONS:
             names = manager.user_functions()
-        case ShowSubject.FUNCTIONS:
+        case s.ShowSubject.FUNCTIONS:
             names = sorted({*manager.user_functions(), *built_in_names()})
-        case ShowSubject.MODULES:
+        case s.ShowSubject.MODULES:
             names = manager.modules.used()
-        case ShowSubject.PROCEDURES:
+        case s.ShowSubject.PROCEDURES:
             raise UnsupportedFeatureError(
                 f"SHOW PROCEDURES: catalog {catalog!r} is one in memory, which has no procedures, as in Flink",
                 feature="SHOW PROCEDURES",
@@ -141,12 +130,12 @@ def _matches(name: str, pattern: str | None, negated: bool, ignore_case: bool) -
     return bool(re.fullmatch(expression, name, flags)) != negated
 
 
-def _describe(statement: Describe | ShowColumns) -> Rows:
+def _describe(statement: s.Describe | s.ShowColumns) -> Rows:
     table = statement.table
     comments = {one.name: one.comment for one in table.columns if one.comment} if table is not None else {}
     rows = []
     for one in statement.fields:
-        if isinstance(statement, ShowColumns) and not _matches(
+        if isinstance(statement, s.ShowColumns) and not _matches(
             one.name, statement.pattern, statement.negated, statement.ignore_case
         ):
             continue
@@ -186,7 +175,7 @@ def _details(
 # --- functions ------------------------------------------------------------------------------------
 
 
-def _describe_function(statement: DescribeFunction, manager: CatalogManager) -> Rows:
+def _describe_function(statement: s.DescribeFunction, manager: CatalogManager) -> Rows:
     path = statement.path
     found = manager.function(path)
     if found is not None:

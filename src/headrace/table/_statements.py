@@ -11,27 +11,10 @@ from headrace.config.options import table as options
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.errors import CatalogError, UnsupportedFeatureError
 from headrace.planner import ddl
+from headrace.planner import statements as s
 from headrace.planner.explain import explain, explain_logical, plan_json
 from headrace.planner.logical import Field, LogicalNode, Sink
 from headrace.planner.optimize import Plan
-from headrace.planner.statements import (
-    BoundStatement,
-    CatalogStatement,
-    CreateTableAs,
-    DropTable,
-    Explain,
-    ExplainDetail,
-    Insert,
-    Query,
-    Reset,
-    Set,
-    ShowCreate,
-    ShowCreateCatalog,
-    ShowJobs,
-    ShowPartitions,
-    StatementSet,
-    StopJob,
-)
 from headrace.table._job_statements import JOB_FIELDS, SAVEPOINT_FIELDS, job_rows, stop_job
 from headrace.table._jobs import TableJobs
 from headrace.table.result_kind import ResultKind
@@ -62,33 +45,33 @@ class StatementRunner:
         self._manager = manager
         self._config = config
 
-    def execute(self, statement: BoundStatement) -> TableResult:
+    def execute(self, statement: s.BoundStatement) -> TableResult:
         """Carry out a statement. Queries and INSERTs start a job."""
         match statement:
-            case Query(plan):
+            case s.Query(plan):
                 return self.execute_query(plan)
-            case Insert(sink):
+            case s.Insert(sink):
                 return self.execute_inserts([sink])
-            case StatementSet(inserts):
+            case s.StatementSet(inserts):
                 return self.execute_inserts([insert.sink for insert in inserts])
-            case Explain(inner, details):
+            case s.Explain(inner, details):
                 return self._text(self.explain(inner, list(details)))
-            case CreateTableAs(create, insert, replaces):
+            case s.CreateTableAs(create, insert, replaces):
                 if replaces is not None:
                     self._make_room(create.identifier, replaces)
                 self.execute(create)
                 return self.execute_inserts([insert.sink])
-            case ShowPartitions():
+            case s.ShowPartitions():
                 rows = [Row(each) for each in self._jobs.partitions(statement)]
                 return self._table_of([Field("partition name", _RESULT)], rows)
-            case ShowJobs(job_id):
+            case s.ShowJobs(job_id):
                 return self._table_of(JOB_FIELDS, job_rows(self._env._started_jobs, job_id))
-            case StopJob():
+            case s.StopJob():
                 path = stop_job(self._env._started_jobs, statement)
                 return self._ok() if path is None else self._table_of(SAVEPOINT_FIELDS, [Row(path)])
-            case Set():
+            case s.Set():
                 return self._set(statement)
-            case Reset():
+            case s.Reset():
                 return self._reset(statement)
             case _:
                 return self._change_catalog(statement)
@@ -96,24 +79,24 @@ class StatementRunner:
     def _make_room(self, identifier: ObjectIdentifier, replaces: str) -> None:
         """Drop the table that another one replaces; its rows stay where they are."""
         if isinstance(self._manager.permanent_table(identifier), CatalogTable):
-            self.execute(DropTable(identifier))
+            self.execute(s.DropTable(identifier))
         elif replaces == "REPLACE":
             raise CatalogError(
                 f"cannot replace table {identifier.dotted()!r}: it does not exist",
                 hint="CREATE OR REPLACE TABLE ... AS",
             )
 
-    def _change_catalog(self, statement: CatalogStatement) -> TableResult:
+    def _change_catalog(self, statement: s.CatalogStatement) -> TableResult:
         answer = ddl.execute(statement, self._manager)
         if answer is ddl.OK:
             return self._ok()
-        if isinstance(statement, ShowCreate | ShowCreateCatalog):
+        if isinstance(statement, s.ShowCreate | s.ShowCreateCatalog):
             return self._text(str(answer.rows[0][0]))
         return self._table_of(
             [Field(name, _RESULT) for name in answer.columns], [Row(*row) for row in answer.rows]
         )
 
-    def _set(self, statement: Set) -> TableResult:
+    def _set(self, statement: s.Set) -> TableResult:
         if statement.key is not None and statement.value is not None:
             self._config.set(statement.key, statement.value)
             return self._ok()
@@ -124,7 +107,7 @@ class StatementRunner:
             [Field("key", _RESULT), Field("value", _RESULT)], [Row(key, value) for key, value in found]
         )
 
-    def _reset(self, statement: Reset) -> TableResult:
+    def _reset(self, statement: s.Reset) -> TableResult:
         keys = [statement.key] if statement.key is not None else list(self._config.to_map())
         for key in keys:
             self._config.get_configuration().remove_config(key)
@@ -166,26 +149,28 @@ class StatementRunner:
         # How many rows it will be nobody knows: Flink says -1.
         return TableResult(fields, lambda: iter([Row(*(-1 for _ in sinks))]), job_client=client)
 
-    def explain(self, statement: Query | Insert | StatementSet, details: Sequence[ExplainDetail]) -> str:
+    def explain(
+        self, statement: s.Query | s.Insert | s.StatementSet, details: Sequence[s.ExplainDetail]
+    ) -> str:
         """Return the plan of a statement as text."""
         match statement:
-            case Query(plan):
+            case s.Query(plan):
                 return self.explain_query(plan, details)
-            case Insert(sink):
+            case s.Insert(sink):
                 return self.explain_inserts([sink], details)
-            case StatementSet(inserts):
+            case s.StatementSet(inserts):
                 return self.explain_inserts([insert.sink for insert in inserts], details)
 
-    def explain_query(self, plan: LogicalNode, details: Sequence[ExplainDetail]) -> str:
+    def explain_query(self, plan: LogicalNode, details: Sequence[s.ExplainDetail]) -> str:
         """Return the plan of a query as text."""
         return self._explained(self._jobs.plan_query(plan), details)
 
-    def explain_inserts(self, sinks: Sequence[Sink], details: Sequence[ExplainDetail]) -> str:
+    def explain_inserts(self, sinks: Sequence[Sink], details: Sequence[s.ExplainDetail]) -> str:
         """Return the plan of INSERTs that run as one job."""
         return self._explained(self._jobs.plan_inserts(sinks), details)
 
-    def _explained(self, plan: Plan, details: Sequence[ExplainDetail]) -> str:
-        for unknown in (ExplainDetail.ESTIMATED_COST, ExplainDetail.PLAN_ADVICE):
+    def _explained(self, plan: Plan, details: Sequence[s.ExplainDetail]) -> str:
+        for unknown in (s.ExplainDetail.ESTIMATED_COST, s.ExplainDetail.PLAN_ADVICE):
             if unknown in details:
                 raise UnsupportedFeatureError.not_yet(f"EXPLAIN {unknown.value}", "EXPLAIN CHANGELOG_MODE")
         if self._jobs.is_batch:
@@ -194,10 +179,10 @@ class StatementRunner:
                 node.declaration.sql for node in self._jobs.nodes(plan) if hasattr(node.declaration, "sql")
             ]
             return f"== Abstract Syntax Tree ==\n{trees}\n\n== Spark SQL ==\n" + "\n\n".join(queries) + "\n"
-        is_json = ExplainDetail.JSON_EXECUTION_PLAN in details
+        is_json = s.ExplainDetail.JSON_EXECUTION_PLAN in details
         return explain(
             plan,
-            changelog_mode=ExplainDetail.CHANGELOG_MODE in details,
+            changelog_mode=s.ExplainDetail.CHANGELOG_MODE in details,
             execution_plan=plan_json(plan) if is_json else None,
         )
 

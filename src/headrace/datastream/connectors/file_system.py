@@ -2,38 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.connectors.file import (
-    BucketAssigner,
-    BulkFormat,
-    DefaultRollingPolicy,
-    FileCompactor,
-    FileCompactStrategy,
-    FileEnumeratorProvider,
-    FileSink,
-    FileSource,
-    FileSourceBuilder,
-    FileSplitAssignerProvider,
-    OnCheckpointRollingPolicy,
-    OutputFileConfig,
-    RollingPolicy,
-    StreamFormat,
-    StreamingFileSink,
-)
+from headrace.connectors import file
+from headrace.connectors.file import *  # noqa: F403 - PyFlink's place for all of it
 
-__all__ = [
-    "BucketAssigner",
-    "BulkFormat",
-    "DefaultRollingPolicy",
-    "FileCompactStrategy",
-    "FileCompactor",
-    "FileEnumeratorProvider",
-    "FileSink",
-    "FileSource",
-    "FileSourceBuilder",
-    "FileSplitAssignerProvider",
-    "OnCheckpointRollingPolicy",
-    "OutputFileConfig",
-    "RollingPolicy",
-    "StreamFormat",
-    "StreamingFileSink",
-]
+__all__: list[str] = []
+__all__ += file.__all__

@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.connectors.jdbc import (
-    JdbcConnectionOptions,
-    JdbcExactlyOnceOptions,
-    JdbcExecutionOptions,
-    JdbcLookup,
-    JdbcPartition,
-    JdbcSink,
-    JdbcSource,
-)
+from headrace.connectors import jdbc
+from headrace.connectors.jdbc import *  # noqa: F403 - PyFlink's place for all of it
 from headrace.connectors.lookup import LookupCacheOptions
 
-__all__ = [
-    "JdbcConnectionOptions",
-    "JdbcExactlyOnceOptions",
-    "JdbcExecutionOptions",
-    "JdbcLookup",
-    "JdbcPartition",
-    "JdbcSink",
-    "JdbcSource",
-    "LookupCacheOptions",
-]
+__all__ = ["LookupCacheOptions"]
+__all__ += jdbc.__all__

@@ -10,6 +10,7 @@ from typing import NoReturn
 from headrace.catalog.functions import CatalogFunction, FunctionKind, UserFunction
 from headrace.catalog.manager import nearest
 from headrace.errors import HeadraceError
+from headrace.planner import expressions as e
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.elsewhere import ELSEWHERE
 from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
@@ -39,19 +40,6 @@ from headrace.planner.dialect.syntax import (
     Window,
 )
 from headrace.planner.dialect.tokens import Span
-from headrace.planner.expressions import (
-    TRUE,
-    AggregateCall,
-    Call,
-    Expression,
-    Frame,
-    FrameUnit,
-    InputRef,
-    Literal,
-    SortKey,
-    UserCall,
-    WindowCall,
-)
 from headrace.planner.functions import (
     FUNCTIONS,
     MISSING,
@@ -97,14 +85,14 @@ def _takes(function: UserFunction, count: int) -> bool:
     return True
 
 
-def cast_to(expression: Expression, data_type: DataType) -> Expression:
+def cast_to(expression: e.Expression, data_type: DataType) -> e.Expression:
     """The expression as another type, if it has another; NULL is the caller's to judge."""
     target = data_type.with_nullability(expression.type.is_nullable)
     if expression.type == target:
         return expression
-    if isinstance(expression, Literal) and expression.value is None:
-        return Literal(None, data_type.nullable())
-    return Call("CAST", (expression,), target)
+    if isinstance(expression, e.Literal) and expression.value is None:
+        return e.Literal(None, data_type.nullable())
+    return e.Call("CAST", (expression,), target)
 
 
 @dataclass
@@ -113,14 +101,14 @@ class OverCalls:
 
     #: Columns of the input, which come first.
     width: int
-    calls: list[WindowCall] = field(default_factory=list)
+    calls: list[e.WindowCall] = field(default_factory=list)
     windows: dict[str, Window] = field(default_factory=dict)
 
-    def reference(self, call: WindowCall) -> InputRef:
+    def reference(self, call: e.WindowCall) -> e.InputRef:
         """The column that a call becomes."""
         if call not in self.calls:
             self.calls.append(call)
-        return InputRef(self.width + self.calls.index(call), call.type)
+        return e.InputRef(self.width + self.calls.index(call), call.type)
 
 
 @dataclass
@@ -132,12 +120,12 @@ class ScalarQueries:
     bind: Callable[[Query], LogicalNode]
     plans: list[LogicalNode] = field(default_factory=list)
 
-    def reference(self, query: Query) -> InputRef:
+    def reference(self, query: Query) -> e.InputRef:
         """The column that a query becomes."""
         plan = self.bind(query)
         place = len(self.input.schema) + len(self.plans)
         self.plans.append(plan)
-        return InputRef(place, plan.schema[0].type.nullable())
+        return e.InputRef(place, plan.schema[0].type.nullable())
 
     def joined(self, node: LogicalNode) -> LogicalNode:
         """The input with the columns of all queries behind it.
@@ -145,7 +133,7 @@ class ScalarQueries:
         An aggregate that streams says nothing as long as it has no rows: until then the value is NULL.
         """
         for plan in self.plans:
-            node = Join(node, plan, JoinKind.LEFT, TRUE)
+            node = Join(node, plan, JoinKind.LEFT, e.TRUE)
         return node
 
 
@@ -164,7 +152,7 @@ class ExpressionBinder:
         #: How messages name the place: "WHERE", "a computed column".
         self.place = place
 
-    def bind(self, node: Node) -> Expression:
+    def bind(self, node: Node) -> e.Expression:
         """The typed expression of a node."""
         match node:
             case Name():
@@ -182,7 +170,7 @@ class ExpressionBinder:
             case _:
                 return self._other(node)
 
-    def _other(self, node: Node) -> Expression:
+    def _other(self, node: Node) -> e.Expression:
         match node:
             case Constant():
                 return bind_constant(self.context, node)
@@ -195,16 +183,16 @@ class ExpressionBinder:
             case _:
                 self._misplaced(node)
 
-    def condition(self, node: Node, clause: str) -> Expression:
+    def condition(self, node: Node, clause: str) -> e.Expression:
         """A condition: an expression that is TRUE, FALSE or NULL."""
         bound = self.bind(node)
         if isinstance(bound.type, NullType):
-            return Literal(None, BooleanType())
+            return e.Literal(None, BooleanType())
         if not isinstance(bound.type, BooleanType):
             self.fail(f"{clause} takes a condition, not {bound.type.summary_without_null()}", node.span)
         return bound
 
-    def typed(self, node: Node) -> Expression:
+    def typed(self, node: Node) -> e.Expression:
         """An expression that has a type: a bare NULL has none."""
         bound = self.bind(node)
         if isinstance(bound.type, NullType):
@@ -217,7 +205,7 @@ class ExpressionBinder:
 
     # --- operators and built-ins ------------------------------------------------------------------
 
-    def _operator(self, node: Operator) -> Expression:
+    def _operator(self, node: Operator) -> e.Expression:
         symbols = [one for one in node.operands if isinstance(one, Symbol)]
         operands = [self._symbol(one) if isinstance(one, Symbol) else self.bind(one) for one in node.operands]
         if symbols and node.function == "TIMESTAMP_MINUS":
@@ -226,7 +214,7 @@ class ExpressionBinder:
             return self._overlaps(operands, node.span)
         return self._call(node.function, operands, node.span)
 
-    def _overlaps(self, operands: Sequence[Expression], span: Span) -> Expression:
+    def _overlaps(self, operands: Sequence[e.Expression], span: Span) -> e.Expression:
         """Whether two periods have a point of time in common; each has a start, and an end or how long it takes."""
         periods = []
         for start, end_or_length in (operands[:2], operands[2:]):
@@ -241,17 +229,17 @@ class ExpressionBinder:
         ]
         return self._call("AND", parts, span)
 
-    def _symbol(self, node: Symbol) -> Literal:
-        return Literal(node.name, CharType(len(node.name), False))
+    def _symbol(self, node: Symbol) -> e.Literal:
+        return e.Literal(node.name, CharType(len(node.name), False))
 
-    def _call(self, name: str, operands: Sequence[Expression], span: Span) -> Expression:
+    def _call(self, name: str, operands: Sequence[e.Expression], span: Span) -> e.Expression:
         function = FUNCTIONS.find(name)
         assert function is not None, name
         try:
             types, result = function.resolve([one.type for one in operands])
             result = _refined(function, operands, result)
             cast = tuple(cast_to(one, kind) for one, kind in zip(operands, types, strict=False))
-            call = Call(function.name, cast, result)
+            call = e.Call(function.name, cast, result)
             # What only emission would notice, such as a pattern that must be constant, is told here, with its place.
             function.emit(call, ["x"] * len(cast))
         except WrongArguments as wrong:
@@ -260,10 +248,10 @@ class ExpressionBinder:
             raise self.context.error(wrong.message, span, hint=wrong.hint) from wrong
         return call
 
-    def _cast(self, node: Cast) -> Expression:
+    def _cast(self, node: Cast) -> e.Expression:
         operand = self.bind(node.operand)
         if isinstance(operand.type, NullType):
-            return Literal(None, node.type.nullable())
+            return e.Literal(None, node.type.nullable())
         if not can_cast(operand.type, node.type) or is_interval(operand.type) or is_interval(node.type):
             self.fail(
                 f"there is no CAST from {operand.type.summary_without_null()} to "
@@ -276,10 +264,10 @@ class ExpressionBinder:
         except HeadraceError as wrong:
             raise self.context.error(wrong.message, node.span, hint=wrong.hint) from wrong
         nullable = operand.type.is_nullable or node.is_try
-        return Call("TRY_CAST" if node.is_try else "CAST", (operand,), node.type.with_nullability(nullable))
+        return e.Call("TRY_CAST" if node.is_try else "CAST", (operand,), node.type.with_nullability(nullable))
 
-    def _case(self, node: Case) -> Expression:
-        operands: list[Expression] = []
+    def _case(self, node: Case) -> e.Expression:
+        operands: list[e.Expression] = []
         for condition, value in node.branches:
             if node.operand is None:
                 operands.append(self.condition(condition, "WHEN"))
@@ -287,10 +275,10 @@ class ExpressionBinder:
                 compared = [self.bind(node.operand), self.bind(condition)]
                 operands.append(self._call("EQUALS", compared, condition.span))
             operands.append(self.bind(value))
-        operands.append(Literal(None, NullType()) if node.default is None else self.bind(node.default))
+        operands.append(e.Literal(None, NullType()) if node.default is None else self.bind(node.default))
         return self._call("CASE", operands, node.span)
 
-    def _function(self, node: FunctionCall) -> Expression:
+    def _function(self, node: FunctionCall) -> e.Expression:
         name = node.name.path[-1]
         if len(node.name.path) == 1:
             aggregate = find_aggregate(name)
@@ -309,7 +297,7 @@ class ExpressionBinder:
             self._plain(node)
             return self._user_call(node, user)
         if name.upper() == "CURRENT_DATABASE" and not node.arguments:
-            return Literal(self.context.manager.current_database, DataTypes.STRING(False))
+            return e.Literal(self.context.manager.current_database, DataTypes.STRING(False))
         function = FUNCTIONS.find(name) if len(node.name.path) == 1 else None
         if function is None or (function.is_form and not node.is_form):
             self._unknown(node.name)
@@ -359,7 +347,7 @@ class ExpressionBinder:
                 raise self.context.error(wrong.message, node.span, hint=wrong.hint) from wrong
         return found
 
-    def _user_call(self, node: FunctionCall, function: UserFunction) -> Expression:
+    def _user_call(self, node: FunctionCall, function: UserFunction) -> e.Expression:
         if function.kind not in {FunctionKind.SCALAR, FunctionKind.PANDAS_SCALAR}:
             self.fail(
                 f"{function.name} is a {function.kind.value} function, which gives no single value", node.span
@@ -388,20 +376,20 @@ class ExpressionBinder:
             operands = [
                 cast_to(one, kind) for one, kind in zip(operands, function.argument_types, strict=True)
             ]
-        return UserCall(function, tuple(operands), function.result_type)
+        return e.UserCall(function, tuple(operands), function.result_type)
 
     # --- what depends on the place ----------------------------------------------------------------
 
-    def aggregate(self, node: FunctionCall, function: AggregateFunction) -> Expression:
+    def aggregate(self, node: FunctionCall, function: AggregateFunction) -> e.Expression:
         """An aggregate call; refused where there are no groups."""
         hint = "conditions on groups stand in HAVING" if self.place == "WHERE" else None
         self.fail(f"an aggregate function cannot stand in {self.place}", node.span, hint=hint)
 
-    def grouping(self, node: FunctionCall) -> Expression:
+    def grouping(self, node: FunctionCall) -> e.Expression:
         """GROUPING; refused where there are no groups."""
         self.fail(f"{node.name.dotted().upper()} goes with GROUP BY", node.span)
 
-    def window_property(self, node: FunctionCall) -> Expression:
+    def window_property(self, node: FunctionCall) -> e.Expression:
         """TUMBLE_START and its like; refused where there is no group window."""
         name = node.name.dotted().upper()
         if "_" not in name:
@@ -412,7 +400,7 @@ class ExpressionBinder:
             )
         self.fail(f"{name} goes with GROUP BY {name.partition('_')[0]}(...)", node.span)
 
-    def _subquery(self, node: In | Exists | Subquery) -> Expression:
+    def _subquery(self, node: In | Exists | Subquery) -> e.Expression:
         if isinstance(node, In) and node.query is None:
             operands = [self.bind(node.operand), *(self.bind(one) for one in node.choices)]
             found = self._call("IN", operands, node.span)
@@ -439,7 +427,7 @@ class ExpressionBinder:
 
     # --- OVER -------------------------------------------------------------------------------------
 
-    def _over_call(self, node: FunctionCall, function: AggregateFunction | None) -> Expression:
+    def _over_call(self, node: FunctionCall, function: AggregateFunction | None) -> e.Expression:
         if function is None:
             if FUNCTIONS.find(node.name.path[-1]) is None and self._user_function(node) is None:
                 self._unknown(node.name)
@@ -472,7 +460,7 @@ class ExpressionBinder:
         if frame is not None and window.frame is not None and function.name == "COUNT":
             result = result.not_null()
         return over.reference(
-            WindowCall(function.name, arguments, result, partition, order, frame, node.distinct)
+            e.WindowCall(function.name, arguments, result, partition, order, frame, node.distinct)
         )
 
     def _window(self, node: Window | Identifier | None) -> Window:
@@ -494,40 +482,40 @@ class ExpressionBinder:
             node.span,
         )
 
-    def sort_key(self, item: OrderItem) -> SortKey:
+    def sort_key(self, item: OrderItem) -> e.SortKey:
         """A sort key; NULL is the smallest value where nothing is said."""
         expression = self.typed(item.expression)
         nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
-        return SortKey(expression, item.ascending, nulls_first)
+        return e.SortKey(expression, item.ascending, nulls_first)
 
-    def _frame(self, window: Window, span: Span) -> Frame:
+    def _frame(self, window: Window, span: Span) -> e.Frame:
         frame = window.frame
         if frame is None:
             # With an order: up to the current row and its peers; without: all rows.
-            return Frame(FrameUnit.RANGE, None)
+            return e.Frame(e.FrameUnit.RANGE, None)
         end = frame.end
         if end is not None and end.kind != "CURRENT ROW":
             raise self.context.unsupported(f"a frame that ends at {end.kind}", end.span)
-        unit = FrameUnit[frame.unit]
+        unit = e.FrameUnit[frame.unit]
         match frame.start.kind:
             case "UNBOUNDED PRECEDING":
-                return Frame(unit, None)
+                return e.Frame(unit, None)
             case "CURRENT ROW":
-                return Frame(unit, 0)
+                return e.Frame(unit, 0)
             case "PRECEDING":
-                return Frame(unit, self._amount(frame.start.amount, unit, frame.start.span))
+                return e.Frame(unit, self._amount(frame.start.amount, unit, frame.start.span))
             case _:
                 raise self.context.unsupported(f"a frame that starts at {frame.start.kind}", frame.start.span)
 
-    def _amount(self, node: Node | None, unit: FrameUnit, span: Span) -> int:
+    def _amount(self, node: Node | None, unit: e.FrameUnit, span: Span) -> int:
         assert node is not None
         bound = self.bind(node)
-        if unit is FrameUnit.ROWS:
+        if unit is e.FrameUnit.ROWS:
             rows = constant(bound)
             if not isinstance(rows, int) or isinstance(rows, bool) or rows < 0:
                 self.fail("ROWS counts with a constant number", span)
             return rows
-        length = interval_ms(bound) if isinstance(bound, Literal) else None
+        length = interval_ms(bound) if isinstance(bound, e.Literal) else None
         if length is None:
             self.fail(
                 "RANGE reaches back by an interval",
@@ -537,7 +525,7 @@ class ExpressionBinder:
         return length
 
 
-def _refined(function: Function, operands: Sequence[Expression], result: DataType) -> DataType:
+def _refined(function: Function, operands: Sequence[e.Expression], result: DataType) -> DataType:
     """Types that depend on a value, not only on types."""
     if function.name in {"ROUND", "TRUNCATE"}:
         digits = constant(operands[1]) if len(operands) > 1 else None
@@ -557,7 +545,7 @@ def _way_to_cast(source: DataType, target: DataType) -> str | None:
 
 def aggregate_call(
     binder: ExpressionBinder, node: FunctionCall, function: AggregateFunction, grouped: bool
-) -> AggregateCall:
+) -> e.AggregateCall:
     """An aggregate call with its arguments over the rows of the group."""
     if function.only_over:
         binder.fail(f"{function.name} needs OVER", node.span, hint=f"usage: {function.shown}")
@@ -579,4 +567,4 @@ def aggregate_call(
         # No row of the group may pass.
         result = result.nullable()
     order = tuple(binder.sort_key(one) for one in node.order_by)
-    return AggregateCall(function.name, arguments, result, node.distinct, condition, order)
+    return e.AggregateCall(function.name, arguments, result, node.distinct, condition, order)

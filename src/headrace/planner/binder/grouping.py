@@ -6,20 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import combinations, product
 
+from headrace.planner import expressions as e
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, aggregate_call
 from headrace.planner.binder.literals import interval_ms
 from headrace.planner.binder.scope import Scope
 from headrace.planner.dialect.syntax import FunctionCall, GroupItem, Name, Node
 from headrace.planner.dialect.tokens import Span
-from headrace.planner.expressions import (
-    AggregateCall,
-    Expression,
-    InputRef,
-    Literal,
-    children,
-    rewrite,
-)
 from headrace.planner.functions import AggregateFunction, find_aggregate
 from headrace.planner.logical import Aggregate, GroupWindowAggregate, LogicalNode, Place, Project, TimeKind
 from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
@@ -40,7 +33,7 @@ class GroupWindow:
     time_type: DataType
     time_kind: TimeKind
     #: The call's arguments as they were bound, to tell windows apart.
-    arguments: tuple[Expression, ...]
+    arguments: tuple[e.Expression, ...]
     #: Where its time attribute is named.
     place: Place
     properties: list[WindowProperty] = field(default_factory=list)
@@ -53,12 +46,12 @@ class Grouping:
     context: Context
     scope: Scope
     input: LogicalNode
-    keys: list[Expression]
+    keys: list[e.Expression]
     sets: list[tuple[int, ...]] | None
     window: GroupWindow | None
     #: Whether there is a GROUP BY; without one there is a single group.
     grouped: bool
-    calls: list[AggregateCall] = field(default_factory=list)
+    calls: list[e.AggregateCall] = field(default_factory=list)
     #: Of a STATE_TTL hint.
     ttl_ms: int | None = None
 
@@ -86,14 +79,14 @@ class Grouping:
 
     def _input_with_keys(self) -> tuple[LogicalNode, list[int]]:
         """The input, with a column for each key that is more than a column."""
-        if all(isinstance(key, InputRef) for key in self.keys):
-            return self.input, [key.index for key in self.keys if isinstance(key, InputRef)]
+        if all(isinstance(key, e.InputRef) for key in self.keys):
+            return self.input, [key.index for key in self.keys if isinstance(key, e.InputRef)]
         schema = self.input.schema
-        expressions: list[Expression] = [InputRef(place, one.type) for place, one in enumerate(schema)]
+        expressions: list[e.Expression] = [e.InputRef(place, one.type) for place, one in enumerate(schema)]
         names = [one.name for one in schema]
         places = []
         for key in self.keys:
-            if isinstance(key, InputRef):
+            if isinstance(key, e.InputRef):
                 places.append(key.index)
                 continue
             places.append(len(expressions))
@@ -108,11 +101,11 @@ class Grouping:
             return found.nullable()
         return found
 
-    def reference(self, call: AggregateCall) -> InputRef:
+    def reference(self, call: e.AggregateCall) -> e.InputRef:
         """The column that an aggregate becomes."""
         if call not in self.calls:
             self.calls.append(call)
-        return InputRef(len(self.keys) + self.calls.index(call), call.type)
+        return e.InputRef(len(self.keys) + self.calls.index(call), call.type)
 
     def width(self) -> int:
         """Columns of the result so far."""
@@ -128,7 +121,7 @@ class GroupedBinder(ExpressionBinder):
         self.grouping_ = grouping
         self._rows = ExpressionBinder(grouping.context, grouping.scope, None, "an aggregate function")
 
-    def bind(self, node: Node) -> Expression:
+    def bind(self, node: Node) -> e.Expression:
         """A key, or an expression of keys and aggregates."""
         if isinstance(node, Name):
             found = self._key(self._rows.bind(node))
@@ -143,39 +136,39 @@ class GroupedBinder(ExpressionBinder):
         found = self._whole_key(node)
         return super().bind(node) if found is None else found
 
-    def _whole_key(self, node: Node) -> Expression | None:
+    def _whole_key(self, node: Node) -> e.Expression | None:
         """The key that an expression is as a whole."""
-        if all(isinstance(key, InputRef) for key in self.grouping_.keys) or _has_aggregate(node):
+        if all(isinstance(key, e.InputRef) for key in self.grouping_.keys) or _has_aggregate(node):
             return None
         bound = self._rows.bind(node)
         return self._key(bound) if bound in self.grouping_.keys else None
 
-    def _key(self, bound: Expression) -> Expression | None:
+    def _key(self, bound: e.Expression) -> e.Expression | None:
         """The expression over the keys, if it needs nothing but keys."""
         keys = self.grouping_.keys
 
-        def covered(part: Expression) -> bool:
+        def covered(part: e.Expression) -> bool:
             if part in keys:
                 return True
-            return not isinstance(part, InputRef) and all(map(covered, children(part)))
+            return not isinstance(part, e.InputRef) and all(map(covered, e.children(part)))
 
         if not covered(bound):
             return None
 
-        def change(part: Expression) -> Expression | None:
+        def change(part: e.Expression) -> e.Expression | None:
             if part not in keys:
                 return None
             place = keys.index(part)
-            return InputRef(place, self.grouping_.key_type(place))
+            return e.InputRef(place, self.grouping_.key_type(place))
 
-        return rewrite(bound, change)
+        return e.rewrite(bound, change)
 
-    def aggregate(self, node: FunctionCall, function: AggregateFunction) -> Expression:
+    def aggregate(self, node: FunctionCall, function: AggregateFunction) -> e.Expression:
         """An aggregate becomes a column of the result."""
         group = self.grouping_
         return group.reference(aggregate_call(self._rows, node, function, group.grouped))
 
-    def grouping(self, node: FunctionCall) -> Expression:
+    def grouping(self, node: FunctionCall) -> e.Expression:
         """GROUPING says which keys a row was not grouped by."""
         name = node.name.dotted().upper()
         if name == "GROUP_ID":
@@ -188,19 +181,19 @@ class GroupedBinder(ExpressionBinder):
             if bound not in self.grouping_.keys:
                 self.fail(f"{name} takes keys of GROUP BY", one.span)
             arguments.append(bound)
-        call = AggregateCall("GROUPING", tuple(arguments), BigIntType(False))
+        call = e.AggregateCall("GROUPING", tuple(arguments), BigIntType(False))
         return self.grouping_.reference(call)
 
-    def _group_id(self, node: FunctionCall) -> Expression:
+    def _group_id(self, node: FunctionCall) -> e.Expression:
         """Which of several equal grouping sets a row is of: the first, where all of them differ."""
         if node.arguments:
             self.fail("GROUP_ID takes no arguments", node.span)
         sets = [frozenset(one) for one in self.grouping_.sets or ()]
         if len(set(sets)) < len(sets):
             raise self.context.unsupported("GROUP_ID where grouping sets are equal", node.span)
-        return Literal(0, BigIntType(False))
+        return e.Literal(0, BigIntType(False))
 
-    def window_property(self, node: FunctionCall) -> Expression:
+    def window_property(self, node: FunctionCall) -> e.Expression:
         """TUMBLE_START and its like."""
         name = node.name.dotted().upper()
         kind, _, what = name.partition("_")
@@ -220,23 +213,23 @@ class GroupedBinder(ExpressionBinder):
         place = len(self.grouping_.keys) + _CALLS_ROOM + window.properties.index(asked)
         start_or_end = asked in {WindowProperty.START, WindowProperty.END}
         found = TimestampType(3, False) if start_or_end else window.time_type.not_null()
-        return InputRef(place, found)
+        return e.InputRef(place, found)
 
 
 #: Properties of a window come behind the aggregates, whose number is known last: until then they stand this far.
 _CALLS_ROOM = 1_000_000
 
 
-def settle(expression: Expression, grouping: Grouping) -> Expression:
+def settle(expression: e.Expression, grouping: Grouping) -> e.Expression:
     """Put references to properties of the window where they come, behind the aggregates."""
     first = len(grouping.keys) + _CALLS_ROOM
 
-    def change(part: Expression) -> Expression | None:
-        if isinstance(part, InputRef) and part.index >= first:
-            return InputRef(part.index - _CALLS_ROOM + len(grouping.calls), part.type)
+    def change(part: e.Expression) -> e.Expression | None:
+        if isinstance(part, e.InputRef) and part.index >= first:
+            return e.InputRef(part.index - _CALLS_ROOM + len(grouping.calls), part.type)
         return None
 
-    return rewrite(expression, change)
+    return e.rewrite(expression, change)
 
 
 def _has_aggregate(node: object) -> bool:
@@ -262,7 +255,7 @@ def bind_grouping(
     if items is None:
         return Grouping(context, scope, node, [], None, None, grouped=False)
     binder = ExpressionBinder(context, scope, None, "GROUP BY")
-    keys: list[Expression] = []
+    keys: list[e.Expression] = []
     window: GroupWindow | None = None
     choices: list[list[tuple[int, ...]]] = []
     plain = True
@@ -296,7 +289,7 @@ def bind_grouping(
 
 def _is_constant(binder: ExpressionBinder, part: Node) -> bool:
     """Constants make no groups: GROUP BY 1 is one group, not the first column."""
-    return isinstance(binder.bind(part), Literal)
+    return isinstance(binder.bind(part), e.Literal)
 
 
 def _sets(item: GroupItem, key: object, context: Context) -> list[tuple[int, ...]]:
@@ -358,8 +351,8 @@ def _group_window(
     counts_rows = any(map(_is_row_interval, call.arguments[1:]))
     arguments = tuple(binder.bind(_length_of(one)) for one in call.arguments)
     time = arguments[0]
-    attribute = node.schema[time.index].time if isinstance(time, InputRef) else None
-    if attribute is None or not isinstance(time, InputRef):
+    attribute = node.schema[time.index].time if isinstance(time, e.InputRef) else None
+    if attribute is None or not isinstance(time, e.InputRef):
         raise context.error(
             f"{kind} in GROUP BY needs a time attribute as its first argument",
             call.arguments[0].span,
@@ -374,7 +367,7 @@ def _group_window(
     lengths = []
     for argument, part in zip(arguments[1:], call.arguments[1:], strict=True):
         length = None
-        if isinstance(argument, Literal):
+        if isinstance(argument, e.Literal):
             length = interval_ms(argument) if not counts_rows else _row_count(part, argument)
         if length is None or length <= 0:
             wanted_length = "a number of rows" if counts_rows else "an interval of days or less"
@@ -399,5 +392,5 @@ def _length_of(node: Node) -> Node:
     return node.arguments[0] if isinstance(node, FunctionCall) and _is_row_interval(node) else node
 
 
-def _row_count(node: Node, bound: Literal) -> int | None:
+def _row_count(node: Node, bound: e.Literal) -> int | None:
     return bound.value if _is_row_interval(node) and isinstance(bound.value, int) else None

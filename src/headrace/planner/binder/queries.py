@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from headrace.planner import expressions as e
 from headrace.planner.binder.context import BoundTable, Context
 from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, ScalarQueries, cast_to
 from headrace.planner.binder.grouping import GroupedBinder, Grouping, bind_grouping, settle
@@ -38,18 +39,6 @@ from headrace.planner.dialect.syntax import (
     ValuesRows,
 )
 from headrace.planner.dialect.tokens import Span
-from headrace.planner.expressions import (
-    Call,
-    Expression,
-    InputRef,
-    Literal,
-    SortKey,
-    WindowCall,
-    conjunction,
-    conjuncts,
-    rewrite,
-    walk,
-)
 from headrace.planner.logical import (
     Distinct,
     Field,
@@ -82,12 +71,12 @@ class _Block:
     """A SELECT that is bound up to its projection, so that ORDER BY may still add columns."""
 
     input: LogicalNode
-    expressions: list[Expression]
+    expressions: list[e.Expression]
     names: list[str]
     binder: ExpressionBinder
     distinct: bool
-    having: Expression | None = None
-    qualify: Expression | None = None
+    having: e.Expression | None = None
+    qualify: e.Expression | None = None
 
 
 class QueryBinder:
@@ -97,7 +86,7 @@ class QueryBinder:
         self.context = context
         self.outer = outer
         #: Conditions of WHERE that name columns of the query around this one.
-        self.correlated: list[Expression] = []
+        self.correlated: list[e.Expression] = []
 
     def query(self, query: Query) -> LogicalNode:
         for common in query.with_:
@@ -149,11 +138,11 @@ class QueryBinder:
             )
         node: LogicalNode = Sort(self._project(block, block.expressions, block.names), tuple(keys))
         if len(block.expressions) > width:
-            shown = tuple(InputRef(place, one.type) for place, one in enumerate(node.schema[:width]))
+            shown = tuple(e.InputRef(place, one.type) for place, one in enumerate(node.schema[:width]))
             node = Project(node, shown, tuple(block.names[:width]))
         return node
 
-    def _project(self, block: _Block, expressions: list[Expression], names: list[str]) -> LogicalNode:
+    def _project(self, block: _Block, expressions: list[e.Expression], names: list[str]) -> LogicalNode:
         node: LogicalNode = block.input
         over = block.binder.over
         if block.binder.scalar_queries is not None:
@@ -225,8 +214,8 @@ class QueryBinder:
 
     def _items(
         self, select: Select, binder: ExpressionBinder, scope: Scope
-    ) -> tuple[list[Expression], list[str]]:
-        expressions: list[Expression] = []
+    ) -> tuple[list[e.Expression], list[str]]:
+        expressions: list[e.Expression] = []
         names: list[str] = []
         for item in select.items:
             if isinstance(item.expression, Star):
@@ -245,7 +234,7 @@ class QueryBinder:
     # --- WHERE ------------------------------------------------------------------------------------
 
     def _where(self, node: LogicalNode, scope: Scope, where: Node) -> LogicalNode:
-        plain: list[Expression] = []
+        plain: list[e.Expression] = []
         binder = ExpressionBinder(self.context, scope, None, "WHERE")
         binder.scalar_queries = ScalarQueries(node, self._scalar_query)
         for part in conditions(where):
@@ -254,12 +243,12 @@ class QueryBinder:
                 node = self._semi_join(node, scope, inner, negated)
                 continue
             condition = binder.condition(part, "WHERE")
-            if any(isinstance(one, Call) and one.function == "OUTER" for one in walk(condition)):
-                self.correlated += conjuncts(condition)
+            if any(isinstance(one, e.Call) and one.function == "OUTER" for one in e.walk(condition)):
+                self.correlated += e.conjuncts(condition)
             else:
                 plain.append(condition)
         node = binder.scalar_queries.joined(node)
-        return Filter(node, conjunction(plain)) if plain else node
+        return Filter(node, e.conjunction(plain)) if plain else node
 
     def _scalar_query(self, query: Query) -> LogicalNode:
         """A query that gives one row with one value, whatever it reads: an aggregate without GROUP BY."""
@@ -296,11 +285,11 @@ class QueryBinder:
             negated = negated != part.negated
             joined.append(self._membership(scope, part, found, width, negated))
         kind = JoinKind.ANTI if negated else JoinKind.SEMI
-        return Join(node, right, kind, conjunction(joined))
+        return Join(node, right, kind, e.conjunction(joined))
 
     def _membership(
-        self, scope: Scope, part: In, found: Sequence[Expression], width: int, negated: bool
-    ) -> Expression:
+        self, scope: Scope, part: In, found: Sequence[e.Expression], width: int, negated: bool
+    ) -> e.Expression:
         binder = ExpressionBinder(self.context, scope, None, "WHERE")
         operands = [part.operand]
         if isinstance(part.operand, FunctionCall) and part.operand.name.path == ("ROW",):
@@ -309,7 +298,7 @@ class QueryBinder:
             raise self.context.error(
                 f"IN compares {len(operands)} values with a query of {len(found)} columns", part.span
             )
-        equalities: list[Expression] = []
+        equalities: list[e.Expression] = []
         for operand, column in zip(operands, found, strict=True):
             left, right = binder.typed(operand), joined_condition(column, width)
             common = comparison_type(left.type, right.type)
@@ -319,7 +308,7 @@ class QueryBinder:
                     f"{right.type.summary_without_null()}",
                     part.span,
                 )
-            equal: Expression = Call(
+            equal: e.Expression = e.Call(
                 "EQUALS",
                 (cast_to(left, common), cast_to(right, common)),
                 BooleanType(left.type.is_nullable or right.type.is_nullable),
@@ -327,15 +316,15 @@ class QueryBinder:
             if negated:
                 # x NOT IN (..., NULL) is never TRUE: a NULL on either side counts as a partner.
                 unknown = [
-                    Call("IS_NULL", (one,), BooleanType(False))
+                    e.Call("IS_NULL", (one,), BooleanType(False))
                     for one in (left, right)
                     if one.type.is_nullable
                 ]
-                equal = Call("OR", (equal, *unknown), BooleanType()) if unknown else equal
+                equal = e.Call("OR", (equal, *unknown), BooleanType()) if unknown else equal
             equalities.append(equal)
-        return conjunction(equalities)
+        return e.conjunction(equalities)
 
-    def subquery(self, query: Query) -> tuple[LogicalNode, list[Expression]]:
+    def subquery(self, query: Query) -> tuple[LogicalNode, list[e.Expression]]:
         """A query of IN or EXISTS: its rows, and its columns as expressions over them."""
         body = query.body
         simple = (
@@ -350,46 +339,46 @@ class QueryBinder:
             if block.binder.over is None or not block.binder.over.calls:
                 return block.input, block.expressions
         node = QueryBinder(self.context, None).query(query)
-        return node, [InputRef(place, one.type) for place, one in enumerate(node.schema)]
+        return node, [e.InputRef(place, one.type) for place, one in enumerate(node.schema)]
 
     # --- ORDER BY ---------------------------------------------------------------------------------
 
-    def _sort_key(self, block: _Block, item: OrderItem, width: int) -> SortKey:
+    def _sort_key(self, block: _Block, item: OrderItem, width: int) -> e.SortKey:
         expression = self._ordinal(item, block.names, block.expressions, width)
         if expression is None:
             bound = block.binder.typed(item.expression)
             if bound not in block.expressions:
                 block.expressions.append(bound)
                 block.names.append(f"$sort{len(block.names)}")
-            expression = InputRef(block.expressions.index(bound), bound.type)
+            expression = e.InputRef(block.expressions.index(bound), bound.type)
         nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
-        return SortKey(expression, item.ascending, nulls_first)
+        return e.SortKey(expression, item.ascending, nulls_first)
 
     def _ordinal(
-        self, item: OrderItem, names: list[str], expressions: Sequence[Expression], width: int
-    ) -> InputRef | None:
+        self, item: OrderItem, names: list[str], expressions: Sequence[e.Expression], width: int
+    ) -> e.InputRef | None:
         """A column of SELECT, by its number or its name."""
         node = item.expression
         value = getattr(node, "value", None)
         if getattr(node, "kind", None) == "integer" and isinstance(value, int):
             if not 1 <= value <= width:
                 raise self.context.error(f"column {value} not found: SELECT has {width}", item.span)
-            return InputRef(value - 1, expressions[value - 1].type)
+            return e.InputRef(value - 1, expressions[value - 1].type)
         if isinstance(node, Name) and len(node.parts) == 1 and node.path[0] in names[:width]:
             place = names.index(node.path[0])
-            return InputRef(place, expressions[place].type)
+            return e.InputRef(place, expressions[place].type)
         return None
 
-    def _output_key(self, node: LogicalNode, item: OrderItem) -> SortKey:
+    def _output_key(self, node: LogicalNode, item: OrderItem) -> e.SortKey:
         """A sort key over a set operation or VALUES, which have names only for their columns."""
-        columns = [InputRef(place, one.type) for place, one in enumerate(node.schema)]
+        columns = [e.InputRef(place, one.type) for place, one in enumerate(node.schema)]
         names = [one.name for one in node.schema]
-        expression: Expression | None = self._ordinal(item, names, columns, len(columns))
+        expression: e.Expression | None = self._ordinal(item, names, columns, len(columns))
         if expression is None:
             scope = Scope(self.context, (Relation((), 0, node.schema),))
             expression = ExpressionBinder(self.context, scope, None, "ORDER BY").typed(item.expression)
         nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
-        return SortKey(expression, item.ascending, nulls_first)
+        return e.SortKey(expression, item.ascending, nulls_first)
 
     # --- VALUES and set operations ----------------------------------------------------------------
 
@@ -460,18 +449,18 @@ class _OverColumns:
         self._width = len(node.schema)
         self._grouping = block.binder.grouping_ if isinstance(block.binder, GroupedBinder) else None
 
-    def settled(self, expression: Expression) -> Expression:
+    def settled(self, expression: e.Expression) -> e.Expression:
         """The expression over the input and the OVER columns."""
-        return rewrite(expression, self._reference)
+        return e.rewrite(expression, self._reference)
 
-    def _reference(self, part: Expression) -> Expression | None:
-        if not isinstance(part, InputRef):
+    def _reference(self, part: e.Expression) -> e.Expression | None:
+        if not isinstance(part, e.InputRef):
             return None
         if part.index >= _OVER_ROOM:
-            return InputRef(part.index - _OVER_ROOM + self._width, part.type)
+            return e.InputRef(part.index - _OVER_ROOM + self._width, part.type)
         return part if self._grouping is None else settle(part, self._grouping)
 
-    def call(self, call: WindowCall) -> WindowCall:
+    def call(self, call: e.WindowCall) -> e.WindowCall:
         """The call over the input."""
         return replace(
             call,
@@ -481,12 +470,12 @@ class _OverColumns:
         )
 
 
-def _constant_rows(rows: tuple[tuple[Expression, ...], ...], fields: Schema) -> LogicalNode:
+def _constant_rows(rows: tuple[tuple[e.Expression, ...], ...], fields: Schema) -> LogicalNode:
     """Return rows of VALUES; what is not a literal is worked out over numbers of the rows."""
-    if all(isinstance(cell, Literal) for row in rows for cell in row):
+    if all(isinstance(cell, e.Literal) for row in rows for cell in row):
         return Values(rows, fields)
-    number = InputRef(0, IntType(False))
-    numbers = tuple((Literal(at, number.type),) for at in range(len(rows)))
+    number = e.InputRef(0, IntType(False))
+    numbers = tuple((e.Literal(at, number.type),) for at in range(len(rows)))
     columns = [tuple(row[place] for row in rows) for place in range(len(fields))]
     return Project(
         Values(numbers, (Field("ROW", number.type),)),
@@ -495,11 +484,11 @@ def _constant_rows(rows: tuple[tuple[Expression, ...], ...], fields: Schema) -> 
     )
 
 
-def _cell_of(number: InputRef, cells: tuple[Expression, ...]) -> Expression:
+def _cell_of(number: e.InputRef, cells: tuple[e.Expression, ...]) -> e.Expression:
     """Return the cell of the row with this number; all have the same type."""
     *others, last = cells
-    operands: list[Expression] = []
+    operands: list[e.Expression] = []
     for at, cell in enumerate(others):
-        is_row = Call("EQUALS", (number, Literal(at, number.type)), BooleanType(False))
+        is_row = e.Call("EQUALS", (number, e.Literal(at, number.type)), BooleanType(False))
         operands += [is_row, cell]
-    return Call("CASE", (*operands, last), last.type) if operands else last
+    return e.Call("CASE", (*operands, last), last.type) if operands else last

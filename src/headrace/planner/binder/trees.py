@@ -6,19 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from headrace.planner import expressions as e
 from headrace.planner.binder.expressions import cast_to
 from headrace.planner.binder.scope import Scope
 from headrace.planner.dialect.syntax import FieldAccess, FunctionCall, Name, Node, Operator, Query, SelectItem
-from headrace.planner.expressions import (
-    AggregateCall,
-    Call,
-    Expression,
-    InputRef,
-    Literal,
-    SortKey,
-    WindowCall,
-    rewrite,
-)
 from headrace.planner.functions import find_aggregate
 from headrace.planner.logical import LogicalNode, Project
 from headrace.types import DataType
@@ -38,10 +29,10 @@ __all__ = [
 
 def as_types(node: LogicalNode, types: Sequence[DataType]) -> LogicalNode:
     """The node with its columns cast, where they are not of these types."""
-    expressions: list[Expression] = []
+    expressions: list[e.Expression] = []
     for place, (one, wanted) in enumerate(zip(node.schema, types, strict=True)):
-        expressions.append(cast_to(InputRef(place, one.type), wanted))
-    if all(isinstance(one, InputRef) for one in expressions):
+        expressions.append(cast_to(e.InputRef(place, one.type), wanted))
+    if all(isinstance(one, e.InputRef) for one in expressions):
         return node
     return Project(node, tuple(expressions), tuple(one.name for one in node.schema))
 
@@ -83,11 +74,11 @@ def with_aliases(part: Any, aliases: Mapping[str, Node], scope: Scope) -> Any:
 
 def names_outer(part: object) -> bool:
     """Whether a column of the query around is still in a tree."""
-    if isinstance(part, Call) and part.function == "OUTER":
+    if isinstance(part, e.Call) and part.function == "OUTER":
         return True
     if isinstance(part, tuple):
         return any(map(names_outer, part))
-    if isinstance(part, LogicalNode | Call | SortKey | AggregateCall | WindowCall):
+    if isinstance(part, LogicalNode | e.Call | e.SortKey | e.AggregateCall | e.WindowCall):
         assert is_dataclass(part)
         return any(names_outer(getattr(part, one.name)) for one in fields(part))
     return False
@@ -108,19 +99,19 @@ def stripped(node: Node) -> tuple[Node, bool]:
     return node, negated
 
 
-def joined_condition(expression: Expression, width: int) -> Expression:
+def joined_condition(expression: e.Expression, width: int) -> e.Expression:
     """A correlated condition over the left row, then the right one."""
 
-    def change(part: Expression) -> Expression | None:
-        if isinstance(part, Call) and part.function == "OUTER":
+    def change(part: e.Expression) -> e.Expression | None:
+        if isinstance(part, e.Call) and part.function == "OUTER":
             place = part.operands[0]
-            assert isinstance(place, Literal)
-            return InputRef(place.value, part.type)
-        if isinstance(part, InputRef):
-            return InputRef(part.index + width, part.type)
+            assert isinstance(place, e.Literal)
+            return e.InputRef(place.value, part.type)
+        if isinstance(part, e.InputRef):
+            return e.InputRef(part.index + width, part.type)
         return None
 
-    return rewrite(expression, change)
+    return e.rewrite(expression, change)
 
 
 def item_name(item: SelectItem, place: int) -> str:

@@ -6,17 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.planner.expressions import (
-    AggregateCall,
-    Call,
-    Expression,
-    InputRef,
-    Literal,
-    conjunction,
-    conjuncts,
-    references,
-    substitute,
-)
+from headrace.planner import expressions as e
 from headrace.planner.logical import (
     Aggregate,
     Field,
@@ -93,8 +83,8 @@ def _over_windows(node: Aggregate, windows: WindowColumns, convert: Convert) -> 
         if what is not None and what not in properties:
             properties.append(what)
     schema = found.rows.schema
-    mapping: dict[int, Expression] = {
-        old: InputRef(new, schema[new].type) for old, new in found.places.items()
+    mapping: dict[int, e.Expression] = {
+        old: e.InputRef(new, schema[new].type) for old, new in found.places.items()
     }
     calls = tuple(_moved(call, mapping) for call in node.calls)
     width = len(keys)
@@ -149,17 +139,17 @@ def _without_window_table(
 
     That works if nothing between the window function and the aggregation looks at the window.
     """
-    expressions: Sequence[Expression] | None = None
-    conditions: list[Expression] = []
+    expressions: Sequence[e.Expression] | None = None
+    conditions: list[e.Expression] = []
     match node:
         case WindowTable() as table:
             pass
         case Filter(WindowTable() as table, condition):
-            conditions = conjuncts(condition)
+            conditions = e.conjuncts(condition)
         case Project(WindowTable() as table, expressions):
             pass
         case Project(Filter(WindowTable() as table, condition), expressions):
-            conditions = conjuncts(condition)
+            conditions = e.conjuncts(condition)
         case _:
             return None
     width = len(table.input.schema)
@@ -169,27 +159,29 @@ def _without_window_table(
         _check_sessions(table, [expressions[key] for key in keys], conditions)
     kept = sorted(used)
     computed = [expressions[index] for index in kept]
-    if any(index >= width for each in [*computed, *conditions] for index in references(each)):
+    if any(index >= width for each in [*computed, *conditions] for index in e.references(each)):
         return None
     below = convert(table.input)
-    time = InputRef(table.time_index, below.schema[table.time_index].type)
+    time = e.InputRef(table.time_index, below.schema[table.time_index].type)
     names = [node.schema[index].name for index in kept]
     rows = calc(
         below,
         [*computed, time],
         [*names, "$time"],
-        conjunction(conditions) if conditions else None,
+        e.conjunction(conditions) if conditions else None,
     )
     return _Windowed(rows, {old: new for new, old in enumerate(kept)}, len(kept))
 
 
-def _check_sessions(table: WindowTable, keys: Sequence[Expression], conditions: Sequence[Expression]) -> None:
+def _check_sessions(
+    table: WindowTable, keys: Sequence[e.Expression], conditions: Sequence[e.Expression]
+) -> None:
     """Sessions grow with the rows of a group: so groups must be what sessions are kept apart by.
 
     Raises:
         UnsupportedFeatureError: If rows of one session end up in several groups, or are left out after it was found.
     """
-    grouped = {key.index if isinstance(key, InputRef) else None for key in keys}
+    grouped = {key.index if isinstance(key, e.InputRef) else None for key in keys}
     if grouped != set(table.partition_by):
         raise UnsupportedFeatureError.not_yet(
             "a SESSION whose PARTITION BY has other columns than GROUP BY", "name the same columns in both"
@@ -200,9 +192,9 @@ def _check_sessions(table: WindowTable, keys: Sequence[Expression], conditions: 
         )
 
 
-def columns_as_expressions(node: LogicalNode) -> list[Expression]:
+def columns_as_expressions(node: LogicalNode) -> list[e.Expression]:
     """Return the columns of a node as expressions over it."""
-    return [InputRef(index, field.type) for index, field in enumerate(node.schema)]
+    return [e.InputRef(index, field.type) for index, field in enumerate(node.schema)]
 
 
 def convert_group_window(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
@@ -266,10 +258,10 @@ def _over_grouping_sets(node: Aggregate, convert: Convert) -> PhysicalNode:
             calls=real,
             ttl_ms=node.ttl_ms,
         )
-    set_number = InputRef(len(keys), number.type)
+    set_number = e.InputRef(len(keys), number.type)
     made = iter(columns_of(grouped, range(len(keys) + 1, len(keys) + 1 + len(real))))
     bounds = len(keys) + 1 + len(real)
-    chosen: list[Expression] = []
+    chosen: list[e.Expression] = []
     for key in node.group_keys:
         what = _property(key, windows) if windows is not None and is_windowed else None
         place = keys.index(key) if what is None else bounds + properties.index(what)
@@ -280,28 +272,28 @@ def _over_grouping_sets(node: Aggregate, convert: Convert) -> PhysicalNode:
     return calc(grouped, chosen, names, times=[field.time for field in node.schema])
 
 
-def _which_set(call: AggregateCall, node: Aggregate, set_number: Expression) -> Expression:
+def _which_set(call: e.AggregateCall, node: Aggregate, set_number: e.Expression) -> e.Expression:
     """Write GROUPING and GROUPING_ID: a bit per column, 1 where the set has not got it."""
     assert node.grouping_sets is not None
-    asked = [index for each in call.arguments for index in references(each)]
-    operands: list[Expression] = []
+    asked = [index for each in call.arguments for index in e.references(each)]
+    operands: list[e.Expression] = []
     for at, one in enumerate(node.grouping_sets):
         bits = 0
         for column in asked:
             bits = bits * 2 + (column not in one)
-        is_set = Call("EQUALS", (set_number, Literal(at, set_number.type)), BooleanType(False))
-        operands += [is_set, Literal(bits, call.type)]
-    return Call("CASE", (*operands, Literal(0, call.type)), call.type)
+        is_set = e.Call("EQUALS", (set_number, e.Literal(at, set_number.type)), BooleanType(False))
+        operands += [is_set, e.Literal(bits, call.type)]
+    return e.Call("CASE", (*operands, e.Literal(0, call.type)), call.type)
 
 
-def _moved(call: AggregateCall, mapping: dict[int, Expression]) -> AggregateCall:
+def _moved(call: e.AggregateCall, mapping: dict[int, e.Expression]) -> e.AggregateCall:
     return replace(
         call,
-        arguments=tuple(substitute(each, mapping) for each in call.arguments),
-        filter=None if call.filter is None else substitute(call.filter, mapping),
+        arguments=tuple(e.substitute(each, mapping) for each in call.arguments),
+        filter=None if call.filter is None else e.substitute(call.filter, mapping),
     )
 
 
-def _used(call: AggregateCall) -> set[int]:
+def _used(call: e.AggregateCall) -> set[int]:
     parts = [*call.arguments, *([call.filter] if call.filter is not None else [])]
-    return {index for each in parts for index in references(each)}
+    return {index for each in parts for index in e.references(each)}

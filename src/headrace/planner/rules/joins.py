@@ -10,18 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.planner.expressions import (
-    Call,
-    Expression,
-    InputRef,
-    UserCall,
-    conjunction,
-    conjuncts,
-    references,
-    rewrite,
-    shift,
-    walk,
-)
+from headrace.planner import expressions as e
 from headrace.planner.logical import Join, JoinKind, LogicalNode, Schema, WindowColumns, window_columns
 from headrace.planner.physical import Join as PhysicalJoin
 from headrace.planner.physical import PhysicalNode, WindowJoin
@@ -35,8 +24,8 @@ __all__ = ["convert_join", "is_window_join"]
 class _Pair:
     """An equality of the condition: an expression of each side, over that side's columns."""
 
-    left: Expression
-    right: Expression
+    left: e.Expression
+    right: e.Expression
     is_null_safe: bool
 
 
@@ -53,21 +42,23 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     calls = _calls_of_sides(rest, width)
     left, left_places = with_columns(convert(node.left), [*(pair.left for pair in pairs), *calls[0]])
     right, right_places = with_columns(
-        convert(node.right), [*(pair.right for pair in pairs), *(shift(call, -width) for call in calls[1])]
+        convert(node.right), [*(pair.right for pair in pairs), *(e.shift(call, -width) for call in calls[1])]
     )
     left_keys, right_keys = left_places[: len(pairs)], right_places[: len(pairs)]
     # Columns that were computed stand behind the left side's own, and move what the rest reads on the right.
     places = [*left_places[len(pairs) :], *(len(left.schema) + at for at in right_places[len(pairs) :])]
-    results = {call: InputRef(at, call.type) for call, at in zip([*calls[0], *calls[1]], places, strict=True)}
+    results = {
+        call: e.InputRef(at, call.type) for call, at in zip([*calls[0], *calls[1]], places, strict=True)
+    }
 
-    def placed(part: Expression) -> Expression | None:
-        if isinstance(part, InputRef) and part.index >= width:
+    def placed(part: e.Expression) -> e.Expression | None:
+        if isinstance(part, e.InputRef) and part.index >= width:
             at = part.index - width
-            return InputRef(at + len(left.schema), node.right.schema[at].type)
-        return results.get(part) if isinstance(part, UserCall) else None
+            return e.InputRef(at + len(left.schema), node.right.schema[at].type)
+        return results.get(part) if isinstance(part, e.UserCall) else None
 
-    checked, behind = _without_python(node, [rewrite(each, placed) for each in rest])
-    condition = conjunction(checked) if checked else None
+    checked, behind = _without_python(node, [e.rewrite(each, placed) for each in rest])
+    condition = e.conjunction(checked) if checked else None
     is_half = node.kind in (JoinKind.SEMI, JoinKind.ANTI)
     both = node.schema if is_half else _both(node, left, right)
     made: PhysicalNode
@@ -100,13 +91,15 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     return _as_asked(node, made, len(left.schema), behind)
 
 
-def _as_asked(node: Join, made: PhysicalNode, left_width: int, conditions: list[Expression]) -> PhysicalNode:
+def _as_asked(
+    node: Join, made: PhysicalNode, left_width: int, conditions: list[e.Expression]
+) -> PhysicalNode:
     """Leave out the columns that were computed for the join, and the rows that the conditions refuse."""
     columns = list(range(len(node.left.schema)))
     if node.kind not in (JoinKind.SEMI, JoinKind.ANTI):
         columns += range(left_width, left_width + len(node.right.schema))
     names = [field.name for field in node.schema]
-    return calc(made, columns_of(made, columns), names, conjunction(conditions) if conditions else None)
+    return calc(made, columns_of(made, columns), names, e.conjunction(conditions) if conditions else None)
 
 
 def is_window_join(node: Join) -> bool:
@@ -116,30 +109,30 @@ def is_window_join(node: Join) -> bool:
 
 
 def _calls_of_sides(
-    conditions: Sequence[Expression], width: int
-) -> tuple[dict[UserCall, None], dict[UserCall, None]]:
+    conditions: Sequence[e.Expression], width: int
+) -> tuple[dict[e.UserCall, None], dict[e.UserCall, None]]:
     """Find the calls of Python functions with columns of the left side alone, and those of the right side."""
-    sides: tuple[dict[UserCall, None], dict[UserCall, None]] = ({}, {})
+    sides: tuple[dict[e.UserCall, None], dict[e.UserCall, None]] = ({}, {})
 
-    def note(part: Expression) -> Expression | None:
-        if not isinstance(part, UserCall):
+    def note(part: e.Expression) -> e.Expression | None:
+        if not isinstance(part, e.UserCall):
             return None
-        are_right = {index >= width for index in references(part)}
+        are_right = {index >= width for index in e.references(part)}
         if len(are_right) > 1:
             return None
         sides[True in are_right][part] = None
         return part
 
     for each in conditions:
-        rewrite(each, note)
+        e.rewrite(each, note)
     return sides
 
 
 def _without_python(
-    node: Join, conditions: Sequence[Expression]
-) -> tuple[list[Expression], list[Expression]]:
+    node: Join, conditions: Sequence[e.Expression]
+) -> tuple[list[e.Expression], list[e.Expression]]:
     """Part conditions into those that the join looks at, and those that Python looks at behind it."""
-    behind = [each for each in conditions if any(isinstance(part, UserCall) for part in walk(each))]
+    behind = [each for each in conditions if any(isinstance(part, e.UserCall) for part in e.walk(each))]
     if behind and node.kind is not JoinKind.INNER:
         raise UnsupportedFeatureError(
             f"a Python function of columns of both sides in the condition of a {node.kind.value} join: in Flink, too, "
@@ -161,11 +154,11 @@ def _both(node: Join, left: PhysicalNode, right: PhysicalNode) -> Schema:
     )
 
 
-def _parted(condition: Expression, width: int) -> tuple[list[_Pair], list[Expression]]:
+def _parted(condition: e.Expression, width: int) -> tuple[list[_Pair], list[e.Expression]]:
     """Find the equalities between the two sides; return the other conditions, too."""
     pairs: list[_Pair] = []
-    rest: list[Expression] = []
-    for each in conjuncts(condition):
+    rest: list[e.Expression] = []
+    for each in e.conjuncts(condition):
         pair = _pair(each, width)
         if pair is None:
             rest.append(each)
@@ -174,19 +167,19 @@ def _parted(condition: Expression, width: int) -> tuple[list[_Pair], list[Expres
     return pairs, rest
 
 
-def _pair(condition: Expression, width: int) -> _Pair | None:
-    if not isinstance(condition, Call) or condition.function not in ("EQUALS", "IS_NOT_DISTINCT_FROM"):
+def _pair(condition: e.Expression, width: int) -> _Pair | None:
+    if not isinstance(condition, e.Call) or condition.function not in ("EQUALS", "IS_NOT_DISTINCT_FROM"):
         return None
     one, other = condition.operands
-    if not references(one) or not references(other):
+    if not e.references(one) or not e.references(other):
         return None
-    if min(references(one)) >= width:
+    if min(e.references(one)) >= width:
         one, other = other, one
-    if max(references(one)) >= width or min(references(other)) < width:
+    if max(e.references(one)) >= width or min(e.references(other)) < width:
         return None
     if one.type.nullable() != other.type.nullable():
         return None
-    return _Pair(one, shift(other, -width), condition.function == "IS_NOT_DISTINCT_FROM")
+    return _Pair(one, e.shift(other, -width), condition.function == "IS_NOT_DISTINCT_FROM")
 
 
 def _same_window(node: Join, pairs: list[_Pair]) -> tuple[WindowColumns, WindowColumns] | None:
@@ -212,8 +205,8 @@ def _same_window(node: Join, pairs: list[_Pair]) -> tuple[WindowColumns, WindowC
 
 def _joins(pair: _Pair, left: frozenset[int], right: frozenset[int]) -> bool:
     return (
-        isinstance(pair.left, InputRef)
-        and isinstance(pair.right, InputRef)
+        isinstance(pair.left, e.InputRef)
+        and isinstance(pair.right, e.InputRef)
         and pair.left.index in left
         and pair.right.index in right
     )

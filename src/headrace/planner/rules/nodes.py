@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from headrace.planner.expressions import (
-    Expression,
-    InputRef,
-    conjunction,
-    conjuncts,
-    is_deterministic,
-    substitute,
-)
+from headrace.planner import expressions as e
 from headrace.planner.logical import Field, LogicalNode, TimeKind
 from headrace.planner.physical import Calc, Exchange, PhysicalNode
 
@@ -25,9 +18,9 @@ Conversion = Callable[[LogicalNode, Convert], PhysicalNode | None]
 
 def calc(
     node: PhysicalNode,
-    expressions: Sequence[Expression],
+    expressions: Sequence[e.Expression],
     names: Sequence[str],
-    condition: Expression | None = None,
+    condition: e.Expression | None = None,
     times: Sequence[TimeKind | None] | None = None,
 ) -> PhysicalNode:
     """Return a Calc, or the node itself where it would do nothing."""
@@ -37,38 +30,38 @@ def calc(
     )
     if condition is None and _is_identity(expressions, node) and fields == node.schema:
         return node
-    if isinstance(node, Calc) and all(map(is_deterministic, node.expressions)):
+    if isinstance(node, Calc) and all(map(e.is_deterministic, node.expressions)):
         # Two in a row are one.
         inner = dict(enumerate(node.expressions))
-        expressions = [substitute(each, inner) for each in expressions]
-        conditions = conjuncts(node.condition)
-        conditions += [substitute(each, inner) for each in conjuncts(condition)]
-        condition, node = conjunction(conditions) if conditions else None, node.input
+        expressions = [e.substitute(each, inner) for each in expressions]
+        conditions = e.conjuncts(node.condition)
+        conditions += [e.substitute(each, inner) for each in e.conjuncts(condition)]
+        condition, node = e.conjunction(conditions) if conditions else None, node.input
     return Calc(schema=fields, input=node, expressions=tuple(expressions), condition=condition)
 
 
-def _is_identity(expressions: Sequence[Expression], node: PhysicalNode) -> bool:
+def _is_identity(expressions: Sequence[e.Expression], node: PhysicalNode) -> bool:
     return len(expressions) == len(node.schema) and all(
-        isinstance(each, InputRef) and each.index == at for at, each in enumerate(expressions)
+        isinstance(each, e.InputRef) and each.index == at for at, each in enumerate(expressions)
     )
 
 
-def _time(expression: Expression, node: PhysicalNode) -> TimeKind | None:
-    return node.schema[expression.index].time if isinstance(expression, InputRef) else None
+def _time(expression: e.Expression, node: PhysicalNode) -> TimeKind | None:
+    return node.schema[expression.index].time if isinstance(expression, e.InputRef) else None
 
 
-def columns_of(node: PhysicalNode, columns: Iterable[int]) -> list[Expression]:
+def columns_of(node: PhysicalNode, columns: Iterable[int]) -> list[e.Expression]:
     """Return columns of a node as expressions over it."""
-    return [InputRef(index, node.schema[index].type) for index in columns]
+    return [e.InputRef(index, node.schema[index].type) for index in columns]
 
 
-def with_columns(node: PhysicalNode, expressions: Sequence[Expression]) -> tuple[PhysicalNode, list[int]]:
+def with_columns(node: PhysicalNode, expressions: Sequence[e.Expression]) -> tuple[PhysicalNode, list[int]]:
     """Compute what is not a column yet, behind the columns that are there; return where each expression is."""
-    computed: list[Expression] = []
+    computed: list[e.Expression] = []
     places: list[int] = []
     width = len(node.schema)
     for each in expressions:
-        if isinstance(each, InputRef):
+        if isinstance(each, e.InputRef):
             places.append(each.index)
         elif each in computed:
             places.append(width + computed.index(each))

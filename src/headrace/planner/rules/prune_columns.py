@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from headrace.planner.expressions import (
-    AggregateCall,
-    Expression,
-    InputRef,
-    SortKey,
-    WindowCall,
-    conjuncts,
-    references,
-    rewrite,
-    substitute,
-)
+from headrace.planner import expressions as e
 from headrace.planner.logical import (
     Aggregate,
     Filter,
@@ -57,8 +47,8 @@ def _prune(node: LogicalNode, needed: set[int]) -> tuple[LogicalNode, dict[int, 
             names = tuple(node.names[index] for index in kept)
             return Project(below, tuple(_moved(chosen, places)), names), _order(kept)
         case Filter():
-            below, places = _prune(node.input, needed | references(node.condition))
-            return Filter(below, substitute(node.condition, _references(node.input, places))), places
+            below, places = _prune(node.input, needed | e.references(node.condition))
+            return Filter(below, e.substitute(node.condition, _references(node.input, places))), places
         case Aggregate():
             return _prune_aggregate(node, needed)
         case Join():
@@ -103,7 +93,7 @@ def _prune_aggregate(node: Aggregate, needed: set[int]) -> tuple[LogicalNode, di
 
 def _prune_join(node: Join, needed: set[int]) -> tuple[LogicalNode, dict[int, int]]:
     width = len(node.left.schema)
-    used = needed | references(node.condition)
+    used = needed | e.references(node.condition)
     for side, start in ((node.left, 0), (node.right, width)):
         # A window join is told by the windows of both sides.
         windows = window_columns(side)
@@ -116,8 +106,8 @@ def _prune_join(node: Join, needed: set[int]) -> tuple[LogicalNode, dict[int, in
     shifted = len(left.schema)
     places = dict(left_places) | {width + old: shifted + new for old, new in right_places.items()}
     both = [*node.left.schema, *node.right.schema]
-    mapping = {old: InputRef(new, both[old].type) for old, new in places.items()}
-    condition = substitute(node.condition, mapping)
+    mapping = {old: e.InputRef(new, both[old].type) for old, new in places.items()}
+    condition = e.substitute(node.condition, mapping)
     if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
         places = dict(left_places)
     return replace(node, left=left, right=right, condition=condition), places
@@ -134,8 +124,8 @@ def _prune_over(node: Over, needed: set[int]) -> tuple[LogicalNode, dict[int, in
     calls = tuple(
         replace(
             call,
-            arguments=tuple(substitute(each, mapping) for each in call.arguments),
-            partition_by=tuple(substitute(each, mapping) for each in call.partition_by),
+            arguments=tuple(e.substitute(each, mapping) for each in call.arguments),
+            partition_by=tuple(e.substitute(each, mapping) for each in call.partition_by),
             order_by=_moved_keys(call.order_by, mapping),
         )
         for call in node.calls
@@ -164,44 +154,44 @@ def _order(columns: Iterable[int]) -> dict[int, int]:
     return {old: new for new, old in enumerate(columns)}
 
 
-def _references(node: LogicalNode, places: Mapping[int, int]) -> dict[int, Expression]:
+def _references(node: LogicalNode, places: Mapping[int, int]) -> dict[int, e.Expression]:
     schema = node.schema
-    return {old: InputRef(new, schema[old].type) for old, new in places.items()}
+    return {old: e.InputRef(new, schema[old].type) for old, new in places.items()}
 
 
-def _used(expressions: Iterable[Expression]) -> set[int]:
-    return {index for each in expressions for index in references(each)}
+def _used(expressions: Iterable[e.Expression]) -> set[int]:
+    return {index for each in expressions for index in e.references(each)}
 
 
-def _moved(expressions: Iterable[Expression], places: Mapping[int, int]) -> list[Expression]:
-    def move(part: Expression) -> Expression | None:
-        return InputRef(places[part.index], part.type) if isinstance(part, InputRef) else None
+def _moved(expressions: Iterable[e.Expression], places: Mapping[int, int]) -> list[e.Expression]:
+    def move(part: e.Expression) -> e.Expression | None:
+        return e.InputRef(places[part.index], part.type) if isinstance(part, e.InputRef) else None
 
-    return [rewrite(each, move) for each in expressions]
-
-
-def _moved_keys(keys: Iterable[SortKey], mapping: Mapping[int, Expression]) -> tuple[SortKey, ...]:
-    return tuple(replace(key, expression=substitute(key.expression, mapping)) for key in keys)
+    return [e.rewrite(each, move) for each in expressions]
 
 
-def _moved_call(call: AggregateCall, mapping: Mapping[int, Expression]) -> AggregateCall:
+def _moved_keys(keys: Iterable[e.SortKey], mapping: Mapping[int, e.Expression]) -> tuple[e.SortKey, ...]:
+    return tuple(replace(key, expression=e.substitute(key.expression, mapping)) for key in keys)
+
+
+def _moved_call(call: e.AggregateCall, mapping: Mapping[int, e.Expression]) -> e.AggregateCall:
     return replace(
         call,
-        arguments=tuple(substitute(each, mapping) for each in call.arguments),
-        filter=None if call.filter is None else substitute(call.filter, mapping),
+        arguments=tuple(e.substitute(each, mapping) for each in call.arguments),
+        filter=None if call.filter is None else e.substitute(call.filter, mapping),
         order_by=_moved_keys(call.order_by, mapping),
     )
 
 
-def _parts(calls: Iterable[AggregateCall]) -> list[Expression]:
-    found: list[Expression] = []
+def _parts(calls: Iterable[e.AggregateCall]) -> list[e.Expression]:
+    found: list[e.Expression] = []
     for call in calls:
-        found += [*call.arguments, *conjuncts(call.filter), *(key.expression for key in call.order_by)]
+        found += [*call.arguments, *e.conjuncts(call.filter), *(key.expression for key in call.order_by)]
     return found
 
 
-def _window_parts(calls: Iterable[WindowCall]) -> list[Expression]:
-    found: list[Expression] = []
+def _window_parts(calls: Iterable[e.WindowCall]) -> list[e.Expression]:
+    found: list[e.Expression] = []
     for call in calls:
         found += [*call.arguments, *call.partition_by, *(key.expression for key in call.order_by)]
     return found

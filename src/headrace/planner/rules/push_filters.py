@@ -8,16 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from headrace.planner.expressions import (
-    Expression,
-    InputRef,
-    conjunction,
-    conjuncts,
-    is_deterministic,
-    references,
-    shift,
-    substitute,
-)
+from headrace.planner import expressions as e
 from headrace.planner.logical import (
     Aggregate,
     Filter,
@@ -42,11 +33,11 @@ def push_filter(node: LogicalNode) -> LogicalNode | None:
     """Move a filter below the node it stands on, in whole or in part."""
     if not isinstance(node, Filter):
         return None
-    conditions = conjuncts(node.condition)
+    conditions = e.conjuncts(node.condition)
     match node.input:
-        case Project(below, expressions, names) if all(map(is_deterministic, expressions)):
+        case Project(below, expressions, names) if all(map(e.is_deterministic, expressions)):
             mapping = dict(enumerate(expressions))
-            moved = [substitute(each, mapping) for each in conditions]
+            moved = [e.substitute(each, mapping) for each in conditions]
             return Project(filtered(below, moved), expressions, names)
         case Union(branches):
             return Union(tuple(Filter(branch, node.condition) for branch in branches))
@@ -54,7 +45,7 @@ def push_filter(node: LogicalNode) -> LogicalNode | None:
             # Sessions are made of all rows between two gaps: only whole partitions may be left out before.
             is_session = window.window.kind is WindowKind.SESSION
             allowed = set(window.partition_by if is_session else range(len(window.input.schema)))
-            return _split(node, conditions, lambda each: references(each) <= allowed)
+            return _split(node, conditions, lambda each: e.references(each) <= allowed)
         case Aggregate(_, keys) as aggregate if keys and aggregate.grouping_sets is None:
             return _below_aggregate(node, aggregate, conditions)
         case Join() as join:
@@ -64,11 +55,11 @@ def push_filter(node: LogicalNode) -> LogicalNode | None:
 
 
 def _split(
-    node: Filter, conditions: Iterable[Expression], fits: Callable[[Expression], bool]
+    node: Filter, conditions: Iterable[e.Expression], fits: Callable[[e.Expression], bool]
 ) -> LogicalNode | None:
     """Move what fits below a node that hands its input's columns on in their places."""
     conditions = list(conditions)
-    below = [each for each in conditions if fits(each) and is_deterministic(each)]
+    below = [each for each in conditions if fits(each) and e.is_deterministic(each)]
     if not below:
         return None
     (under,) = node.input.inputs
@@ -76,22 +67,24 @@ def _split(
     return filtered(over_inputs(node.input, [filtered(under, below)]), rest)
 
 
-def _below_aggregate(node: Filter, aggregate: Aggregate, conditions: list[Expression]) -> LogicalNode | None:
+def _below_aggregate(
+    node: Filter, aggregate: Aggregate, conditions: list[e.Expression]
+) -> LogicalNode | None:
     """A condition on keys alone drops whole groups."""
     width = len(aggregate.group_keys)
-    below = [each for each in conditions if references(each) and max(references(each)) < width]
-    below = [each for each in below if is_deterministic(each)]
+    below = [each for each in conditions if e.references(each) and max(e.references(each)) < width]
+    below = [each for each in below if e.is_deterministic(each)]
     if not below:
         return None
     schema = aggregate.input.schema
-    mapping: dict[int, Expression] = {
-        place: InputRef(key, schema[key].type) for place, key in enumerate(aggregate.group_keys)
+    mapping: dict[int, e.Expression] = {
+        place: e.InputRef(key, schema[key].type) for place, key in enumerate(aggregate.group_keys)
     }
-    moved = filtered(aggregate.input, [substitute(each, mapping) for each in below])
+    moved = filtered(aggregate.input, [e.substitute(each, mapping) for each in below])
     return filtered(over_inputs(aggregate, [moved]), [each for each in conditions if each not in below])
 
 
-def _below_join(node: Filter, join: Join, conditions: list[Expression]) -> LogicalNode | None:
+def _below_join(node: Filter, join: Join, conditions: list[e.Expression]) -> LogicalNode | None:
     width = len(join.left.schema)
     left, right, both = _sides(conditions, width)
     if join.kind in (JoinKind.RIGHT, JoinKind.FULL):
@@ -102,11 +95,11 @@ def _below_join(node: Filter, join: Join, conditions: list[Expression]) -> Logic
     kept = [] if join.kind is JoinKind.INNER else both
     if not left and not right and not into_condition:
         return None
-    condition = conjunction([*conjuncts(join.condition), *into_condition])
+    condition = e.conjunction([*e.conjuncts(join.condition), *into_condition])
     moved = replace(
         join,
         left=filtered(join.left, left),
-        right=filtered(join.right, [shift(each, -width) for each in right]),
+        right=filtered(join.right, [e.shift(each, -width) for each in right]),
         condition=condition,
     )
     return filtered(moved, kept)
@@ -117,7 +110,7 @@ def push_join_condition(node: LogicalNode) -> LogicalNode | None:
     if not isinstance(node, Join):
         return None
     width = len(node.left.schema)
-    left, right, both = _sides(conjuncts(node.condition), width)
+    left, right, both = _sides(e.conjuncts(node.condition), width)
     if node.kind in _KEEPS_LEFT:
         left, both = [], [*both, *left]
     if node.kind in _KEEPS_RIGHT:
@@ -127,21 +120,21 @@ def push_join_condition(node: LogicalNode) -> LogicalNode | None:
     return replace(
         node,
         left=filtered(node.left, left),
-        right=filtered(node.right, [shift(each, -width) for each in right]),
-        condition=conjunction(both),
+        right=filtered(node.right, [e.shift(each, -width) for each in right]),
+        condition=e.conjunction(both),
     )
 
 
 def _sides(
-    conditions: Iterable[Expression], width: int
-) -> tuple[list[Expression], list[Expression], list[Expression]]:
+    conditions: Iterable[e.Expression], width: int
+) -> tuple[list[e.Expression], list[e.Expression], list[e.Expression]]:
     """Part conditions: on the left columns alone, on the right ones alone, on both."""
-    left: list[Expression] = []
-    right: list[Expression] = []
-    both: list[Expression] = []
+    left: list[e.Expression] = []
+    right: list[e.Expression] = []
+    both: list[e.Expression] = []
     for each in conditions:
-        used = references(each)
-        if not used or not is_deterministic(each):
+        used = e.references(each)
+        if not used or not e.is_deterministic(each):
             both.append(each)
         elif max(used) < width:
             left.append(each)

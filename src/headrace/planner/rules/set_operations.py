@@ -11,15 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.planner.expressions import (
-    REPLICATE,
-    AggregateCall,
-    Call,
-    Expression,
-    InputRef,
-    Literal,
-    conjunction,
-)
+from headrace.planner import expressions as e
 from headrace.planner.logical import (
     Aggregate,
     Distinct,
@@ -65,27 +57,27 @@ def _by_counts(node: SetOperation) -> LogicalNode:
     names = tuple(field.name for field in node.schema)
     width = len(names)
     both = Union((_marked(node.left, 1, 0, names), _marked(node.right, 0, 1, names)))
-    sums = [AggregateCall("SUM", (InputRef(width + at, _COUNT),), _COUNT) for at in range(2)]
+    sums = [e.AggregateCall("SUM", (e.InputRef(width + at, _COUNT),), _COUNT) for at in range(2)]
     counted = Aggregate(both, tuple(range(width)), tuple(sums), (*names, "$left", "$right"))
     function = "LEAST" if node.kind is SetKind.INTERSECT else "MINUS"
-    times = Call(function, (InputRef(width, _COUNT), InputRef(width + 1, _COUNT)), _COUNT)
-    copies = Call(REPLICATE, (times,), ArrayType(_COUNT, True))
+    times = e.Call(function, (e.InputRef(width, _COUNT), e.InputRef(width + 1, _COUNT)), _COUNT)
+    copies = e.Call(e.REPLICATE, (times,), ArrayType(_COUNT, True))
     return Project(Unnest(counted, copies, JoinKind.INNER, ("$copy",)), identity(node.schema), names)
 
 
 def _marked(side: LogicalNode, left: int, right: int, names: tuple[str, ...]) -> LogicalNode:
-    marks = (Literal(left, _COUNT), Literal(right, _COUNT))
+    marks = (e.Literal(left, _COUNT), e.Literal(right, _COUNT))
     return Project(side, (*identity(side.schema), *marks), (*names, "$left", "$right"))
 
 
-def _same_row(left: LogicalNode, right: LogicalNode) -> Expression:
+def _same_row(left: LogicalNode, right: LogicalNode) -> e.Expression:
     """Rows are the same if every column is, NULLs included."""
     width = len(left.schema)
-    return conjunction(
+    return e.conjunction(
         [
-            Call(
+            e.Call(
                 "IS_NOT_DISTINCT_FROM",
-                (InputRef(index, one.type), InputRef(width + index, other.type)),
+                (e.InputRef(index, one.type), e.InputRef(width + index, other.type)),
                 BooleanType(False),
             )
             for index, (one, other) in enumerate(zip(left.schema, right.schema, strict=True))

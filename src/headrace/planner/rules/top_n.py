@@ -13,17 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
-from headrace.planner.expressions import (
-    Call,
-    Expression,
-    InputRef,
-    Literal,
-    SortKey,
-    WindowCall,
-    conjunction,
-    conjuncts,
-    references,
-)
+from headrace.planner import expressions as e
 from headrace.planner.logical import (
     Field,
     Filter,
@@ -64,7 +54,7 @@ def convert_top_n(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     """Turn a filter on a row number, with or without a projection over it, into an operator."""
     match node:
         case Project(Filter(Over() as over, condition), expressions, names):
-            wanted: Sequence[Expression] = expressions
+            wanted: Sequence[e.Expression] = expressions
         case Filter(Over() as over, condition):
             wanted, names = identity(node.schema), tuple(field.name for field in node.schema)
         case Over() | Project(Over()):
@@ -82,15 +72,15 @@ def convert_top_n(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
             hint="use ROW_NUMBER(), or BATCH mode",
         )
     number = len(over.input.schema)
-    rows, rest = _row_range(conjuncts(condition), number)
+    rows, rest = _row_range(e.conjuncts(condition), number)
     if rows.last is None:
         raise SqlValidationError(
             "ROW_NUMBER() needs a condition that says which rows to keep, such as rn <= 10",
             hint="without one every row would have to be kept in order, and renumbered",
         )
-    has_number = any(number in references(each) for each in [*wanted, *rest])
+    has_number = any(number in e.references(each) for each in [*wanted, *rest])
     ranked = _ranked(over, call, rows, convert, has_number=has_number)
-    return calc(ranked, wanted, names, conjunction(rest) if rest else None)
+    return calc(ranked, wanted, names, e.conjunction(rest) if rest else None)
 
 
 def _unsupported(over: Over) -> UnsupportedFeatureError:
@@ -102,7 +92,7 @@ def _unsupported(over: Over) -> UnsupportedFeatureError:
 
 
 def _ranked(
-    over: Over, call: WindowCall, rows: _Range, convert: Convert, *, has_number: bool
+    over: Over, call: e.WindowCall, rows: _Range, convert: Convert, *, has_number: bool
 ) -> PhysicalNode:
     """Return the columns of the input and the number, whether anybody wants it or not."""
     below = convert(over.input)
@@ -110,7 +100,7 @@ def _ranked(
     below, places = with_columns(below, [*call.partition_by, *order])
     partition, sorted_by = places[: len(call.partition_by)], places[len(call.partition_by) :]
     keys = tuple(
-        replace(key, expression=InputRef(place, key.expression.type))
+        replace(key, expression=e.InputRef(place, key.expression.type))
         for key, place in zip(call.order_by, sorted_by, strict=True)
     )
     number = Field(over.names[0], BigIntType(False))
@@ -162,7 +152,9 @@ def _as_over(over: Over, made: PhysicalNode, number: Field, *, has_number: bool)
         # Nobody reads the number: the Calc over it leaves it out again.
         return made
     is_numbered = has_number and not isinstance(made, Deduplicate)
-    last: Expression = InputRef(len(made.schema) - 1, number.type) if is_numbered else Literal(1, number.type)
+    last: e.Expression = (
+        e.InputRef(len(made.schema) - 1, number.type) if is_numbered else e.Literal(1, number.type)
+    )
     return calc(made, [*columns_of(made, range(width)), last], [field.name for field in over.schema])
 
 
@@ -170,16 +162,16 @@ def _numbered(schema: Schema, number: Field, has_number: bool) -> Schema:
     return (*schema, number) if has_number else schema
 
 
-def _time_of(keys: Sequence[SortKey], schema: Schema) -> TimeKind | None:
-    if len(keys) != 1 or not isinstance(keys[0].expression, InputRef):
+def _time_of(keys: Sequence[e.SortKey], schema: Schema) -> TimeKind | None:
+    if len(keys) != 1 or not isinstance(keys[0].expression, e.InputRef):
         return None
     return schema[keys[0].expression.index].time
 
 
-def _row_range(conditions: Sequence[Expression], number: int) -> tuple[_Range, list[Expression]]:
+def _row_range(conditions: Sequence[e.Expression], number: int) -> tuple[_Range, list[e.Expression]]:
     """Read the range of row numbers off the conditions; return the others, too."""
     first, last = 1, None
-    rest: list[Expression] = []
+    rest: list[e.Expression] = []
     for each in conditions:
         bound = _bound(each, number)
         if bound is None:
@@ -192,12 +184,12 @@ def _row_range(conditions: Sequence[Expression], number: int) -> tuple[_Range, l
     return _Range(first, last), rest
 
 
-def _bound(condition: Expression, number: int) -> tuple[int, int | None] | None:
-    if not isinstance(condition, Call) or condition.function not in (*_MIRRORED, "BETWEEN"):
+def _bound(condition: e.Expression, number: int) -> tuple[int, int | None] | None:
+    if not isinstance(condition, e.Call) or condition.function not in (*_MIRRORED, "BETWEEN"):
         return None
     if condition.function == "BETWEEN":
         between, low, high = condition.operands
-        if _is_number(between, number) and isinstance(low, Literal) and isinstance(high, Literal):
+        if _is_number(between, number) and isinstance(low, e.Literal) and isinstance(high, e.Literal):
             return int(low.value), int(high.value)
         return None
     left, right = condition.operands
@@ -205,7 +197,7 @@ def _bound(condition: Expression, number: int) -> tuple[int, int | None] | None:
     if _is_number(_plain(right), number):
         left, right, function = right, left, _MIRRORED[function]
     left, right = _plain(left), _plain(right)
-    if not _is_number(left, number) or not isinstance(right, Literal) or right.value is None:
+    if not _is_number(left, number) or not isinstance(right, e.Literal) or right.value is None:
         return None
     value = int(right.value)
     match function:
@@ -221,12 +213,12 @@ def _bound(condition: Expression, number: int) -> tuple[int, int | None] | None:
             return value, None
 
 
-def _is_number(expression: Expression, number: int) -> bool:
-    return isinstance(expression, InputRef) and expression.index == number
+def _is_number(expression: e.Expression, number: int) -> bool:
+    return isinstance(expression, e.InputRef) and expression.index == number
 
 
-def _plain(expression: Expression) -> Expression:
+def _plain(expression: e.Expression) -> e.Expression:
     """Look through casts: comparing a BIGINT with an INT casts one of them."""
-    while isinstance(expression, Call) and expression.function == "CAST":
+    while isinstance(expression, e.Call) and expression.function == "CAST":
         (expression,) = expression.operands
     return expression

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import dataclass
 
 __all__ = ["JobID"]
 
 
+@dataclass(init=False, repr=False, unsafe_hash=True)
 class JobID:
     """32 hexadecimal digits that name a job.
 
@@ -24,6 +26,8 @@ class JobID:
 
     __slots__ = ("_text",)
 
+    _text: str
+
     def __init__(self, text: str) -> None:
         if not re.fullmatch(r"[0-9a-f]{32}", text.lower()):
             raise ValueError(f"a job id has 32 hexadecimal digits; got {text!r}")
@@ -39,11 +43,3 @@ class JobID:
 
     def __repr__(self) -> str:
         return f"JobID('{self._text}')"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, JobID):
-            return NotImplemented
-        return self._text == other._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)

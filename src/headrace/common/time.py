@@ -5,8 +5,8 @@ Wherever an amount of time is asked for, `as_millis` takes any of the usual form
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import total_ordering
 from typing import Final
 
 __all__ = ["Duration", "Instant", "Time", "as_millis"]
@@ -15,7 +15,7 @@ _NANOS_PER_MILLI: Final = 1_000_000
 _NANOS_PER_SECOND: Final = 1_000_000_000
 
 
-@total_ordering
+@dataclass(init=False, repr=False, order=True, unsafe_hash=True)
 class Duration:
     """An amount of time, exact to the nanosecond. Make one with `of_...`.
 
@@ -27,6 +27,8 @@ class Duration:
     """
 
     __slots__ = ("_nanos",)
+
+    _nanos: int
 
     def __init__(self, nanos: int) -> None:
         self._nanos = nanos
@@ -78,26 +80,13 @@ class Duration:
         """Return the duration as a `timedelta`, which is exact to the microsecond."""
         return timedelta(microseconds=self._nanos // 1000)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Duration):
-            return NotImplemented
-        return self._nanos == other._nanos
-
-    def __lt__(self, other: Duration) -> bool:
-        if not isinstance(other, Duration):
-            return NotImplemented
-        return self._nanos < other._nanos
-
-    def __hash__(self) -> int:
-        return hash(self._nanos)
-
     def __repr__(self) -> str:
         if self._nanos % _NANOS_PER_MILLI:
             return f"Duration.of_nanos({self._nanos})"
         return f"Duration.of_millis({self.to_millis()})"
 
 
-@total_ordering
+@dataclass(init=False, repr=False, order=True, unsafe_hash=True)
 class Instant:
     """A point in time: seconds since 1970-01-01T00:00:00Z, and nanoseconds on top of them.
 
@@ -111,6 +100,9 @@ class Instant:
     """
 
     __slots__ = ("nanos", "seconds")
+
+    seconds: int
+    nanos: int
 
     def __init__(self, seconds: int, nanos: int) -> None:
         carry, self.nanos = divmod(nanos, _NANOS_PER_SECOND)
@@ -126,24 +118,11 @@ class Instant:
         """Return the whole milliseconds since the epoch."""
         return self.seconds * 1000 + self.nanos // _NANOS_PER_MILLI
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Instant):
-            return NotImplemented
-        return (self.seconds, self.nanos) == (other.seconds, other.nanos)
-
-    def __lt__(self, other: Instant) -> bool:
-        if not isinstance(other, Instant):
-            return NotImplemented
-        return (self.seconds, self.nanos) < (other.seconds, other.nanos)
-
-    def __hash__(self) -> int:
-        return hash((self.seconds, self.nanos))
-
     def __repr__(self) -> str:
         return f"Instant(seconds={self.seconds}, nanos={self.nanos})"
 
 
-@total_ordering
+@dataclass(init=False, repr=False, order=True, unsafe_hash=True)
 class Time:
     """The size of a window, or another amount of time in milliseconds.
 
@@ -153,6 +132,8 @@ class Time:
     """
 
     __slots__ = ("_milliseconds",)
+
+    _milliseconds: int
 
     def __init__(self, milliseconds: int) -> None:
         self._milliseconds = _whole(milliseconds)
@@ -185,19 +166,6 @@ class Time:
     def to_milliseconds(self) -> int:
         """Return the duration in milliseconds."""
         return self._milliseconds
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Time):
-            return NotImplemented
-        return self._milliseconds == other._milliseconds
-
-    def __lt__(self, other: Time) -> bool:
-        if not isinstance(other, Time):
-            return NotImplemented
-        return self._milliseconds < other._milliseconds
-
-    def __hash__(self) -> int:
-        return hash(self._milliseconds)
 
     def __repr__(self) -> str:
         return f"Time.milliseconds({self._milliseconds})"

@@ -6,7 +6,7 @@ PyFlink's `MemorySize`; `headrace.datastream` shows it to users under that name.
 from __future__ import annotations
 
 import re
-from functools import total_ordering
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from headrace.errors import UnsupportedFeatureError
@@ -33,7 +33,7 @@ _UNITS: Final = {
 _FORM: Final = re.compile(r"(\d+)\s*([a-z]*)")
 
 
-@total_ordering
+@dataclass(init=False, repr=False, order=True, unsafe_hash=True)
 class MemorySize:
     """A number of bytes.
 
@@ -51,6 +51,8 @@ class MemorySize:
     """
 
     __slots__ = ("_bytes",)
+
+    _bytes: int
 
     def __init__(self, bytes_size: int) -> None:
         if bytes_size < 0:
@@ -111,16 +113,3 @@ class MemorySize:
 
     def __repr__(self) -> str:
         return f"MemorySize('{self}')"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MemorySize):
-            return NotImplemented
-        return self._bytes == other._bytes
-
-    def __lt__(self, other: MemorySize) -> bool:
-        if not isinstance(other, MemorySize):
-            return NotImplemented
-        return self._bytes < other._bytes
-
-    def __hash__(self) -> int:
-        return hash(self._bytes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from headrace.common.typeinfo import TypeInformation, Types
 from headrace.datastream._checks import check_function, check_key_selector, check_type
@@ -144,28 +144,31 @@ class _Where(Generic[P]):
         return _EqualTo(self.make, self.first, self.second, (self.key_selector, key_selector))
 
 
-class JoinedStreams:
+class _StreamPair(Generic[P]):
+    _call: ClassVar[str]
+    _make: ClassVar[type[Any]]
+
+    def __init__(self, first: DataStream, second: DataStream) -> None:
+        self.first, self.second = check_pair(self._call, first, second)
+
+    def where(self, key_selector: Any) -> _Where[P]:
+        """Say what the key of the first stream is: a callable of a record, or a KeySelector."""
+        check_key_selector("where", key_selector)
+        return _Where(self._make, self.first, self.second, key_selector)
+
+
+class JoinedStreams(_StreamPair[WindowedJoin]):
     """Two streams to be joined. Made by ``first.join(second)``."""
 
-    def __init__(self, first: DataStream, second: DataStream) -> None:
-        self.first, self.second = check_pair("join", first, second)
-
-    def where(self, key_selector: Any) -> _Where[WindowedJoin]:
-        """Say what the key of the first stream is: a callable of a record, or a KeySelector."""
-        check_key_selector("where", key_selector)
-        return _Where(WindowedJoin, self.first, self.second, key_selector)
+    _call = "join"
+    _make = WindowedJoin
 
 
-class CoGroupedStreams:
+class CoGroupedStreams(_StreamPair[WindowedCoGroup]):
     """Two streams to be grouped together. Made by ``first.co_group(second)``."""
 
-    def __init__(self, first: DataStream, second: DataStream) -> None:
-        self.first, self.second = check_pair("co_group", first, second)
-
-    def where(self, key_selector: Any) -> _Where[WindowedCoGroup]:
-        """Say what the key of the first stream is: a callable of a record, or a KeySelector."""
-        check_key_selector("where", key_selector)
-        return _Where(WindowedCoGroup, self.first, self.second, key_selector)
+    _call = "co_group"
+    _make = WindowedCoGroup
 
 
 def _tag_first(value: Any) -> tuple[int, Any]:

@@ -15,14 +15,7 @@ from typing import Any, Protocol, Self
 
 from headrace.common.constants import MIN_LONG_VALUE
 from headrace.errors import describe_function
-from headrace.windowing.checks import (
-    Amount,
-    amount_ms,
-    check_call,
-    check_count,
-    check_number,
-    check_positive_ms,
-)
+from headrace.windowing import checks
 from headrace.windowing.functions import DeltaFunction, call_of
 
 __all__ = ["CountEvictor", "DeltaEvictor", "Element", "Evictor", "TimeEvictor"]
@@ -114,7 +107,7 @@ class CountEvictor(_OneSided):
     do_evict_after: bool = False
 
     def __post_init__(self) -> None:
-        check_count(type(self).__name__, "max_count", self.max_count)
+        checks.check_count(type(self).__name__, "max_count", self.max_count)
 
     @staticmethod
     def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
@@ -141,12 +134,12 @@ class TimeEvictor(_OneSided):
     do_evict_after: bool = False
 
     def __post_init__(self) -> None:
-        check_positive_ms(type(self).__name__, "window_size", self.window_size_ms)
+        checks.check_positive_ms(type(self).__name__, "window_size", self.window_size_ms)
 
     @classmethod
-    def of(cls, window_size: Amount, do_evict_after: bool = False) -> Self:
+    def of(cls, window_size: checks.Amount, do_evict_after: bool = False) -> Self:
         """Make it with a Time, Duration or timedelta."""
-        return cls(amount_ms(cls.__name__, "window_size", window_size), do_evict_after)
+        return cls(checks.amount_ms(cls.__name__, "window_size", window_size), do_evict_after)
 
     def evict(self, elements: list[Element]) -> list[Element]:
         """Return what is young enough."""
@@ -176,8 +169,8 @@ class DeltaEvictor(_OneSided):
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        check_number(owner, "threshold", self.threshold)
-        check_call(owner, "delta_function", self.delta_function, "get_delta")
+        checks.check_number(owner, "threshold", self.threshold)
+        checks.check_call(owner, "delta_function", self.delta_function, "get_delta")
 
     @staticmethod
     def of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, InlineView
@@ -49,6 +49,8 @@ from headrace.types import BooleanType, RowType
 
 __all__ = ["TableBinder", "bind_scan", "parse_expression", "parse_query"]
 
+T = TypeVar("T")
+
 #: Binds a query in a context, with the scope around it.
 QueryBinding = Callable[[Context, Query, Scope | None], LogicalNode]
 
@@ -68,20 +70,20 @@ _KNOWN_HINTS: Final = (
 @lru_cache(maxsize=1000)
 def parse_expression(text: str) -> Node:
     """The expression that a catalog keeps as text."""
-    reader = Statements(text)
-    node = reader.expression()
-    if not reader.at_end():
-        reader.expected("the end of the expression")
-    return node
+    return _whole(text, Statements.expression, "expression")
 
 
 @lru_cache(maxsize=1000)
 def parse_query(text: str) -> Query:
     """The query that a catalog keeps as text."""
+    return _whole(text, Statements.query, "query")
+
+
+def _whole(text: str, read: Callable[[Statements], T], what: str) -> T:
     reader = Statements(text)
-    node = reader.query()
+    node = read(reader)
     if not reader.at_end():
-        reader.expected("the end of the query")
+        reader.expected(f"the end of the {what}")
     return node
 
 

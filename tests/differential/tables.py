@@ -110,7 +110,7 @@ def register(t_env: StreamTableEnvironment, name: str, rows: Rows) -> None:
     if is_timed:
         columns.append(PhysicalColumn("ts", DataTypes.TIMESTAMP(3)))
     if name == CLOCKED:
-        columns.append(ComputedColumn("pt", "PROCTIME()", DataTypes.TIMESTAMP_LTZ(3).not_null()))
+        columns.append(ComputedColumn("pt", DataTypes.TIMESTAMP_LTZ(3).not_null(), "PROCTIME()"))
     mode = _MODES.get(name, INSERT_ONLY)
     attached: tuple[Any, ...] = tuple(values for _, *values in rows.changes)
     if mode is not INSERT_ONLY:

@@ -54,9 +54,9 @@ def rows(session: Session, text: str) -> tuple[tuple[object, ...], ...]:
 def test_a_table_keeps_everything_it_was_created_with(session: Session) -> None:
     made = table(session)
     assert made.columns == (
-        PhysicalColumn("id", T.BIGINT(False), "the number"),
+        PhysicalColumn("id", T.BIGINT(False), comment="the number"),
         PhysicalColumn("cents", T.INT(False)),
-        ComputedColumn("euros", "cents / 100", T.INT(False)),
+        ComputedColumn("euros", T.INT(False), "cents / 100"),
         PhysicalColumn("ts", T.TIMESTAMP(3)),
         MetadataColumn("origin", T.STRING(), "source", virtual=True),
     )

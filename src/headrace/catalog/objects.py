@@ -31,37 +31,32 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class PhysicalColumn:
+class _NamedColumn:
+    name: str
+    type: DataType
+    comment: str | None = field(default=None, kw_only=True)
+
+
+class PhysicalColumn(_NamedColumn):
     """A column that the external system stores."""
 
-    name: str
-    type: DataType
-    comment: str | None = None
-
 
 @dataclass(frozen=True)
-class ComputedColumn:
-    """A column made from others; never written."""
+class ComputedColumn(_NamedColumn):
+    """A column made from others; never written. Its type is what the expression came out as."""
 
-    name: str
     #: SQL over the physical and metadata columns.
     expression: str
-    #: What the expression came out as when the table was created.
-    type: DataType
-    comment: str | None = None
 
 
 @dataclass(frozen=True)
-class MetadataColumn:
+class MetadataColumn(_NamedColumn):
     """A column that the connector or the format fills beside the data."""
 
-    name: str
-    type: DataType
     #: The connector's key, where it differs from the name.
     key: str | None = None
     #: Virtual ones are read only.
     virtual: bool = False
-    comment: str | None = None
 
     @property
     def metadata_key(self) -> str:

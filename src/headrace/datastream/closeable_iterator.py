@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from headrace.common.job_client import JobClient
 from headrace.common.job_execution_result import JobExecutionResult
 from headrace.errors import HeadraceError
+from headrace.util.closing import ClosedOnExit
 
 __all__ = ["CloseableIterator"]
 
@@ -26,7 +26,7 @@ class RowReader(Protocol):
     def __next__(self) -> Any: ...
 
 
-class CloseableIterator(Iterator[Any]):
+class CloseableIterator(ClosedOnExit, Iterator[Any]):
     """Records of a job, while it runs.
 
     Iteration waits for records, ends when the job has finished, and raises what the job failed with. Close
@@ -78,14 +78,6 @@ class CloseableIterator(Iterator[Any]):
             except HeadraceError:
                 if not self._result.done():
                     raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<CloseableIterator of job {self._client.get_job_id()}>"

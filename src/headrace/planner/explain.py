@@ -17,6 +17,7 @@ from typing import Any, Final
 from headrace.common.changelog import ChangelogMode
 from headrace.planner import expressions as e
 from headrace.planner import logical, physical
+from headrace.planner.functions.operators import COMPARISON_NAMES
 from headrace.planner.logical import LogicalNode
 from headrace.planner.optimize import Plan
 from headrace.planner.physical import PhysicalNode
@@ -31,12 +32,7 @@ _INFIX: Final = {
     "MINUS": "-",
     "TIMES": "*",
     "DIVIDE": "/",
-    "EQUALS": "=",
-    "NOT_EQUALS": "<>",
-    "LESS_THAN": "<",
-    "LESS_THAN_OR_EQUAL": "<=",
-    "GREATER_THAN": ">",
-    "GREATER_THAN_OR_EQUAL": ">=",
+    **COMPARISON_NAMES,
     "AND": "AND",
     "OR": "OR",
     "IS_NOT_DISTINCT_FROM": "IS NOT DISTINCT FROM",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from headrace.common import JobClient
@@ -14,11 +13,12 @@ from headrace.table._printing import TableFrame
 from headrace.table.catalog import ResolvedSchema
 from headrace.table.result_kind import ResultKind
 from headrace.table.table_schema import TableSchema
+from headrace.util.closing import ClosedOnExit
 
 __all__ = ["CloseableIterator", "TableResult"]
 
 
-class CloseableIterator:
+class CloseableIterator(ClosedOnExit):
     """Rows of a result, each with its row kind. Close it, or use it in a ``with``: a query that runs is cancelled then.
 
     Args:
@@ -43,14 +43,6 @@ class CloseableIterator:
 
     def __next__(self) -> Row:
         return next(self._rows)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class TableResult:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK, Batch, Event, Watermark
@@ -32,6 +31,7 @@ from headrace.state.operator_state import redistribute
 from headrace.state.schema import SCHEMAS
 from headrace.state.stores.lmdb import LmdbStore
 from headrace.storage.paths import join_path
+from headrace.util.closing import ClosedOnExit
 from headrace.util.host_directories import HeldDirectory, make_temporary
 
 __all__ = ["OperatorHarness", "Snapshot", "rescale"]
@@ -79,7 +79,7 @@ class _Recorder:
         self.events.append(event)
 
 
-class OperatorHarness:
+class OperatorHarness(ClosedOnExit):
     """One subtask of one operator.
 
     Args:
@@ -172,14 +172,6 @@ class OperatorHarness:
             if self._own_directory is not None:
                 self._own_directory.remove()
                 self._own_directory = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _start(self) -> tuple[Operator, OperatorContext]:
         # Workers run copies, so the function that was given stays as it is.

@@ -72,7 +72,7 @@ def test_a_table_knows_what_is_read_and_what_is_written() -> None:
         (
             MetadataColumn("offset", T.BIGINT(), virtual=True),
             PhysicalColumn("a", T.INT()),
-            ComputedColumn("b", "a + 1", T.INT()),
+            ComputedColumn("b", T.INT(), "a + 1"),
             MetadataColumn("ts", T.TIMESTAMP_LTZ(3), key="timestamp"),
         )
     )

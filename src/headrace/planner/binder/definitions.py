@@ -170,12 +170,12 @@ class DefinitionBinder(NameBinder):
                 raise self.context.error(wrong.message, one.span, hint=wrong.hint) from wrong
         if one.kind == "physical":
             assert one.type is not None
-            return PhysicalColumn(name, one.type, one.comment)
+            return PhysicalColumn(name, one.type, comment=one.comment)
         if one.kind == "metadata":
             assert one.type is not None
-            return MetadataColumn(name, one.type, one.metadata_key, one.virtual, one.comment)
+            return MetadataColumn(name, one.type, one.metadata_key, one.virtual, comment=one.comment)
         # The type of a computed column is known once all others are.
-        return ComputedColumn(name, one.expression_text or "", TimestampType(3), one.comment)
+        return ComputedColumn(name, TimestampType(3), one.expression_text or "", comment=one.comment)
 
     def _computed(self, columns: Sequence[ColumnSyntax], found: list[Column], first: int) -> list[Column]:
         fields = tuple(Field(one.name, one.type) for one in found if not isinstance(one, ComputedColumn))

@@ -16,29 +16,7 @@ from headrace.planner.binder.elsewhere import ELSEWHERE
 from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
 from headrace.planner.binder.scope import Scope, field_of
 from headrace.planner.coercion import can_cast, can_cast_implicitly, is_interval
-from headrace.planner.dialect.syntax import (
-    Access,
-    Case,
-    Cast,
-    Constant,
-    Descriptor,
-    Exists,
-    FieldAccess,
-    FunctionCall,
-    Identifier,
-    In,
-    Interval,
-    Name,
-    Node,
-    Operator,
-    OrderItem,
-    Query,
-    Star,
-    Subquery,
-    Symbol,
-    TableArgument,
-    Window,
-)
+from headrace.planner.dialect import syntax
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.functions import (
     FUNCTIONS,
@@ -102,7 +80,7 @@ class OverCalls:
     #: Columns of the input, which come first.
     width: int
     calls: list[e.WindowCall] = field(default_factory=list)
-    windows: dict[str, Window] = field(default_factory=dict)
+    windows: dict[str, syntax.Window] = field(default_factory=dict)
 
     def reference(self, call: e.WindowCall) -> e.InputRef:
         """The column that a call becomes."""
@@ -117,10 +95,10 @@ class ScalarQueries:
 
     #: The input as it was before.
     input: LogicalNode
-    bind: Callable[[Query], LogicalNode]
+    bind: Callable[[syntax.Query], LogicalNode]
     plans: list[LogicalNode] = field(default_factory=list)
 
-    def reference(self, query: Query) -> e.InputRef:
+    def reference(self, query: syntax.Query) -> e.InputRef:
         """The column that a query becomes."""
         plan = self.bind(query)
         place = len(self.input.schema) + len(self.plans)
@@ -152,38 +130,38 @@ class ExpressionBinder:
         #: How messages name the place: "WHERE", "a computed column".
         self.place = place
 
-    def bind(self, node: Node) -> e.Expression:
+    def bind(self, node: syntax.Node) -> e.Expression:
         """The typed expression of a node."""
         match node:
-            case Name():
+            case syntax.Name():
                 return self.scope.resolve(node)
-            case Operator():
+            case syntax.Operator():
                 return self._operator(node)
-            case FunctionCall():
+            case syntax.FunctionCall():
                 return self._function(node)
-            case Cast():
+            case syntax.Cast():
                 return self._cast(node)
-            case Case():
+            case syntax.Case():
                 return self._case(node)
-            case In() | Exists() | Subquery():
+            case syntax.In() | syntax.Exists() | syntax.Subquery():
                 return self._subquery(node)
             case _:
                 return self._other(node)
 
-    def _other(self, node: Node) -> e.Expression:
+    def _other(self, node: syntax.Node) -> e.Expression:
         match node:
-            case Constant():
+            case syntax.Constant():
                 return bind_constant(self.context, node)
-            case Interval():
+            case syntax.Interval():
                 return bind_interval(self.context, node)
-            case Access():
+            case syntax.Access():
                 return self._call("ITEM", [self.bind(node.collection), self.bind(node.key)], node.span)
-            case FieldAccess():
+            case syntax.FieldAccess():
                 return field_of(self.context, self.bind(node.row), node.field)
             case _:
                 self._misplaced(node)
 
-    def condition(self, node: Node, clause: str) -> e.Expression:
+    def condition(self, node: syntax.Node, clause: str) -> e.Expression:
         """A condition: an expression that is TRUE, FALSE or NULL."""
         bound = self.bind(node)
         if isinstance(bound.type, NullType):
@@ -192,7 +170,7 @@ class ExpressionBinder:
             self.fail(f"{clause} takes a condition, not {bound.type.summary_without_null()}", node.span)
         return bound
 
-    def typed(self, node: Node) -> e.Expression:
+    def typed(self, node: syntax.Node) -> e.Expression:
         """An expression that has a type: a bare NULL has none."""
         bound = self.bind(node)
         if isinstance(bound.type, NullType):
@@ -205,9 +183,11 @@ class ExpressionBinder:
 
     # --- operators and built-ins ------------------------------------------------------------------
 
-    def _operator(self, node: Operator) -> e.Expression:
-        symbols = [one for one in node.operands if isinstance(one, Symbol)]
-        operands = [self._symbol(one) if isinstance(one, Symbol) else self.bind(one) for one in node.operands]
+    def _operator(self, node: syntax.Operator) -> e.Expression:
+        symbols = [one for one in node.operands if isinstance(one, syntax.Symbol)]
+        operands = [
+            self._symbol(one) if isinstance(one, syntax.Symbol) else self.bind(one) for one in node.operands
+        ]
         if symbols and node.function == "TIMESTAMP_MINUS":
             operands.pop()
         if node.function == "OVERLAPS":
@@ -229,7 +209,7 @@ class ExpressionBinder:
         ]
         return self._call("AND", parts, span)
 
-    def _symbol(self, node: Symbol) -> e.Literal:
+    def _symbol(self, node: syntax.Symbol) -> e.Literal:
         return e.Literal(node.name, CharType(len(node.name), False))
 
     def _call(self, name: str, operands: Sequence[e.Expression], span: Span) -> e.Expression:
@@ -248,7 +228,7 @@ class ExpressionBinder:
             raise self.context.error(wrong.message, span, hint=wrong.hint) from wrong
         return call
 
-    def _cast(self, node: Cast) -> e.Expression:
+    def _cast(self, node: syntax.Cast) -> e.Expression:
         operand = self.bind(node.operand)
         if isinstance(operand.type, NullType):
             return e.Literal(None, node.type.nullable())
@@ -266,7 +246,7 @@ class ExpressionBinder:
         nullable = operand.type.is_nullable or node.is_try
         return e.Call("TRY_CAST" if node.is_try else "CAST", (operand,), node.type.with_nullability(nullable))
 
-    def _case(self, node: Case) -> e.Expression:
+    def _case(self, node: syntax.Case) -> e.Expression:
         operands: list[e.Expression] = []
         for condition, value in node.branches:
             if node.operand is None:
@@ -278,7 +258,7 @@ class ExpressionBinder:
         operands.append(e.Literal(None, NullType()) if node.default is None else self.bind(node.default))
         return self._call("CASE", operands, node.span)
 
-    def _function(self, node: FunctionCall) -> e.Expression:
+    def _function(self, node: syntax.FunctionCall) -> e.Expression:
         name = node.name.path[-1]
         if len(node.name.path) == 1:
             aggregate = find_aggregate(name)
@@ -303,11 +283,11 @@ class ExpressionBinder:
             self._unknown(node.name)
         self._plain(node)
         operands = [
-            self._symbol(one) if isinstance(one, Symbol) else self.bind(one) for one in node.arguments
+            self._symbol(one) if isinstance(one, syntax.Symbol) else self.bind(one) for one in node.arguments
         ]
         return self._call(function.name, operands, node.span)
 
-    def _unknown(self, name: Name) -> NoReturn:
+    def _unknown(self, name: syntax.Name) -> NoReturn:
         """Refuse a function that there is not, and say which one was probably meant."""
         word = name.path[-1]
         if word.upper() in MISSING and len(name.path) == 1:
@@ -317,7 +297,7 @@ class ExpressionBinder:
         hint = ELSEWHERE.get(word.upper()) or FUNCTIONS.suggestion(word, others)
         self.fail(f"function {name.dotted()!r} does not exist", name.span, hint=hint)
 
-    def _plain(self, node: FunctionCall) -> None:
+    def _plain(self, node: syntax.FunctionCall) -> None:
         """Refuse what only aggregates have."""
         for given, what in (
             (node.distinct, "DISTINCT"),
@@ -335,7 +315,7 @@ class ExpressionBinder:
 
     # --- user functions ---------------------------------------------------------------------------
 
-    def _user_function(self, node: FunctionCall) -> UserFunction | None:
+    def _user_function(self, node: syntax.FunctionCall) -> UserFunction | None:
         try:
             found = self.context.manager.function(node.name.path)
         except HeadraceError as wrong:
@@ -347,7 +327,7 @@ class ExpressionBinder:
                 raise self.context.error(wrong.message, node.span, hint=wrong.hint) from wrong
         return found
 
-    def _user_call(self, node: FunctionCall, function: UserFunction) -> e.Expression:
+    def _user_call(self, node: syntax.FunctionCall, function: UserFunction) -> e.Expression:
         if function.kind not in {FunctionKind.SCALAR, FunctionKind.PANDAS_SCALAR}:
             self.fail(
                 f"{function.name} is a {function.kind.value} function, which gives no single value", node.span
@@ -380,16 +360,16 @@ class ExpressionBinder:
 
     # --- what depends on the place ----------------------------------------------------------------
 
-    def aggregate(self, node: FunctionCall, function: AggregateFunction) -> e.Expression:
+    def aggregate(self, node: syntax.FunctionCall, function: AggregateFunction) -> e.Expression:
         """An aggregate call; refused where there are no groups."""
         hint = "conditions on groups stand in HAVING" if self.place == "WHERE" else None
         self.fail(f"an aggregate function cannot stand in {self.place}", node.span, hint=hint)
 
-    def grouping(self, node: FunctionCall) -> e.Expression:
+    def grouping(self, node: syntax.FunctionCall) -> e.Expression:
         """GROUPING; refused where there are no groups."""
         self.fail(f"{node.name.dotted().upper()} goes with GROUP BY", node.span)
 
-    def window_property(self, node: FunctionCall) -> e.Expression:
+    def window_property(self, node: syntax.FunctionCall) -> e.Expression:
         """TUMBLE_START and its like; refused where there is no group window."""
         name = node.name.dotted().upper()
         if "_" not in name:
@@ -400,12 +380,12 @@ class ExpressionBinder:
             )
         self.fail(f"{name} goes with GROUP BY {name.partition('_')[0]}(...)", node.span)
 
-    def _subquery(self, node: In | Exists | Subquery) -> e.Expression:
-        if isinstance(node, In) and node.query is None:
+    def _subquery(self, node: syntax.In | syntax.Exists | syntax.Subquery) -> e.Expression:
+        if isinstance(node, syntax.In) and node.query is None:
             operands = [self.bind(node.operand), *(self.bind(one) for one in node.choices)]
             found = self._call("IN", operands, node.span)
             return self._call("NOT", [found], node.span) if node.negated else found
-        if isinstance(node, Subquery):
+        if isinstance(node, syntax.Subquery):
             if self.scalar_queries is None:
                 raise self.context.unsupported(
                     f"a scalar subquery in {self.place}",
@@ -413,21 +393,21 @@ class ExpressionBinder:
                     hint="join with the query instead",
                 )
             return self.scalar_queries.reference(node.query)
-        what = "IN with a query" if isinstance(node, In) else "EXISTS"
+        what = "IN with a query" if isinstance(node, syntax.In) else "EXISTS"
         raise self.context.unsupported(f"{what} anywhere but in the AND-ed conditions of WHERE", node.span)
 
-    def _misplaced(self, node: Node) -> NoReturn:
+    def _misplaced(self, node: syntax.Node) -> NoReturn:
         match node:
-            case Star():
+            case syntax.Star():
                 self.fail("a star stands for columns in SELECT only", node.span)
-            case TableArgument() | Descriptor():
+            case syntax.TableArgument() | syntax.Descriptor():
                 self.fail("a table or descriptor is an argument of table functions in FROM", node.span)
             case _:
                 self.fail("this cannot stand here", node.span)
 
     # --- OVER -------------------------------------------------------------------------------------
 
-    def _over_call(self, node: FunctionCall, function: AggregateFunction | None) -> e.Expression:
+    def _over_call(self, node: syntax.FunctionCall, function: AggregateFunction | None) -> e.Expression:
         if function is None:
             if FUNCTIONS.find(node.name.path[-1]) is None and self._user_function(node) is None:
                 self._unknown(node.name)
@@ -463,9 +443,9 @@ class ExpressionBinder:
             e.WindowCall(function.name, arguments, result, partition, order, frame, node.distinct)
         )
 
-    def _window(self, node: Window | Identifier | None) -> Window:
+    def _window(self, node: syntax.Window | syntax.Identifier | None) -> syntax.Window:
         assert self.over is not None
-        if isinstance(node, Identifier):
+        if isinstance(node, syntax.Identifier):
             if node.name not in self.over.windows:
                 hint = nearest(node.name, self.over.windows)
                 self.fail(f"window {node.name!r} does not exist", node.span, hint=hint)
@@ -474,7 +454,7 @@ class ExpressionBinder:
         if node.base is None:
             return node
         base = self._window(node.base)
-        return Window(
+        return syntax.Window(
             None,
             node.partition_by or base.partition_by,
             node.order_by or base.order_by,
@@ -482,13 +462,13 @@ class ExpressionBinder:
             node.span,
         )
 
-    def sort_key(self, item: OrderItem) -> e.SortKey:
+    def sort_key(self, item: syntax.OrderItem) -> e.SortKey:
         """A sort key; NULL is the smallest value where nothing is said."""
         expression = self.typed(item.expression)
         nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
         return e.SortKey(expression, item.ascending, nulls_first)
 
-    def _frame(self, window: Window, span: Span) -> e.Frame:
+    def _frame(self, window: syntax.Window, span: Span) -> e.Frame:
         frame = window.frame
         if frame is None:
             # With an order: up to the current row and its peers; without: all rows.
@@ -507,7 +487,7 @@ class ExpressionBinder:
             case _:
                 raise self.context.unsupported(f"a frame that starts at {frame.start.kind}", frame.start.span)
 
-    def _amount(self, node: Node | None, unit: e.FrameUnit, span: Span) -> int:
+    def _amount(self, node: syntax.Node | None, unit: e.FrameUnit, span: Span) -> int:
         assert node is not None
         bound = self.bind(node)
         if unit is e.FrameUnit.ROWS:
@@ -544,7 +524,7 @@ def _way_to_cast(source: DataType, target: DataType) -> str | None:
 
 
 def aggregate_call(
-    binder: ExpressionBinder, node: FunctionCall, function: AggregateFunction, grouped: bool
+    binder: ExpressionBinder, node: syntax.FunctionCall, function: AggregateFunction, grouped: bool
 ) -> e.AggregateCall:
     """An aggregate call with its arguments over the rows of the group."""
     if function.only_over:

@@ -10,56 +10,45 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from headrace.planner import expressions as e
-from headrace.planner.logical import (
-    Aggregate,
-    Filter,
-    Join,
-    JoinKind,
-    Limit,
-    LogicalNode,
-    Over,
-    Project,
-    Sort,
-    window_columns,
-)
+from headrace.planner import logical as n
 from headrace.planner.rules.tree import over_inputs, projected
 
 __all__ = ["prune_columns"]
 
 
-def prune_columns(node: LogicalNode) -> LogicalNode:
+def prune_columns(node: n.LogicalNode) -> n.LogicalNode:
     """Return the same columns of the same rows, from as few columns below as they need."""
     return _all_of(node)
 
 
-def _all_of(node: LogicalNode) -> LogicalNode:
+def _all_of(node: n.LogicalNode) -> n.LogicalNode:
     pruned, places = _prune(node, set(range(len(node.schema))))
     return _narrowed(pruned, [places[index] for index in range(len(node.schema))])
 
 
-def _prune(node: LogicalNode, needed: set[int]) -> tuple[LogicalNode, dict[int, int]]:
+def _prune(node: n.LogicalNode, needed: set[int]) -> tuple[n.LogicalNode, dict[int, int]]:
     """Return a node with at least the needed columns, and where each of them is."""
     match node:
-        case Project():
+        case n.Project():
             kept = sorted(needed) or [0]
             chosen = [node.expressions[index] for index in kept]
             below, places = _prune(node.input, _used(chosen))
             names = tuple(node.names[index] for index in kept)
-            return Project(below, tuple(_moved(chosen, places)), names), _order(kept)
-        case Filter():
+            return n.Project(below, tuple(_moved(chosen, places)), names), _order(kept)
+        case n.Filter():
             below, places = _prune(node.input, needed | e.references(node.condition))
-            return Filter(below, e.substitute(node.condition, _references(node.input, places))), places
-        case Aggregate():
+            return n.Filter(below, e.substitute(node.condition, _references(node.input, places))), places
+        case n.Aggregate():
             return _prune_aggregate(node, needed)
-        case Join():
+        case n.Join():
             return _prune_join(node, needed)
-        case Over():
+        case n.Over():
             return _prune_over(node, needed)
-        case Sort() | Limit():
-            keys = node.keys if isinstance(node, Sort) else ()
+        case n.Sort() | n.Limit():
+            keys = node.keys if isinstance(node, n.Sort) else ()
             below, places = _prune(node.input, needed | _used(key.expression for key in keys))
-            if isinstance(node, Sort):
-                return Sort(below, _moved_keys(keys, _references(node.input, places))), places
+            if isinstance(node, n.Sort):
+                return n.Sort(below, _moved_keys(keys, _references(node.input, places))), places
             return over_inputs(node, [below]), places
         case _:
             # Window functions, watermarks, unions and the like hand every column on.
@@ -67,13 +56,13 @@ def _prune(node: LogicalNode, needed: set[int]) -> tuple[LogicalNode, dict[int, 
             return over_inputs(node, inputs), _order(range(len(node.schema)))
 
 
-def _prune_aggregate(node: Aggregate, needed: set[int]) -> tuple[LogicalNode, dict[int, int]]:
+def _prune_aggregate(node: n.Aggregate, needed: set[int]) -> tuple[n.LogicalNode, dict[int, int]]:
     width = len(node.group_keys)
     calls = [at for at in range(len(node.calls)) if width + at in needed]
     # A group without results is still a group: it may come and go.
     chosen = [node.calls[at] for at in calls]
     used = set(node.group_keys) | _used(_parts(chosen))
-    windows = window_columns(node.input)
+    windows = n.window_columns(node.input)
     if windows is not None:
         used |= windows.start | windows.end | windows.time
     below, places = _prune(node.input, used)
@@ -91,12 +80,12 @@ def _prune_aggregate(node: Aggregate, needed: set[int]) -> tuple[LogicalNode, di
     return renewed, _order([*range(width), *(width + at for at in calls)])
 
 
-def _prune_join(node: Join, needed: set[int]) -> tuple[LogicalNode, dict[int, int]]:
+def _prune_join(node: n.Join, needed: set[int]) -> tuple[n.LogicalNode, dict[int, int]]:
     width = len(node.left.schema)
     used = needed | e.references(node.condition)
     for side, start in ((node.left, 0), (node.right, width)):
         # A window join is told by the windows of both sides.
-        windows = window_columns(side)
+        windows = n.window_columns(side)
         if windows is not None:
             used = used | {start + each for each in windows.start | windows.end}
     left_used = {index for index in used if index < width}
@@ -108,15 +97,15 @@ def _prune_join(node: Join, needed: set[int]) -> tuple[LogicalNode, dict[int, in
     both = [*node.left.schema, *node.right.schema]
     mapping = {old: e.InputRef(new, both[old].type) for old, new in places.items()}
     condition = e.substitute(node.condition, mapping)
-    if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
+    if node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
         places = dict(left_places)
     return replace(node, left=left, right=right, condition=condition), places
 
 
-def _prune_over(node: Over, needed: set[int]) -> tuple[LogicalNode, dict[int, int]]:
+def _prune_over(node: n.Over, needed: set[int]) -> tuple[n.LogicalNode, dict[int, int]]:
     width = len(node.input.schema)
     below_needed = {index for index in needed if index < width} | _used(_window_parts(node.calls))
-    windows = window_columns(node.input)
+    windows = n.window_columns(node.input)
     if windows is not None:
         below_needed |= windows.start | windows.end
     below, places = _exactly(*_prune(node.input, below_needed), below_needed)
@@ -132,12 +121,12 @@ def _prune_over(node: Over, needed: set[int]) -> tuple[LogicalNode, dict[int, in
     )
     narrow = len(below.schema)
     added = {width + at: narrow + at for at in range(len(node.calls))}
-    return Over(below, calls, node.names), places | added
+    return n.Over(below, calls, node.names), places | added
 
 
 def _exactly(
-    node: LogicalNode, places: Mapping[int, int], needed: set[int]
-) -> tuple[LogicalNode, dict[int, int]]:
+    node: n.LogicalNode, places: Mapping[int, int], needed: set[int]
+) -> tuple[n.LogicalNode, dict[int, int]]:
     """Leave out what came along without being needed."""
     kept = sorted(needed)
     wanted = [places[index] for index in kept] or [0]
@@ -146,7 +135,7 @@ def _exactly(
     return _narrowed(node, wanted), _order(kept)
 
 
-def _narrowed(node: LogicalNode, columns: Sequence[int]) -> LogicalNode:
+def _narrowed(node: n.LogicalNode, columns: Sequence[int]) -> n.LogicalNode:
     return node if list(columns) == list(range(len(node.schema))) else projected(node, columns)
 
 
@@ -154,7 +143,7 @@ def _order(columns: Iterable[int]) -> dict[int, int]:
     return {old: new for new, old in enumerate(columns)}
 
 
-def _references(node: LogicalNode, places: Mapping[int, int]) -> dict[int, e.Expression]:
+def _references(node: n.LogicalNode, places: Mapping[int, int]) -> dict[int, e.Expression]:
     schema = node.schema
     return {old: e.InputRef(new, schema[old].type) for old, new in places.items()}
 

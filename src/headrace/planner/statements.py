@@ -101,14 +101,44 @@ class Explain:
     details: frozenset[ExplainDetail] = frozenset()
 
 
+# --- what statements are about --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _OfObject:
+    """A statement about a table, a view or a function."""
+
+    identifier: ObjectIdentifier
+
+
+@dataclass(frozen=True)
+class _OfDatabase:
+    """A statement about a database."""
+
+    catalog: str
+    name: str
+
+
+@dataclass(frozen=True)
+class _OfCatalog:
+    """A statement about a catalog."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class _DropOfObject(_OfObject):
+    temporary: bool = False
+    if_exists: bool = False
+
+
 # --- tables and views -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class CreateTable:
+class CreateTable(_OfObject):
     """CREATE TABLE; LIKE is resolved already."""
 
-    identifier: ObjectIdentifier
     table: CatalogTable
     temporary: bool = False
     if_not_exists: bool = False
@@ -124,102 +154,83 @@ class CreateTableAs:
     replaces: str | None = None
 
 
-@dataclass(frozen=True)
-class DropTable:
-    identifier: ObjectIdentifier
-    temporary: bool = False
-    if_exists: bool = False
+class DropTable(_DropOfObject):
+    pass
 
 
 @dataclass(frozen=True)
-class AlterTable:
+class AlterTable(_OfObject):
     """ALTER TABLE: the table as it will be."""
 
-    identifier: ObjectIdentifier
     table: CatalogTable
 
 
 @dataclass(frozen=True)
-class RenameTable:
+class RenameTable(_OfObject):
     """ALTER TABLE or VIEW ... RENAME TO."""
 
-    identifier: ObjectIdentifier
     new_identifier: ObjectIdentifier
     is_view: bool = False
 
 
 @dataclass(frozen=True)
-class CreateView:
-    identifier: ObjectIdentifier
+class CreateView(_OfObject):
     view: CatalogView
     temporary: bool = False
     if_not_exists: bool = False
 
 
 @dataclass(frozen=True)
-class AlterView:
+class AlterView(_OfObject):
     """ALTER VIEW ... AS: the view as it will be."""
 
-    identifier: ObjectIdentifier
     view: CatalogView
 
 
-@dataclass(frozen=True)
-class DropView:
-    identifier: ObjectIdentifier
-    temporary: bool = False
-    if_exists: bool = False
+class DropView(_DropOfObject):
+    pass
 
 
 # --- databases, catalogs, functions ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class CreateDatabase:
-    catalog: str
-    name: str
+class CreateDatabase(_OfDatabase):
     database: CatalogDatabase
     if_not_exists: bool = False
 
 
 @dataclass(frozen=True)
-class AlterDatabase:
+class AlterDatabase(_OfDatabase):
     """ALTER DATABASE ... SET: properties to set."""
 
-    catalog: str
-    name: str
     properties: Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class DropDatabase:
+class DropDatabase(_OfDatabase):
     """DROP DATABASE; RESTRICT, the default, refuses one that is not empty."""
 
-    catalog: str
-    name: str
     if_exists: bool = False
     cascade: bool = False
 
 
 @dataclass(frozen=True)
-class CreateCatalog:
-    name: str
+class CreateCatalog(_OfCatalog):
     properties: Mapping[str, str]
     if_not_exists: bool = False
     comment: str | None = None
 
 
 @dataclass(frozen=True)
-class DropCatalog:
-    name: str
+class DropCatalog(_OfCatalog):
     if_exists: bool = False
 
 
 @dataclass(frozen=True)
-class CreateFunction:
+class CreateFunction(_OfObject):
     """CREATE FUNCTION. A temporary system function belongs to no database."""
 
-    identifier: ObjectIdentifier
     function: CatalogFunction
     temporary: bool = False
     system: bool = False
@@ -227,16 +238,14 @@ class CreateFunction:
 
 
 @dataclass(frozen=True)
-class DropFunction:
-    identifier: ObjectIdentifier
+class DropFunction(_OfObject):
     temporary: bool = False
     system: bool = False
     if_exists: bool = False
 
 
-@dataclass(frozen=True)
-class UseCatalog:
-    name: str
+class UseCatalog(_OfCatalog):
+    pass
 
 
 @dataclass(frozen=True)
@@ -300,10 +309,9 @@ class Show:
 
 
 @dataclass(frozen=True)
-class ShowColumns:
+class ShowColumns(_OfObject):
     """SHOW COLUMNS FROM a table."""
 
-    identifier: ObjectIdentifier
     table: CatalogTable | CatalogView | None
     fields: Schema
     pattern: str | None = None
@@ -312,41 +320,35 @@ class ShowColumns:
 
 
 @dataclass(frozen=True)
-class ShowCreate:
+class ShowCreate(_OfObject):
     """SHOW CREATE TABLE or VIEW."""
 
-    identifier: ObjectIdentifier
     table: CatalogTable | CatalogView
 
 
-@dataclass(frozen=True)
-class ShowCreateCatalog:
-    name: str
+class ShowCreateCatalog(_OfCatalog):
+    pass
 
 
 @dataclass(frozen=True)
-class ShowPartitions:
+class ShowPartitions(_OfObject):
     """SHOW PARTITIONS of a table: those with the given values. For whoever knows connectors."""
 
-    identifier: ObjectIdentifier
     table: CatalogTable
     values: Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class DescribeCatalog:
+class DescribeCatalog(_OfCatalog):
     """DESCRIBE CATALOG; EXTENDED shows its options, too."""
 
-    name: str
     extended: bool = False
 
 
 @dataclass(frozen=True)
-class DescribeDatabase:
+class DescribeDatabase(_OfDatabase):
     """DESCRIBE DATABASE; EXTENDED shows its properties, too."""
 
-    catalog: str
-    name: str
     extended: bool = False
 
 
@@ -359,10 +361,9 @@ class DescribeFunction:
 
 
 @dataclass(frozen=True)
-class Describe:
+class Describe(_OfObject):
     """DESCRIBE a table or view: its declaration, and the schema a query sees."""
 
-    identifier: ObjectIdentifier
     table: CatalogTable | CatalogView | None
     fields: Schema
 

@@ -5,9 +5,21 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from types import TracebackType
+from typing import TypedDict, Unpack
 
 from headrace.errors.base import HeadraceError, RecoveryAction
 from headrace.errors.describe import shorten
+
+
+class JobErrorDetails(TypedDict, total=False):
+    """What every error of a running job can be given beside its message; `JobExecutionError` says what it means."""
+
+    job: str | None
+    operator: str | None
+    subtask: int | None
+    attempt: int | None
+    hint: str | None
+    retryable: bool | None
 
 
 class JobExecutionError(HeadraceError):
@@ -102,22 +114,9 @@ class UserFunctionError(JobExecutionError):
         *,
         user_traceback: str = "",
         record: object = None,
-        job: str | None = None,
-        operator: str | None = None,
-        subtask: int | None = None,
-        attempt: int | None = None,
-        hint: str | None = None,
-        retryable: bool | None = None,
+        **common: Unpack[JobErrorDetails],
     ) -> None:
-        super().__init__(
-            message,
-            job=job,
-            operator=operator,
-            subtask=subtask,
-            attempt=attempt,
-            hint=hint,
-            retryable=retryable,
-        )
+        super().__init__(message, **common)
         self.user_traceback = user_traceback
         self.record = None if record is None else shorten(record)
 

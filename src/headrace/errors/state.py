@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from headrace.errors.base import RecoveryAction
-from headrace.errors.execution import JobExecutionError
+from headrace.errors.execution import JobErrorDetails, JobExecutionError
 
 
 class CheckpointError(JobExecutionError):
@@ -33,22 +35,9 @@ class CheckpointError(JobExecutionError):
         message: str,
         *,
         reason: str | None = None,
-        job: str | None = None,
-        operator: str | None = None,
-        subtask: int | None = None,
-        attempt: int | None = None,
-        hint: str | None = None,
-        retryable: bool | None = None,
+        **common: Unpack[JobErrorDetails],
     ) -> None:
-        super().__init__(
-            message,
-            job=job,
-            operator=operator,
-            subtask=subtask,
-            attempt=attempt,
-            hint=hint,
-            retryable=retryable,
-        )
+        super().__init__(message, **common)
         self.reason = reason
 
     def _details(self) -> list[str]:

@@ -26,22 +26,7 @@ from headrace.planner.binder.names import NameBinder
 from headrace.planner.binder.qualified import expanded_query
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.tables import QueryBinding, renamed
-from headrace.planner.dialect.statement_syntax import (
-    AlterDatabaseSyntax,
-    AlterTableSyntax,
-    AlterViewSyntax,
-    ColumnSyntax,
-    CreateDatabaseSyntax,
-    CreateFunctionSyntax,
-    CreateTableSyntax,
-    CreateViewSyntax,
-    DropSyntax,
-    KeySyntax,
-    LikeSyntax,
-    OptionSyntax,
-    StatementSyntax,
-    WatermarkSyntax,
-)
+from headrace.planner.dialect import statement_syntax as syntax
 from headrace.planner.dialect.syntax import Identifier, Query
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import SOURCE_WATERMARK, Call
@@ -78,19 +63,19 @@ class DefinitionBinder(NameBinder):
         super().__init__(context)
         self._bind_query = bind_query
 
-    def bind(self, node: StatementSyntax) -> CatalogStatement:
+    def bind(self, node: syntax.StatementSyntax) -> CatalogStatement:
         match node:
-            case CreateTableSyntax():
+            case syntax.CreateTableSyntax():
                 return self.create_table(node)
-            case CreateViewSyntax():
+            case syntax.CreateViewSyntax():
                 return self._create_view(node)
-            case CreateFunctionSyntax():
+            case syntax.CreateFunctionSyntax():
                 return self._create_function(node)
-            case CreateDatabaseSyntax():
+            case syntax.CreateDatabaseSyntax():
                 return self._create_database(node)
-            case DropSyntax():
+            case syntax.DropSyntax():
                 return self._drop(node)
-            case AlterTableSyntax() | AlterViewSyntax() | AlterDatabaseSyntax():
+            case syntax.AlterTableSyntax() | syntax.AlterViewSyntax() | syntax.AlterDatabaseSyntax():
                 return self._alter(node)
             case _:
                 raise AssertionError(node)
@@ -98,7 +83,7 @@ class DefinitionBinder(NameBinder):
     # --- tables -----------------------------------------------------------------------------------
 
     def create_table(
-        self, node: CreateTableSyntax, columns_of_query: Sequence[PhysicalColumn] | None = None
+        self, node: syntax.CreateTableSyntax, columns_of_query: Sequence[PhysicalColumn] | None = None
     ) -> CreateTable:
         """CREATE TABLE; a query gives the columns of CREATE TABLE AS."""
         base = self._base(node.like) if node.like is not None else None
@@ -119,11 +104,11 @@ class DefinitionBinder(NameBinder):
 
     def table(
         self,
-        columns: Sequence[ColumnSyntax],
-        watermarks: Sequence[WatermarkSyntax],
-        keys: Sequence[KeySyntax],
+        columns: Sequence[syntax.ColumnSyntax],
+        watermarks: Sequence[syntax.WatermarkSyntax],
+        keys: Sequence[syntax.KeySyntax],
         partitioned_by: Sequence[Identifier],
-        options: Sequence[OptionSyntax],
+        options: Sequence[syntax.OptionSyntax],
         comment: str | None,
         span: Span,
         *,
@@ -134,7 +119,7 @@ class DefinitionBinder(NameBinder):
         found: list[Column] = [*(base.columns if base else ()), *(given or ())]
         declared: list[Column] = [self._plain_column(one) for one in columns]
         self._no_column_twice(columns, found, span)
-        keys = [*keys, *(KeySyntax(None, (one.name,), one.span) for one in columns if one.is_key)]
+        keys = [*keys, *(syntax.KeySyntax(None, (one.name,), one.span) for one in columns if one.is_key)]
         key = self._key(keys, [*found, *declared], base)
         everything = [*found, *declared]
         if key is not None:
@@ -154,14 +139,16 @@ class DefinitionBinder(NameBinder):
         except CatalogError as wrong:
             raise self.context.catalog_error(wrong.message, span) from wrong
 
-    def _no_column_twice(self, columns: Sequence[ColumnSyntax], found: Sequence[Column], span: Span) -> None:
+    def _no_column_twice(
+        self, columns: Sequence[syntax.ColumnSyntax], found: Sequence[Column], span: Span
+    ) -> None:
         taken = {column.name for column in found}
         for one in columns:
             if one.name.name in taken:
                 raise self.context.error(f"column {one.name.name!r} already exists", one.name.span)
             taken.add(one.name.name)
 
-    def _plain_column(self, one: ColumnSyntax) -> Column:
+    def _plain_column(self, one: syntax.ColumnSyntax) -> Column:
         name = one.name.name
         if one.type is not None:
             try:
@@ -177,7 +164,9 @@ class DefinitionBinder(NameBinder):
         # The type of a computed column is known once all others are.
         return ComputedColumn(name, TimestampType(3), one.expression_text or "", comment=one.comment)
 
-    def _computed(self, columns: Sequence[ColumnSyntax], found: list[Column], first: int) -> list[Column]:
+    def _computed(
+        self, columns: Sequence[syntax.ColumnSyntax], found: list[Column], first: int
+    ) -> list[Column]:
         fields = tuple(Field(one.name, one.type) for one in found if not isinstance(one, ComputedColumn))
         scope = Scope(self.context, (Relation((), 0, fields),))
         binder = ExpressionBinder(self.context, scope, None, "a computed column")
@@ -192,7 +181,7 @@ class DefinitionBinder(NameBinder):
         return made
 
     def _key(
-        self, keys: Sequence[KeySyntax], columns: Sequence[Column], base: CatalogTable | None
+        self, keys: Sequence[syntax.KeySyntax], columns: Sequence[Column], base: CatalogTable | None
     ) -> PrimaryKey | None:
         inherited = base.primary_key if base else None
         if not keys:
@@ -211,7 +200,7 @@ class DefinitionBinder(NameBinder):
         return PrimaryKey(keys[0].name or f"PK_{'_'.join(names)}", names)
 
     def _watermark(
-        self, watermarks: Sequence[WatermarkSyntax], columns: Sequence[Column]
+        self, watermarks: Sequence[syntax.WatermarkSyntax], columns: Sequence[Column]
     ) -> WatermarkSpec | None:
         if not watermarks:
             return None
@@ -269,7 +258,7 @@ class DefinitionBinder(NameBinder):
             names.append(name)
         return tuple(names)
 
-    def _base(self, like: LikeSyntax) -> CatalogTable:
+    def _base(self, like: syntax.LikeSyntax) -> CatalogTable:
         """What LIKE takes from its table."""
         identifier = self.qualify(like.base)
         table = self.context.manager.table(identifier)
@@ -323,11 +312,11 @@ class DefinitionBinder(NameBinder):
         fields = tuple(PhysicalColumn(name, one.type) for name, one in zip(names, plan.schema, strict=True))
         return CatalogView(text, expanded_query(self.context, query), fields, comment)
 
-    def _create_view(self, node: CreateViewSyntax) -> CreateView:
+    def _create_view(self, node: syntax.CreateViewSyntax) -> CreateView:
         view = self._view(node.query, node.query_text, node.columns, node.comment)
         return CreateView(self.qualify(node.name), view, node.temporary, node.if_not_exists)
 
-    def _create_function(self, node: CreateFunctionSyntax) -> CreateFunction:
+    def _create_function(self, node: syntax.CreateFunctionSyntax) -> CreateFunction:
         return CreateFunction(
             self.qualify(node.name),
             CatalogFunction(node.class_name, node.language),
@@ -338,7 +327,7 @@ class DefinitionBinder(NameBinder):
 
     # --- databases and catalogs -------------------------------------------------------------------
 
-    def _create_database(self, node: CreateDatabaseSyntax) -> CatalogStatement:
+    def _create_database(self, node: syntax.CreateDatabaseSyntax) -> CatalogStatement:
         options = self.options(node.options)
         if node.kind == "CATALOG":
             return CreateCatalog(
@@ -347,7 +336,7 @@ class DefinitionBinder(NameBinder):
         catalog, name = self.database(node.name)
         return CreateDatabase(catalog, name, CatalogDatabase(options, node.comment), node.if_not_exists)
 
-    def _drop(self, node: DropSyntax) -> CatalogStatement:
+    def _drop(self, node: syntax.DropSyntax) -> CatalogStatement:
         match node.kind:
             case "TABLE":
                 return DropTable(self.qualify(node.name), node.temporary, node.if_exists)
@@ -363,16 +352,18 @@ class DefinitionBinder(NameBinder):
 
     # --- ALTER ------------------------------------------------------------------------------------
 
-    def _alter(self, node: AlterTableSyntax | AlterViewSyntax | AlterDatabaseSyntax) -> CatalogStatement:
-        if isinstance(node, AlterDatabaseSyntax):
+    def _alter(
+        self, node: syntax.AlterTableSyntax | syntax.AlterViewSyntax | syntax.AlterDatabaseSyntax
+    ) -> CatalogStatement:
+        if isinstance(node, syntax.AlterDatabaseSyntax):
             return AlterDatabase(*self.database(node.name), self.options(node.options))
         identifier = self.qualify(node.name)
         found = self.context.manager.table(identifier)
-        wanted = CatalogTable if isinstance(node, AlterTableSyntax) else CatalogView
+        wanted = CatalogTable if isinstance(node, syntax.AlterTableSyntax) else CatalogView
         if not isinstance(found, wanted):
             what = "table" if wanted is CatalogTable else "view"
             raise self.missing(what, identifier, node.name.span)
-        if isinstance(node, AlterViewSyntax):
+        if isinstance(node, syntax.AlterViewSyntax):
             if node.new_name is not None:
                 return RenameTable(identifier, self.qualify(node.new_name), is_view=True)
             assert node.query is not None

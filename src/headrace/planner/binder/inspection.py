@@ -6,17 +6,7 @@ from headrace.catalog.objects import CatalogTable, InlineView
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.names import NameBinder, partition_constants
 from headrace.planner.binder.tables import QueryBinding, TableBinder
-from headrace.planner.dialect.statement_syntax import (
-    DescribeSyntax,
-    JobSyntax,
-    ModuleSyntax,
-    ShowPartitionsSyntax,
-    ShowSyntax,
-    StatementSyntax,
-    StopJobSyntax,
-    UseModulesSyntax,
-    UseSyntax,
-)
+from headrace.planner.dialect import statement_syntax as syntax
 from headrace.planner.dialect.syntax import Name
 from headrace.planner.statements import (
     CatalogStatement,
@@ -50,35 +40,35 @@ class InspectionBinder(NameBinder):
         super().__init__(context)
         self._bind_query = bind_query
 
-    def bind(self, node: StatementSyntax) -> CatalogStatement | JobStatement | ShowPartitions | None:
+    def bind(self, node: syntax.StatementSyntax) -> CatalogStatement | JobStatement | ShowPartitions | None:
         """The bound statement; None if it is another one."""
         match node:
-            case UseSyntax() if node.kind == "CATALOG":
+            case syntax.UseSyntax() if node.kind == "CATALOG":
                 return UseCatalog(self.one_name(node.name, "catalog"))
-            case UseSyntax():
+            case syntax.UseSyntax():
                 return UseDatabase(*self.database(node.name))
-            case UseModulesSyntax():
+            case syntax.UseModulesSyntax():
                 return UseModules(tuple(one.name for one in node.names))
-            case ModuleSyntax(loads=True):
+            case syntax.ModuleSyntax(loads=True):
                 return LoadModule(node.name.name, self.options(node.options))
-            case ModuleSyntax():
+            case syntax.ModuleSyntax():
                 return UnloadModule(node.name.name)
-            case DescribeSyntax():
+            case syntax.DescribeSyntax():
                 return self._described(node)
-            case ShowSyntax():
+            case syntax.ShowSyntax():
                 return self._show(node)
-            case ShowPartitionsSyntax():
+            case syntax.ShowPartitionsSyntax():
                 return self._partitions(node)
-            case JobSyntax():
+            case syntax.JobSyntax():
                 return ShowJobs(node.job_id)
-            case StopJobSyntax():
+            case syntax.StopJobSyntax():
                 return StopJob(node.job_id, node.with_savepoint, node.with_drain)
             case _:
                 return None
 
     # --- DESCRIBE ---------------------------------------------------------------------------------
 
-    def _described(self, node: DescribeSyntax) -> CatalogStatement:
+    def _described(self, node: syntax.DescribeSyntax) -> CatalogStatement:
         match node.kind:
             case "CATALOG":
                 return DescribeCatalog(self.catalog(node.name), node.extended)
@@ -97,7 +87,7 @@ class InspectionBinder(NameBinder):
 
     # --- SHOW -------------------------------------------------------------------------------------
 
-    def _show(self, node: ShowSyntax) -> CatalogStatement:
+    def _show(self, node: syntax.ShowSyntax) -> CatalogStatement:
         if node.subject == "CREATE CATALOG":
             assert node.source is not None
             return ShowCreateCatalog(self.catalog(node.source))
@@ -126,7 +116,7 @@ class InspectionBinder(NameBinder):
             ShowSubject[node.subject], catalog, database, node.pattern, node.negated, node.ignore_case
         )
 
-    def _show_create(self, node: ShowSyntax) -> ShowCreate:
+    def _show_create(self, node: syntax.ShowSyntax) -> ShowCreate:
         assert node.source is not None
         identifier = self.qualify(node.source)
         found = self.context.manager.table(identifier)
@@ -145,7 +135,7 @@ class InspectionBinder(NameBinder):
             )
         return ShowCreate(identifier, found)
 
-    def _partitions(self, node: ShowPartitionsSyntax) -> ShowPartitions:
+    def _partitions(self, node: syntax.ShowPartitionsSyntax) -> ShowPartitions:
         identifier = self.qualify(node.table)
         found = self.context.manager.table(identifier)
         if found is None:

@@ -65,6 +65,17 @@ def _average(name: str) -> Callable[[Sequence[t.DataType]], t.DataType]:
     return result
 
 
+def _of_a_sample(name: str, description: str, alias: str) -> AggregateFunction:
+    """A statistic that has no value for a single row."""
+    return AggregateFunction(
+        name,
+        f"{name}(number)",
+        description,
+        lambda types: _average(name)(types).nullable(),
+        aliases=(alias,),
+    )
+
+
 def _ordered(name: str) -> Callable[[Sequence[t.DataType]], t.DataType]:
     def result(types: Sequence[t.DataType]) -> t.DataType:
         if isinstance(types[0], t.ArrayType | t.MapType | t.MultisetType | t.RowType):
@@ -140,21 +151,9 @@ _ALL: Final = (
         "The standard deviation of the population.",
         _average("STDDEV_POP"),
     ),
-    AggregateFunction(
-        "STDDEV_SAMP",
-        "STDDEV_SAMP(number)",
-        "The standard deviation of the sample.",
-        lambda types: _average("STDDEV_SAMP")(types).nullable(),
-        aliases=("STDDEV",),
-    ),
+    _of_a_sample("STDDEV_SAMP", "The standard deviation of the sample.", alias="STDDEV"),
     AggregateFunction("VAR_POP", "VAR_POP(number)", "The variance of the population.", _average("VAR_POP")),
-    AggregateFunction(
-        "VAR_SAMP",
-        "VAR_SAMP(number)",
-        "The variance of the sample.",
-        lambda types: _average("VAR_SAMP")(types).nullable(),
-        aliases=("VARIANCE",),
-    ),
+    _of_a_sample("VAR_SAMP", "The variance of the sample.", alias="VARIANCE"),
     AggregateFunction(
         "COLLECT",
         "COLLECT([DISTINCT] value)",

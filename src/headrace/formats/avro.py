@@ -21,7 +21,7 @@ from headrace.common.types import Row, make_row
 from headrace.config.table_options import TableOptions
 from headrace.errors import ConnectorError, FormatError, JobDefinitionError
 from headrace.formats.avro_types import avro_schema
-from headrace.formats.base import FormatDeserializationSchema, row_values
+from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess, row_values
 from headrace.types.logical import RowType
 
 #: A schema as JSON has it.
@@ -50,7 +50,7 @@ _LOGICAL: dict[str, Callable[[], TypeInformation]] = {
 _UTC_TIMESTAMPS = ("timestamp-millis", "timestamp-micros")
 
 
-class AvroRowDeserializationSchema(FormatDeserializationSchema):
+class AvroRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
     """Reads an Avro record as a row.
 
     Args:
@@ -63,6 +63,8 @@ class AvroRowDeserializationSchema(FormatDeserializationSchema):
         JobDefinitionError: There is no schema, or it does not describe a record.
         ConnectorError: fastavro is not installed.
     """
+
+    made_here = ("_reader",)
 
     def __init__(
         self,
@@ -80,13 +82,6 @@ class AvroRowDeserializationSchema(FormatDeserializationSchema):
     def _prepare(self) -> None:
         self._reader = RecordReader(self._schema)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_reader"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._prepare()
-
     def parse(self, message: bytes) -> Row:
         """Return the row.
 
@@ -96,7 +91,7 @@ class AvroRowDeserializationSchema(FormatDeserializationSchema):
         return self._reader.read(io.BytesIO(message), self._writer_schema or self._schema, message)
 
 
-class AvroRowSerializationSchema(SerializationSchema):
+class AvroRowSerializationSchema(MadeInEachProcess, SerializationSchema):
     """Writes a row as an Avro record.
 
     Args:
@@ -108,19 +103,14 @@ class AvroRowSerializationSchema(SerializationSchema):
         ConnectorError: fastavro is not installed.
     """
 
+    made_here = ("_writer",)
+
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         self._schema = record_schema(record_class, avro_schema_string, "AvroRowSerializationSchema")
         self._prepare()
 
     def _prepare(self) -> None:
         self._writer = RecordWriter(self._schema)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_schema": self._schema}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._prepare()
 
     def serialize(self, element: Any) -> bytes:
         """Return the record.
@@ -329,15 +319,7 @@ def _row_converter(schema: Any, named: dict[str, Any] | None = None) -> Callable
 
         named[schema["name"]] = convert
         return convert
-    if kind == "array":
-        inner = _row_converter(schema["items"], named)
-        return _same if inner is _same else lambda values: [inner(value) for value in values]
-    if kind == "map":
-        inner = _row_converter(schema["values"], named)
-        return (
-            _same if inner is _same else lambda values: {key: inner(value) for key, value in values.items()}
-        )
-    return _row_converter(kind, named) if isinstance(kind, dict | list) else _same
+    return _container_converter(schema, lambda inner: _row_converter(inner, named))
 
 
 def _union_converter(converters: list[Callable[[Any], Any]], schema: list[Any]) -> Callable[[Any], Any]:
@@ -375,15 +357,23 @@ def _record_converter(schema: Any, named: dict[str, Any] | None = None) -> Calla
 
         named[schema["name"]] = convert
         return convert
+    return _container_converter(schema, lambda inner: _record_converter(inner, named))
+
+
+def _container_converter(
+    schema: Any, converter_of: Callable[[Any], Callable[[Any], Any]]
+) -> Callable[[Any], Any]:
+    """Compile what converts each value of an array or a map; other types are named, or stay as they are."""
+    kind = schema["type"]
     if kind == "array":
-        inner = _record_converter(schema["items"], named)
+        inner = converter_of(schema["items"])
         return _same if inner is _same else lambda values: [inner(value) for value in values]
     if kind == "map":
-        inner = _record_converter(schema["values"], named)
+        inner = converter_of(schema["values"])
         return (
             _same if inner is _same else lambda values: {key: inner(value) for key, value in values.items()}
         )
-    return _record_converter(kind, named) if isinstance(kind, dict | list) else _same
+    return converter_of(kind) if isinstance(kind, dict | list) else _same
 
 
 def _named_record(value: Any) -> Any:

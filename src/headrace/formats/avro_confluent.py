@@ -16,13 +16,13 @@ from headrace.common.types import Row
 from headrace.errors import FormatError, JobDefinitionError
 from headrace.formats._registry import RegistryAddress, SchemaRegistry
 from headrace.formats.avro import RecordReader, RecordWriter, Schema, parse_schema, record_schema, type_of
-from headrace.formats.base import FormatDeserializationSchema
+from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess
 
 _MAGIC = 0
 _HEADER = struct.Struct(">bI")
 
 
-class ConfluentRegistryAvroRowDeserializationSchema(FormatDeserializationSchema):
+class ConfluentRegistryAvroRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
     """Reads Avro records whose schemas are in a registry, as rows of one schema.
 
     Messages that were written with other schemas are resolved to it, as far as Avro's rules allow.
@@ -36,6 +36,8 @@ class ConfluentRegistryAvroRowDeserializationSchema(FormatDeserializationSchema)
     Raises:
         JobDefinitionError: The schema does not describe a record, or the URL is none.
     """
+
+    made_here = ("_reader", "_registry", "_writer_schemas")
 
     def __init__(
         self,
@@ -54,14 +56,6 @@ class ConfluentRegistryAvroRowDeserializationSchema(FormatDeserializationSchema)
         self._reader = RecordReader(self._schema)
         self._registry = SchemaRegistry(self._address)
         self._writer_schemas: dict[int, Schema] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        made_here = ("_reader", "_registry", "_writer_schemas")
-        return {name: value for name, value in vars(self).items() if name not in made_here}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._prepare()
 
     def parse(self, message: bytes) -> Row:
         """Return the row.
@@ -91,7 +85,7 @@ class ConfluentRegistryAvroRowDeserializationSchema(FormatDeserializationSchema)
             raise FormatError(f"avro-confluent: schema {number}: {error.message}") from None
 
 
-class ConfluentRegistryAvroRowSerializationSchema(SerializationSchema):
+class ConfluentRegistryAvroRowSerializationSchema(MadeInEachProcess, SerializationSchema):
     """Writes rows as Avro records whose schema is in a registry.
 
     Args:
@@ -103,6 +97,8 @@ class ConfluentRegistryAvroRowSerializationSchema(SerializationSchema):
     Raises:
         JobDefinitionError: The schema does not describe a record, or the URL is none.
     """
+
+    made_here = ("_writer", "_registry", "_header")
 
     def __init__(
         self, subject: str, avro_schema_string: str, url: str, *, basic_auth_user_info: str | None = None
@@ -118,14 +114,6 @@ class ConfluentRegistryAvroRowSerializationSchema(SerializationSchema):
         self._writer = RecordWriter(self._schema)
         self._registry = SchemaRegistry(self._address)
         self._header: bytes | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        made_here = ("_writer", "_registry", "_header")
-        return {name: value for name, value in vars(self).items() if name not in made_here}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._prepare()
 
     def serialize(self, element: Any) -> bytes:
         """Return the message.

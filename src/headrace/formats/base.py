@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from headrace.common.serialization import DeserializationSchema
 from headrace.common.typeinfo import RowTypeInfo, TypeInformation
@@ -56,6 +56,24 @@ class FormatDeserializationSchema(DeserializationSchema, ABC):
     def get_produced_type(self) -> TypeInformation:
         """Return the type of the records."""
         return self._type_info
+
+
+class MadeInEachProcess(ABC):
+    """A format with parts that do not pickle, or need not: the process that unpickles it makes them again."""
+
+    #: The attributes that stay behind; `_prepare` sets them.
+    made_here: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Make the parts; the rest of the format is there."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in self.made_here}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._prepare()
 
 
 def required(value: V | None, what: str, how: str) -> V:

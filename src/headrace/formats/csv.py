@@ -26,7 +26,7 @@ from headrace.common.types import Row, make_row
 from headrace.config.table_options import TableOptions
 from headrace.errors import FormatError, JobDefinitionError
 from headrace.formats._scalars import reader_of, write_scalar
-from headrace.formats.base import FormatDeserializationSchema, row_type, row_values
+from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess, row_type, row_values
 from headrace.formats.tables import SPARK_TIMESTAMPS, SparkReader
 from headrace.types.logical import RowType
 from headrace.types.type_information import row_type_information
@@ -71,7 +71,7 @@ class CsvDialect:
         }
 
 
-class CsvRowDeserializationSchema(FormatDeserializationSchema):
+class CsvRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
     """Reads a line of CSV as a row. Build one with `CsvRowDeserializationSchema.Builder(type_info)`.
 
     Example:
@@ -79,6 +79,8 @@ class CsvRowDeserializationSchema(FormatDeserializationSchema):
         >>> CsvRowDeserializationSchema.Builder(row_type).build().deserialize(b'"Alice, the first",11')
         Row(name='Alice, the first', age=11)
     """
+
+    made_here = ("_readers",)
 
     def __init__(
         self, type_info: RowTypeInfo, dialect: CsvDialect | None = None, *, ignore_parse_errors: bool = False
@@ -92,13 +94,6 @@ class CsvRowDeserializationSchema(FormatDeserializationSchema):
         self._names = tuple(self._row_type.get_field_names())
         self._readers = [_column_reader(each, self._dialect) for each in self._row_type.get_field_types()]
         self._options = self._dialect.options()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_readers"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._prepare()
 
     def parse(self, message: bytes) -> Row | None:
         """Return the row; None for a comment.

@@ -16,7 +16,7 @@ from headrace.common.typeinfo import RowTypeInfo
 from headrace.common.types import Row, RowKind
 from headrace.errors import FormatError
 from headrace.formats._json_writers import TIMESTAMP_FORMATS, dump_json, writer_for
-from headrace.formats.base import FormatDeserializationSchema, row_type
+from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess, row_type
 from headrace.formats.json import decoder_for, load_json, reader_for
 
 _REPLICA_HINT = (
@@ -24,7 +24,7 @@ _REPLICA_HINT = (
 )
 
 
-class DebeziumJsonDeserializationSchema(FormatDeserializationSchema):
+class DebeziumJsonDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
     """Reads change events as rows with kinds: none, one or two for a message.
 
     Args:
@@ -45,6 +45,8 @@ class DebeziumJsonDeserializationSchema(FormatDeserializationSchema):
 
     yields_many = True
 
+    made_here = ("_decode", "_read_row")
+
     def __init__(
         self,
         type_info: RowTypeInfo,
@@ -61,13 +63,6 @@ class DebeziumJsonDeserializationSchema(FormatDeserializationSchema):
     def _prepare(self) -> None:
         self._decode = decoder_for(self._type_info)
         self._read_row = reader_for(self._type_info, fail_on_missing=self._fails_on_missing)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_decode", "_read_row")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._prepare()
 
     def parse(self, message: bytes) -> list[Row]:
         """Return the rows of an event; none for a tombstone.

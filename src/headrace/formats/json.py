@@ -44,7 +44,7 @@ from headrace.formats._scalars import (
     reader_of,
     whole_number,
 )
-from headrace.formats.base import FormatDeserializationSchema, required, row_type
+from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess, required, row_type
 from headrace.formats.tables import SPARK_TIMESTAMPS, SparkReader
 from headrace.types.logical import RowType
 from headrace.types.type_information import type_information
@@ -58,7 +58,7 @@ _MOST_NESTED = 200
 _TOO_DEEP = "expected JSON: it is nested too deeply"
 
 
-class JsonRowDeserializationSchema(FormatDeserializationSchema):
+class JsonRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
     """Reads a JSON object as a row. Build one with `builder()`.
 
     Example:
@@ -70,6 +70,8 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
         >>> schema.deserialize(b'{"name": "Alice", "age": 11}')
         Row(name='Alice', age=11)
     """
+
+    made_here = ("_decode", "_convert", "_convert_leniently")
 
     def __init__(
         self,
@@ -86,16 +88,6 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
         self._decode = decoder_for(self._type_info)
         self._convert = reader_for(self._type_info, fail_on_missing=self._fails_on_missing)
         self._convert_leniently = reader_for(self._type_info, is_lenient=True)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What is compiled from the type does not pickle, and need not.
-        return {
-            name: value for name, value in vars(self).items() if not name.startswith(("_decode", "_convert"))
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._prepare()
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:

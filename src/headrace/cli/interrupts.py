@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from types import FrameType, TracebackType
-from typing import Any, Self
+from types import FrameType
 
 from headrace.cli.errors import ExitCode
+from headrace.cli.signals import SignalHandler
 
 __all__ = ["Interrupts"]
 
 
-class Interrupts:
+class Interrupts(SignalHandler):
     """Turns SIGINT, SIGTERM and SIGHUP into one KeyboardInterrupt, and a second into the process's end.
 
     Args:
@@ -21,10 +21,11 @@ class Interrupts:
     """
 
     def __init__(self, force: Callable[[], None]) -> None:
+        # Ignored from the start: a shell script runs us in the background, where Ctrl-C is not for us.
+        super().__init__(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, leaves_ignored=True)
         self._force = force
         #: The signal that came first; None while none has come.
         self._first: int | None = None
-        self._before: dict[int, Any] = {}
 
     @property
     def have_come(self) -> bool:
@@ -40,19 +41,6 @@ class Interrupts:
     def exit_code(self) -> int:
         """The exit code of an interrupted program: 128 and the number of the signal."""
         return ExitCode.INTERRUPTED if self._first is None else 128 + self._first
-
-    def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # Ignored from the start: a shell script runs us in the background, where Ctrl-C is not for us.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self._first is None:

@@ -6,12 +6,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from types import FrameType, TracebackType
-from typing import Any, Protocol, Self
+from types import FrameType
+from typing import Protocol
 
 import click
 
 from headrace.cli.errors import describe_error
+from headrace.cli.signals import SignalHandler
 
 __all__ = ["SavepointSignals"]
 
@@ -26,7 +27,7 @@ class _Job(Protocol):
         """Take a savepoint and end the job."""
 
 
-class SavepointSignals:
+class SavepointSignals(SignalHandler):
     """Listens while a program runs.
 
     Args:
@@ -34,19 +35,8 @@ class SavepointSignals:
     """
 
     def __init__(self, jobs: Callable[[], Iterable[_Job]]) -> None:
+        super().__init__(signal.SIGUSR1, signal.SIGUSR2)
         self._jobs = jobs
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        for number in (signal.SIGUSR1, signal.SIGUSR2):
-            self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         # In a thread of its own: the signal may have come while the main thread held a lock that this needs.

@@ -117,65 +117,8 @@ class ListState(MergingState[T, Iterable[T]]):
         return iter(self.get())
 
 
-class MapState(State, Generic[K, V]):
-    """A map; each entry is read and written by itself."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """Return the value under a key, or None."""
-
-    @abstractmethod
-    def put(self, key: K, value: V) -> None:
-        """Set the value under a key."""
-
-    @abstractmethod
-    def put_all(self, dict_value: dict[K, V]) -> None:
-        """Set the values of several map keys."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Take a key out; nothing happens if it is not there."""
-
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """Whether the key is there."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """Return all keys with their values."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """Iterate over the map keys of the current key."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """Iterate over the map values of the current key."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Whether there is no key."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
-
-
-class ReadOnlyBroadcastState(State, Generic[K, V]):
-    """Broadcast state as the other side of the connection sees it: it may be read only."""
+class _ReadableMap(State, Generic[K, V]):
+    """What maps that may be written and maps that may not have in common."""
 
     __slots__ = ()
 
@@ -213,9 +156,7 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
         return iter(self.keys())
 
 
-class BroadcastState(ReadOnlyBroadcastState[K, V]):
-    """A map that every subtask has whole, and that each must change in the same way."""
-
+class _WritableMap(_ReadableMap[K, V]):
     __slots__ = ()
 
     @abstractmethod
@@ -235,6 +176,24 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
     def __delitem__(self, key: K) -> None:
         self.remove(key)
+
+
+class MapState(_WritableMap[K, V]):
+    """A map for each key; each entry is read and written by itself."""
+
+    __slots__ = ()
+
+
+class ReadOnlyBroadcastState(_ReadableMap[K, V]):
+    """Broadcast state as the other side of the connection sees it: it may be read only."""
+
+    __slots__ = ()
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
+    """A map that every subtask has whole, and that each must change in the same way."""
+
+    __slots__ = ()
 
 
 class OperatorStateStore(ABC):

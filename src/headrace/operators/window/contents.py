@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from headrace.operators.functions import method_of
@@ -30,22 +30,12 @@ class WindowContents(Protocol):
         """Take over the contents of other windows of the key, which end empty."""
 
 
-class ReducedContents:
-    """One value, into which every element is reduced."""
+class _OneValue:
+    """Contents that are one value; `merge` makes one of those of two windows."""
 
-    def __init__(self, scope: KeyedStateScope, function: Any) -> None:
+    def __init__(self, scope: KeyedStateScope, merge: Callable[[Any, Any], Any]) -> None:
         self._table: EntryTable = scope.entry_table(_CONTENTS)
-        self._reduce = method_of(function, "reduce")
-
-    def add(self, value: Any, timestamp: int | None) -> None:
-        current = self._table.get()
-        # What the function keeps is this window's own: the record may lie in others as well.
-        value = isolated(value)
-        self._table.put(value if current is None else self._reduce(current, value))
-
-    def elements(self) -> list[Any] | None:
-        value = self._table.get()
-        return None if value is None else [value]
+        self._merge = merge
 
     def clear(self) -> None:
         self._table.put(None)
@@ -60,15 +50,32 @@ class ReducedContents:
             self._table.put(None)
             scope.current.key = target
             current = self._table.get()
-            self._table.put(value if current is None else self._reduce(current, value))
+            self._table.put(value if current is None else self._merge(current, value))
         scope.current.key = target
 
 
-class AggregatedContents:
+class ReducedContents(_OneValue):
+    """One value, into which every element is reduced."""
+
+    def __init__(self, scope: KeyedStateScope, function: Any) -> None:
+        super().__init__(scope, method_of(function, "reduce"))
+
+    def add(self, value: Any, timestamp: int | None) -> None:
+        current = self._table.get()
+        # What the function keeps is this window's own: the record may lie in others as well.
+        value = isolated(value)
+        self._table.put(value if current is None else self._merge(current, value))
+
+    def elements(self) -> list[Any] | None:
+        value = self._table.get()
+        return None if value is None else [value]
+
+
+class AggregatedContents(_OneValue):
     """One accumulator, to which every element is added."""
 
     def __init__(self, scope: KeyedStateScope, function: Any) -> None:
-        self._table: EntryTable = scope.entry_table(_CONTENTS)
+        super().__init__(scope, self._merged)
         self._function = function
 
     def add(self, value: Any, timestamp: int | None) -> None:
@@ -81,21 +88,8 @@ class AggregatedContents:
         accumulator = self._table.get()
         return None if accumulator is None else [self._function.get_result(accumulator)]
 
-    def clear(self) -> None:
-        self._table.put(None)
-
-    def merge_from(self, scope: KeyedStateScope, key: Any, windows: Iterable[Any]) -> None:
-        target = scope.current.key
-        for window in windows:
-            scope.current.key = (key, window)
-            accumulator = self._table.get()
-            if accumulator is None:
-                continue
-            self._table.put(None)
-            scope.current.key = target
-            current = self._table.get()
-            self._table.put(accumulator if current is None else self._function.merge(current, accumulator))
-        scope.current.key = target
+    def _merged(self, accumulator: Any, other: Any) -> Any:
+        return self._function.merge(accumulator, other)
 
 
 class BufferedContents:

@@ -16,21 +16,7 @@ from headrace.common.accumulators import (
 )
 from headrace.errors import JobDefinitionError, StateDescriptorError
 from headrace.metrics.metricbase import InMemoryMetricGroup
-from headrace.state.descriptors import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    ValueStateDescriptor,
-)
-from headrace.state.interfaces import (
-    AggregatingState,
-    KeyedStateStore,
-    ListState,
-    MapState,
-    ReducingState,
-    ValueState,
-)
+from headrace.state import descriptors, interfaces
 from headrace.state.keyed import KeyedStateBackend
 from headrace.state.operator_state import OperatorStateBackend
 
@@ -114,7 +100,7 @@ class DistributedCache:
         return self._files[name]
 
 
-class RuntimeContext(KeyedStateStore):
+class RuntimeContext(interfaces.KeyedStateStore):
     """What ``open(runtime_context)`` of a rich function receives (PyFlink's RuntimeContext)."""
 
     def __init__(self, context: OperatorContext) -> None:
@@ -195,24 +181,28 @@ class RuntimeContext(KeyedStateStore):
         """Return the accumulator of this name, a new one if there is none."""
         return self._context.accumulators.get_or_add(name, Histogram)
 
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+    def get_state(self, state_descriptor: descriptors.ValueStateDescriptor) -> interfaces.ValueState[Any]:
         """Return the value state under this descriptor, scoped to the current key."""
         return self._context.require_keyed_state().get_state(state_descriptor)
 
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: descriptors.ListStateDescriptor) -> interfaces.ListState[Any]:
         """Return the list state under this descriptor, scoped to the current key."""
         return self._context.require_keyed_state().get_list_state(state_descriptor)
 
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+    def get_map_state(
+        self, state_descriptor: descriptors.MapStateDescriptor
+    ) -> interfaces.MapState[Any, Any]:
         """Return the map state under this descriptor, scoped to the current key."""
         return self._context.require_keyed_state().get_map_state(state_descriptor)
 
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+    def get_reducing_state(
+        self, state_descriptor: descriptors.ReducingStateDescriptor
+    ) -> interfaces.ReducingState[Any]:
         """Return the reducing state under this descriptor, scoped to the current key."""
         return self._context.require_keyed_state().get_reducing_state(state_descriptor)
 
     def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]:
+        self, state_descriptor: descriptors.AggregatingStateDescriptor
+    ) -> interfaces.AggregatingState[Any, Any]:
         """Return the aggregating state under this descriptor, scoped to the current key."""
         return self._context.require_keyed_state().get_aggregating_state(state_descriptor)

@@ -16,25 +16,7 @@ from headrace.connectors.base import Slice, SourceReader, SplitProgress
 from headrace.connectors.jdbc.source import JdbcSource
 from headrace.elements import Batch
 from headrace.errors import FormatError
-from headrace.types import DataType
-from headrace.types.logical import (
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    CharType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    LocalZonedTimestampType,
-    SmallIntType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-    VarBinaryType,
-    VarCharType,
-)
+from headrace.types import DataType, logical
 
 
 def _integer(value: Any) -> int:
@@ -68,15 +50,17 @@ def _timestamp(value: Any) -> datetime.datetime:
 
 
 _CONVERT: Final[dict[type[DataType], Callable[[Any], Any]]] = {
-    **dict.fromkeys((TinyIntType, SmallIntType, IntType, BigIntType), _integer),
-    **dict.fromkeys((FloatType, DoubleType), float),
-    **dict.fromkeys((CharType, VarCharType), str),
-    **dict.fromkeys((BinaryType, VarBinaryType), bytes),
-    **dict.fromkeys((TimestampType, LocalZonedTimestampType), _timestamp),
-    BooleanType: _truth,
-    DecimalType: lambda value: Decimal(str(value)),
-    DateType: _date,
-    TimeType: _time,
+    **dict.fromkeys(
+        (logical.TinyIntType, logical.SmallIntType, logical.IntType, logical.BigIntType), _integer
+    ),
+    **dict.fromkeys((logical.FloatType, logical.DoubleType), float),
+    **dict.fromkeys((logical.CharType, logical.VarCharType), str),
+    **dict.fromkeys((logical.BinaryType, logical.VarBinaryType), bytes),
+    **dict.fromkeys((logical.TimestampType, logical.LocalZonedTimestampType), _timestamp),
+    logical.BooleanType: _truth,
+    logical.DecimalType: lambda value: Decimal(str(value)),
+    logical.DateType: _date,
+    logical.TimeType: _time,
 }
 
 

@@ -8,14 +8,7 @@ from headrace.errors import StateDescriptorError
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.operators.context import OperatorContext
 from headrace.operators.timers import OperatorTimers
-from headrace.state.descriptors import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
+from headrace.state import descriptors
 from headrace.state.keyed import KeyedStateScope
 from headrace.windowing.triggers import Trigger
 
@@ -63,23 +56,25 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
     def delete_event_time_timer(self, time: int) -> None:
         self._timers.delete_event_time(time, self._window)
 
-    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
-        if isinstance(state_descriptor, ValueStateDescriptor):
+    def get_partitioned_state(self, state_descriptor: descriptors.StateDescriptor) -> Any:
+        if isinstance(state_descriptor, descriptors.ValueStateDescriptor):
             return self._scope.get_state(state_descriptor)
-        if isinstance(state_descriptor, ReducingStateDescriptor):
+        if isinstance(state_descriptor, descriptors.ReducingStateDescriptor):
             return self._scope.get_reducing_state(state_descriptor)
-        if isinstance(state_descriptor, AggregatingStateDescriptor):
+        if isinstance(state_descriptor, descriptors.AggregatingStateDescriptor):
             return self._scope.get_aggregating_state(state_descriptor)
-        if isinstance(state_descriptor, ListStateDescriptor):
+        if isinstance(state_descriptor, descriptors.ListStateDescriptor):
             return self._scope.get_list_state(state_descriptor)
-        if isinstance(state_descriptor, MapStateDescriptor):
+        if isinstance(state_descriptor, descriptors.MapStateDescriptor):
             return self._scope.get_map_state(state_descriptor)
         raise StateDescriptorError(f"a trigger cannot use a {type(state_descriptor).__name__}")
 
-    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+    def merge_partitioned_state(self, state_descriptor: descriptors.StateDescriptor) -> None:
         """Bring the state of the merged windows into that of the window at hand."""
         state = self.get_partitioned_state(state_descriptor)
-        if not isinstance(state_descriptor, (ReducingStateDescriptor, ListStateDescriptor)):
+        if not isinstance(
+            state_descriptor, (descriptors.ReducingStateDescriptor, descriptors.ListStateDescriptor)
+        ):
             raise StateDescriptorError(
                 f"state '{state_descriptor.name}' cannot be merged: only reducing and list state can"
             )
@@ -87,7 +82,11 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
             if window == self._window:
                 continue
             self._scope.current.key = (self._key, window)
-            held = list(state.get()) if isinstance(state_descriptor, ListStateDescriptor) else [state.get()]
+            held = (
+                list(state.get())
+                if isinstance(state_descriptor, descriptors.ListStateDescriptor)
+                else [state.get()]
+            )
             state.clear()
             self._scope.current.key = (self._key, self._window)
             for value in held:

@@ -20,15 +20,7 @@ import msgspec
 from headrace.common.job_status import JobStatus
 from headrace.elements import MIN_WATERMARK
 from headrace.graph.job_graph import JobVertex
-from headrace.metrics.reports import (
-    CounterReport,
-    DistributionReport,
-    GaugeReport,
-    HistogramReport,
-    MeterReport,
-    MetricName,
-    MetricReport,
-)
+from headrace.metrics import reports
 from headrace.rest.context import Executor, RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Request
@@ -122,22 +114,22 @@ def subtask_values(vertex: JobVertex, view: SubtaskView, rates: Rates) -> dict[s
     return values
 
 
-def report_values(report: MetricReport) -> Iterator[tuple[str, Any]]:
+def report_values(report: reports.MetricReport) -> Iterator[tuple[str, Any]]:
     """Yield what a metric shows, with what is put behind its name for each number."""
-    if isinstance(report, CounterReport):
+    if isinstance(report, reports.CounterReport):
         yield "", report.increment
-    elif isinstance(report, GaugeReport):
+    elif isinstance(report, reports.GaugeReport):
         yield "", report.value
-    elif isinstance(report, MeterReport):
+    elif isinstance(report, reports.MeterReport):
         yield "", round(report.rate, 3)
         yield "_count", report.increment
-    elif isinstance(report, DistributionReport):
+    elif isinstance(report, reports.DistributionReport):
         yield from _distribution_values(report)
     else:
         yield from _histogram_values(report)
 
 
-def _distribution_values(report: DistributionReport) -> Iterator[tuple[str, Any]]:
+def _distribution_values(report: reports.DistributionReport) -> Iterator[tuple[str, Any]]:
     yield "_count", report.count
     yield "_sum", report.sum
     yield "_min", report.min
@@ -157,7 +149,7 @@ QUANTILES = {
 }
 
 
-def _histogram_values(report: HistogramReport) -> Iterator[tuple[str, Any]]:
+def _histogram_values(report: reports.HistogramReport) -> Iterator[tuple[str, Any]]:
     yield "_count", report.count
     if report.values:
         ordered = sorted(report.values)
@@ -260,7 +252,7 @@ def job_values(job: LiveJob, now_ms: int) -> dict[str, Any]:
     }
 
 
-def job_reports(job: LiveJob) -> dict[MetricName, MetricReport]:
+def job_reports(job: LiveJob) -> dict[reports.MetricName, reports.MetricReport]:
     """Return the metrics that subtasks report of their job as a whole: latencies."""
     return {
         name: report

@@ -67,8 +67,8 @@ class StateTable(Protocol):
         """The changes are written down: keep what may be kept decoded."""
 
 
-class EntryTable:
-    """A state with one value per key: value, reducing and aggregating state."""
+class StoredTable:
+    """How keys and values of a state are stored, and where."""
 
     def __init__(self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any) -> None:
         self._name = name
@@ -77,6 +77,13 @@ class EntryTable:
         self._encode, self._decode = value_codec(type_info)
         self._store: LocalStore | None = None
         self._fetch: Callable[[bytes], bytes | None] = lambda key: None
+
+
+class EntryTable(StoredTable):
+    """A state with one value per key: value, reducing and aggregating state."""
+
+    def __init__(self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any) -> None:
+        super().__init__(name, current, scheme, type_info)
         #: How many keys were read from the store since the last batch of records began.
         self._misses = 0
         #: Values updated in this epoch; None is a removal.
@@ -184,20 +191,16 @@ class EntryTable:
                 yield value
 
 
-class ListTable:
+class ListTable(StoredTable):
     """A list per key, stored in chunks: what an epoch appends is a chunk of its own, so appending never reads."""
 
     def __init__(self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any) -> None:
-        self._name = name
-        self._current = current
-        self._scheme = scheme
-        self._store: LocalStore | None = None
+        # Elements of a chunk are encoded together, which is why their type does not matter here.
+        super().__init__(name, current, scheme, None)
         #: Elements appended to lists that were not read yet.
         self._appended: dict[Any, list[Any]] = {}
         #: Whole lists, with the storage keys and values of the chunks they came from.
         self._whole: dict[Any, tuple[list[Any], dict[bytes, bytes]]] = {}
-        # Elements of a chunk are encoded together, which is why the element type does not matter here.
-        self._encode, self._decode = value_codec(None)
 
     def begin(self, store: LocalStore, *, is_current: bool) -> None:
         self._store = store
@@ -265,19 +268,14 @@ class _OpenMap:
         self.is_complete = False
 
 
-class MapTable:
+class MapTable(StoredTable):
     """A map per key, an entry at a time: a large map costs what is touched of it.
 
     Iteration is in the order of the encoded map keys (numbers and strings ascending), in every epoch the same.
     """
 
     def __init__(self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any) -> None:
-        self._name = name
-        self._current = current
-        self._scheme = scheme
-        self._encode, self._decode = value_codec(type_info)
-        self._store: LocalStore | None = None
-        self._fetch: Callable[[bytes], bytes | None] = lambda key: None
+        super().__init__(name, current, scheme, type_info)
         self._open: dict[Any, _OpenMap] = {}
 
     def begin(self, store: LocalStore, *, is_current: bool) -> None:

@@ -31,7 +31,7 @@ from headrace.state.entries import KeyScheme, unpack_map_value
 from headrace.state.keys import shorten
 from headrace.state.sections import Section
 from headrace.state.stores.base import LocalStore
-from headrace.state.tables import CurrentKey, EntryTable, ListTable, MapTable, StateTable
+from headrace.state.tables import CurrentKey, EntryTable, ListTable, MapTable, StateTable, StoredTable
 from headrace.state.ttl_config import StateTtlConfig
 from headrace.util import clock
 
@@ -90,18 +90,25 @@ class TimeToLive:
         )
 
 
-class TtlEntryTable(EntryTable):
-    """Value, reducing and aggregating state with a time to live."""
+class _TimedTable(StoredTable):
+    """A table over pairs of time and value."""
 
-    form: ClassVar[Form] = "value"
+    form: ClassVar[Form]
 
     def __init__(
         self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any, sweep: Sweep
     ) -> None:
         super().__init__(name, current, scheme, type_info)
-        self._encode, self._decode = stamped_codec(value_codec(type_info))
+        stamp = chunk_codec if self.form == "list" else stamped_codec
+        self._encode, self._decode = stamp(value_codec(type_info))
         self._ttl = sweep.ttl
         self._sweep = sweep
+
+
+class TtlEntryTable(_TimedTable, EntryTable):
+    """Value, reducing and aggregating state with a time to live."""
+
+    form: ClassVar[Form] = "value"
 
     def get(self) -> Any:
         now = self._sweep.step()
@@ -134,18 +141,10 @@ class TtlEntryTable(EntryTable):
                 yield value
 
 
-class TtlListTable(ListTable):
+class TtlListTable(_TimedTable, ListTable):
     """List state in which each element has its own time to live."""
 
     form: ClassVar[Form] = "list"
-
-    def __init__(
-        self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any, sweep: Sweep
-    ) -> None:
-        super().__init__(name, current, scheme, type_info)
-        self._encode, self._decode = chunk_codec(value_codec(type_info))
-        self._ttl = sweep.ttl
-        self._sweep = sweep
 
     def add_all(self, values: Iterable[Any]) -> None:
         now = self._sweep.step()
@@ -166,18 +165,10 @@ class TtlListTable(ListTable):
         super().replace([(now, value) for value in values])
 
 
-class TtlMapTable(MapTable):
+class TtlMapTable(_TimedTable, MapTable):
     """Map state in which each entry has its own time to live."""
 
     form: ClassVar[Form] = "map"
-
-    def __init__(
-        self, name: str, current: CurrentKey, scheme: KeyScheme, type_info: Any, sweep: Sweep
-    ) -> None:
-        super().__init__(name, current, scheme, type_info)
-        self._encode, self._decode = stamped_codec(value_codec(type_info))
-        self._ttl = sweep.ttl
-        self._sweep = sweep
 
     def get(self, map_key: Any) -> Any:
         stamped = self._accessed(map_key)

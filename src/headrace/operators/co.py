@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from headrace.elements import Batch
 from headrace.operators.base import KeyOf, Operator
 from headrace.operators.context import OperatorContext
-from headrace.operators.functions import Emission, FunctionOperator, key_getter
+from headrace.operators.functions import Emission, FunctionDeclaration, FunctionOperator, key_getter
 from headrace.operators.process_context import (
     BroadcastContext,
     KeyedProcessContext,
@@ -25,45 +25,39 @@ SideCall = Callable[[Any, Any], Iterable[Any] | None]
 
 
 @dataclass(frozen=True)
-class CoMapOperator:
-    """A CoMapFunction: map1 for the first input, map2 for the second."""
-
-    function: Any
+class _TwoInputDeclaration(FunctionDeclaration):
     inputs: ClassVar[int] = 2
-    is_keyed: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class _KeyedTwoInputDeclaration(_TwoInputDeclaration):
+    key_selectors: tuple[Any, Any]
+    is_keyed: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class CoMapOperator(_TwoInputDeclaration):
+    """A CoMapFunction: map1 for the first input, map2 for the second."""
 
     def build(self) -> Operator:
         return TwoInputOperator(self.function, _single_results(self.function, "map1", "map2"))
 
 
 @dataclass(frozen=True)
-class CoFlatMapOperator:
-    function: Any
-    inputs: ClassVar[int] = 2
-    is_keyed: ClassVar[bool] = False
-
+class CoFlatMapOperator(_TwoInputDeclaration):
     def build(self) -> Operator:
         return TwoInputOperator(self.function, _many_results(self.function, "flat_map1", "flat_map2"))
 
 
 @dataclass(frozen=True)
-class CoProcessOperator:
-    function: Any
-    inputs: ClassVar[int] = 2
-    is_keyed: ClassVar[bool] = False
-
+class CoProcessOperator(_TwoInputDeclaration):
     def build(self) -> Operator:
         return TwoInputOperator(self.function, _with_context(self.function))
 
 
 @dataclass(frozen=True)
-class KeyedCoMapOperator:
+class KeyedCoMapOperator(_KeyedTwoInputDeclaration):
     """A CoMapFunction on keyed streams: it may use keyed state."""
-
-    function: Any
-    key_selectors: tuple[Any, Any]
-    inputs: ClassVar[int] = 2
-    is_keyed: ClassVar[bool] = True
 
     def build(self) -> Operator:
         return KeyedTwoInputOperator(
@@ -72,13 +66,8 @@ class KeyedCoMapOperator:
 
 
 @dataclass(frozen=True)
-class KeyedCoFlatMapOperator:
+class KeyedCoFlatMapOperator(_KeyedTwoInputDeclaration):
     """A CoFlatMapFunction on keyed streams: it may use keyed state."""
-
-    function: Any
-    key_selectors: tuple[Any, Any]
-    inputs: ClassVar[int] = 2
-    is_keyed: ClassVar[bool] = True
 
     def build(self) -> Operator:
         return KeyedTwoInputOperator(
@@ -87,37 +76,27 @@ class KeyedCoFlatMapOperator:
 
 
 @dataclass(frozen=True)
-class KeyedCoProcessOperator:
-    function: Any
-    key_selectors: tuple[Any, Any]
-    inputs: ClassVar[int] = 2
-    is_keyed: ClassVar[bool] = True
-
+class KeyedCoProcessOperator(_KeyedTwoInputDeclaration):
     def build(self) -> Operator:
         return KeyedTwoInputOperator(self.function, _with_context(self.function), self.key_selectors)
 
 
 @dataclass(frozen=True)
-class BroadcastProcessOperator:
+class BroadcastProcessOperator(_TwoInputDeclaration):
     """A BroadcastProcessFunction: the second input is the broadcast one."""
 
-    function: Any
     descriptors: tuple[Any, ...]
-    inputs: ClassVar[int] = 2
-    is_keyed: ClassVar[bool] = False
 
     def build(self) -> Operator:
         return BroadcastOperator(self.function)
 
 
 @dataclass(frozen=True)
-class KeyedBroadcastProcessOperator:
+class KeyedBroadcastProcessOperator(_TwoInputDeclaration):
     """A KeyedBroadcastProcessFunction: the second input is the broadcast one."""
 
-    function: Any
     key_selector: Any
     descriptors: tuple[Any, ...]
-    inputs: ClassVar[int] = 2
     is_keyed: ClassVar[bool] = True
 
     def build(self) -> Operator:

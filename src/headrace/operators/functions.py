@@ -7,10 +7,10 @@ import operator
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import repeat
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from headrace.elements import Batch
 from headrace.errors import HeadraceError
@@ -113,6 +113,23 @@ def _may_keep(function: Any, seen: set[int]) -> bool:
 def _names(code: CodeType) -> set[str]:
     inner = [_names(each) for each in code.co_consts if isinstance(each, CodeType)]
     return {*code.co_names, *(name for names in inner for name in names)}
+
+
+@dataclass(frozen=True)
+class FunctionDeclaration:
+    """Declares an operator with one input that calls a user's function."""
+
+    function: Any
+    inputs: ClassVar[int] = 1
+    is_keyed: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class KeyedFunctionDeclaration(FunctionDeclaration):
+    """Declares one whose function may use state of the record's key."""
+
+    key_selector: Any
+    is_keyed: ClassVar[bool] = True
 
 
 class FunctionOperator(Operator):

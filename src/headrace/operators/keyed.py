@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 from headrace.elements import Batch
 from headrace.operators.base import Operator
 from headrace.operators.context import OperatorContext
-from headrace.operators.functions import Emission, FunctionOperator, key_getter, method_of
+from headrace.operators.functions import (
+    Emission,
+    FunctionOperator,
+    KeyedFunctionDeclaration,
+    key_getter,
+    method_of,
+)
 from headrace.operators.process_context import KeyedProcessContext
 from headrace.operators.timed import TimedOperator
 from headrace.state.isolation import ATOMS, is_all_atoms
@@ -20,24 +26,14 @@ REDUCE_STATE = "_reduced"
 
 
 @dataclass(frozen=True)
-class KeyedProcessOperator:
-    function: Any
-    key_selector: Any
-    inputs: ClassVar[int] = 1
-    is_keyed: ClassVar[bool] = True
-
+class KeyedProcessOperator(KeyedFunctionDeclaration):
     def build(self) -> Operator:
         return KeyedProcessor(self.function, self.key_selector)
 
 
 @dataclass(frozen=True)
-class KeyedMapOperator:
+class KeyedMapOperator(KeyedFunctionDeclaration):
     """A map whose function may use keyed state."""
-
-    function: Any
-    key_selector: Any
-    inputs: ClassVar[int] = 1
-    is_keyed: ClassVar[bool] = True
 
     def build(self) -> Operator:
         call = method_of(self.function, "map")
@@ -45,26 +41,16 @@ class KeyedMapOperator:
 
 
 @dataclass(frozen=True)
-class KeyedFlatMapOperator:
+class KeyedFlatMapOperator(KeyedFunctionDeclaration):
     """A flat map whose function may use keyed state."""
-
-    function: Any
-    key_selector: Any
-    inputs: ClassVar[int] = 1
-    is_keyed: ClassVar[bool] = True
 
     def build(self) -> Operator:
         return KeyedCaller(self.function, self.key_selector, method_of(self.function, "flat_map"))
 
 
 @dataclass(frozen=True)
-class KeyedFilterOperator:
+class KeyedFilterOperator(KeyedFunctionDeclaration):
     """A filter whose function may use keyed state."""
-
-    function: Any
-    key_selector: Any
-    inputs: ClassVar[int] = 1
-    is_keyed: ClassVar[bool] = True
 
     def build(self) -> Operator:
         call = method_of(self.function, "filter")
@@ -72,14 +58,10 @@ class KeyedFilterOperator:
 
 
 @dataclass(frozen=True)
-class ReduceOperator:
+class ReduceOperator(KeyedFunctionDeclaration):
     """A rolling reduction: every record yields the reduced value so far, or only the last one in batch mode."""
 
-    function: Any
-    key_selector: Any
     emits_final_only: bool = False
-    inputs: ClassVar[int] = 1
-    is_keyed: ClassVar[bool] = True
 
     def build(self) -> Operator:
         return Reducer(self.function, self.key_selector, emits_final_only=self.emits_final_only)

@@ -4,71 +4,56 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any, ClassVar
 
 from headrace.elements import Batch, ColumnBatch
 from headrace.operators.base import Operator
 from headrace.operators.context import OperatorContext
-from headrace.operators.functions import Emission, FunctionOperator, may_keep_results, method_of
+from headrace.operators.functions import (
+    Emission,
+    FunctionDeclaration,
+    FunctionOperator,
+    may_keep_results,
+    method_of,
+)
 from headrace.operators.process_context import ProcessContext
 from headrace.state.isolation import isolated
 
 
 @dataclass(frozen=True)
-class MapOperator:
+class MapOperator(FunctionDeclaration):
     """One record in, one record out."""
-
-    function: Any
-    inputs: ClassVar[int] = 1
-    is_keyed: ClassVar[bool] = False
 
     def build(self) -> Operator:
         return Mapper(self.function)
 
 
 @dataclass(frozen=True)
-class ProjectOperator:
+class ProjectOperator(FunctionDeclaration):
     """Keeps some fields of rows and tuples; the function has the ``indexes``, and a ``map`` for one record."""
-
-    function: Any
-    inputs: ClassVar[int] = 1
-    is_keyed: ClassVar[bool] = False
 
     def build(self) -> Operator:
         return Projector(self.function)
 
 
 @dataclass(frozen=True)
-class FlatMapOperator:
+class FlatMapOperator(FunctionDeclaration):
     """One record in, any number out."""
-
-    function: Any
-    inputs: ClassVar[int] = 1
-    is_keyed: ClassVar[bool] = False
 
     def build(self) -> Operator:
         return FlatMapper(self.function)
 
 
 @dataclass(frozen=True)
-class FilterOperator:
+class FilterOperator(FunctionDeclaration):
     """Keeps the records for which the function says so."""
-
-    function: Any
-    inputs: ClassVar[int] = 1
-    is_keyed: ClassVar[bool] = False
 
     def build(self) -> Operator:
         return Filterer(self.function)
 
 
 @dataclass(frozen=True)
-class ProcessOperator:
+class ProcessOperator(FunctionDeclaration):
     """A ProcessFunction: records with their context, side outputs."""
-
-    function: Any
-    inputs: ClassVar[int] = 1
-    is_keyed: ClassVar[bool] = False
 
     def build(self) -> Operator:
         return Processor(self.function)

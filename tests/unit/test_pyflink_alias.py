@@ -47,7 +47,7 @@ def test_modules_keep_their_own_name_and_spec():
 
     module = pyflink.datastream.functions
     assert module.__name__ == module.__spec__.name == "headrace.datastream.functions"
-    assert module.__package__ == "headrace.datastream"
+    assert module.__package__ == "headrace.datastream.functions"
 
 
 def test_all_ways_to_import_work():

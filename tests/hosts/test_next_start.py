@@ -10,7 +10,7 @@ from tests.hosts.cluster import Cluster
 from tests.hosts.jobs import PATIENCE_S, Job
 from tests.hosts.network import Process
 
-pytestmark = [pytest.mark.spark, pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.chaos, pytest.mark.slow(seconds=120), pytest.mark.timeout(600)]
 
 
 def begin(job: Job) -> Process:

@@ -30,6 +30,7 @@ class PrintSink(base.Sink):
         to_stderr: Whether to print to the standard error.
 
     Example:
+        >>> from headrace.connectors.base import Committable, WriterContext
         >>> sink = PrintSink("words")
         >>> writer = sink.create_writer(WriterContext(subtask=1, parallelism=4, epoch=0, attempt_id="a"))
         >>> writer.write("to", None)

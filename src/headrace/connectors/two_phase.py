@@ -31,6 +31,7 @@ class TwoPhaseCommitSink(base.Sink, Generic[T, H]):
         This one writes a file an epoch and subtask: `.tmp` until it is committed.
 
         >>> import os, tempfile
+        >>> from headrace.connectors.base import Committable, WriterContext
         >>> from dataclasses import dataclass
         >>> from pathlib import Path
         >>> @dataclass(frozen=True)

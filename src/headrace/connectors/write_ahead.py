@@ -115,6 +115,7 @@ class WriteAheadSink(base.Sink):
         This one writes to SQLite.
 
         >>> import sqlite3, tempfile
+        >>> from headrace.connectors.base import Committable, WriterContext
         >>> class WordsPublisher(Publisher):
         ...     def __init__(self, path):
         ...         self.database = sqlite3.connect(path)

@@ -373,7 +373,8 @@ def _container_converter(
         return (
             _same if inner is _same else lambda values: {key: inner(value) for key, value in values.items()}
         )
-    return converter_of(kind) if isinstance(kind, dict | list) else _same
+    # Values of a logical type are not what their bytes are.
+    return _same if "logicalType" in schema and isinstance(kind, str) else converter_of(kind)
 
 
 def _named_record(value: Any) -> Any:

@@ -70,7 +70,9 @@ class RowColumns:
 
         Raises:
             FormatError: A column is of another type than is asked for.
+            ArrowInvalid: A column has bytes that are no value of its type, such as a string that is not UTF-8.
         """
+        batch.validate(full=True)
         arrays = [
             pa.nulls(batch.num_rows, wanted.type) if name is None else _as_wanted(batch.column(name), wanted)
             for wanted, name in zip(self.schema, names, strict=True)

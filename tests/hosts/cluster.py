@@ -177,9 +177,6 @@ class Cluster:
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
             **self.s3.environment(),
-            # A request that gets no answer is given up in seconds, not minutes.
-            "AWS_REQUEST_TIMEOUT_MS": "3000",
-            "AWS_MAX_ATTEMPTS": "2",
             **own,
         }
 

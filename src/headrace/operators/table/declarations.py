@@ -404,6 +404,45 @@ class Rank(StatefulNode):
 
 
 @dataclass(frozen=True)
+class OverCall:
+    """A function of OVER, and the rows it looks at; they end with the current one.
+
+    Args:
+        call: The function: what `AggSpec` knows, ROW_NUMBER, RANK, DENSE_RANK and LAG (of a value, and of a default).
+        preceding: Rows before the current one, or ms; None: from the first row on.
+        is_range: Whether it goes by time, and rows of the same time see each other.
+        offset: How many rows LAG looks back.
+    """
+
+    call: AggSpec
+    preceding: int | None = None
+    is_range: bool = True
+    offset: int = 1
+
+
+@dataclass(frozen=True)
+class OverAggregate(StatefulNode):
+    """OVER: each row once, with what functions say of the rows near it. The output is the input, then the results.
+
+    Args:
+        keys: The partition.
+        calls: The functions.
+        time: A BIGINT column with event time in ms: rows come out when the watermark has passed them. None: as they
+            come, by the clock, unless there is an order.
+        order: A column that is no time: all rows are kept, and what becomes of their results is told.
+    """
+
+    keys: tuple[str, ...]
+    calls: tuple[OverCall, ...]
+    time: str | None = None
+    order: Order | None = None
+
+    @property
+    def goes_by_watermark(self) -> bool:
+        return self.time is not None
+
+
+@dataclass(frozen=True)
 class EpochSort(StatefulNode):
     """The rows of each epoch in order: what is left of ORDER BY processing time, which is the same for all of them.
 

@@ -19,6 +19,7 @@ from headrace.operators.table.declarations import (
     Join,
     JoinAssociations,
     Order,
+    OverAggregate,
     Rank,
     RowWindows,
     SinkUpsertMaterialize,
@@ -31,6 +32,8 @@ from headrace.operators.table.epoch_sort import EpochSortOperator
 from headrace.operators.table.group_aggregate import GroupAggregateOperator
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.latest import LatestRowOperator
+from headrace.operators.table.over import OverOperator
+from headrace.operators.table.over_sorted import SortedOverOperator
 from headrace.operators.table.rank import Ranking, RankOperator
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
@@ -65,6 +68,11 @@ def build_operator(
         declaration = replace(
             declaration, calls=tuple(replace(call, result=result) for call, result in calls)
         )
+    if isinstance(declaration, OverAggregate):
+        results = as_spark_gives([over.call.result for over in declaration.calls])
+        overs = zip(declaration.calls, results, strict=True)
+        made = tuple(replace(over, call=replace(over.call, result=result)) for over, result in overs)
+        declaration = replace(declaration, calls=made)
     inputs = [as_spark_gives(schema) for schema in schemas]
     for kind, build in _BUILDERS.items():
         if isinstance(declaration, kind):
@@ -94,6 +102,12 @@ def _rank(declaration: Rank, inputs: _Schemas, retracts: Sequence[bool]) -> Tabl
     return RankOperator.of_rank(declaration, inputs[0], retracts=retracts[0])
 
 
+def _over(declaration: OverAggregate, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
+    if declaration.order is not None:
+        return SortedOverOperator(declaration, inputs[0], retracts=retracts[0])
+    return OverOperator(declaration, inputs[0], retracts=retracts[0])
+
+
 def _deduplicate(declaration: Deduplicate, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
     if declaration.window_end is not None:
         return WindowRankOperator(declaration, inputs[0], retracts=retracts[0])
@@ -118,6 +132,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
     WindowJoin: lambda node, inputs, retracts: WindowJoinOperator(node, *inputs, retracts=any(retracts)),
     Rank: _rank,
     Deduplicate: _deduplicate,
+    OverAggregate: _over,
     RowWindows: lambda node, inputs, retracts: RowWindowsOperator(node, inputs[0], retracts=retracts[0]),
     EpochSort: lambda node, inputs, retracts: EpochSortOperator(node, inputs[0], retracts=retracts[0]),
     SinkUpsertMaterialize: lambda node, inputs, retracts: RankOperator.of_sink(

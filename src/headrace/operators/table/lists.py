@@ -86,9 +86,10 @@ class ListedValues:
         ]
 
     def result(self, columns: Columns) -> pa.Array:
-        return pa.array([self._of(values) for values in self.values(columns)], self._call.result.arrow)
+        return pa.array([self.of(values) for values in self.values(columns)], self._call.result.arrow)
 
-    def _of(self, values: list[Any]) -> Any:
+    def of(self, values: list[Any]) -> Any:
+        """Return what the function makes of values."""
         if self._function == "COLLECT":
             return list(_counted(values))
         if not values:

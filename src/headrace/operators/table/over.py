@@ -1,0 +1,368 @@
+"""OVER by time: each row once, with what functions say of the rows before it.
+
+By event time rows wait until the watermark has passed them: then all rows before them are known, and what comes out
+does not depend on how rows came. Those that come behind it are late, and dropped. By the clock rows come out at once.
+
+    waiting    rows that the watermark has not passed
+    history    of rows that came out, what functions with a start look at: freed as it moves on
+    groups     of each key, what functions without a start have put together
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.errors import UnsupportedFeatureError
+from headrace.operators.table.base import (
+    SEQUENCE,
+    WITH_SEQUENCE,
+    EpochOutput,
+    EpochTime,
+    InputSpec,
+    hashes_of,
+    numbers,
+    positions_in,
+    quote,
+    read_columns,
+    with_numbers,
+    written_rows,
+)
+from headrace.operators.table.changelog import changes_table
+from headrace.operators.table.declarations import OverAggregate
+from headrace.operators.table.frames import Block
+from headrace.operators.table.kept_rows import numbered
+from headrace.operators.table.over_calls import KeyState, make_measure
+from headrace.operators.table.steps import Schema
+from headrace.operators.table.ttl import TimeToLive
+from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
+from headrace.state.columns import Bools, ColumnType, Ints
+from headrace.state.row_sets import RowSet
+
+_WAITING, _HISTORY, _GROUPS = "waiting", "history", "groups"
+_TIME, _ORDER = "time", "order"
+#: Where a key stands in the table of groups.
+_SLOTS = ""
+#: Room for the rows of an epoch, in numbers that say in which order rows came.
+_PLACE_BITS = 32
+_NUMBERED = (ColumnType(_TIME, pa.int64(), is_key=True), ColumnType(_ORDER, pa.int64(), is_key=True))
+
+
+@dataclass
+class TimedRows:
+    """Rows with their keys and times, and the order in which they came."""
+
+    columns: list[pa.Array]
+    owners: Ints
+    times: Ints
+    order: Ints
+
+    def take(self, positions: Ints | Bools) -> TimedRows:
+        if positions.dtype == np.bool_:
+            positions = np.flatnonzero(positions)
+        picks = pa.array(positions)
+        return TimedRows(
+            [column.take(picks) for column in self.columns],
+            self.owners[positions],
+            self.times[positions],
+            self.order[positions],
+        )
+
+
+class TimedTable:
+    """A table of rows with times.
+
+    Args:
+        name: Its name.
+        types: The columns of its rows.
+    """
+
+    def __init__(self, name: str, types: Sequence[pa.DataType]) -> None:
+        self.name = name
+        self._names = [f"c{at}" for at in range(len(types))]
+        kept = [
+            ColumnType(column, kind, is_key=True) for column, kind in zip(self._names, types, strict=True)
+        ]
+        self.layout = TableLayout(name, (*kept, *_NUMBERED), has_owners=True, key_words=KEY_WORDS + 1)
+
+    def times(self, table: SlotTable, slots: Ints) -> Ints:
+        """Return the times of rows."""
+        values = table.cells(_TIME, slots).values
+        assert values is not None
+        return values.view(np.int64)
+
+    def rows_at(self, table: SlotTable, slots: Ints) -> TimedRows:
+        """Return rows of the table."""
+        columns = read_columns(table, slots, [*self._names, _TIME, _ORDER])
+        times, order = (columns.pop(name).to_numpy(zero_copy_only=False) for name in (_TIME, _ORDER))
+        return TimedRows(list(columns.values()), table.owners_at(slots), times, order)
+
+    def of_keys(self, table: SlotTable, owners: Ints) -> tuple[Ints, Ints]:
+        """Return the rows of keys: the positions of the keys, and slots."""
+        live = table.live
+        if len(live) > 1_000_000 + 256 * len(owners):
+            return table.members(owners)
+        # A key's rows are found one after the other, however many it has: it is less work to look at all.
+        positions = positions_in(owners, table.owners_at(live))
+        found = positions >= 0
+        return positions[found], live[found]
+
+    def written(self, rows: TimedRows, *, is_gone: Bools | None = None) -> RowSet:
+        """Return rows to write, or to take away."""
+        columns = dict(zip(self._names, rows.columns, strict=True))
+        columns |= {_TIME: pa.array(rows.times), _ORDER: pa.array(rows.order)}
+        keys = with_numbers(rows.owners, rows.order)
+        return written_rows(self.layout, keys, columns, owners=rows.owners, removed=is_gone)
+
+    def removed(self, table: SlotTable, slots: Ints) -> RowSet:
+        """Return rows to take away."""
+        rows = table.rows(slots)
+        return RowSet(rows.keys, rows.owners, np.ones(len(slots), np.bool_), rows.columns, rows.types)
+
+
+class OverOperator:
+    """Runs an `OverAggregate` that goes by time."""
+
+    def __init__(self, declaration: OverAggregate, schema: Schema, *, retracts: bool) -> None:
+        if retracts:  # as in Flink
+            raise UnsupportedFeatureError(
+                "OVER by a time attribute over a changelog with updates: a row that came out cannot be taken back",
+                feature="OVER by time over updates",
+                hint="use insert-only rows, or ORDER BY a column that is no time attribute",
+            )
+        self._declaration = declaration
+        types = {column.name: column.arrow for column in schema}
+        self._names = list(types)
+        self._measures = [make_measure(at, call, types) for at, call in enumerate(declaration.calls)]
+        seen = dict.fromkeys(name for each in self._measures for name in each.arguments)
+        self._seen = list(seen)
+        self._given = list(dict.fromkeys(name for each in declaration.calls for name in each.call.arguments))
+        self._waiting = TimedTable(_WAITING, [types[name] for name in self._names])
+        self._history = TimedTable(_HISTORY, [types[name] for name in self._seen])
+        self._ttl = TimeToLive(declaration.ttl_ms)
+        group_columns = tuple(column for each in self._measures for column in each.columns)
+        self._groups = TableLayout(_GROUPS, (*group_columns, *self._ttl.columns))
+        # What is freed as time moves on needs no time to live.
+        self._is_by_time = not group_columns and all(
+            call.is_range and call.preceding is not None for call in declaration.calls
+        )
+        self._has_groups = bool(self._groups.columns) and not self._is_by_time
+        self.layouts = (
+            *((self._waiting.layout,) if declaration.time is not None else ()),
+            *((self._history.layout,) if self._seen else ()),
+            *((self._groups,) if self._has_groups else ()),
+        )
+        where = None if declaration.time is None else f"{quote(declaration.time)} IS NOT NULL"
+        self.inputs = (
+            InputSpec(side=0, source=0, keys=declaration.keys, items=(WITH_SEQUENCE,), where=where),
+        )
+
+    def process(
+        self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
+    ) -> EpochOutput:
+        changes: list[tuple[str, RowSet]] = []
+        fresh, late = self._fresh(inputs.get(0), time)
+        due = fresh
+        if self._declaration.time is not None:
+            due = self._due(fresh, state[_WAITING], time, changes)
+        oldest = time.after + 1 if self._declaration.time is not None else time.now_ms
+        told = changes_table(*self._empty())
+        if len(due.times):
+            told = self._told(due, state, time, oldest, changes)
+        elif self._is_by_time and self._seen:
+            table = state[_HISTORY]
+            gone = self._passed(table, oldest)
+            changes.append((_HISTORY, self._history.removed(table, gone)))
+        if self._has_groups:
+            swept = self._ttl.sweep(state[_GROUPS], time.now_ms)
+            changes[:0] = [] if swept is None else [(_GROUPS, swept)]
+            if swept is not None and self._seen:
+                _, slots = self._history.of_keys(state[_HISTORY], swept.keys)
+                changes.insert(0, (_HISTORY, self._history.removed(state[_HISTORY], slots)))
+        return EpochOutput(told, _merged(changes), late)
+
+    # -- the rows of an epoch ----------------------------------------------------------------------------------
+
+    def _fresh(self, rows: pa.Table | None, time: EpochTime) -> tuple[TimedRows, int]:
+        """Return the rows of the epoch that are not late, and how many are."""
+        if rows is None or not rows.num_rows:
+            return TimedRows(
+                [pa.array([], kind) for kind in self._waiting.layout.types.values()][: len(self._names)],
+                np.empty((0, KEY_WORDS), np.int64),
+                np.empty(0, np.int64),
+                np.empty(0, np.int64),
+            ), 0
+        rows = rows.sort_by(SEQUENCE)
+        times = np.full(rows.num_rows, time.now_ms, np.int64)
+        if self._declaration.time is not None:
+            times = numbers(rows, self._declaration.time)
+        order = (time.epoch << _PLACE_BITS) + np.arange(rows.num_rows)
+        made = TimedRows(
+            [rows.column(name).combine_chunks() for name in self._names], hashes_of(rows), times, order
+        )
+        if self._declaration.time is None:
+            return made, 0
+        is_late = times <= time.before
+        late = int(is_late.sum())
+        return (made.take(~is_late) if late else made), late
+
+    def _due(
+        self, fresh: TimedRows, table: SlotTable, time: EpochTime, changes: list[tuple[str, RowSet]]
+    ) -> TimedRows:
+        """Return the rows that the watermark has passed; the others wait."""
+        is_due = fresh.times <= time.after
+        if not is_due.all():
+            changes.append((_WAITING, self._waiting.written(fresh.take(~is_due))))
+        live = table.live
+        slots = live[self._waiting.times(table, live) <= time.after]
+        if not len(slots):
+            return fresh.take(is_due)
+        changes.append((_WAITING, self._waiting.removed(table, slots)))
+        return _joined(self._waiting.rows_at(table, slots), fresh.take(is_due))
+
+    # -- what is said of them ----------------------------------------------------------------------------------
+
+    def _told(
+        self,
+        due: TimedRows,
+        state: Mapping[str, SlotTable],
+        time: EpochTime,
+        oldest: int,
+        changes: list[tuple[str, RowSet]],
+    ) -> pa.Table:
+        """Return rows with their results, in the order of their times; note what becomes of state."""
+        keys, ids, _ = numbered(due.owners, due.owners[:0])
+        known = self._known(keys, state, time)
+        old, old_ids, stale = self._kept(keys, known, state)
+        block, at_old, at_due = self._block(len(keys), old, old_ids, due, ids)
+        results: dict[str, pa.Array] = {}
+        after: dict[str, pa.Array] = {}
+        stays = np.zeros(len(block.keys), np.bool_)
+        for over, measure in zip(self._declaration.calls, self._measures, strict=True):
+            # By the clock a row without a start to look back to does not wait for others of its time.
+            sees_peers = over.is_range and (self._declaration.time is not None or over.preceding is not None)
+            frames = block.frames(over.preceding, is_range=over.is_range, sees_peers=sees_peers)
+            outcome = measure.of(block, frames, known)
+            results[over.call.result.name] = outcome.result
+            after |= outcome.state
+            stays |= measure.keeps(block, oldest)
+        if self._has_groups:
+            stamps = self._ttl.stamps(len(keys), time.now_ms)
+            changes.append((_GROUPS, written_rows(self._groups, keys, {**after, **stamps})))
+        if self._seen:
+            if self._is_by_time:
+                stale = self._passed(state[_HISTORY], oldest)
+            changes.append((_HISTORY, self._history.removed(state[_HISTORY], stale)))
+            changes += self._history_changes(due, old, stays[at_old], stays[at_due])
+        # Results are in the order of the block.
+        places = np.empty(len(due.times), np.int64)
+        places[np.argsort(at_due)] = np.arange(len(due.times))
+        order = np.lexsort((due.order, due.times))
+        picks, of_block = pa.array(order), pa.array(places[order])
+        columns = {name: column.take(picks) for name, column in zip(self._names, due.columns, strict=True)}
+        made = {**columns, **{name: each.take(of_block) for name, each in results.items()}}
+        schema, _, kinds = self._empty()
+        return changes_table(schema, made, None if kinds is None else np.zeros(len(order), np.int8))
+
+    def _known(self, keys: Ints, state: Mapping[str, SlotTable], time: EpochTime) -> KeyState:
+        """Return what state has put together of keys."""
+        if not self._has_groups:
+            return {}
+        table = state[_GROUPS]
+        slots = self._ttl.alive(table, table.find(keys), time.now_ms)
+        names = [column.name for column in self._groups.columns]
+        return {**read_columns(table, slots, names), _SLOTS: pa.array(slots)}
+
+    def _kept(
+        self, keys: Ints, known: KeyState, state: Mapping[str, SlotTable]
+    ) -> tuple[TimedRows, Ints, Ints]:
+        """Return the rows of keys that functions look at again, the numbers of their keys, and slots of stale ones."""
+        none = np.empty(0, np.int64)
+        if not self._seen:
+            return TimedRows([], np.empty((0, KEY_WORDS), np.int64), none, none), none, none
+        table = state[_HISTORY]
+        at, slots = self._history.of_keys(table, keys)
+        if self._ttl and _SLOTS in known:
+            is_alive = known[_SLOTS].to_numpy()[at] >= 0
+            return self._history.rows_at(table, slots[is_alive]), at[is_alive], slots[~is_alive]
+        return self._history.rows_at(table, slots), at, none
+
+    def _block(
+        self, keys: int, old: TimedRows, old_ids: Ints, due: TimedRows, ids: Ints
+    ) -> tuple[Block, Ints, Ints]:
+        """Sort rows into a block; return also where the old ones and those that are due stand in it."""
+        of_key = np.concatenate([np.arange(keys), old_ids, ids])
+        times = np.concatenate([np.zeros(keys, np.int64), old.times, due.times])
+        order = np.concatenate([np.zeros(keys, np.int64), old.order, due.order])
+        is_state = np.arange(len(of_key)) < keys
+        picks = np.lexsort((order, times, ~is_state, of_key))
+        places = np.empty(len(picks), np.int64)
+        places[picks] = np.arange(len(picks))
+        columns = {}
+        for name in self._given:
+            given = due.columns[self._names.index(name)]
+            kept = old.columns[self._seen.index(name)] if name in self._seen else None
+            before = pa.nulls(keys, given.type)
+            rows = kept if kept is not None else pa.nulls(len(old_ids), given.type)
+            columns[name] = pa.concat_arrays([before, rows, given]).take(pa.array(picks))
+        sorted_keys, sorted_times, sorted_state = of_key[picks], times[picks], is_state[picks]
+        is_other = np.ones(len(picks), np.bool_)
+        is_other[1:] = (
+            (sorted_keys[1:] != sorted_keys[:-1])
+            | (sorted_times[1:] != sorted_times[:-1])
+            | (sorted_state[1:] != sorted_state[:-1])
+        )
+        block = Block(
+            sorted_keys,
+            sorted_times,
+            picks >= keys + len(old_ids),
+            columns,
+            np.cumsum(is_other) - 1,
+        )
+        return block, places[keys : keys + len(old_ids)], places[keys + len(old_ids) :]
+
+    def _history_changes(
+        self, due: TimedRows, old: TimedRows, old_stays: Bools, due_stays: Bools
+    ) -> list[tuple[str, RowSet]]:
+        """Return the rows that functions look at again, and those that they do not any more."""
+        kept, gone = due.take(due_stays), old.take(~old_stays)
+        kept.columns = [kept.columns[self._names.index(name)] for name in self._seen]
+        made = [self._history.written(kept)] if len(kept.times) else []
+        if len(gone.times):
+            made.append(self._history.written(gone, is_gone=np.ones(len(gone.times), np.bool_)))
+        return [(_HISTORY, each) for each in made]
+
+    def _passed(self, table: SlotTable, oldest: int) -> Ints:
+        """Return the rows that no later one looks back to, whatever its key."""
+        furthest = max(call.preceding or 0 for call in self._declaration.calls)
+        live = table.live
+        return live[self._history.times(table, live) < oldest - furthest]
+
+    def _empty(self) -> tuple[Schema, dict[str, pa.Array], np.ndarray[tuple[int], np.dtype[np.int8]] | None]:
+        output = self._declaration.output
+        kinds = None if self._declaration.is_insert_only else np.empty(0, np.int8)
+        return output, {column.name: pa.array([], column.arrow) for column in output}, kinds
+
+
+def _joined(first: TimedRows, second: TimedRows) -> TimedRows:
+    return TimedRows(
+        [pa.concat_arrays([a, b]) for a, b in zip(first.columns, second.columns, strict=True)],
+        np.concatenate([first.owners, second.owners]),
+        np.concatenate([first.times, second.times]),
+        np.concatenate([first.order, second.order]),
+    )
+
+
+def _merged(changes: Sequence[tuple[str, RowSet]]) -> dict[str, RowSet]:
+    """Return what to write to each table; of what is written twice, the last counts."""
+    by_table: dict[str, list[RowSet]] = {}
+    for name, rows in changes:
+        if len(rows):
+            by_table.setdefault(name, []).append(rows)
+    return {
+        name: rows[0] if len(rows) == 1 else RowSet.merged(rows, keep_removals=True)
+        for name, rows in by_table.items()
+    }

@@ -27,6 +27,7 @@ from tests.differential.runs import (
     check_upserts,
 )
 from tests.differential.tables import NumberType, Rows
+from tests.differential.time_grammar import IN_TIME
 from tests.engines import MINI
 from tests.surveys import examples
 
@@ -35,9 +36,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 _PLAIN_QUERIES = st.one_of(*(kind() for kind in PLAIN))
 _WINDOW_QUERIES = st.one_of(*(kind() for kind in WINDOWED))
+_QUERIES_IN_TIME = st.one_of(*(kind() for kind in IN_TIME))
 #: On Spark rows are late, and the clock goes on, as the machine will.
 _ON_SPARK = st.one_of(
-    _PLAIN_QUERIES, _WINDOW_QUERIES.filter(lambda query: not re.search("TABLE (o|clocked)", query))
+    _PLAIN_QUERIES,
+    _WINDOW_QUERIES.filter(lambda query: not re.search("TABLE (o|clocked)", query)),
+    # In which order rows of the same time come is the machine's, too.
+    _QUERIES_IN_TIME.filter(lambda query: "ROWS" not in query),
 )
 
 _ANY_PACE = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -69,6 +74,13 @@ def test_queries_over_changelogs(env, session, case):
 @settings(_FIXED, max_examples=30)
 @given(case=cases(_WINDOW_QUERIES))
 def test_queries_over_windows_of_events(env, session, case):
+    check(check_locally, env, session, case)
+
+
+@locally
+@settings(_FIXED, max_examples=30)
+@given(case=cases(_QUERIES_IN_TIME))
+def test_queries_in_time(env, session, case):
     check(check_locally, env, session, case)
 
 
@@ -138,6 +150,15 @@ def test_many_queries_over_changelogs(env, session, case):
 @settings(_ANY_PACE, max_examples=examples(1000))
 @given(case=cases(_WINDOW_QUERIES))
 def test_many_queries_over_windows_of_events(env, session, case):
+    check(check_locally, env, session, case)
+
+
+@locally
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(_ANY_PACE, max_examples=examples(1000))
+@given(case=cases(_QUERIES_IN_TIME))
+def test_many_queries_in_time(env, session, case):
     check(check_locally, env, session, case)
 
 

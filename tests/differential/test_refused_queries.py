@@ -31,6 +31,7 @@ def top_n(rows: str, condition: str = "n < 3", function: str = "ROW_NUMBER()", p
 
 
 _IN_WINDOW = "window_start, window_end, k"
+_OVER = "OVER (PARTITION BY k ORDER BY {}) FROM e"
 _BOTH_SIDES = "twice(l.v + r.v) > 2"
 
 #: What Flink refuses in streams, too.
@@ -39,6 +40,12 @@ _AS_IN_FLINK = {
     top_n("t", function="DENSE_RANK()"): "DENSE_RANK() in streaming mode",
     top_n("t", "n > 2"): "needs a condition that says which rows to keep",
     top_n("t", "n < v"): "needs a condition that says which rows to keep",
+    f"SELECT id, SUM(v) {_OVER.format('v ROWS BETWEEN 2 PRECEDING AND CURRENT ROW')}": "'v', BIGINT, is none",
+    f"SELECT id, SUM(v) {_OVER.format('ts DESC')}": "not by DESC",
+    f"SELECT id, SUM(v) {_OVER.format('ts, id')}": "ordered by one column in streaming mode, and here by 2",
+    "SELECT id, SUM(v) OVER (PARTITION BY k) FROM e": "ordered by one column in streaming mode, and here by none",
+    f"SELECT id, LEAD(v) {_OVER.format('ts')}": "LEAD() OVER goes by rows that have not come yet",
+    "SELECT id, SUM(v) OVER (PARTITION BY k ORDER BY ts) FROM g": "OverAggregate does not support update and delete",
     "SELECT id FROM t ORDER BY v": "ORDER BY without LIMIT",
     "SELECT id FROM g ORDER BY ts": "TemporalSort does not support update and delete changes",
     window_join(tumble("g"), tumble("f")): "WindowJoin does not support update and delete changes",
@@ -51,8 +58,6 @@ _AS_IN_FLINK = {
 }
 #: What Flink has, and we have not yet.
 _NOT_YET = {
-    "SELECT id, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS n FROM e": "SUM() OVER without a top-N condition",
-    "SELECT id, LAG(v) OVER (PARTITION BY k ORDER BY ts) AS n FROM e": "LAG() OVER without a top-N condition",
     top_n(session("e"), part=_IN_WINDOW): "a top-N over SESSION windows",
     f"SELECT id, window_start FROM {session('e')}": "SESSION windows without an aggregation over them",
     f"SELECT v, COUNT(*) FROM {session('e')} GROUP BY v, window_start, window_end": "a SESSION whose PARTITION BY",

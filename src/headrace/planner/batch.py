@@ -458,32 +458,88 @@ class BatchQuery:
                 raise UnsupportedFeatureError.not_yet(f"{call.function} in BATCH mode", "use STREAMING mode")
 
     def _over_sql(self, call: e.WindowCall, below: n.LogicalNode) -> str:
+        values = [self._sql(each, below) for each in call.arguments]
+        window = f"({self._window_sql(call, below)})"
+        if call.function in _RANKS:
+            return f"CAST({call.function.lower()}({', '.join(values)}) OVER {window} AS {call.type.spark_name()})"
+        return f"CAST({_over_result(call, values, f' OVER {window}')} AS {call.type.spark_name()})"
+
+    def _window_sql(self, call: e.WindowCall, below: n.LogicalNode) -> str:
+        """Write what stands in the parentheses behind OVER."""
         parts = []
         if call.partition_by:
             parts.append("PARTITION BY " + ", ".join(self._sql(each, below) for each in call.partition_by))
+        frame = call.frame
         if call.order_by:
             parts.append("ORDER BY " + self._order(call.order_by, below))
-        if call.function in _RANKS:
-            arguments = ", ".join(self._sql(each, below) for each in call.arguments)
-            return f"CAST({call.function.lower()}({arguments}) OVER ({' '.join(parts)}) AS {call.type.spark_name()})"
-        if call.frame is not None:
-            if call.frame.unit is e.FrameUnit.RANGE and call.frame.preceding is not None:
-                milliseconds = call.frame.preceding
-                start = f"INTERVAL '{milliseconds // 1000}.{milliseconds % 1000:03}' SECOND PRECEDING"
-            else:
-                start = (
-                    "UNBOUNDED PRECEDING"
-                    if call.frame.preceding is None
-                    else f"{call.frame.preceding} PRECEDING"
-                )
-            parts.append(f"{call.frame.unit.value} BETWEEN {start} AND CURRENT ROW")
-        over = f" OVER ({' '.join(parts)})"
-        arguments = ", ".join(self._sql(each, below) for each in call.arguments)
-        if call.function == "COUNT":
+        elif frame is None or frame.unit is e.FrameUnit.ROWS:
+            parts.append("ORDER BY 1")  # as rows come: Spark wants an order
+        else:
+            return " ".join(
+                parts
+            )  # without an order all rows are of the same place: every frame has all of them
+        if frame is not None:
+            parts.append(f"{frame.unit.value} BETWEEN {_frame_start(frame)} AND CURRENT ROW")
+        return " ".join(parts)
+
+
+def _frame_start(frame: e.Frame) -> str:
+    if frame.preceding is None:
+        return "UNBOUNDED PRECEDING"
+    if frame.unit is e.FrameUnit.RANGE:
+        return f"INTERVAL '{frame.preceding // 1000}.{frame.preceding % 1000:03}' SECOND PRECEDING"
+    return f"{frame.preceding} PRECEDING"
+
+
+def _over_result(call: e.WindowCall, values: Sequence[str], over: str) -> str:
+    """Write a function of the rows of a window."""
+    arguments = ", ".join(values)
+    if call.distinct and call.function in ("COUNT", "SUM", "AVG", "LISTAGG", "ARRAY_AGG"):
+        return _of_different(call, values, over)
+    match call.function:
+        case "COUNT":
             return f"count({arguments or '1'}){over}"
-        if call.function == "AVG" and isinstance(call.type, t.IntegralType):
-            return f"CAST(sum({arguments}){over} DIV count({arguments}){over} AS {call.type.spark_name()})"
-        return f"CAST({call.function.lower()}({arguments}){over} AS {call.type.spark_name()})"
+        case "AVG" if isinstance(call.type, t.IntegralType):
+            return f"sum({arguments}){over} DIV count({arguments}){over}"
+        case "FIRST_VALUE" | "LAST_VALUE":
+            return f"{call.function.lower()}({arguments}, true){over}"
+        case "LISTAGG":
+            separator = values[1] if len(values) > 1 else "','"
+            texts = f"array_join(collect_list({values[0]}){over}, {separator})"
+            return f"CASE WHEN count({values[0]}){over} > 0 THEN {texts} END"
+        case "ARRAY_AGG":
+            # A structure around each value, since Spark leaves NULLs out.
+            return f"transform(collect_list(named_struct('v', {arguments})){over}, e -> e.v)"
+        case "COLLECT":
+            bag = f"collect_list({arguments}){over}"
+            counts = f"v -> named_struct('k', v, 'n', size(filter({bag}, e -> e = v)))"
+            return f"map_from_entries(transform(array_distinct({bag}), {counts}))"
+        case _:
+            return f"{call.function.lower()}({arguments}){over}"
+
+
+def _of_different(call: e.WindowCall, values: Sequence[str], over: str) -> str:
+    """Write a function of values, equal ones once: Spark has no DISTINCT in windows."""
+    if len(values) > 1 and call.function == "COUNT":
+        known = " AND ".join(f"{each} IS NOT NULL" for each in values)
+        given = f"CASE WHEN {known} THEN struct({', '.join(values)}) END"
+    else:
+        given = values[0]
+    found = f"collect_set({given}){over}"
+    match call.function:
+        case "COUNT":
+            return f"size({found})"
+        case "LISTAGG":
+            separator = values[1] if len(values) > 1 else "','"
+            return f"CASE WHEN size({found}) > 0 THEN array_join({found}, {separator}) END"
+        case "ARRAY_AGG":
+            return found
+    kind = call.type.spark_name()
+    total = f"aggregate({found}, CAST(0 AS {kind}), (a, b) -> CAST(a + b AS {kind}))"
+    if call.function == "AVG":
+        divide = "DIV" if isinstance(call.type, t.IntegralType) else "/"
+        total = f"{total} {divide} size({found})"
+    return f"CASE WHEN size({found}) > 0 THEN {total} END"
 
 
 def _window_ends(window: WindowSpec) -> str:

@@ -188,6 +188,8 @@ def _attributes(node: PhysicalNode) -> Attributes:
             return _join_attributes(node)
         case physical.Rank() | physical.WindowRank():
             return _rank_attributes(node, names)
+        case physical.OverAggregate():
+            return _over_attributes(node, names)
         case physical.TemporalSort():
             return [("orderBy", ", ".join(_sort_text(key, names) for key in node.order))]
         case physical.Deduplicate():
@@ -268,6 +270,24 @@ def _rank_attributes(node: physical.Rank | physical.WindowRank, names: Sequence[
     if isinstance(node, physical.WindowRank):
         return [("window", ", ".join(names[at] for at in node.window)), *shown]
     return [("strategy", node.strategy.value), *shown]
+
+
+def _over_attributes(node: physical.OverAggregate, names: Sequence[str]) -> Attributes:
+    frames = list(dict.fromkeys(str(call.frame) for call in node.calls))
+    own = node.names[len(names) :]
+    calls = []
+    for call, name in zip(node.calls, own, strict=True):
+        distinct = "DISTINCT " if call.distinct else ""
+        frame = f" OVER {call.frame}" if len(frames) > 1 else ""
+        calls.append(f"{call.function}({distinct}{_listed(call.arguments, names) or '*'}){frame} AS {name}")
+    shown: Attributes = [
+        ("orderBy", _sort_text(node.order, names)),
+        ("window", ", ".join(frames)),
+        ("select", ", ".join([*names, *calls])),
+    ]
+    if node.partition:
+        shown.insert(0, ("partitionBy", ", ".join(names[key] for key in node.partition)))
+    return shown
 
 
 def _window(window: WindowSpec, time: str) -> str:

@@ -7,11 +7,12 @@ ones. Functions go by their name in `planner.functions`. Expressions are values:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from headrace.catalog.functions import UserFunction
+from headrace.planner.dialect.tokens import Span
 from headrace.types.logical import BooleanType, DataType
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "FrameUnit",
     "InputRef",
     "Literal",
+    "Place",
     "SortKey",
     "UserCall",
     "WindowCall",
@@ -36,6 +38,14 @@ __all__ = [
     "substitute",
     "walk",
 ]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a statement something was written, for errors that only planning finds."""
+
+    text: str
+    span: Span
 
 
 @dataclass(frozen=True)
@@ -171,6 +181,7 @@ class WindowCall:
     frame: Frame | None = None
     distinct: bool = False
     user_function: UserFunction | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         parts = []

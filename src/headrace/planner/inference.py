@@ -23,6 +23,7 @@ from headrace.planner.physical import (
     Expand,
     GroupAggregate,
     Join,
+    OverAggregate,
     PhysicalNode,
     Rank,
     RankStrategy,
@@ -91,6 +92,8 @@ def _changes(node: PhysicalNode, below: Sequence[ChangelogMode]) -> ChangelogMod
             return INSERT_ONLY if is_final else UPSERT
         case ChangelogNormalize():
             return UPSERT
+        case OverAggregate() if node.time is None:
+            return UPSERT
         case Sink():
             return ChangelogMode.of()
         case _ if isinstance(node, _PASSING):
@@ -150,7 +153,8 @@ def _emitted(
 
 
 def _check(node: PhysicalNode, below: Sequence[ChangelogMode]) -> None:
-    if isinstance(node, _INSERTS_ONLY):
+    is_final = isinstance(node, OverAggregate) and node.time is not None
+    if is_final or isinstance(node, _INSERTS_ONLY):
         for source, mode in zip(node.inputs, below, strict=True):
             if not mode.is_insert_only:
                 raise SqlValidationError(

@@ -18,6 +18,7 @@ from headrace.planner.physical import (
     Exchange,
     GroupAggregate,
     Join,
+    OverAggregate,
     PhysicalNode,
     Rank,
     Sink,
@@ -58,7 +59,7 @@ def _keys_of(node: PhysicalNode, known: Mapping[PhysicalNode, Keys]) -> Iterable
         case Exchange():
             # Rows with the same key but other columns to go by would take different ways, and lose their order.
             return [key for key in below if key >= set(node.columns)]
-        case WatermarkAssigner() | Sink() | TemporalSort():
+        case WatermarkAssigner() | Sink() | TemporalSort() | OverAggregate():
             return below
         case GroupAggregate():
             return [frozenset(range(len(node.keys)))]

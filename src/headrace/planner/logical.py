@@ -14,12 +14,12 @@ from functools import cached_property
 
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
-from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import (
     AggregateCall,
     Call,
     Expression,
     InputRef,
+    Place,
     SortKey,
     WindowCall,
 )
@@ -82,14 +82,6 @@ class Field:
 
 
 Schema = tuple[Field, ...]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where in a statement a node was written, for errors that only planning finds."""
-
-    text: str
-    span: Span
 
 
 class LogicalNode:

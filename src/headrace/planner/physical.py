@@ -17,7 +17,7 @@ from typing import Any
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
-from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey
+from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey, WindowCall
 from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind
 from headrace.planner.windows import WindowProperty, WindowSpec
 from headrace.types.logical import LocalZonedTimestampType, TimestampType
@@ -31,6 +31,7 @@ __all__ = [
     "GroupAggregate",
     "Join",
     "OneInput",
+    "OverAggregate",
     "PhysicalNode",
     "Rank",
     "RankStrategy",
@@ -325,6 +326,23 @@ class TemporalSort(OneInput):
         """Whether it goes by processing time, in which rows come anyway."""
         first = self.order[0].expression
         return isinstance(first, InputRef) and self.input.schema[first.index].time is TimeKind.PROCTIME
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OverAggregate(OneInput):
+    """Each row with what functions say of those before it. Columns: those of the input, then the results."""
+
+    partition: tuple[int, ...]
+    order: SortKey
+    #: All with a frame; arguments are columns of the input, or constants.
+    calls: tuple[WindowCall, ...]
+
+    @property
+    def time(self) -> TimeKind | None:
+        """What time rows are ordered by; None: by a column that is no time, so that results change."""
+        by = self.order.expression
+        assert isinstance(by, InputRef)
+        return self.input.schema[by.index].time
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

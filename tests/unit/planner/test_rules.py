@@ -230,8 +230,10 @@ def test_a_row_number_between_two_numbers_is_a_rank_with_a_start():
 def test_a_row_number_without_an_end_is_refused():
     with pytest.raises(SqlValidationError, match="which rows to keep"):
         plan(where(numbered(table(), [0], 1), "GREATER_THAN", 3, 2))
-    with pytest.raises(UnsupportedFeatureError, match=r"ROW_NUMBER\(\) OVER without a top-N condition"):
-        plan(numbered(table(), [0], 1))
+
+
+def test_a_row_number_that_nobody_asks_about_is_one_of_all_rows():
+    assert "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW" in lines(plan(numbered(table(), [0], 1)))[1]
 
 
 def test_the_first_row_by_time_is_a_deduplication():

@@ -440,7 +440,16 @@ class ExpressionBinder:
         if frame is not None and window.frame is not None and function.name == "COUNT":
             result = result.not_null()
         return over.reference(
-            e.WindowCall(function.name, arguments, result, partition, order, frame, node.distinct)
+            e.WindowCall(
+                function.name,
+                arguments,
+                result,
+                partition,
+                order,
+                frame,
+                node.distinct,
+                place=self.context.place(node.span),
+            )
         )
 
     def _window(self, node: syntax.Window | syntax.Identifier | None) -> syntax.Window:

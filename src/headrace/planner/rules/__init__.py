@@ -10,6 +10,7 @@ from headrace.planner.rules.aggregations import convert_aggregate, convert_group
 from headrace.planner.rules.joins import convert_join
 from headrace.planner.rules.merge_calcs import merge_filters, merge_projects
 from headrace.planner.rules.nodes import Conversion
+from headrace.planner.rules.over import convert_over
 from headrace.planner.rules.plain import convert_plain
 from headrace.planner.rules.push_filters import push_filter, push_join_condition
 from headrace.planner.rules.set_operations import replace_distinct, replace_set_operation
@@ -35,5 +36,6 @@ CONVERSIONS: Final[tuple[Conversion, ...]] = (
     convert_aggregate,
     convert_group_window,
     convert_join,
+    convert_over,
     convert_plain,
 )

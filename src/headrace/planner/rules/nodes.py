@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from headrace.errors import SqlError, SqlValidationError
 from headrace.planner import expressions as e
+from headrace.planner.dialect.tokens import error_at
 from headrace.planner.logical import Field, LogicalNode, TimeKind
 from headrace.planner.physical import Calc, Exchange, PhysicalNode
 
-__all__ = ["Conversion", "Convert", "calc", "columns_of", "exchanged", "with_columns"]
+__all__ = ["Conversion", "Convert", "calc", "columns_of", "exchanged", "placed_error", "with_columns"]
 
 #: Turns a logical node, and all below it, into physical ones.
 Convert = Callable[[LogicalNode], PhysicalNode]
@@ -77,3 +79,10 @@ def with_columns(node: PhysicalNode, expressions: Sequence[e.Expression]) -> tup
 def exchanged(node: PhysicalNode, columns: Sequence[int]) -> PhysicalNode:
     """Bring rows that agree in the columns to one place."""
     return Exchange(schema=node.schema, input=node, columns=tuple(columns))
+
+
+def placed_error(place: e.Place | None, message: str, hint: str) -> SqlError:
+    """Return the error of what only planning finds, at its place in the statement if that is known."""
+    if place is None:
+        return SqlValidationError(message, hint=hint)
+    return error_at(place.text, place.span, message, hint=hint, kind=SqlValidationError)

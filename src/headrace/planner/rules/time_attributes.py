@@ -18,19 +18,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Literal
 
-from headrace.errors import SqlError, SqlValidationError
-from headrace.planner.dialect.tokens import error_at
 from headrace.planner.expressions import Call, Expression, InputRef, conjuncts, references
 from headrace.planner.logical import (
     GroupWindowAggregate,
     Join,
     JoinKind,
     LogicalNode,
-    Place,
     Schema,
     WindowTable,
 )
 from headrace.planner.rules.joins import is_window_join
+from headrace.planner.rules.nodes import placed_error
 from headrace.planner.rules.tree import over_inputs
 
 __all__ = ["settle_time_attributes"]
@@ -61,7 +59,7 @@ def settle_time_attributes(node: LogicalNode) -> LogicalNode:
             return _settled_join(node)
         case WindowTable() | GroupWindowAggregate() if node.input.schema[node.time_index].time is None:
             name = node.input.schema[node.time_index].name
-            raise _error(
+            raise placed_error(
                 node.place,
                 f"a window needs a time attribute, and {name!r} is a plain timestamp after a join: the join emits rows "
                 "long after the watermark has passed them",
@@ -75,7 +73,7 @@ def _settled_join(node: Join) -> LogicalNode:
     if is_window_join(node):
         return node
     if _is_interval_join(node):
-        raise _error(
+        raise placed_error(
             node.place,
             "interval joins are not supported yet in streaming mode: the condition bounds the difference between two "
             "time attributes",
@@ -85,12 +83,6 @@ def _settled_join(node: Join) -> LogicalNode:
             "TIMESTAMP(3) in a subquery",
         )
     return replace(node, keeps_times=False)
-
-
-def _error(place: Place | None, message: str, hint: str) -> SqlError:
-    if place is None:
-        return SqlValidationError(message, hint=hint)
-    return error_at(place.text, place.span, message, hint=hint, kind=SqlValidationError)
 
 
 # --- interval joins -------------------------------------------------------------------------------

@@ -57,38 +57,29 @@ def convert_top_n(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
             wanted: Sequence[e.Expression] = expressions
         case Filter(Over() as over, condition):
             wanted, names = identity(node.schema), tuple(field.name for field in node.schema)
-        case Over() | Project(Over()):
-            over = node if isinstance(node, Over) else node.input  # type: ignore[assignment]
-            raise _unsupported(over)
         case _:
             return None
     if len(over.calls) != 1 or over.calls[0].function not in ("ROW_NUMBER", "RANK", "DENSE_RANK"):
-        raise _unsupported(over)
+        return None
     (call,) = over.calls
+    number = len(over.input.schema)
+    rows, rest = _row_range(e.conjuncts(condition), number)
+    if not any(number in e.references(each) for each in e.conjuncts(condition)):
+        return None
+    if rows.last is None:
+        raise SqlValidationError(
+            f"{call.function}() needs a condition that says which rows to keep, such as rn <= 10",
+            hint="without one every row would have to be kept in order, and renumbered",
+        )
     if call.function != "ROW_NUMBER":
         raise UnsupportedFeatureError(
             f"{call.function}() in streaming mode: Flink has ROW_NUMBER() there only",
             feature=f"{call.function}() in streaming mode",
             hint="use ROW_NUMBER(), or BATCH mode",
         )
-    number = len(over.input.schema)
-    rows, rest = _row_range(e.conjuncts(condition), number)
-    if rows.last is None:
-        raise SqlValidationError(
-            "ROW_NUMBER() needs a condition that says which rows to keep, such as rn <= 10",
-            hint="without one every row would have to be kept in order, and renumbered",
-        )
     has_number = any(number in e.references(each) for each in [*wanted, *rest])
     ranked = _ranked(over, call, rows, convert, has_number=has_number)
     return calc(ranked, wanted, names, e.conjunction(rest) if rest else None)
-
-
-def _unsupported(over: Over) -> UnsupportedFeatureError:
-    functions = ", ".join(dict.fromkeys(f"{call.function}() OVER" for call in over.calls))
-    return UnsupportedFeatureError.not_yet(
-        f"{functions} without a top-N condition in streaming mode",
-        "filter on one ROW_NUMBER() (top-N, deduplication), or run the query in BATCH mode",
-    )
 
 
 def _ranked(

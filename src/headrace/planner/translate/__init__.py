@@ -17,7 +17,7 @@ from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.fragments import Stream
 from headrace.planner.optimize import Plan
-from headrace.planner.translate import aggregates, borders, joins, ranks
+from headrace.planner.translate import aggregates, borders, joins, over, ranks
 from headrace.planner.translate.context import (
     Connectors,
     SinkChoice,
@@ -76,6 +76,8 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [ranks.epoch_sort(to, node)] if len(node.order) > 1 else to.streams[node.input]
         case p.TemporalSort():
             return [ranks.temporal_sort(to, node)]
+        case p.OverAggregate():
+            return [over.over_aggregate(to, node)]
         case p.WindowRank():
             return [ranks.window_rank(to, node)]
         case p.Deduplicate():

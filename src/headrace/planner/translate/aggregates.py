@@ -16,7 +16,7 @@ from headrace.planner.translate.context import Translation, names_of, zoned
 from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
 from headrace.types.logical import TimestampType, quote_name
 
-__all__ = ["group_aggregate", "window_aggregate"]
+__all__ = ["group_aggregate", "separator_of", "window_aggregate"]
 
 #: What stands for the window in the output of a window aggregation.
 _PROPERTIES = {
@@ -170,9 +170,14 @@ def _separator(call: AggregateCall) -> str:
         raise UnsupportedFeatureError.not_yet(
             f"ORDER BY in {call.function}", "leave it out: values come in the order of their rows"
         )
-    if call.function != "LISTAGG" or len(call.arguments) == 1:
+    return separator_of(call.function, call.arguments)
+
+
+def separator_of(function: str, arguments: Sequence[Expression]) -> str:
+    """Return what stands between the values of LISTAGG."""
+    if function != "LISTAGG" or len(arguments) == 1:
         return ","
-    given = call.arguments[1]
+    given = arguments[1]
     if not isinstance(given, Literal) or given.value is None:
         raise UnsupportedFeatureError.not_yet(
             "LISTAGG with a separator that is no constant in streaming mode",

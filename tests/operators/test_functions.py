@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from typing import Any
 
 import pytest
@@ -301,7 +302,7 @@ def test_of_nested_user_errors_the_inner_one_is_shown() -> None:
 
 
 class Remembers(MapFunction):
-    """Counts in a field, which is wrong: fields do not last."""
+    """Counts in a field."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -314,62 +315,60 @@ class Remembers(MapFunction):
         return self.count + self.opened
 
 
-def test_fields_are_what_open_left_in_every_epoch() -> None:
+def test_fields_last_from_epoch_to_epoch_whoever_has_the_subtask() -> None:
     with OperatorHarness(MapOperator(Remembers())) as harness:
         harness.process_batch("ab")
         harness.end_epoch()
         harness.process_batch("ab")
         harness.move()
         harness.process_batch("ab")
-        assert harness.output == [101, 102] * 3
+        harness.retry_epoch()
+        harness.process_batch("ab")
+        assert harness.output == [101, 102, 103, 104, 105, 106, 105, 106]
+        assert harness.warnings == []
 
 
-def test_a_field_that_was_changed_is_named_in_a_warning() -> None:
-    with OperatorHarness(MapOperator(Remembers()), name="Counter") as harness:
-        harness.process("a")
-        harness.end_epoch()
-        [warning] = harness.warnings
-        assert "'Counter': Remembers changed its own field count" in warning
-        assert "keep the value in state" in warning
+def test_fields_come_back_from_a_snapshot_of_as_many_subtasks() -> None:
+    with OperatorHarness(MapOperator(Remembers())) as harness:
+        harness.process_batch("ab")
+        snapshot = harness.snapshot()
+    with OperatorHarness.restored(MapOperator(Remembers()), snapshot) as restored:
+        restored.process("c")
+        assert restored.output == [103]
+    with OperatorHarness.restored(MapOperator(Remembers()), snapshot, parallelism=2) as rescaled:
+        rescaled.process("c")
+        assert rescaled.output == [101]
 
 
-def test_a_field_that_appears_only_while_records_are_processed_is_gone_in_the_next_epoch() -> None:
-    class Grows(MapFunction):
-        def map(self, value: Any) -> Any:
-            before = getattr(self, "seen", None)
-            self.seen = value
-            return before
+class RemembersLock(MapFunction):
+    """Has something in a field that cannot be pickled."""
 
-    with OperatorHarness(MapOperator(Grows())) as harness:
-        harness.process_batch([1, 2])
-        harness.end_epoch()
-        harness.process_batch([3, 4])
-        assert harness.output == [None, 1, None, 3]
-        assert len(harness.warnings) == 1
+    def __init__(self) -> None:
+        self.count = 0
+        self.lock: Any = None
+
+    def map(self, value: Any) -> Any:
+        is_new = self.lock is None
+        self.lock = threading.Lock()
+        self.count += 1
+        return is_new, self.count
 
 
-def test_what_is_put_into_a_list_of_the_function_is_gone_in_the_next_epoch() -> None:
-    class Collects(MapFunction):
-        def __init__(self) -> None:
-            self.seen: list[Any] = []
-
-        def map(self, value: Any) -> Any:
-            self.seen.append(value)
-            return list(self.seen)
-
-    with OperatorHarness(MapOperator(Collects()), name="Collector") as harness:
+def test_a_field_that_cannot_be_pickled_is_named_in_a_warning_and_as_open_left_it() -> None:
+    with OperatorHarness(MapOperator(RemembersLock()), name="Counter") as harness:
         harness.process_batch("ab")
         harness.end_epoch()
         harness.process("c")
-        assert harness.output == [["a"], ["a", "b"], ["c"]]
+        assert harness.output == [(True, 1), (False, 2), (True, 3)]
         [warning] = harness.warnings
-        assert "'Collector': Collects changed its own field seen" in warning
+        assert "'Counter': RemembersLock changed its own field lock, which cannot be pickled" in warning
+        assert "keep the value in state" in warning
 
 
-def test_a_cache_that_open_made_lasts_as_long_as_the_worker_and_is_mentioned() -> None:
+def test_a_cache_that_cannot_be_pickled_lasts_as_long_as_the_worker_and_is_mentioned() -> None:
     class Looks(MapFunction):
         def open(self, runtime_context: RuntimeContext) -> None:
-            self.cache: dict[Any, Any] = {}
+            self.cache: dict[Any, Any] = {None: threading.Lock()}
 
         def map(self, value: Any) -> Any:
             is_known = value in self.cache
@@ -384,6 +383,22 @@ def test_a_cache_that_open_made_lasts_as_long_as_the_worker_and_is_mentioned() -
         harness.process("a")
         assert harness.output == [False, True, True, False]
         assert "modified its field cache" in harness.warnings[0]
+
+
+def test_many_bytes_in_fields_are_mentioned() -> None:
+    class Hoards(MapFunction):
+        def __init__(self) -> None:
+            self.all = b""
+
+        def map(self, value: Any) -> Any:
+            self.all += value
+            return len(self.all)
+
+    with OperatorHarness(MapOperator(Hoards())) as harness:
+        harness.process(bytes(2 * 1024**2))
+        harness.end_epoch()
+        [warning] = harness.warnings
+        assert "Hoards has more than 1 MB in its own fields" in warning
 
 
 def test_there_is_no_warning_about_a_function_that_keeps_to_its_state() -> None:

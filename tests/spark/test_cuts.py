@@ -103,6 +103,27 @@ def test_a_running_count(env: EnvironmentFactory, epochs: int, parallelism: int)
     check(env, epochs, parallelism, lambda s: s.key_by(key_of).process(RunningCount()), running_counts())
 
 
+class CountInFields(KeyedProcessFunction):
+    """Keeps what belongs into state in its own fields, as many programs for PyFlink do."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.counts: dict[str, int] = {}
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+        self.calls += 1
+        self.counts[value[0]] = self.counts.get(value[0], 0) + 1
+        assert self.calls == sum(self.counts.values())
+        yield value[0], value[1], self.counts[value[0]]
+
+
+@with_every_cut
+def test_a_running_count_in_fields(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
+    check(env, epochs, parallelism, lambda s: s.key_by(key_of).process(CountInFields()), running_counts())
+
+
 class CountAndForget(KeyedProcessFunction):
     """Counts, and clears its state whenever it meets a number that seven divides."""
 

@@ -27,6 +27,10 @@ from headrace.state.isolation import ATOMS, is_all_atoms, is_immutable, isolated
 
 #: Operator state that says that a function has taken a snapshot, be it of nothing.
 _HAS_SNAPSHOT = "has-snapshot"
+#: Operator state with the fields of a function, by its number among those of the operator.
+_FIELDS = "fields-"
+#: Fields beyond this size are worth a word.
+_MANY_BYTES = 1024**2
 
 
 def is_rich(function: Any) -> bool:
@@ -148,8 +152,8 @@ class FunctionOperator(Operator):
 
     def open(self, context: OperatorContext) -> None:
         self.context = context
-        inner = (each for function in self._rich for each in layers(function) if is_rich(each))
-        self._fields = [(each, FunctionFields(each)) for each in inner]
+        inner = [each for function in self._rich for each in layers(function) if is_rich(each)]
+        self._fields = [(each, FunctionFields(each, apart_from=inner)) for each in inner]
         for function in self._rich:
             try:
                 self.completed(function.open(RuntimeContext(context)))
@@ -159,15 +163,20 @@ class FunctionOperator(Operator):
             own_fields.opened()
 
     def begin_epoch(self, place: EpochPlace) -> None:
-        for _, own_fields in self._fields:
-            own_fields.reset()
-        if isinstance(self.function, CheckpointedFunction):
-            self._epoch = place.epoch
-            context = FunctionInitializationContext(self.context, is_restored=self._has_snapshot())
-            try:
-                self.function.initialize_state(context)
-            except Exception as error:
-                raise self.located(error, None, "initialize_state()") from error
+        self._epoch = place.epoch
+        if isinstance(self.function, CheckpointedFunction) and not is_rich(self.function):
+            self._initialize()
+        for index, (function, own_fields) in enumerate(self._fields):
+            is_checkpointed = function is self.function and isinstance(function, CheckpointedFunction)
+            unreadable = own_fields.begin(
+                self.context.operator_state.of_subtask(f"{_FIELDS}{index}"),
+                self._initialize if is_checkpointed else None,
+            )
+            for name in unreadable:
+                self.context.warn(
+                    f"{self._who(function)}: field {name} cannot be restored and starts as open() sets it: the "
+                    "class of its value is not the one that was stored"
+                )
 
     def end_epoch(self) -> Sequence[Any]:
         if isinstance(self.function, CheckpointedFunction):
@@ -176,21 +185,42 @@ class FunctionOperator(Operator):
             except Exception as error:
                 raise self.located(error, None, "snapshot_state()") from error
             self.context.operator_state.put(_HAS_SNAPSHOT, True)
-        for function, own_fields in self._fields:
-            if isinstance(function, CheckpointedFunction):
-                continue  # its fields are its own business: it puts them into state
-            who = f"operator '{self.context.place.operator_name}': {type(function).__name__}"
-            for name in own_fields.changed():
-                self.context.warn(
-                    f"{who} changed its own field {name}; fields do not survive from one epoch to the next: "
-                    "keep the value in state"
-                )
-            for name in own_fields.filled():
-                self.context.warn(
-                    f"{who} modified its field {name}, which exists on this worker only; use that only as a "
-                    "cache and keep everything else in state"
-                )
+        for index, (function, own_fields) in enumerate(self._fields):
+            stored, lost, only_here = own_fields.end()
+            self.context.operator_state.put_of_subtask(f"{_FIELDS}{index}", stored)
+            if lost or only_here or (stored is not None and len(stored) > _MANY_BYTES):
+                self._warn_about_fields(function, stored or b"", lost, only_here)
         return ()
+
+    def _initialize(self) -> None:
+        context = FunctionInitializationContext(self.context, is_restored=self._has_snapshot())
+        try:
+            self.function.initialize_state(context)
+        except Exception as error:
+            raise self.located(error, None, "initialize_state()") from error
+
+    def _warn_about_fields(
+        self, function: Any, stored: bytes, lost: Sequence[str], only_here: Sequence[str]
+    ) -> None:
+        who = self._who(function)
+        for name in lost:
+            self.context.warn(
+                f"{who} changed its own field {name}, which cannot be pickled and does not survive from one epoch to "
+                "the next: keep the value in state"
+            )
+        for name in only_here:
+            self.context.warn(
+                f"{who} modified its field {name}, which exists on this worker only; use that only as a "
+                "cache and keep everything else in state"
+            )
+        if len(stored) > _MANY_BYTES:
+            self.context.warn(
+                f"{who} has more than {_MANY_BYTES // 1024**2} MB in its own fields, which are written with every "
+                "epoch: keep such values in state"
+            )
+
+    def _who(self, function: Any) -> str:
+        return f"operator '{self.context.place.operator_name}': {type(function).__name__}"
 
     def _has_snapshot(self) -> bool:
         return (

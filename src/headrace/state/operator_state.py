@@ -5,6 +5,7 @@ What becomes of a part when a job comes back, maybe with another parallelism, is
 
     list/       elements are dealt out anew        union/   every subtask gets the elements of all
     broadcast/  every subtask has the same         own/     stays with its subtask, or goes with it
+    subtask/    stays with its subtask as long as the operator has as many; else goes with it
 
 Elements are encoded one by one, so that they can be dealt out without being understood. The parts are msgpack around
 them, so that a checkpoint can be looked at without unpickling what is in it.
@@ -23,6 +24,7 @@ from headrace.state.descriptors import ListStateDescriptor, MapStateDescriptor, 
 from headrace.state.interfaces import BroadcastState, ListState, OperatorStateStore, ReadOnlyBroadcastState
 
 _OWN = "own/"
+_SUBTASK = "subtask/"
 _LIST = "list/"
 _UNION = "union/"
 _BROADCAST = "broadcast/"
@@ -47,6 +49,8 @@ class OperatorStateBackend(OperatorStateStore):
 
     def __init__(self) -> None:
         self._own: dict[str, Any] = {}
+        #: Parts that are bytes already, by their full names.
+        self._of_subtask: dict[str, bytes] = {}
         self._handles: dict[str, _Handle] = {}
         #: Parts that were restored and that nobody has asked for so far.
         self._waiting: _Parts = {}
@@ -61,12 +65,17 @@ class OperatorStateBackend(OperatorStateStore):
             for name, part in self._restored.items()
             if name.startswith(_OWN)
         }
+        self._of_subtask = {
+            name: part  # type: ignore[misc]
+            for name, part in self._restored.items()
+            if name.startswith(_SUBTASK)
+        }
         for name, handle in self._handles.items():
             handle.load(self._restored.get(name))
         self._waiting = {
             name: part
             for name, part in self._restored.items()
-            if not name.startswith(_OWN) and name not in self._handles
+            if not name.startswith((_OWN, _SUBTASK)) and name not in self._handles
         }
         self._is_changed = False
 
@@ -74,7 +83,7 @@ class OperatorStateBackend(OperatorStateStore):
         """Return the whole state; None when it is as it was restored."""
         if not self._is_changed and not self._handles:
             return None
-        parts = dict(self._waiting)
+        parts: _Parts = {**self._waiting, **self._of_subtask}
         parts.update({_OWN + name: _encode(value) for name, value in self._own.items()})
         for name, handle in self._handles.items():
             encoded = handle.encoded()
@@ -98,6 +107,19 @@ class OperatorStateBackend(OperatorStateStore):
         if name not in self._own or self._own[name] != value:
             self._own[name] = value
             self._is_changed = True
+
+    def of_subtask(self, name: str) -> bytes | None:
+        """Return a part that stays with its subtask as long as the operator has as many."""
+        return self._of_subtask.get(_SUBTASK + name)
+
+    def put_of_subtask(self, name: str, value: bytes | None) -> None:
+        """Set such a part, or remove it; nothing is written if it is what it was."""
+        if self._of_subtask.get(_SUBTASK + name) != value:
+            self._is_changed = True
+            if value is None:
+                del self._of_subtask[_SUBTASK + name]
+            else:
+                self._of_subtask[_SUBTASK + name] = value
 
     # -- what user functions keep ------------------------------------------------------------------------------
 
@@ -158,7 +180,7 @@ def redistribute(
     Args:
         snapshots: What each subtask had.
         parallelism: How many subtasks there are now.
-        keeps_own: Whether each subtask gets its own parts back; there must be as many as before.
+        keeps_own: Whether each subtask gets all of its own parts back; there must be as many as before.
     """
     before = [_parts_of(snapshot) for snapshot in snapshots]
     after: list[_Parts] = [{} for _ in range(parallelism)]
@@ -172,7 +194,7 @@ def redistribute(
         elif name.startswith(_LIST):
             dealt = list(_dealt_out(_concatenated(held), parallelism))
         else:
-            if keeps_own:
+            if keeps_own or (name.startswith(_SUBTASK) and len(before) == parallelism):
                 for old, new in zip(before, after, strict=True):
                     if name in old:
                         new[name] = old[name]

@@ -11,6 +11,7 @@ import pytest
 from headrace.common.job_status import JobStatus
 from headrace.common.time import Time
 from headrace.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.datastream.functions import (
@@ -233,6 +234,72 @@ def test_faults_of_all_kinds_beside_checkpoints(seed: int, tmp_path: Path) -> No
         sink=MarkedSink(str(tmp_path)),
     )
     assert sorted(output_of(str(tmp_path))) == COUNTED
+
+
+class CountInFields(KeyedProcessFunction):
+    """Counts in its own fields."""
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        key = value % 7
+        self.counts[key] = self.counts.get(key, 0) + 1
+        yield key, self.counts[key]
+
+
+def counting_in_fields(env: StreamExecutionEnvironment) -> DataStream:
+    return numbers(env).key_by(lambda n: n % 7).process(CountInFields()).uid("fields")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_fields_survive_faults_of_all_kinds(seed: int, tmp_path: Path) -> None:
+    options = {**EVERY_EPOCH, **RESTARTS, "restart-strategy.fixed-delay.attempts": 100}
+    run(
+        counting_in_fields,
+        parallelism=2,
+        max_records=6,
+        options=options,
+        faults=random_faults(seed, 0.15),
+        seed=seed,
+        sink=MarkedSink(str(tmp_path)),
+    )
+    assert sorted(output_of(str(tmp_path))) == COUNTED
+
+
+def by_key(pairs: list[Any]) -> list[list[Any]]:
+    return [[pair for pair in pairs if pair[0] == key] for key in range(7)]
+
+
+def test_fields_come_back_from_a_savepoint_even_if_the_program_is_another_elsewhere(tmp_path: Path) -> None:
+    sink = str(tmp_path)
+    savepoint = stop_in_the_middle(counting_in_fields, tmp_path, parallelism=2, sink=sink)
+
+    def other(env: StreamExecutionEnvironment) -> DataStream:
+        env.from_collection([1]).sink_to(BlackholeSink())
+        return counting_in_fields(env)
+
+    options = {
+        "execution.state-recovery.path": savepoint,
+        "execution.state-recovery.ignore-unclaimed-state": "true",  # the sink has another id
+    }
+    counted = run(other, parallelism=2, options=options).output
+    assert min(count for _, count in counted) > 1
+    assert set(counted) <= set(COUNTED)
+    assert {max(pairs) for pairs in by_key(counted)} == {max(pairs) for pairs in by_key(COUNTED)}
+
+
+def test_fields_start_anew_at_another_parallelism_and_do_not_keep_an_operator_in_the_program(
+    tmp_path: Path,
+) -> None:
+    savepoint = stop_in_the_middle(counting_in_fields, tmp_path, parallelism=2, sink=str(tmp_path))
+    options = {"execution.state-recovery.path": savepoint}
+    rescaled = run(counting_in_fields, parallelism=1, options=options)
+    assert {(key, 1) for key in range(7)} <= set(rescaled.output)
+    with pytest.raises(StateError, match="not in the program") as caught:
+        start(lambda env: numbers(env).map(lambda n: n), parallelism=2, options=options)
+    assert "Sink: Writer" in str(caught.value)  # it has output that waits
+    assert "fields" not in str(caught.value)
 
 
 def test_output_waits_for_the_checkpoint_that_covers_it() -> None:

@@ -299,8 +299,9 @@ def _left_behind(names: Sequence[str]) -> StateError:
 
 
 def _has_state(snapshot: OperatorSnapshot) -> bool:
+    """Whether state would be lost without the operator; time and fields of functions do not count."""
     return bool(snapshot.keyed or snapshot.source or snapshot.committables or snapshot.committer) or any(
-        redistribute([part], 1) != [None] for part in snapshot.operator_state.values()
+        any(redistribute([part], 2)) for part in snapshot.operator_state.values()
     )
 
 

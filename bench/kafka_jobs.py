@@ -28,16 +28,16 @@ PARTITIONS = 4
 KEYS = 1_000
 
 
-def fill(kafka: KafkaBroker, records: int) -> str:
+def fill(kafka: KafkaBroker, records: int, partitions: int = PARTITIONS) -> str:
     """Write records such as `user-17,1234` in turn to the partitions, at one time for all."""
-    topic = kafka.create_topic(PARTITIONS)
+    topic = kafka.create_topic(partitions)
     producer = Producer({"bootstrap.servers": kafka.address, "linger.ms": 50, "log_level": 0})
     now = int(time.time() * 1000)
     for number in range(records):
         value = f"user-{number % KEYS},{number}"
         while True:
             try:
-                producer.produce(topic, value, partition=number % PARTITIONS, timestamp=now)
+                producer.produce(topic, value, partition=number % partitions, timestamp=now)
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -120,12 +120,17 @@ def run_count(kafka: KafkaBroker, topic: str, records: int, parallelism: int) ->
 
 
 def run_copy(
-    kafka: KafkaBroker, topic: str, records: int, parallelism: int, guarantee: DeliveryGuarantee
+    kafka: KafkaBroker,
+    topic: str,
+    records: int,
+    parallelism: int,
+    guarantee: DeliveryGuarantee,
+    partitions: int = PARTITIONS,
 ) -> float:
     """Copy a topic; returns records per second of the whole job."""
     env = environment(parallelism)
     stream = env.from_source(source_of(kafka, topic), WatermarkStrategy.no_watermarks(), "records")
-    stream.map(str.upper).sink_to(sink_to(kafka, kafka.create_topic(PARTITIONS), guarantee))
+    stream.map(str.upper).sink_to(sink_to(kafka, kafka.create_topic(partitions), guarantee))
     started = time.perf_counter()
     env.execute("bench")
     return records / (time.perf_counter() - started)

@@ -36,14 +36,37 @@ def spark_rate(kafka: KafkaBroker, topic: str, records: int, rounds: int) -> flo
     return statistics.median(json.loads(done.stdout.strip().splitlines()[-1])["rates"])
 
 
+def scaling(kafka: KafkaBroker, records: int, rounds: int) -> None:
+    """Copy exactly once over 1, 2 and 4 partitions, with as many subtasks: each writes its own transactions."""
+    single: float | None = None
+    for partitions in (1, 2, 4):
+        topic = kafka_jobs.fill(kafka, records, partitions)
+        rate = statistics.median(
+            kafka_jobs.run_copy(kafka, topic, records, partitions, DeliveryGuarantee.EXACTLY_ONCE, partitions)
+            for _ in range(rounds)
+        )
+        single = single or rate
+        name = f"Kafka to Kafka, exactly-once, {partitions} partition{'s' if partitions > 1 else ''}"
+        emit(name, rate, "records/s", ratio=rate / single, against="1 partition")
+
+
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of records")
+    parser.add_argument(
+        "--only-scaling", action="store_true", help="measure only exactly-once over partitions"
+    )
     arguments = parser.parse_args()
     records = int(RECORDS * arguments.scale)
     with run_broker() as kafka:
+        if arguments.only_scaling:
+            spark_context(Configuration())
+            kafka_jobs.run_count(kafka, kafka_jobs.fill(kafka, 1000), 1000, 4)  # warms up workers
+            scaling(kafka, records, arguments.rounds)
+            stop_spark()
+            return
         topic = kafka_jobs.fill(kafka, records)
         spark_context(Configuration())
         kafka_jobs.run_count(kafka, topic, records, PARALLELISM)  # warms up workers
@@ -67,6 +90,7 @@ def main() -> None:
                 {bare: (lambda: kafka_jobs.bare_copy(kafka, topic, records), "")},
                 arguments.rounds,
             )
+        scaling(kafka, records, arguments.rounds)
         stop_spark()
         theirs = spark_rate(kafka, topic, records, arguments.rounds)
         if theirs is not None:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.common.serialization import SimpleStringSchema
-from headrace.connectors.base import Committable, DeliveryGuarantee, SplitProgress, WriterContext
+from headrace.connectors.base import (
+    Committable,
+    CommitterContext,
+    DeliveryGuarantee,
+    SplitProgress,
+    WriterContext,
+)
 from headrace.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
     KafkaSink,
     KafkaSource,
+    _publisher,
 )
 from headrace.connectors.kafka.sink import close_producers
 from headrace.elements import Batch
+from headrace.errors import ConnectorError
 from headrace.testing.contracts import check_sink, check_source
 from tests.kafka import KafkaBroker
 
@@ -211,7 +222,6 @@ def publish_interrupted(
     """Publish two epochs; the second one is interrupted."""
     sink = sink_to(kafka, topic, DeliveryGuarantee.EXACTLY_ONCE)
     committer = sink.create_committer()
-    publisher = committer._publisher
     for epoch, values in enumerate(EPOCHS[:2]):
         writer = sink.create_writer(
             WriterContext(subtask=0, parallelism=1, epoch=epoch, attempt_id=str(epoch))
@@ -219,7 +229,100 @@ def publish_interrupted(
         writer.write_batch(Batch(values))
         committables = [Committable(0, epoch, payload) for payload in writer.prepare_commit()]
         if epoch == 1:
-            publisher._producer = Interrupted(publisher._producer, call, when, act)
+            [(_, writing)] = [kept for key, kept in _publisher._writers.items() if topic in key[1]]
+            writing._producer = Interrupted(writing._producer, call, when, act)
         committer.commit(committables)
     committer.close()
     return kafka.values(topic)
+
+
+# --- shares of subtasks -------------------------------------------------------------------------------
+
+
+def stage(sink: KafkaSink, subtask: int, epoch: int, values: list[str], staging: Path) -> list[Committable]:
+    """Write records of one subtask and epoch; many of them go to a file."""
+    writer = sink.create_writer(
+        WriterContext(
+            subtask=subtask,
+            parallelism=2,
+            epoch=epoch,
+            attempt_id=f"{subtask}-{epoch}",
+            job_id="job",
+            sink_id="op",
+            staging_dir=str(staging),
+        )
+    )
+    writer.write_batch(Batch(values))
+    return [Committable(subtask, epoch, payload) for payload in writer.prepare_commit()]
+
+
+def many(subtask: int, epoch: int) -> list[str]:
+    """Return more than what travels with a report."""
+    return [f"{subtask}-{epoch}-{number}-" + "x" * 100 for number in range(700)]
+
+
+class Workers:
+    """Processes that publish: another one of them in every call."""
+
+    def __init__(self, *pools: ProcessPoolExecutor) -> None:
+        self.pools = list(pools)
+        self.shares: list[int] = []
+
+    def __call__(self, functions: Sequence[Callable[[], Any]]) -> list[Any]:
+        pool = self.pools.pop(0)
+        self.pools.append(pool)
+        self.shares.append(len(functions))
+        return [future.result(60) for future in [pool.submit(function) for function in functions]]
+
+
+def test_workers_publish_shares_in_turn_and_each_comes_out_once(kafka, tmp_path):
+    topic = kafka.create_topic(2)
+    sink = sink_to(kafka, topic, DeliveryGuarantee.EXACTLY_ONCE)
+    expected: list[str] = []
+    with (
+        ProcessPoolExecutor(1, get_context("spawn")) as one,
+        ProcessPoolExecutor(1, get_context("spawn")) as other,
+    ):
+        workers = Workers(one, other)
+        context = CommitterContext("job", "op", str(tmp_path), is_checkpointed=True, run_in_workers=workers)
+        committer = sink.create_committer(context)
+        # Epochs 0 and 2 go to the same process, whose producer was shut out meanwhile; in epoch 1 one share is small.
+        for epoch in range(3):
+            second = ["small"] if epoch == 1 else many(1, epoch)
+            staged = [
+                *stage(sink, 0, epoch, many(0, epoch), tmp_path),
+                *stage(sink, 1, epoch, second, tmp_path),
+            ]
+            expected += many(0, epoch) + second
+            committer.snapshot()
+            committer.commit(staged)
+        state = committer.snapshot()
+        committer.close()
+        # A restart with another parallelism publishes the last checkpoint once more, from the driver.
+        again = sink.create_committer(CommitterContext("job", "op", str(tmp_path), is_checkpointed=True))
+        again.restore(state)
+        again.commit(staged)
+        again.discard_after(2)
+        again.commit(stage(sink, 0, 3, ["last"], tmp_path))
+        again.close()
+    assert workers.shares == [2, 1, 2]
+    assert sorted(kafka.values(topic)) == sorted([*expected, "last"])
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_driver_that_is_not_the_only_one_is_shut_out(kafka, tmp_path):
+    topic = kafka.create_topic(1)
+    sink = sink_to(kafka, topic, DeliveryGuarantee.EXACTLY_ONCE)
+    old, new = sink.create_committer(), sink.create_committer()
+    old.commit(stage(sink, 0, 1, ["a"], tmp_path))
+    kept = dict(_publisher._writers)
+    _publisher._writers.clear()  # as if it were another process
+    new.commit(stage(sink, 0, 2, ["b"], tmp_path))
+    _publisher._writers.clear()
+    _publisher._writers.update(kept)
+    with pytest.raises(ConnectorError, match="another producer has taken over") as caught:
+        old.commit(stage(sink, 0, 3, ["c"], tmp_path))
+    assert not caught.value.retryable
+    assert kafka.values(topic) == ["a", "b"]
+    old.close()
+    new.close()

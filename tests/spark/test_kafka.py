@@ -28,6 +28,8 @@ from headrace.connectors.kafka import (
     KafkaSink,
     KafkaSource,
 )
+from headrace.connectors.kafka._transactions import TransactionalWriter
+from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import MapFunction, OutputTag, ProcessWindowFunction
 from headrace.datastream.formats.json import JsonRowDeserializationSchema
 from headrace.datastream.window import TumblingEventTimeWindows
@@ -181,6 +183,41 @@ def test_windows_come_out_once_though_a_worker_is_killed_and_the_broker_restarte
     )
 
     assert found == expected
+
+
+def test_workers_write_what_is_too_much_for_the_driver(env, kafka, tmp_path, monkeypatch):
+    def refuse(*arguments: Any) -> None:
+        raise AssertionError("large shares are written by workers")
+
+    monkeypatch.setattr(TransactionalWriter, "write", refuse)  # in this process, which is the driver's
+    target = kafka.create_topic(2)
+    serializer = (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic(target)
+        .set_value_serialization_schema(SimpleStringSchema())
+        .build()
+    )
+    sink = (
+        KafkaSink.builder()
+        .set_bootstrap_servers(kafka.address)
+        .set_record_serializer(serializer)
+        .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        .set_transactional_id_prefix(target)
+        .build()
+    )
+    options = {
+        "execution.checkpointing.interval": "1 ms",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+    }
+    environment = env(parallelism=2, max_records=2_000, options=options)
+    numbers = environment.from_source(
+        NumberSequenceSource(0, 7_999), WatermarkStrategy.no_watermarks(), "numbers"
+    )
+    numbers.map(lambda number: f"{number:>100}").sink_to(sink).uid("copies")
+    environment.execute(target)
+    assert sorted(map(int, kafka.values(target))) == list(range(8_000))
+    groups = [group.group_id for group in kafka.admin().list_consumer_groups().result(20).valid]
+    assert len({group for group in groups if group.startswith(f"{target}-")}) == 2
 
 
 @pytest.mark.slow

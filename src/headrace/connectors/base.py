@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
@@ -340,6 +340,11 @@ class Committable:
     payload: Any
 
 
+#: Calls functions in workers, each in a task of its own, and returns their results in order; None if no worker can be
+#: had now. Functions and results must pickle. A function may be called again if its worker is lost.
+RunInWorkers = Callable[[Sequence[Callable[[], Any]]], list[Any] | None]
+
+
 @dataclass(frozen=True)
 class CommitterContext:
     """Whose committer it is, and what it may rely on."""
@@ -352,6 +357,8 @@ class CommitterContext:
     #: Whether ``snapshot`` is called before every ``commit``. False: every epoch is committed at once, and
     #: nothing is ever restored.
     is_checkpointed: bool = False
+    #: For what is too much for the driver alone; None where there are no workers.
+    run_in_workers: RunInWorkers | None = None
 
 
 class Committer(ABC):

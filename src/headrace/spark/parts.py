@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -125,6 +125,10 @@ class PartsRunner:
     def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
         """Merge state files in a Spark job beside the epochs."""
         return self._tables.compact(work)
+
+    def call(self, functions: Sequence[Callable[[], Any]]) -> list[Any] | None:
+        """Call functions in workers, a task each."""
+        return self._tables.call(functions)
 
     def cancel(self) -> None:
         """Interrupt the running epoch: all parts are of one group."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pickle
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -71,6 +73,20 @@ class SparkRunner:
         except (Py4JError, PySparkException, OSError) as error:
             raise self.recovered(error) from None
 
+    def call(self, functions: Sequence[Callable[[], Any]]) -> list[Any] | None:
+        """Call functions in workers, a task each, in a Spark job of its own; cancelling an epoch leaves it alone."""
+        self._context.setJobGroup(
+            f"{self._group}/publishing", f"{self._code.job.name}: publishing", interruptOnCancel=False
+        )
+        encoded = [pickle.dumps(function, protocol=5) for function in functions]
+        try:
+            with self._workers.asked_for(self._context):
+                calls = self._context.parallelize(encoded, len(encoded)).map(_called)
+                calls._jrdd  # noqa: B018 - built here, while the context asks for the right workers
+            return calls.collect()
+        except (Py4JError, PySparkException, OSError) as error:
+            raise self.recovered(error) from None
+
     def cancel(self) -> None:
         """Interrupt the running epoch."""
         with suppress(Py4JError, OSError):  # without its Java process the epoch ends by itself
@@ -83,3 +99,7 @@ class SparkRunner:
             with suppress(Py4JError, OSError):
                 self._broadcast.destroy()
         remove_run(self._code.settings, self._code.lineage)
+
+
+def _called(encoded: bytes) -> Any:
+    return pickle.loads(encoded)()

@@ -217,6 +217,10 @@ class MiniCluster:
         self.compactions += len(work)
         return done
 
+    def call(self, functions: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Call functions as workers would: copies of them, and of their results."""
+        return [pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(each))())) for each in functions]
+
     def cancel(self) -> None:
         """Let the running epoch fail with its next task."""
         self._is_cancelled.set()

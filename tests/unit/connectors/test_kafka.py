@@ -20,11 +20,12 @@ from headrace.connectors.kafka import (
     KafkaTopicPartition,
     KafkaTopicSelector,
     _commits,
-    _publisher,
+    _transactions,
 )
 from headrace.connectors.kafka._commits import OffsetCommits
 from headrace.connectors.kafka._properties import KafkaProperties
-from headrace.connectors.kafka._publisher import KafkaPublisher, _groups, _parsed
+from headrace.connectors.kafka._publisher import KafkaPublisher
+from headrace.connectors.kafka._transactions import TransactionalWriter, _groups, _parsed
 from headrace.connectors.write_ahead import StagedRecords
 from headrace.errors import ConfigurationError, ConnectorError, HeadraceError, JobDefinitionError
 from tests import kafka as broker
@@ -222,12 +223,10 @@ def test_a_broker_that_is_not_there_when_output_is_published_is_named_and_nothin
     properties = KafkaProperties.of(
         {"bootstrap.servers": "localhost:1", "default.api.timeout.ms": 100}, "KafkaSink"
     )
-    publisher = KafkaPublisher(
-        properties, properties.client_config(), transactional_id="counts-1", topic="counts"
-    )
+    publisher = KafkaPublisher(properties, properties.client_config(), id_prefix="counts", topic="counts")
 
     with pytest.raises(
-        ConnectorError, match=r"KafkaSink: starting transactions of counts-1 failed at localhost:1: "
+        ConnectorError, match=r"KafkaSink: starting transactions of counts-0 failed at localhost:1: "
     ) as caught:
         publisher.publish(staged(1, 10))
 
@@ -285,14 +284,14 @@ class SleepingProducer:
 def test_a_client_that_does_not_come_back_is_given_up(monkeypatch):
     from confluent_kafka import KafkaError
 
-    monkeypatch.setattr(_publisher, "_MARKER_S", 0.01)
+    monkeypatch.setattr(_transactions, "_MARKER_S", 0.01)
     properties = KafkaProperties.of({"bootstrap.servers": "localhost:1"}, "KafkaSink")
-    publisher = KafkaPublisher(properties, {}, transactional_id="counts-1", topic="counts")
-    publisher._trouble.note(KafkaError(KafkaError._TRANSPORT, "localhost:1: Connection refused"))
+    writer = TransactionalWriter(properties, {}, transactional_id="counts-1", topic="counts")
+    writer._trouble.note(KafkaError(KafkaError._TRANSPORT, "localhost:1: Connection refused"))
     producer = SleepingProducer()
 
-    with pytest.raises(_publisher._Again) as failed:
-        publisher._send_marker(producer, None, None)
+    with pytest.raises(_transactions._Again) as failed:
+        writer._send_marker(producer, None, None)
 
     producer.wake.set()
     assert str(failed.value) == (

@@ -1,87 +1,129 @@
-"""Records and the marker in one transaction: what makes `KafkaSink` exact.
+"""Publishes what writers have staged: the share of each subtask in a transaction of its own, side by side.
 
-    begin; the records; the marker, as a committed offset of the sink's own group; commit
+A transaction of librdkafka ends with the client that has begun it, and a worker may be gone after its epoch. So writers
+stage records, and when the checkpoint is complete, each subtask's share is written under the subtask's own id
+(`_transactions`). Small shares, which have come with the report, are written from here, in threads. Large ones are in
+files; a worker reads and writes each of them, in a stage that runs behind the checkpoint:
 
-A transaction of librdkafka cannot be resumed by another process. So workers stage records, and the driver writes them
-in transactions of its own, under an id that keeps out any other driver of the same sink.
+    driver    checkpoint 7 is complete ---- shares of subtasks 0, 1, 2 --->  their results: which producer, or an error
+                                               |         |         |              ^
+    workers                                 id-0: tx  id-1: tx  id-2: tx  --------+
 
-The marker is the number of the last epoch that was written, and by which *generation*: a publisher draws a new one when
-it is made, and puts it into every checkpoint. After a failure, output that a checkpoint covers was published if the
-marker says so for the checkpoint's generation. Epoch numbers alone would not do: a job that goes back to an older
-savepoint counts on from there and writes other records.
+A worker keeps its producers, because new ones cost a few round trips to the brokers. Which worker has which share may
+change, and a new producer of an id shuts out the old one. So the driver says which producer wrote last: a worker uses
+its own only if it was that one. If the brokers say then that somebody else has taken over, it was no worker of ours.
 
-    generation a   epochs 1 2 3 | 4 5 |            marker a:3, a:5
-                              savepoint
-    generation b              3 | 4 5 6 |          marker a:5 b:6: for b, 4 and 5 were not written before
-
-If anything goes wrong on the way, nobody here has to know how far it came. A new producer with the same id first has
-the broker settle what the last one left: a transaction whose end was not asked for is aborted, one whose end was is
-committed. Only then is the marker read, and what it does not cover is written again.
-
-    broker lost after     the broker has      a new producer finds it        marker     then
-    begin, some records   a transaction       open: it is aborted            as before  all is written again
-    the marker            a transaction       open: it is aborted            as before  all is written again
-    asking to commit      heard of it, maybe  committed; or open: aborted    says which what is left is written
+After a change of parallelism nothing has to be moved: what an older checkpoint covers names the subtask that staged it,
+and is written under that subtask's id, where the marker is.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
+import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any, cast
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
-from headrace.connectors.kafka._clients import Trouble, failure, make_client
-from headrace.connectors.kafka._properties import KafkaProperties, kafka_library
+from headrace.connectors.base import RunInWorkers
+from headrace.connectors.kafka._properties import KafkaProperties
+from headrace.connectors.kafka._transactions import TransactionalWriter
 from headrace.connectors.write_ahead import Publisher, StagedRecords
-from headrace.errors import ConnectorError
+from headrace.errors import ConnectorError, HeadraceError
 
-_log = logging.getLogger(__name__)
+#: Threads of the driver that write small shares.
+_THREADS = 8
+#: Producers that a process keeps.
+_KEPT_WRITERS = 32
 
-_WHO = "KafkaSink"
-#: Records of one transaction at most, unless an epoch has more.
-_MAX_RECORDS = 200_000
-#: Generations that a marker remembers: how often a job may have come back since the checkpoint it is started from.
-_GENERATIONS = 64
-#: One call at most; whether to try again is decided between two of them.
-_CALL_S = 30.0
-#: How long the marker may take if the client has lost a broker: it may wait for one that will never answer.
-_MARKER_S = 5.0
+#: The producers of this process, by process and transactional id, with the name of each. A forked process must not use
+#: its parent's.
+_writers: dict[tuple[int, str], tuple[str, TransactionalWriter]] = {}
 
-#: Topic, partition, key, value, time, headers: what workers stage for each record.
-Staged = tuple[str, int | None, bytes | None, bytes | None, int | None, Sequence[tuple[str, bytes | None]]]
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a share."""
+
+    #: The producer that has written it.
+    writer: str = ""
+    error: ConnectorError | None = None
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one subtask has staged for a checkpoint; calling it, in whichever process, writes it."""
+
+    properties: KafkaProperties
+    config: dict[str, Any]
+    transactional_id: str
+    topic: str | None
+    generation: str
+    staged: tuple[StagedRecords, ...]
+    #: The producer that wrote last under this id; None if that is not known.
+    last_writer: str | None
+
+    def __call__(self) -> Outcome:
+        key = (os.getpid(), self.transactional_id)
+        name, writer = _writers.pop(key, ("", None))
+        if writer is not None and name != self.last_writer:
+            writer.close()  # another one has the id since
+            writer = None
+        if writer is None:
+            name = uuid4().hex
+            writer = TransactionalWriter(
+                self.properties, self.config, transactional_id=self.transactional_id, topic=self.topic
+            )
+        try:
+            writer.write(self.staged, self.generation)
+        except BaseException as error:
+            writer.close()
+            if isinstance(error, ConnectorError):
+                return Outcome(error=error)
+            raise
+        _keep(key, name, writer)
+        return Outcome(name)
+
+
+def _keep(key: tuple[int, str], name: str, writer: TransactionalWriter) -> None:
+    _writers[key] = (name, writer)
+    for old in list(_writers)[:-_KEPT_WRITERS]:
+        kept = _writers.pop(old, None)
+        if kept is not None and old[0] == key[0]:
+            kept[1].close()
 
 
 class KafkaPublisher(Publisher):
-    """Writes what workers have staged.
+    """Has the shares of all subtasks written.
 
     Args:
-        properties: Of the producer.
+        properties: Of the producers.
         config: The same in librdkafka's names.
-        transactional_id: The id of the transactions, and of the group that has the marker.
+        id_prefix: What transactional ids begin with; the number of the subtask follows.
         topic: The topic that everything goes to; None if records choose theirs.
+        run_in_workers: Runs functions in workers; None from it, or no such function: there are no workers.
     """
 
     def __init__(
-        self, properties: KafkaProperties, config: dict[str, Any], *, transactional_id: str, topic: str | None
+        self,
+        properties: KafkaProperties,
+        config: dict[str, Any],
+        *,
+        id_prefix: str,
+        topic: str | None,
+        run_in_workers: RunInWorkers | None = None,
     ) -> None:
         self._properties = properties
-        self._call_s = min(_CALL_S, properties.api_timeout_s)
-        self._config = config | {"transactional.id": transactional_id, "on_delivery": self._delivered}
-        #: Why the first record of a transaction could not be written, and its topic.
-        self._refused: tuple[Any, str] | None = None
-        self._id = transactional_id
+        self._config = config
+        self._id_prefix = id_prefix
         self._topic = topic
+        self._run_in_workers = run_in_workers
         self._generation = uuid4().hex[:12]
         #: Under which the checkpoint was written that is published again; None once that is done.
         self._restored: str | None = None
-        self._producer: Any = None
-        self._trouble = Trouble()
-        self._markers: _Markers | None = None
+        #: The producer that wrote last, by subtask.
+        self._last_writers: dict[int, str] = {}
 
     def snapshot(self) -> bytes:
         return self._generation.encode()
@@ -96,274 +138,61 @@ class KafkaPublisher(Publisher):
         self.publish_all([records])
 
     def publish_all(self, staged: Sequence[StagedRecords]) -> None:
-        generation = self._restored or self._generation
-        deadline = time.monotonic() + self._properties.api_timeout_s
-        while True:
-            try:
-                self._publish(staged, generation)
-                return
-            except _Again as again:
-                # The producer is of no use any more, or nobody knows what became of the transaction. A new one settles
-                # it, and the marker says what is left to be done.
-                self.close()
-                if time.monotonic() > deadline:
-                    raise again.failure from None
-                _log.warning("%s; retrying", again.failure.message)
+        shares = {subtask: self._share(subtask, staged) for subtask in sorted({r.subtask for r in staged})}
+        # If anything happens to a worker, nobody knows which producer was the last.
+        for subtask in shares:
+            self._last_writers.pop(subtask, None)
+        failures: list[ConnectorError] = []
+        for subtask, outcome in self._outcomes(shares):
+            if outcome.error is None:
+                self._last_writers[subtask] = outcome.writer
+            else:
+                failures.append(outcome.error)
+        if failures:
+            # One that would fail again says more than one that might not.
+            raise min(failures, key=lambda error: error.retryable)
 
-    def _publish(self, staged: Sequence[StagedRecords], generation: str) -> None:
-        producer = self._ready_producer()
-        markers = self._ready_markers(staged)
-        done = markers.last_epoch(generation)
-        for group in _groups([records for records in staged if records.epoch > done]):
-            self._write(producer, markers, group, generation)
+    def _share(self, subtask: int, staged: Sequence[StagedRecords]) -> Share:
+        return Share(
+            properties=self._properties,
+            config=self._config,
+            transactional_id=self._transactional_id(subtask),
+            topic=self._topic,
+            generation=self._restored or self._generation,
+            staged=tuple(records for records in staged if records.subtask == subtask),
+            last_writer=self._last_writers.get(subtask),
+        )
 
-    def _delivered(self, error: Any, message: Any) -> None:
-        codes = kafka_library().KafkaError
-        if error is not None and self._refused is None and error.code() != codes._PURGE_QUEUE:
-            self._refused = (error, message.topic())
+    def _transactional_id(self, subtask: int) -> str:
+        return f"{self._id_prefix}-{subtask}"
 
-    def _first_refusal(self, producer: Any) -> tuple[Any, str] | None:
-        with suppress(
-            kafka_library().KafkaException
-        ):  # a client that is past repair says so, again and again
-            producer.poll(0)
-        return self._refused
+    def _outcomes(self, shares: dict[int, Share]) -> Iterator[tuple[int, Outcome]]:
+        large = [subtask for subtask, share in shares.items() if any(each.place for each in share.staged)]
+        small = [subtask for subtask in shares if subtask not in large]
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="headrace-kafka") as threads:
+            here = [threads.submit(shares[subtask]) for subtask in small]
+            there = self._in_workers([shares[subtask] for subtask in large]) if large else []
+            if there is None:
+                small += large
+                here += [threads.submit(shares[subtask]) for subtask in large]
+            else:
+                yield from zip(large, there, strict=True)
+            for subtask, future in zip(small, here, strict=True):
+                yield subtask, future.result()
 
-    # -- one transaction -------------------------------------------------------------------------------
-
-    def _write(
-        self, producer: Any, markers: _Markers, group: Sequence[StagedRecords], generation: str
-    ) -> None:
-        library = kafka_library()
-        count = sum(records.count for records in group)
-        what = f"writing {count} records in a transaction of {self._id}"
-        self._refused = None
+    def _in_workers(self, shares: Sequence[Callable[[], Outcome]]) -> list[Outcome] | None:
+        if self._run_in_workers is None:
+            return None
         try:
-            producer.begin_transaction()
-            topic = self._produce(producer, group)
-            metadata = markers.with_epoch(generation, group[-1].epoch)
-            marker = library.TopicPartition(self._topic or topic, 0, group[-1].epoch, metadata)
-            self._send_marker(producer, marker, markers.group)
-            self._commit(producer)
-        except library.KafkaException as error:
-            # Of a record that was refused the transaction only says that it must be aborted.
-            refusal = self._first_refusal(producer)
-            if refusal is not None:
-                raise self._failed(refusal[0], f"writing to topic {refusal[1]}") from None
-            raise self._failed(error.args[0], what) from None
-        markers.note(metadata)
-
-    def _produce(self, producer: Any, group: Sequence[StagedRecords]) -> str:
-        """Hand all records to the client, and return the topic of the first."""
-        first = ""
-        for records in group:
-            for batch in cast("Iterator[list[Staged]]", records.batches()):
-                first = first or batch[0][0]
-                for record in batch:
-                    _produce_one(producer, record)
-                producer.poll(0)
-        return first
-
-    def _send_marker(self, producer: Any, marker: Any, group: Any) -> None:
-        """Make the marker a part of the transaction.
-
-        librdkafka takes no notice of the time this call may take (its issue 5456), and does not wake up if the broker
-        that it remembers as the group's coordinator has left the cluster, be it for a moment (5511). So the call is
-        made in a thread; a client that does not come back is left behind, and a new one takes its place and its id. If
-        the old one wakes up after all, the broker refuses what it sends: its epoch is over.
-        """
-        sent = _in_thread(lambda: producer.send_offsets_to_transaction([marker], group, self._call_s))
-        begun = time.monotonic()
-        while not _is_done(sent):
-            producer.poll(0)  # serves the callback that notes trouble
-            has_trouble = self._trouble.recent() is not None
-            if time.monotonic() - begun > (_MARKER_S if has_trouble else self._call_s):
-                what = f"adding the marker to a transaction of {self._id}"
-                raise _Again(failure(_WHO, what, None, self._properties, self._trouble))
-        sent.result()
-
-    def _commit(self, producer: Any) -> None:
-        """Commit; that flushes. Trying again is harmless as long as the client says so."""
-        library = kafka_library()
-        deadline = time.monotonic() + self._properties.api_timeout_s
-        while True:
-            try:
-                producer.commit_transaction(self._call_s)
-                return
-            except library.KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() > deadline:
-                    raise
-
-    def _failed(self, error: Any, what: str) -> Exception:
-        """Whether to retry: yes, unless another driver has taken over or the records are rejected."""
-        library = kafka_library()
-        codes = library.KafkaError
-        if error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
-            return ConnectorError(
-                f"{_WHO}: {what} failed: another producer has taken over the transactional id",
-                hint="check that no other driver runs this job and no other job has its transactional id prefix",
-                retryable=False,
-            )
-        problem = failure(_WHO, what, error, self._properties, self._trouble)
-        return _Again(problem) if problem.retryable else problem
-
-    # -- clients ---------------------------------------------------------------------------------------
-
-    def _ready_producer(self) -> Any:
-        """Return a producer whose id is ours alone: transactions that others left open are settled."""
-        if self._producer is None:
-            library = kafka_library()
-            producer, self._trouble = make_client(library.Producer, self._config, self._properties, _WHO)
-            try:
-                producer.init_transactions(self._call_s)
-            except library.KafkaException as error:
-                self._first_refusal(producer)  # serves the callback that notes trouble
-                raise self._failed(error.args[0], f"starting transactions of {self._id}") from None
-            self._producer = producer
-        return self._producer
-
-    def _ready_markers(self, staged: Sequence[StagedRecords]) -> _Markers:
-        if self._markers is None:
-            topics = [self._topic] if self._topic else sorted({next(iter(each))[0] for each in staged})
-            try:
-                for topic in topics:
-                    self._check_exists(topic)
-                self._markers = _Markers(self._properties, self._id, topics)
-            except kafka_library().KafkaException as error:
-                what = f"fetching the marker of group {self._id}"
-                raise self._failed(error.args[0], what) from None
-        return self._markers
-
-    def _check_exists(self, topic: str) -> None:
-        """Fail at once if a topic is missing: a transaction would wait for it, for long."""
-        error = self._producer.list_topics(topic, self._call_s).topics[topic].error
-        if error is not None and error.code() == kafka_library().KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise self._failed(error, f"writing to topic {topic}")
+            return self._run_in_workers(shares)
+        except HeadraceError as error:
+            raise ConnectorError(
+                f"KafkaSink: workers could not write what they have staged: {error.message}",
+                hint=error.hint,
+                retryable=error.retryable,
+            ) from error
 
     def close(self) -> None:
-        if self._producer is not None:
-            # What is not committed must not come out: a transaction that is open is left to whoever begins next.
-            self._producer.purge()
-            self._producer = None
-        if self._markers is not None:
-            self._markers.close()
-            self._markers = None
-
-
-class _Again(Exception):
-    """The transaction failed, but a retry may succeed."""
-
-    def __init__(self, failure: ConnectorError) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-
-
-def _in_thread(call: Callable[[], None]) -> Future[None]:
-    """Make a call that may never return. Nobody waits for its thread when the process ends."""
-    outcome: Future[None] = Future()
-
-    def settle() -> None:
-        try:
-            call()
-        except BaseException as error:  # noqa: BLE001 - raised to whoever asks for the result
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(None)
-
-    threading.Thread(target=settle, name="kafka-marker", daemon=True).start()
-    return outcome
-
-
-def _is_done(outcome: Future[None]) -> bool:
-    """Wait up to 50 ms, and return whether the call has ended."""
-    with suppress(TimeoutError):
-        outcome.exception(timeout=0.05)
-    return outcome.done()
-
-
-def _produce_one(producer: Any, record: Staged) -> None:
-    topic, partition, key, value, timestamp, headers = record
-    options: dict[str, Any] = {}
-    if partition is not None:
-        options["partition"] = partition
-    if timestamp is not None:
-        options["timestamp"] = timestamp
-    if headers:
-        options["headers"] = list(headers)
-    while True:
-        try:
-            producer.produce(topic, value, key, **options)
-            return
-        except BufferError:
-            producer.poll(0.05)
-
-
-def _groups(staged: Sequence[StagedRecords]) -> Iterator[list[StagedRecords]]:
-    """Cut between epochs only: a marker stands for all of an epoch."""
-    group: list[StagedRecords] = []
-    count = 0
-    for records in staged:
-        if group and records.epoch != group[-1].epoch and count + records.count > _MAX_RECORDS:
-            yield group
-            group, count = [], 0
-        group.append(records)
-        count += records.count
-    if group:
-        yield group
-
-
-class _Markers:
-    """The committed offset of the sink's own group, and what its metadata says of generations."""
-
-    def __init__(self, properties: KafkaProperties, group_id: str, topics: Sequence[str]) -> None:
-        library = kafka_library()
-        config = properties.client_config()
-        kept = ("bootstrap.servers", "security.protocol", "client.id", "reconnect.")
-        own = {
-            name: value
-            for name, value in config.items()
-            if name.startswith((*kept, "sasl.", "ssl.", "socket."))
-        }
-        own |= {"group.id": group_id, "enable.auto.commit": False, "isolation.level": "read_committed"}
-        self._consumer, _ = make_client(library.Consumer, own, properties, _WHO)
-        #: Generation -> its last epoch; the latest generation last.
-        self._epochs: dict[str, int] = {}
-        try:
-            found = self._consumer.committed(
-                [library.TopicPartition(topic, 0) for topic in topics],
-                timeout=min(_CALL_S, properties.api_timeout_s),
-            )
-        except BaseException:
-            self._consumer.close()
-            raise
-        for each in sorted(found, key=lambda each: each.offset):
-            for generation, epoch in _parsed(each.metadata).items():
-                self._epochs[generation] = max(epoch, self.last_epoch(generation))
-
-    @property
-    def group(self) -> Any:
-        """The group, as a transaction wants to have it."""
-        return self._consumer.consumer_group_metadata()
-
-    def last_epoch(self, generation: str) -> int:
-        """Return the last epoch that a generation has published; -1 if it has none."""
-        return self._epochs.get(generation, -1)
-
-    def with_epoch(self, generation: str, epoch: int) -> str:
-        """Return the metadata of the marker that says so, too."""
-        epochs = {name: last for name, last in self._epochs.items() if name != generation} | {
-            generation: epoch
-        }
-        return " ".join(f"{name}:{last}" for name, last in list(epochs.items())[-_GENERATIONS:])
-
-    def note(self, metadata: str) -> None:
-        """The marker was committed."""
-        self._epochs = _parsed(metadata)
-
-    def close(self) -> None:
-        self._consumer.close()
-
-
-def _parsed(metadata: str | None) -> dict[str, int]:
-    pairs = (each.partition(":") for each in (metadata or "").split())
-    return {name: int(epoch) for name, _, epoch in pairs}
+        """Close the producers of this process; an open transaction is left to whoever begins next."""
+        for key in [key for key in _writers if key[1].startswith(f"{self._id_prefix}-")]:
+            _writers.pop(key)[1].close()

@@ -1,9 +1,9 @@
 """`KafkaSink`: records into topics.
 
     none, at-least-once   the worker writes as records come, and waits for the brokers at the end of the epoch
-    exactly-once          the worker stages records, the driver writes them in a transaction after the checkpoint
+    exactly-once          the worker stages records; after the checkpoint, each subtask's are written in a transaction
 
-Why the driver: `_publisher`.
+How and by whom: `_publisher`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from headrace.connectors.base import (
 )
 from headrace.connectors.kafka._clients import Trouble, failure, make_client
 from headrace.connectors.kafka._properties import KafkaProperties, kafka_library
-from headrace.connectors.kafka._publisher import KafkaPublisher, Staged, _produce_one
+from headrace.connectors.kafka._publisher import KafkaPublisher
+from headrace.connectors.kafka._transactions import Staged, _produce_one
 from headrace.connectors.kafka.records import KafkaRecordSerializationSchema
 from headrace.connectors.write_ahead import Publisher, WriteAheadSink
 from headrace.elements import Batch
@@ -110,8 +111,9 @@ class KafkaSink(WriteAheadSink):
         return KafkaPublisher(
             self.properties,
             self.producer_config(),
-            transactional_id=f"{self.transactional_id_prefix}-{context.sink_id or 'sink'}",
+            id_prefix=f"{self.transactional_id_prefix}-{context.sink_id or 'sink'}",
             topic=self.serializer.topic,
+            run_in_workers=context.run_in_workers,
         )
 
 

@@ -16,7 +16,7 @@ from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheck
 from headrace.runtime.epoch.log import EpochNumbers
 from headrace.runtime.epoch.pacing import EpochPacer
 from headrace.runtime.job.settings import JobMasterSettings
-from headrace.runtime.run.job_run import EpochRunner, JobRun, NoEpochs, RunSettings
+from headrace.runtime.run.job_run import CallsWorkers, EpochRunner, JobRun, NoEpochs, RunSettings
 from headrace.runtime.run.sink_coordinator import SinkCoordinator
 from headrace.state.key_secret import KeySecret
 
@@ -98,7 +98,7 @@ class RunFactory:
             if stored is not None:
                 self._ensure_leader()
                 sinks.restore(start.sinks, stored.metadata.epoch)
-            return Begun(self._make(job, lineage, start, is_over=is_over), sinks, report)
+            return Begun(self._make(job, lineage, start, sinks, is_over=is_over), sinks, report)
         except BaseException:
             close_committers(sinks)
             raise
@@ -108,9 +108,11 @@ class RunFactory:
         here = run.snapshot(sinks, kind="checkpoint", checkpoint_id=0, timestamp_ms=self._now_ms())
         lineage = _new_lineage()
         start, _ = starting_point(job, here, lineage)
-        return lambda: self._make(job, lineage, start, is_over=False)
+        return lambda: self._make(job, lineage, start, sinks, is_over=False)
 
-    def _make(self, job: JobGraph, lineage: str, start: StartingPoint, *, is_over: bool) -> JobRun:
+    def _make(
+        self, job: JobGraph, lineage: str, start: StartingPoint, sinks: SinkCoordinator, *, is_over: bool
+    ) -> JobRun:
         settings = RunSettings(
             lineage,
             self._directory.path,
@@ -119,6 +121,7 @@ class RunFactory:
             latency_interval_ms=self._settings.latency_interval_ms,
         )
         runner = NoEpochs() if is_over else self._make_runner(job, lineage, start.key_secret)
+        sinks.use_workers(runner.call if isinstance(runner, CallsWorkers) else None)
         try:
             return JobRun(
                 job,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
 from headrace.errors import HeadraceError, InvariantViolation, RecoveryAction
@@ -71,6 +71,18 @@ class EpochRunner(Protocol):
 
     def close(self) -> None:
         """Release what was set up for the run."""
+
+
+@runtime_checkable
+class CallsWorkers(Protocol):
+    """A runner that can also run functions in workers, between its epochs."""
+
+    def call(self, functions: Sequence[Callable[[], Any]]) -> list[Any] | None:
+        """Call each in a task of its own and return the results in order; None if no worker can be had.
+
+        Raises:
+            JobExecutionError: When it cannot be done.
+        """
 
 
 class NoEpochs:

@@ -14,8 +14,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
-from headrace.connectors.base import Committable, Committer, CommitterContext, committer_of
+from headrace.connectors.base import (
+    Committable,
+    Committer,
+    CommitterContext,
+    RunInWorkers,
+    committer_of,
+)
 from headrace.graph.job_graph import JobGraph, OperatorNode
 from headrace.operators.io import SinkOperator
 from headrace.runtime.checkpoint.metadata import PendingCommittable
@@ -90,7 +97,15 @@ class SinkCoordinator:
         self._blaming = blaming
         self._timer = timer
         self._publications: list[Publication] = []
+        self._call: RunInWorkers | None = None
         self._sinks = {state.node.operator_id: state for state in self._make()}
+
+    def use_workers(self, call: RunInWorkers | None) -> None:
+        """Say who runs functions in workers: that of the run under way."""
+        self._call = call
+
+    def _run_in_workers(self, functions: Sequence[Callable[[], Any]]) -> list[Any] | None:
+        return None if self._call is None else self._call(functions)
 
     def add(self, epoch: int, reports: Sequence[SubtaskReport]) -> None:
         """Take what the epoch staged; publish it now, unless it waits for a checkpoint."""
@@ -201,6 +216,7 @@ class SinkCoordinator:
                         sink_id=node.operator_id,
                         staging_dir=self._staging_dir,
                         is_checkpointed=self._waits,
+                        run_in_workers=self._run_in_workers,
                     )
                     with self._blaming(node):
                         committer = committer_of(node.declaration.sink, context)

@@ -180,6 +180,10 @@ bench-files: $(READY_BENCH) ## measure Parquet files read by a job and by Spark 
 bench-peers: $(READY_BENCH) ## measure the same programs on the systems we compare with
 	$(BIN)/python -m bench.peers $(ARGS)
 
+.PHONY: bench-latency
+bench-latency: $(READY_BENCH) ## measure event to output against PyFlink and transformWithStateInPandas
+	$(BIN)/python -m bench.latency_run $(ARGS)
+
 .PHONY: bench-web
 bench-web: $(READY_BENCH) ## measure what somebody who looks at the web page costs a job
 	$(BIN)/python -m bench.web_polling $(ARGS)

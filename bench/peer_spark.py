@@ -126,11 +126,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--batches", type=int, default=4)
     parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--rate", type=int, default=100)
     arguments = parser.parse_args()
     if arguments.work == "throughput":
         result: Any = throughput(arguments.keys, arguments.rows, arguments.batches)
     else:
-        result = latency(arguments.seconds, 100)
+        result = latency(arguments.seconds, arguments.rate)
     print(json.dumps(result))
 
 

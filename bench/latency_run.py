@@ -1,0 +1,146 @@
+"""`make bench-latency`: event to output, through source, key_by, a keyed process function and a sink.
+
+At 100 and 10,000 records a second, on two subtasks: headrace in both of its modes, PyFlink in both of its modes and
+with small buffers, and PySpark's `transformWithStateInPandas`, all on the same host, one after the other. A record's
+clock is the wall clock, taken before it is sent and when it is out. Prints JSON lines as `make bench` does.
+
+    headrace      the time at which the record is due -> the sink's writer
+    PyFlink       a Python map behind the source      -> a line on standard output
+    Spark         the time at which the record is due -> foreachBatch in the driver
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+
+from bench import latency_jobs, peers
+from bench.run import PARALLELISM, emit
+from headrace.spark.session import stop_spark
+
+RATES = (100, 10_000)
+#: Seconds at the beginning that do not count: everything is warmed up by then.
+WARM_UP_S = 5
+
+#: From event to output, in seconds.
+Latencies = list[float]
+
+OURS: dict[str, dict[str, str]] = {
+    "headrace, live": {"headrace.exchange.kind": "pipelined"},
+    "headrace, live, checkpoints every second": {
+        "headrace.exchange.kind": "pipelined",
+        "execution.checkpointing.interval": "1 s",
+    },
+    "headrace, epochs": {},
+}
+#: How many records share a trip to Python is what PyFlink's latency depends on most; one is its quickest.
+SMALL_BUNDLES = ("python.fn-execution.bundle.size=1",)
+SMALL_BUFFERS = ("execution.buffer-timeout.interval=1 ms",)
+PYFLINK: dict[str, tuple[str, ...]] = {
+    "PyFlink, processes": (),
+    "PyFlink, processes, buffer timeout 1 ms": SMALL_BUFFERS,
+    "PyFlink, processes, buffer timeout 1 ms, bundles of 1": (*SMALL_BUFFERS, *SMALL_BUNDLES),
+    "PyFlink, threads": peers.THREADS,
+    "PyFlink, threads, buffer timeout 1 ms": (*peers.THREADS, *SMALL_BUFFERS),
+}
+
+
+def ours(rate: int, seconds: int, options: dict[str, str]) -> Latencies:
+    """Measure headrace."""
+    with tempfile.TemporaryDirectory() as directory:
+        return warmed_up(latency_jobs.run(directory, rate, seconds, PARALLELISM, options))
+
+
+def pyflink(python: str, rate: int, seconds: int, options: tuple[str, ...]) -> Latencies:
+    """Measure PyFlink: read what it prints, and look at the clock."""
+    command = [python, os.path.join(peers.ROOT, "bench", "peer_pyflink_latency.py"), *options]
+    command += ["--rate", str(rate), "--seconds", str(seconds)]
+    path = f"{os.path.dirname(python)}{os.pathsep}{os.environ['PATH']}"
+    noted: list[tuple[float, float]] = []
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, "PATH": path}
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            _, _, stamped = line.partition("out ")
+            if stamped:
+                noted.append((float(stamped), time.time() - float(stamped)))
+        if process.wait() != 0 or not noted:
+            errors.seek(0)
+            raise SystemExit(f"{' '.join(command)} failed:\n{errors.read()[-3000:]}")
+    return warmed_up(noted)
+
+
+def pyspark(rate: int, seconds: int) -> Latencies:
+    """Measure Structured Streaming, which leaves out its first seconds itself."""
+    latencies: Latencies = peers.pyspark("latency", "--seconds", str(seconds), "--rate", str(rate))[
+        "latencies"
+    ]
+    return latencies
+
+
+def warmed_up(noted: list[tuple[float, float]]) -> Latencies:
+    """Return the latencies of records from after the first seconds; of each, when it was sent is known, too."""
+    start = min(sent for sent, _ in noted) + WARM_UP_S
+    return [latency for sent, latency in noted if sent >= start]
+
+
+def report(name: str, rate: int, latencies: Latencies, best: dict[int, float]) -> None:
+    """Print the percentiles."""
+    counted = sorted(latencies)
+    what = f"event to output at {rate:,} records/s, {name}"
+    for label, part in (("p50", 0.5), ("p99", 0.99), ("max", 1.0)):
+        value = counted[min(int(len(counted) * part), len(counted) - 1)] * 1000
+        emit(f"{what}, {label}", value, "ms")
+        if label == "p50" and name.startswith("PyFlink"):
+            best[rate] = min(value, best.get(rate, value))
+        elif label == "p50" and name in OURS and best.get(rate):
+            emit(
+                f"{what}, {label}",
+                value,
+                "ms",
+                ratio=value / best[rate],
+                against="PyFlink's best",
+                goal="<= 0.1",
+            )
+
+
+def contenders(python: str, seconds: int) -> Iterator[tuple[str, Callable[[int], Latencies]]]:
+    """Yield who is measured, peers first: ours are compared with the best of them."""
+    for name, options in PYFLINK.items():
+        yield name, lambda rate, options=options: pyflink(python, rate, seconds, options)  # type: ignore[misc]
+    yield "transformWithStateInPandas", lambda rate: pyspark(rate, seconds)
+    for name, settings in OURS.items():
+        yield name, lambda rate, settings=settings: ours(rate, seconds, settings)  # type: ignore[misc]
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=20, help="of each measurement, with the warm-up")
+    parser.add_argument("--only", default="", help="those whose names contain this")
+    parser.add_argument("--pyflink", default="", help="a Python that has PyFlink; else one is set up")
+    arguments = parser.parse_args()
+    best: dict[int, float] = {}
+    python = arguments.pyflink
+    for name, measure in contenders(python or str(peers.PEERS / "bin" / "python"), arguments.seconds):
+        if arguments.only not in name:
+            continue
+        if name.startswith("PyFlink") and not python:
+            peers.prepare_pyflink()
+        for rate in RATES:
+            try:
+                report(name, rate, measure(rate), best)
+            except Exception as error:
+                print(f"{name} was not measured at {rate} records/s: {error}", file=sys.stderr)
+    stop_spark()
+
+
+if __name__ == "__main__":
+    main()

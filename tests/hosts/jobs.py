@@ -117,9 +117,14 @@ class Job:
         """Return the hosts that epochs ran on, from some epoch on."""
         return {host for hosts in self.epochs()[since:] for host in hosts}
 
-    def wait_for_log(self, process: Process, word: str, patience_s: float = PATIENCE_S) -> None:
-        """Wait until a driver has said something, to its user or in its log."""
-        self._wait(process, lambda: word in process.log + self._written(), f"'{word}'", patience_s)
+    def wait_for_log(self, process: Process, *words: str) -> None:
+        """Wait until a driver has said one of some things, to its user or in its log."""
+
+        def is_said() -> bool:
+            text = process.log + self._written()
+            return any(word in text for word in words)
+
+        self._wait(process, is_said, " or ".join(map(repr, words)))
 
     def _written(self) -> str:
         return "".join(
@@ -130,11 +135,11 @@ class Job:
         return list(self._cluster.driver.path("/tmp/state").rglob("*.log"))
 
     @staticmethod
-    def _wait(process: Process, condition: Any, what: str, patience_s: float = PATIENCE_S) -> None:
+    def _wait(process: Process, condition: Any, what: str) -> None:
         wait_until(
             lambda: condition() or not process.is_running(),
             lambda: f"{what}: {process.log[-6000:]}",
-            patience_s,
+            PATIENCE_S,
         )
         assert condition(), process.log
 

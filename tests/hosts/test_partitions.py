@@ -38,8 +38,6 @@ def test_a_job_goes_on_when_two_executors_reach_each_other_again(cluster: Cluste
     job.check_finished()
 
 
-@pytest.mark.slow(seconds=400)
-@pytest.mark.timeout(900)
 def test_a_job_goes_on_when_its_driver_reaches_storage_and_sinks_again(cluster: Cluster) -> None:
     job = Job(cluster, **{"execution.checkpointing.dir": f"{cluster.bucket}/checkpoints"})
     job.ask("hold", "3")
@@ -47,8 +45,8 @@ def test_a_job_goes_on_when_its_driver_reaches_storage_and_sinks_again(cluster: 
     job.wait_for_epochs(driver, 3)
     with cluster.network.partition(cluster.driver, cluster.network.hub):
         job.no_longer("hold")
-        # A request that gets no answer is tried for a minute or two, and a checkpoint takes several.
-        job.wait_for_log(driver, " failed: ", 420)
+        # Whatever asks the store first: the checkpoint of the last epoch, or the plan of the next one.
+        job.wait_for_log(driver, "checkpoint 3 failed: ", "restarts in ")
         published = job.contents()
         assert all(len(rows) < len(job.expected()) for rows in published.values())
     job.finish(driver)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, cast
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 from uuid import uuid4
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
@@ -37,6 +37,9 @@ _FETCHED_WHOLE = 16 << 20
 _HELD_IN_MEMORY = 16 << 20
 #: Bytes that are sent at a time.
 _PIECE = 1 << 20
+#: How often a request to S3 is sent, with growing pauses in between. A store that does not answer is reported after
+#: about 25 s; clients that pyarrow makes from a URI ask 30 times, which takes up to 100 s.
+_S3_ATTEMPTS = 5
 #: A URI of S3 that pyarrow would accept; it explains what is wrong with others.
 _S3_URI = re.compile(r"s3://[!-.0-~][!-~]*")
 _KINDS = {
@@ -80,7 +83,14 @@ def _file_system(uri: str) -> tuple[FileSystem, str]:
 @lru_cache(maxsize=64)
 def _s3_bucket(uri: str, process: int) -> FileSystem:
     """Return a client of a bucket. A child process has none of its parent's threads and connections."""
-    return FileSystem.from_uri(uri)[0]
+    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
+
+    client = FileSystem.from_uri(uri)[0]
+    # What a pickled client is made from; without credentials if it finds them, and renews them, by itself.
+    options: dict[str, object] = client.__reduce__()[1][0]
+    if not parse_qs(urlsplit(uri).query).keys() <= options.keys():
+        return client  # some options only a URI can have
+    return S3FileSystem(**options, retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_S3_ATTEMPTS))
 
 
 def _without_keys(error: Exception) -> Exception | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -98,6 +100,7 @@ def test_a_request_without_an_answer_does_not_keep_other_threads_from_the_bucket
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     uri = "s3://silent-bucket/dir"
+    monkeypatch.setattr(remote, "_S3_ATTEMPTS", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
         store, path = find_store(uri)
@@ -110,3 +113,39 @@ def test_a_request_without_an_answer_does_not_keep_other_threads_from_the_bucket
             silent.close()
             with pytest.raises(OSError, match="silent-bucket"):
                 asked.result()
+
+
+def test_a_request_is_repeated_as_often_as_we_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_S3_ATTEMPTS", 2)
+    requests = []
+
+    def close_connections(server: socket.socket) -> None:
+        with suppress(OSError):  # the server is closed
+            while True:
+                connection, _ = server.accept()
+                requests.append(connection.recv(1 << 16))
+                connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        serving = pool.submit(close_connections, server)
+        endpoint = quote(f"http://127.0.0.1:{server.getsockname()[1]}", safe="")
+        uri = f"s3://key:secret@closing-bucket/dir?region=us-east-1&endpoint_override={endpoint}"
+        store, path = find_store(uri)
+        with pytest.raises(OSError, match="closing-bucket"):
+            store.look_up([path])
+        server.shutdown(socket.SHUT_RDWR)
+        serving.result()
+    assert len(requests) == 2
+    assert all(b"Credential=key/" in request and b"/us-east-1/" in request for request in requests)
+
+
+def test_a_client_keeps_what_only_a_uri_can_say() -> None:
+    client = remote._s3_bucket("s3://key:secret@bucket?region=eu-west-1&tls_verify_certificates=false", 0)
+    assert client.region == "eu-west-1"
+
+
+def test_a_client_does_not_keep_credentials_that_may_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    options = remote._s3_bucket("s3://bucket?region=eu-west-1", 0).__reduce__()[1][0]
+    assert (options["access_key"], options["secret_key"], options["session_token"]) == (None, None, None)

@@ -186,8 +186,12 @@ def test_a_slice_that_goes_on_decodes_nothing_twice(tmp_path: Path, monkeypatch:
     enumerator, reader = source.create_enumerator(1), source.create_reader()
     split = enumerator.discover()[0]
     opened = []
-    original = pq.ParquetFile
-    monkeypatch.setattr(pq, "ParquetFile", lambda file: opened.append(file) or original(file))
+    original = ParquetColumnarRowInputFormat.blocks
+    monkeypatch.setattr(
+        ParquetColumnarRowInputFormat,
+        "blocks",
+        lambda self, file, *range_: opened.append(file) or original(self, file, *range_),
+    )
     found = []
     for start in (0, 3, 6, 9):
         found += [row.a for batch in reader.read(Slice(split, start, max_records=3)) for row in batch.values]

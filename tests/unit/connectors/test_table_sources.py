@@ -106,7 +106,8 @@ def times_of(
     directory: Path, columns: dict[str, pa.Array], **writing: object
 ) -> dict[str, tuple[bool, int | None]]:
     pq.write_table(pa.table(columns), directory / "times.parquet", **writing)
-    source = files(directory, metadata={"made": "_metadata.file_modification_time"})
+    metadata = {"made": "_metadata.file_modification_time"}
+    source = files(directory, metadata=metadata, has_event_time=True)
     (split,) = source.create_enumerator(1).discover()
     piece = planned(source.create_enumerator(1).plan(split, 0, 1))
     return {time.column: (time.is_local, time.highest) for time in source.times_in(piece)}

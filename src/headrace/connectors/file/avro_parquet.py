@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 
 from headrace.common.serialization import BulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
-from headrace.connectors.file._bulk import Block, BulkFormat
+from headrace.connectors.file._bulk import Block
 from headrace.connectors.file._formats import StreamFormat
 from headrace.connectors.file.avro import AvroSchema
-from headrace.connectors.file.parquet import row_groups
+from headrace.connectors.file.parquet import ParquetFiles
 from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
 
 _PRIMITIVES: dict[str, pa.DataType] = {
@@ -119,9 +119,7 @@ def _arrow_compound(name: str, kind: str, avro: Any) -> pa.DataType:
     raise UnsupportedFeatureError.not_yet(f"field {name!r}: the Avro type {kind!r} in Parquet")
 
 
-class _AvroParquetFormat(BulkFormat, StreamFormat):
-    is_splittable = True
-
+class _AvroParquetFormat(ParquetFiles, StreamFormat):
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
 
@@ -129,9 +127,8 @@ class _AvroParquetFormat(BulkFormat, StreamFormat):
         return None  # pages are packed, not the file
 
     def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
-        parquet = pq.ParquetFile(file)
-        names = [name for name in self._schema.names if name in parquet.schema_arrow.names]
-        for index in row_groups(parquet, start, end):
+        for parquet, index in self._row_groups(file, start, end):
+            names = [name for name in self._schema.names if name in parquet.schema_arrow.names]
             yield _Records(parquet, index, names, self._schema)
 
 

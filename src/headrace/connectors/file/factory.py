@@ -57,6 +57,7 @@ class FilesystemFactory:
             reads_whole=request.is_batch,
             partition_keys=tuple(request.table.partition_keys),
             ignores_errors=reader.ignores_errors,
+            has_event_time=request.table.watermark is not None,
         )
 
     def partitions(self, request: TableRequest) -> list[dict[str, str]]:

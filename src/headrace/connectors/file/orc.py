@@ -1,16 +1,11 @@
 """ORC files: read and shared by stripe, only the columns that are asked for.
 
-ORC has no checksums, and its C++ reader trusts what it reads: a damaged file may end the process. Then the task is
-tried again, and this time the file is read in a process of its own first, so that the error can name the file.
+ORC has no checksums, and its C++ reader trusts what it reads: a damaged file may end the process.
 """
 
 from __future__ import annotations
 
-import copy
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -18,26 +13,21 @@ import pyarrow as pa
 from pyarrow import orc
 
 from headrace.common.serialization import RowDataBulkWriterFactory
-from headrace.connectors.base import BATCH_RECORDS, ReaderContext
-from headrace.connectors.file._bulk import Block, BulkFormat
+from headrace.connectors.base import BATCH_RECORDS
+from headrace.connectors.file._bulk import Block
 from headrace.connectors.file._column_writer import ColumnWriter
-from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
+from headrace.connectors.file._second_try import CarefulFormat
+from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.formats.columns import ArrowRows, RowColumns, check_row_type
 from headrace.types import RowType
 
 #: Rows that are written at a time; the writer cuts stripes by size.
 _BLOCK_ROWS = 1 << 17
-#: Reads the file on the standard input; what it fails with, but for a signal, is found again later.
-_READ_ALL = """
-import sys
-from pyarrow import BufferReader, orc
-orc.ORCFile(BufferReader(sys.stdin.buffer.read())).read()
-"""
 #: Properties of Flink's ORC writer that there are here, with what they are called.
 _PROPERTIES = {"orc.compress": "compression", "orc.stripe.size": "stripe_size"}
 
 
-class OrcColumnarRowInputFormat(BulkFormat):
+class OrcColumnarRowInputFormat(CarefulFormat):
     """Reads ORC files as rows. Flink's name; PyFlink does not have it.
 
     A file is shared by its stripes.
@@ -50,22 +40,15 @@ class OrcColumnarRowInputFormat(BulkFormat):
     """
 
     is_splittable = True
+    _name = "ORC"
+    _reading_program = """
+import sys
+from pyarrow import BufferReader, orc
+orc.ORCFile(BufferReader(sys.stdin.buffer.read())).read()
+"""
 
     def __init__(self, row_type: RowType) -> None:
         self._columns = RowColumns(check_row_type(row_type, "OrcColumnarRowInputFormat"))
-        self._attempt: Callable[[], int] = lambda: 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_columns": self._columns}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _attempt=lambda: 0)
-
-    def opened(self, context: ReaderContext) -> OrcColumnarRowInputFormat:
-        """Return a format that checks files in another process first when a task is retried."""
-        made = copy.copy(self)
-        made._attempt = lambda: context.attempt
-        return made
 
     def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
         """Find the stripes of a range of bytes.
@@ -73,30 +56,13 @@ class OrcColumnarRowInputFormat(BulkFormat):
         pyarrow does not say where stripes begin. They are about equally long, so each is taken to begin where it would
         if they were: whichever range that is in, it is one and only one.
         """
-        if self._attempt():
-            _see_that_it_is_readable(file)
+        self._see_that_it_is_readable(file)
         whole = orc.ORCFile(file)
         names = self._columns.names_in(whole.schema)
         size = file.size()
         for index in range(whole.nstripes):
             if start <= index * size // whole.nstripes < end:
                 yield _Stripe(whole, index, self._columns, names)
-
-
-def _see_that_it_is_readable(file: Any) -> None:
-    """Read a file in another process.
-
-    Raises:
-        FormatError: That process was ended by a signal.
-    """
-    file.seek(0)
-    tried = subprocess.run(  # noqa: S603 - our own text, in our own Python
-        [sys.executable, "-c", _READ_ALL], input=file.read(), capture_output=True, check=False
-    )
-    file.seek(0)
-    if tried.returncode < 0:
-        name = signal.Signals(-tried.returncode).name
-        raise FormatError(f"the ORC file is damaged: the process reading it was killed by {name}")
 
 
 @dataclass

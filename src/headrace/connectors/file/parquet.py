@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 from headrace.common.serialization import RowDataBulkWriterFactory
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import BATCH_RECORDS
-from headrace.connectors.file._bulk import Block, BulkFormat
+from headrace.connectors.file._bulk import Block
 from headrace.connectors.file._column_writer import ColumnWriter
+from headrace.connectors.file._second_try import CarefulFormat
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.formats.columns import ArrowRows, RowColumns, check_row_type
+from headrace.formats.parquet_footers import check_column
 from headrace.formats.tables import SparkReader
 from headrace.types import RowType
 
@@ -23,7 +25,29 @@ from headrace.types import RowType
 ROW_GROUP_ROWS = 1 << 20
 
 
-class ParquetColumnarRowInputFormat(BulkFormat):
+class ParquetFiles(CarefulFormat):
+    """Files of row groups, whatever is made of their rows."""
+
+    is_splittable = True
+    _name = "Parquet"
+    _reading_program = """
+import sys
+from pyarrow import BufferReader, parquet
+for _ in parquet.ParquetFile(BufferReader(sys.stdin.buffer.read())).iter_batches():
+    pass
+"""
+
+    def _row_groups(self, file: Any, start: int, end: int) -> Iterator[tuple[pq.ParquetFile, int]]:
+        """Find the row groups that begin in a range of bytes, each with the file that it is in."""
+        self._see_that_it_is_readable(file)
+        parquet = pq.ParquetFile(file)
+        for index in range(parquet.num_row_groups):
+            check_column(parquet.metadata, index, 0)
+            if start <= _offset(parquet.metadata.row_group(index)) < end:
+                yield parquet, index
+
+
+class ParquetColumnarRowInputFormat(ParquetFiles):
     """Reads Parquet files as rows. PyFlink's name.
 
     Args:
@@ -37,8 +61,6 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         JobDefinitionError: The type is not that of a row, or the batch size is not positive.
         UnsupportedFeatureError: A Hadoop configuration is given.
     """
-
-    is_splittable = True
 
     def __init__(
         self,
@@ -58,17 +80,9 @@ class ParquetColumnarRowInputFormat(BulkFormat):
 
     def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
         """Find the row groups that begin in a range of bytes."""
-        parquet = pq.ParquetFile(file)
-        names = self._columns.names_in(parquet.schema_arrow)
-        for index in row_groups(parquet, start, end):
+        for parquet, index in self._row_groups(file, start, end):
+            names = self._columns.names_in(parquet.schema_arrow)
             yield _RowGroup(parquet, index, self._columns, names, self._batch_rows)
-
-
-def row_groups(parquet: pq.ParquetFile, start: int, end: int) -> Iterator[int]:
-    """Find the row groups that begin in a range of bytes."""
-    for index in range(parquet.num_row_groups):
-        if start <= _offset(parquet.metadata.row_group(index)) < end:
-            yield index
 
 
 @dataclass

@@ -7,24 +7,21 @@ size.
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow.parquet as pq
-from pyarrow import ArrowInvalid
 
 from headrace.connectors import base
 from headrace.connectors.file.source import list_files
 from headrace.errors import ConnectorError
+from headrace.formats.parquet_footers import UNREADABLE, ColumnTime, DamagedFooterError, highest_times
 from headrace.storage.locations import Location
 from headrace.storage.search import InputPath
 
 #: Bytes that a row of text is taken to have.
 _ROW_BYTES = 100
-#: Microseconds of the units of time that Spark reads.
-_MICROS = {"milliseconds": 1000, "microseconds": 1}
 #: Bytes of a number in memory, the least that a value is taken to have.
 _VALUE_BYTES = 8
 
@@ -52,6 +49,7 @@ class FileTableSource(base.SparkSource):
         reads_whole: Whether one epoch reads everything; for queries in BATCH mode.
         partition_keys: Columns that are in the names of directories.
         ignores_errors: Whether records that cannot be read are left out.
+        has_event_time: Whether a watermark follows one of the columns, so that it helps to know how far times go.
     """
 
     path: InputPath
@@ -62,6 +60,7 @@ class FileTableSource(base.SparkSource):
     reads_whole: bool = False
     partition_keys: tuple[str, ...] = ()
     ignores_errors: bool = False
+    has_event_time: bool = False
 
     @property
     def boundedness(self) -> base.Boundedness:
@@ -127,7 +126,12 @@ class _TableFiles(base.SplitEnumerator):
             self._next = self._clock() + interval
         fresh = [file for file in files if str(file.location) not in self._seen]
         self._seen.update(str(file.location) for file in fresh)
-        return [self._table_file(file.location, file.size) for file in fresh]
+        if self._source.format != "parquet":
+            return [
+                TableFile(str(file.location), file.location, max(1, file.size // _ROW_BYTES), file.size)
+                for file in fresh
+            ]
+        return self._parquet_files([file.location for file in fresh])
 
     @property
     def is_complete(self) -> bool:
@@ -142,35 +146,35 @@ class _TableFiles(base.SplitEnumerator):
     def next_discovery_delay(self) -> float | None:
         return None if self._is_complete else max(0.0, self._next - self._clock())
 
-    def _table_file(self, location: Location, size: int) -> TableFile:
-        name = str(location)
-        if self._source.format != "parquet":
-            return TableFile(name, location, max(1, size // _ROW_BYTES), size)
-        try:
-            with location.store.open_arrow(location.path) as file:
-                footer = pq.ParquetFile(file).metadata
-        except (ArrowInvalid, OSError) as error:
-            raise ConnectorError(f"filesystem table: cannot read {location} as parquet: {error}") from error
-        encoded = sum(footer.row_group(index).total_byte_size for index in range(footer.num_row_groups))
-        # Repeated values are stored once and read as often as they are there.
-        in_memory = max(encoded, footer.num_rows * footer.num_columns * _VALUE_BYTES)
-        return TableFile(name, location, footer.num_rows, in_memory, tuple(_times(footer)))
+    def _parquet_files(self, locations: Sequence[Location]) -> list[TableFile]:
+        footers = [_footer(location) for location in locations]
+        times: Sequence[Sequence[ColumnTime]] = [()] * len(footers)
+        if self._source.has_event_time:
+            try:
+                times = highest_times(footers)
+            except DamagedFooterError as error:
+                raise _unreadable(locations[error.index], error.message) from error
+        return [_parquet_file(*each) for each in zip(locations, footers, times, strict=True)]
 
 
-def _times(footer: pq.FileMetaData) -> Iterator[base.KnownTime]:
-    """Yield how far the times of a Parquet file go, by what its footer says of every row group."""
-    for index in range(footer.num_columns):
-        column = footer.schema.column(index)
-        kind = json.loads(column.logical_type.to_json())
-        unit = _MICROS.get(kind.get("timeUnit"))
-        if kind["Type"] != "Timestamp" or unit is None or column.path != column.name:
-            continue
-        groups = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
-        told = [group.statistics for group in groups if group.statistics is not None]
-        filled = [each for each in told if each.num_values]
-        if len(told) == len(groups) and all(each.has_min_max for each in filled):
-            highest = max((each.max_raw * unit for each in filled), default=None)
-            yield base.KnownTime(column.name, kind["isAdjustedToUTC"], highest)
+def _footer(location: Location) -> pq.FileMetaData:
+    try:
+        with location.store.open_arrow(location.path) as file:
+            return pq.ParquetFile(file).metadata
+    except UNREADABLE as error:
+        raise _unreadable(location, str(error)) from error
+
+
+def _unreadable(location: Location, why: str) -> ConnectorError:
+    return ConnectorError(f"filesystem table: cannot read {location} as parquet: {why}")
+
+
+def _parquet_file(location: Location, footer: pq.FileMetaData, times: Sequence[ColumnTime]) -> TableFile:
+    encoded = sum(footer.row_group(index).total_byte_size for index in range(footer.num_row_groups))
+    # Repeated values are stored once and read as often as they are there.
+    in_memory = max(encoded, footer.num_rows * footer.num_columns * _VALUE_BYTES)
+    known = tuple(base.KnownTime(*each) for each in times)
+    return TableFile(str(location), location, footer.num_rows, in_memory, known)
 
 
 def _file(piece: base.Slice) -> TableFile:

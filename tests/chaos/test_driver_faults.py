@@ -26,6 +26,8 @@ pytestmark = [
 
 #: Seeds with which every program meets every kind of fault.
 SEEDS = range(3, 13)
+#: Seeds that have found something, which is mended.
+FOUND = [("counting", 293)]
 #: What a driver may be about to do when it is lost, as `faults` calls it.
 BOUNDARIES = [
     *("open change", "write change", "replace change", "fsync change"),
@@ -80,6 +82,11 @@ def test_the_driver_or_power_may_be_lost_before_any_step(place: str, kind: str) 
     # A seed with savepoints, stops and a checkpoint every epoch.
     outcome = chaotic_run("counting", 8, kinds=(kind,), lost_at=(place, 1))
     assert outcome.faults == [(kind, place)]
+
+
+@pytest.mark.parametrize(("name", "seed"), FOUND)
+def test_faults_that_were_found_are_survived(name: str, seed: int) -> None:
+    assert chaotic_run(name, seed).faults
 
 
 @pytest.mark.slow

@@ -45,6 +45,7 @@ from tests.chaos.disk import Disk
 from tests.chaos.faults import Crash, Faults, injected
 from tests.chaos.sink_faults import new_committer, write_epoch
 from tests.unit.runtime.checkpoint.snapshots import checkpoint
+from tests.unit.runtime.checkpoint.test_next_start import Program
 from tests.unit.runtime.checkpoint.test_storage import state_file
 
 pytestmark = [
@@ -233,6 +234,60 @@ def test_a_file_that_could_not_be_synced_is_named_by_no_checkpoint(
         home.write(checkpoint(1, state))
     with pytest.raises(CheckpointError, match="an earlier checkpoint could not sync it"):
         home.write(checkpoint(2, state))
+
+
+class BrokenSync:
+    """Fails to sync a state file, once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.failed: str | None = None
+        self.is_armed = False
+        self.synced: list[str] = []
+        self._fsync = os.fsync
+        monkeypatch.setattr(local.os, "fsync", self)
+
+    def __call__(self, descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        self.synced.append(path)
+        if self.is_armed and path.endswith(".change"):
+            self.is_armed, self.failed = False, path
+            raise OSError(errno.EIO, "the disk fails")
+        self._fsync(descriptor)
+
+
+def test_a_job_writes_its_state_again_when_a_file_could_not_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many failed checkpoints it tolerates: none would be complete with that file."""
+    program, disk = Program(tmp_path), BrokenSync(monkeypatch)
+
+    def arm(epoch: int) -> None:
+        disk.is_armed |= epoch == 3
+
+    options = {
+        "execution.checkpointing.tolerable-failed-checkpoints": 1000,
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.delay": "0 ms",
+    }
+    program.start(arm, **options).wait()
+    assert disk.failed is not None
+    assert program.is_exact()
+    assert program.job.progress.restarts == 1
+    assert program.job.master.checkpoints.coordinator.statistics().counts.failed <= 3
+
+
+def test_files_of_the_checkpoint_that_a_job_is_restored_from_are_not_synced_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If that failed, no checkpoint could name them, now or after any restart."""
+    program = Program(tmp_path)
+    program.end("killed", monkeypatch, **{"headrace.state.compaction.max-changes": 100})
+    newest = CheckpointDirectory(str(tmp_path / "state"), program.job_id).latest_valid().checkpoint
+    assert newest is not None
+    disk = BrokenSync(monkeypatch)
+    program.start(**{"headrace.state.compaction.max-changes": 100}).wait()
+    assert program.is_exact()
+    assert {file.path for file in newest.metadata.files()}.isdisjoint(disk.synced)
 
 
 def home_of(root: Path) -> CheckpointDirectory:

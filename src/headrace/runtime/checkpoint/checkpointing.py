@@ -35,6 +35,7 @@ from headrace.runtime.checkpoint.parts import task_statistics
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import (
     CheckpointDirectory,
+    DoubtfulFileError,
     Skipped,
     StoredCheckpoint,
     check_files,
@@ -124,6 +125,7 @@ class Checkpointing:
         if recovery.checkpoint is not None:
             valid = self._directory.valid()
             self._store.recover(valid, foreign=self._foreign_files(valid))
+            self._directory.trust(recovery.checkpoint)
             return self._note_restored(secure(recovery.checkpoint))
         if self._settings.recovery_path is None:
             return None
@@ -155,6 +157,8 @@ class Checkpointing:
         unusable = [each for each in recovery.skipped if each.was_complete and not each.is_fenced]
         if recovery.checkpoint is None and (unusable or self._store.latest is not None):
             raise self._nothing_usable(unusable)
+        if recovery.checkpoint is not None:
+            self._directory.trust(recovery.checkpoint)
         stored = recovery.checkpoint or start
         if is_damaged:
             self._go_back_once(stored, cause)
@@ -353,6 +357,9 @@ class Checkpointing:
         elif not isinstance(error, HeadraceError):
             reason = CheckpointFailureReason.IO_EXCEPTION
         self._check(self.coordinator.fail(checkpoint_id, self._now_ms(), reason, error))
+        if isinstance(error.__cause__, DoubtfulFileError):
+            # None of the next ones would be complete. After a restart the epochs write other files.
+            raise error
 
     def _check(self, verdict: Verdict) -> None:
         if verdict.fail_over is not None:

@@ -100,6 +100,10 @@ class Recovery:
     skipped: tuple[Skipped, ...] = ()
 
 
+class DoubtfulFileError(OSError):
+    """A state file could not be synced, so no checkpoint can name it: the job has to write another one."""
+
+
 class CheckpointDirectory:
     """The checkpoints of one job below a configured directory.
 
@@ -232,10 +236,14 @@ class CheckpointDirectory:
         self._synced = files
         return StoredCheckpoint(path, metadata)
 
+    def trust(self, stored: StoredCheckpoint) -> None:
+        """Take the files of a complete checkpoint for safe: they were synced then, and need not be once more."""
+        self._synced |= {file.path for file in stored.metadata.files()}
+
     def _sync(self, files: frozenset[str]) -> None:
         doubtful = self._doubtful & files
         if doubtful:
-            raise OSError(
+            raise DoubtfulFileError(
                 errno.EIO, "an earlier checkpoint could not sync it, so it may be damaged", min(doubtful)
             )
         try:

@@ -53,6 +53,10 @@ BAD_COLUMNS = [
 ]
 
 
+#: Texts that are not UTF-8: they are NULL where errors are ignored.
+NOT_UTF8 = [b"7,,,,\xff\xfe", b"7,,,,a\xedb", b"7,,,,\xed\xa0\x80"]
+
+
 def table(env: EnvironmentFactory, path: Path, kind: str, *, ignore: bool) -> StreamTableEnvironment:
     t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_batch_mode())
     t_env.execute_sql(
@@ -106,6 +110,7 @@ def test_what_is_no_record_is_left_out_and_fields_that_cannot_be_converted_are_n
         ("json", [GOOD_JSON, b'{"i":1,"s":"ab'], "SELECT COUNT(*) FROM f"),
         ("json", [GOOD_JSON, b'{"s":"kept","i":3000000000}'], "SELECT i FROM f"),
         ("csv", [GOOD_CSV, NO_CSV[2]], "SELECT s FROM f"),
+        ("csv", [GOOD_CSV, "3000000000,,,,é".encode()], "SELECT i FROM f"),
     ],
 )
 def test_otherwise_the_error_names_the_file_and_the_record(
@@ -136,3 +141,22 @@ def test_columns_of_directories_are_not_counted_and_the_options_of_the_format_ho
     rows = [tuple(row) for row in t_env.execute_sql("SELECT `day`, s, i FROM f").collect()]
 
     assert rows == [(1, "it's|a", 1), (1, "b", None)]
+
+
+def test_text_of_csv_files_is_utf8_or_an_error(env: EnvironmentFactory, tmp_path: Path) -> None:
+    texts = ["é", "日本", "🙂", "�", "\x85\xa0", "plain"]
+    good = [f"7,,,,{text}".encode() for text in texts]
+    (tmp_path / "good").write_bytes(b"\n".join(good))
+    assert [
+        row[0] for row in table(env, tmp_path, "csv", ignore=False).execute_sql("SELECT s FROM f").collect()
+    ] == texts
+
+    (tmp_path / "good").write_bytes(b"\n".join([*good, *NOT_UTF8]))
+    result = table(env, tmp_path, "csv", ignore=True).execute_sql("SELECT s, i FROM f")
+    assert [tuple(row) for row in result.collect()] == [
+        *((text, 7) for text in texts),
+        *[(None, 7)] * len(NOT_UTF8),
+    ]
+    assert errors(result) == len(NOT_UTF8)
+    with pytest.raises(FormatError, match=f"{tmp_path}/good: cannot read a record"):
+        list(table(env, tmp_path, "csv", ignore=False).execute_sql("SELECT i FROM f").collect())

@@ -2,6 +2,9 @@
 
 Spark is asked for the text of such a record in a column of its own. Without it, what cannot be parsed is a row of NULLs
 when errors are ignored; and when they are not, Spark says what is wrong, but not with which record.
+
+Spark replaces bytes of a CSV file that are not UTF-8 with U+FFFD. So it is told that the file is ISO-8859-1, in which
+every byte is a character; texts are made of the bytes afterwards, and checked.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from headrace.operators.table.steps import Column
 #: The column that has the text of a record that cannot be read, or not all of it; NULL in others.
 RECORD = "__headrace_bad_record"
 _FORMATS = ("json", "csv")
+#: The character set in which every byte is a character.
+_BYTES = "ISO-8859-1"
 #: How much of a record an error shows.
 _SHOWN = 200
 _SAID = re.compile(r"bad record in (?P<path>\S+): (?P<record>.*)", re.DOTALL)
@@ -42,8 +47,46 @@ class BadRecords:
         made = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RECORD}
         if self.read.format == "csv":
             # A line with a column too few or a quote too many is noticed by those who look at all columns.
-            made["columnPruning"] = "false"
+            made |= {**self._format_options, "columnPruning": "false"}
         return made
+
+    @property
+    def _format_options(self) -> dict[str, str]:
+        if not self._reads_bytes:
+            return dict(self.read.options)
+        options = {key: value.encode().decode(_BYTES) for key, value in self.read.options.items()}
+        return {**options, "encoding": _BYTES}
+
+    @property
+    def _reads_bytes(self) -> bool:
+        """Whether characters that Spark reads are bytes; a quote of several bytes it would not understand."""
+        marks = (self.read.options.get(key, "") for key in ("quote", "escape", "comment"))
+        return self.read.format == "csv" and all(mark.isascii() for mark in marks)
+
+    @property
+    def _texts(self) -> list[str]:
+        """The columns of text whose characters are bytes, quoted."""
+        texts = [quote(column.name) for column in self.columns if column.spark_type == "string"]
+        return texts if self._reads_bytes else []
+
+    def value_of(self, column: Column) -> str:
+        """Return the value of a column, in Spark SQL."""
+        name = quote(column.name)
+        if name not in self._texts:
+            return name
+        value = _decoded(name)
+        return f"IF(is_valid_utf8({value}), {value}, NULL)" if self.read.ignores_errors else value
+
+    @property
+    def error(self) -> str:
+        """Something, in Spark SQL, that is NULL only in rows without errors."""
+        return f"coalesce({RECORD}, {self._not_utf8})" if self._texts else RECORD
+
+    @property
+    def _not_utf8(self) -> str:
+        """The texts of a record of which one is not UTF-8; NULL if all of them are."""
+        conditions = [f"NOT is_valid_utf8({_decoded(name)})" for name in self._texts]
+        return f"IF({' OR '.join(conditions)}, concat_ws(', ', {', '.join(self._texts)}), NULL)"
 
     @property
     def kept(self) -> str:
@@ -51,8 +94,10 @@ class BadRecords:
         # Spark refuses to read this column alone, as for COUNT(*): another must be seen to take part.
         record = f"concat({RECORD}, left(CAST({quote(self.columns[0].name)} IS NULL AS STRING), 0))"
         if not self.read.ignores_errors:
-            told = f"concat('bad record in ', _metadata.file_path, ': ', left({record}, {_SHOWN}))"
-            return f"{RECORD} IS NULL OR raise_error({told})"
+            text = f"coalesce({record}, {self._not_utf8})" if self._texts else record
+            shown = f"make_valid_utf8({_decoded(text)})" if self._reads_bytes else text
+            told = f"concat('bad record in ', _metadata.file_path, ': ', left({shown}, {_SHOWN}))"
+            return f"({self.error}) IS NULL OR raise_error({told})"
         # What has the shape of a record has fields that could not be converted. They are NULL.
         check = self._is_json_object if self.read.format == "json" else self._has_all_columns
         return f"{RECORD} IS NULL OR {check(record)}"
@@ -67,7 +112,7 @@ class BadRecords:
         return f"from_csv({record}, '{', '.join([*names, 'bad STRING'])}', {self._options()}).bad IS NULL"
 
     def _options(self) -> str:
-        options = {**self.read.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "bad"}
+        options = {**self._format_options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "bad"}
         return f"map({', '.join(f'{_literal(key)}, {_literal(value)}' for key, value in options.items())})"
 
 
@@ -81,6 +126,13 @@ def bad_record(said: str) -> FormatError | None:
         example=found["record"].encode(),
         hint="correct the file or the table; the option 'json.ignore-parse-errors' or 'csv.ignore-parse-errors' "
         "skips records that cannot be read",
+    )
+
+
+def _decoded(text: str) -> str:
+    """Return the text whose bytes are characters, in Spark SQL."""
+    return (
+        f"IF(octet_length({text}) = char_length({text}), {text}, CAST(encode({text}, '{_BYTES}') AS STRING))"
     )
 
 

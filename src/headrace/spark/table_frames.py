@@ -83,13 +83,15 @@ def _read_files(
         reader = reader.options(**bad.reader_options).schema(f"{columns}, {RECORD} STRING")
         frame = reader.load(list(read.paths))
         if errors is not None:
-            frame = frame.observe(errors, F.count(RECORD).alias("errors"))
+            frame = frame.observe(errors, F.count(F.expr(bad.error)).alias("errors"))
         frame = frame.where(bad.kept)
     if bad is None and not read.metadata:
         return frame
     items = [
         f"CAST({read.metadata[column.name]} AS {column.spark_type}) AS {quote(column.name)}"
         if column.name in read.metadata
+        else f"{bad.value_of(column)} AS {quote(column.name)}"
+        if bad is not None
         else quote(column.name)
         for column in schema
     ]

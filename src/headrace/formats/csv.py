@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from headrace.common.serialization import SerializationSchema
 from headrace.common.typeinfo import (
@@ -69,6 +69,39 @@ class CsvDialect:
             "doublequote": True,
             "quoting": csv.QUOTE_NONE if self.quote_character is None else csv.QUOTE_MINIMAL,
         }
+
+
+class _CsvBuilder:
+    """Collects settings that reading and writing share.
+
+    Args:
+        type_info: The type of the rows.
+
+    Raises:
+        JobDefinitionError: It is not the type of a row.
+    """
+
+    #: The format that is built, for errors.
+    _built: ClassVar[str]
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        self._type_info = row_type(type_info, self._built)
+        self._settings: dict[str, Any] = {}
+
+    def set_array_element_delimiter(self, delimiter: str) -> Self:
+        """Set what stands between the elements of an array; a semicolon by default."""
+        self._settings["array_element_delimiter"] = delimiter
+        return self
+
+    def set_quote_character(self, c: str) -> Self:
+        """Set what columns are quoted with; `"` by default."""
+        self._settings["quote_character"] = c
+        return self
+
+    def set_escape_character(self, c: str) -> Self:
+        """Set what stands before a character that is taken as it is; none by default."""
+        self._settings["escape_character"] = c
+        return self
 
 
 class CsvRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
@@ -147,7 +180,7 @@ class CsvRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema
             raise FormatError("CSV: expected one line", example=message)
         return lines[0] if lines and lines[0] else [""]
 
-    class Builder:
+    class Builder(_CsvBuilder):
         """Collects the settings.
 
         Args:
@@ -157,42 +190,25 @@ class CsvRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema
             JobDefinitionError: It is not the type of a row.
         """
 
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._type_info = row_type(type_info, "CsvRowDeserializationSchema")
-            self._settings: dict[str, Any] = {}
-            self._ignore_parse_errors = False
+        _built = "CsvRowDeserializationSchema"
+        _ignore_parse_errors = False
 
-        def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
+        def set_field_delimiter(self, delimiter: str) -> Self:
             """Set what stands between columns; a comma by default."""
             self._settings["field_delimiter"] = delimiter
             return self
 
-        def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
+        def set_allow_comments(self, allow_comments: bool) -> Self:
             """Leave out lines that begin with #."""
             self._settings["allow_comments"] = allow_comments
             return self
 
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
-            """Set what stands between the elements of an array; a semicolon by default."""
-            self._settings["array_element_delimiter"] = delimiter
-            return self
-
-        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Set what columns are quoted with; `"` by default."""
-            self._settings["quote_character"] = c
-            return self
-
-        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Set what stands before a character that is taken as it is; none by default."""
-            self._settings["escape_character"] = c
-            return self
-
-        def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
+        def set_null_literal(self, null_literal: str) -> Self:
             """Set the text that stands for None."""
             self._settings["null_literal"] = null_literal
             return self
 
-        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:
+        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
             """Take None for columns that are wrong, and leave out what is no CSV at all."""
             self._ignore_parse_errors = ignore_parse_errors
             return self
@@ -242,7 +258,7 @@ class CsvRowSerializationSchema(SerializationSchema):
             raise FormatError(f"CSV: {error}", example=element) from error
         return (line.getvalue()[:-2] + self._dialect.line_delimiter).encode()
 
-    class Builder:
+    class Builder(_CsvBuilder):
         """Collects the settings.
 
         Args:
@@ -252,41 +268,24 @@ class CsvRowSerializationSchema(SerializationSchema):
             JobDefinitionError: It is not the type of a row.
         """
 
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._type_info = row_type(type_info, "CsvRowSerializationSchema")
-            self._settings: dict[str, Any] = {}
+        _built = "CsvRowSerializationSchema"
 
-        def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
+        def set_field_delimiter(self, c: str) -> Self:
             """Set what stands between columns; a comma by default."""
             self._settings["field_delimiter"] = c
             return self
 
-        def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
+        def set_line_delimiter(self, delimiter: str) -> Self:
             r"""Set what ends a line: `\n` by default; empty for messages, which need none."""
             self._settings["line_delimiter"] = delimiter
             return self
 
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Set what stands between the elements of an array; a semicolon by default."""
-            self._settings["array_element_delimiter"] = delimiter
-            return self
-
-        def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
+        def disable_quote_character(self) -> Self:
             """Write columns without quotes; one that would need them cannot be written."""
             self._settings["quote_character"] = None
             return self
 
-        def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Set what columns are quoted with; `"` by default."""
-            self._settings["quote_character"] = c
-            return self
-
-        def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Set what stands before a character that is taken as it is; none by default."""
-            self._settings["escape_character"] = c
-            return self
-
-        def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
+        def set_null_literal(self, s: str) -> Self:
             """Set the text that stands for None; empty by default."""
             self._settings["null_literal"] = s
             return self

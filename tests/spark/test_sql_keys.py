@@ -15,10 +15,11 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
+from headrace.common.types import RowKind
 from headrace.errors import UnsupportedFeatureError
 from headrace.spark.row_keys import RowKeys, encoding_sql
 from headrace.state.key_secret import KeySecret
-from headrace.table import StreamTableEnvironment
+from headrace.table import ChangelogMode, Schema, StreamTableEnvironment
 from tests.conftest import EnvironmentFactory
 from tests.spark.sql_support import result_of, run_together
 
@@ -81,6 +82,24 @@ def test_no_operator_merges_different_keys(env: EnvironmentFactory) -> None:
     }
     results = run_row_by_row(env, list(queries))
     assert dict(zip(queries, results, strict=True)) == queries
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("key", ["s", "ar", "r"])
+def test_a_keyed_sink_never_replaces_the_row_of_another_key(env: EnvironmentFactory, key: str) -> None:
+    """Not by the rows it keeps to materialize upserts, and not by those it makes changelogs of."""
+    t_env = StreamTableEnvironment.create(env(parallelism=1, max_records=1))
+    t_env.get_config().set("table.exec.sink.upsert-materialize", "FORCE")
+    t_env.execute_sql(f"CREATE TEMPORARY VIEW t AS SELECT * FROM {ROWS}")
+    types = {"s": "STRING", "ar": "ARRAY<STRING>", "r": "ROW<x STRING, y STRING>"}
+    schema = Schema.new_builder().column("k", f"{types[key]} NOT NULL").column("id", "INT").primary_key("k")
+    rows = t_env.sql_query(f"SELECT {key} AS k, id FROM t WHERE s IS NOT NULL OR '{key}' <> 's'")
+    written = t_env.to_changelog_stream(rows, schema.build(), ChangelogMode.upsert())
+    read = t_env.from_changelog_stream(written, schema.build(), ChangelogMode.upsert())
+    with read.execute().collect() as found:
+        changes = sorted((row.get_row_kind(), row[1]) for row in found)
+    assert changes == [(RowKind.INSERT, id_) for id_ in ((1, 2, 3) if key == "s" else (1, 2, 3, 4))]
 
 
 # -- the numbers themselves ----------------------------------------------------------------------------------------

@@ -192,6 +192,10 @@ bench-web: $(READY_BENCH) ## measure what somebody who looks at the web page cos
 bench-sql: $(READY_BENCH) ## measure queries against Flink SQL and Spark Structured Streaming
 	$(BIN)/python -m bench.sql_run $(ARGS)
 
+.PHONY: bench-nexmark
+bench-nexmark: $(READY_BENCH) ## measure Nexmark's queries against Flink SQL and Structured Streaming
+	$(BIN)/python -m bench.nexmark_run $(ARGS)
+
 .PHONY: bench-soak
 bench-soak: $(READY_BENCH) ## run thousands of epochs and watch heap, disk and descriptors
 	$(BIN)/python -m bench.soak $(ARGS)

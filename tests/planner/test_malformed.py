@@ -158,7 +158,7 @@ def mutated(text: str, chance: random.Random) -> str:
 
 
 def fresh() -> Session:
-    session = Session(nexmark.DDL + nexmark.VIEW_Q12 + "".join(map(nexmark.sink, nexmark.QUERIES)))
+    session = Session(nexmark.DDL + nexmark.BEFORE + "".join(map(nexmark.sink, nexmark.QUERIES)))
     session.run(TABLE)
     return session
 

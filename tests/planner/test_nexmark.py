@@ -15,7 +15,7 @@ REFUSED = {"q13": "FOR SYSTEM_TIME AS OF"}
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    return Session(nexmark.DDL + nexmark.VIEW_Q12 + "".join(map(nexmark.sink, nexmark.QUERIES)))
+    return Session(nexmark.DDL + nexmark.BEFORE + "".join(map(nexmark.sink, nexmark.QUERIES)))
 
 
 def nodes(node: LogicalNode) -> list[LogicalNode]:

@@ -105,6 +105,11 @@ class ArrowRows:
     def __len__(self) -> int:
         return len(self._arrays[0])
 
+    @property
+    def arrays(self) -> Sequence[pa.Array]:
+        """The columns."""
+        return self._arrays
+
     def __getitem__(self, part: slice) -> ArrowRows:
         start, stop, _ = part.indices(len(self))
         return ArrowRows(self._fields, [array.slice(start, stop - start) for array in self._arrays])

@@ -30,7 +30,8 @@ class DataGeneratorSource(base.Source):
     Args:
         generator_function: Takes an index and returns the record. It must return the same record for the same
             index: after a failure it is asked again. Seed randomness with the index. If it has a method `at`, that
-            is called with the time for which records are planned, in ms, and returns such a function.
+            is called with the time for which records are planned, in ms, and returns such a function. If it has a
+            method `batch`, that is called with a range of indexes and returns a `Batch`.
         count: How many records to make over all subtasks; None means without end.
         rate_per_second: At most how many records a second over all subtasks; None means as fast as the job
             takes them. A job that has fallen behind catches up: record k is due k / rate seconds after the
@@ -169,14 +170,18 @@ class _GeneratorReader(base.SourceReader):
         for start in range(piece.start, piece.end, base.BATCH_RECORDS):
             end = min(start + base.BATCH_RECORDS, piece.end)
             first, after = (split.first + position * split.stride for position in (start, end))
-            yield Batch(self._generate(range(first, after, split.stride)))
+            yield self._generate(range(first, after, split.stride))
         self._progress = base.SplitProgress(piece.end, split.length is not None and piece.end >= split.length)
 
-    def _generate(self, indexes: range) -> list[Any]:
+    def _generate(self, indexes: range) -> Batch:
         function = self._function
+        many = getattr(function, "batch", None)
+        if many is not None:
+            made: Batch = many(indexes)
+            return made
         remaining = iter(indexes)
         try:
-            return [function(index) for index in remaining]
+            return Batch([function(index) for index in remaining])
         except Exception as error:
             index = indexes[-length_hint(remaining) - 1]
             raise UserFunctionError.from_exception(error, record=index) from error

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from headrace.common.types import Row
-from headrace.elements import Batch
+from headrace.elements import Batch, ColumnBatch
+from headrace.formats.columns import ArrowRows
 from headrace.graph.job_graph import JobGraph
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.operators.context import OperatorContext
@@ -152,6 +153,11 @@ def write_rows(
 
 
 def _to_arrow(batch: Batch, schema: Schema, *, has_kinds: bool) -> pa.RecordBatch:
+    if isinstance(batch, ColumnBatch) and isinstance(batch.columns, ArrowRows) and not has_kinds:
+        columns = zip(batch.columns.arrays, schema, strict=True)
+        return pa.RecordBatch.from_arrays(
+            [array.cast(column.arrow) for array, column in columns], names=[column.name for column in schema]
+        )
     arrays = [
         pa.array([value[index] for value in batch.values], column.arrow)
         for index, column in enumerate(schema)

@@ -270,10 +270,12 @@ class NexmarkEvents:
         people = self._last_person(numbers) + 1
         active = np.minimum(people, _ACTIVE_PEOPLE)
         drawn = self._hash(f"{field} anybody", numbers) % (active + _AHEAD).astype(np.uint64)
-        return people - active + drawn.astype(np.int64)
+        anybody: Numbers = people - active + drawn.astype(np.int64)
+        return anybody
 
     def _is_hot(self, field: str, numbers: Numbers, ratio: int) -> npt.NDArray[np.bool_]:
-        return self._hash(f"{field} is hot", numbers) % np.uint64(ratio) != 0
+        is_hot: npt.NDArray[np.bool_] = self._hash(f"{field} is hot", numbers) % np.uint64(ratio) != 0
+        return is_hot
 
     def _prices(self, field: str, numbers: Numbers) -> Numbers:
         """Return prices of which each power of ten has as many."""
@@ -318,7 +320,9 @@ class NexmarkEvents:
     def _bytes(self, field: str, numbers: Numbers, width: int) -> npt.NDArray[np.uint8]:
         """Return so many bytes for each number."""
         words = -(-width // 8)
-        each = numbers.astype(np.uint64)[:, None] * np.uint64(words) + np.arange(words, dtype=np.uint64)
+        each: Hashes = numbers.astype(np.uint64)[:, None] * np.uint64(words) + np.arange(
+            words, dtype=np.uint64
+        )
         return _mixed(each, self.seed, field).view(np.uint8)[:, :width]
 
 

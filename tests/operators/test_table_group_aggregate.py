@@ -341,3 +341,66 @@ def test_the_result_is_that_of_the_rows_that_are_there(
             by_user[user] += [(amount, tag)] * count
         expected = Counter(expected_row(user, held) for user, held in by_user.items() if held)
         assert materialized(changes) == expected
+
+
+FLAGGED = (USER, AMOUNT, Column("small", "BOOLEAN", pa.bool_()), Column("odd", "BOOLEAN", pa.bool_()))
+#: Name -> which rows count.
+FILTERS = {
+    "small": lambda amount: amount < 4,
+    "odd": lambda amount: amount % 2 == 1,
+    None: lambda amount: True,
+}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    epochs=st.lists(
+        st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 8), st.booleans()), max_size=8), max_size=6
+    ),
+    retracts=st.booleans(),
+    filters=st.sampled_from([("small", "odd"), ("small", None), (None, "odd", "small"), ("odd",)]),
+)
+def test_calls_with_one_argument_and_several_filters_share_its_values(
+    epochs: list[list[tuple[str, int, bool]]], retracts: bool, filters: tuple[str | None, ...]
+):
+    calls = [
+        AggSpec(function, ("amount",), result(f"{function}_{each}"), distinct=True, filter=each)
+        for each in filters
+        for function in (("COUNT", "SUM", "MAX") if retracts else ("COUNT", "SUM"))
+    ]
+    there: Counter[tuple[str, int]] = Counter()
+    with tempfile.TemporaryDirectory() as directory:
+        job = Harness(aggregate(*calls), [FLAGGED], [retracts], Path(directory))
+        told = []
+        for epoch in epochs:
+            changes: list[Change] = []
+            for user, amount, comes in epoch:
+                is_there = there[user, amount] > 0
+                mark = "+I" if comes or not retracts or not is_there else "-D"
+                there[user, amount] += 1 if mark == "+I" else -1
+                changes.append((mark, user, amount, FILTERS["small"](amount), FILTERS["odd"](amount)))
+            told += job.run(changes)
+    expected = Counter()
+    for user in {name for (name, _), count in there.items() if count > 0}:
+        row: list[Any] = [user]
+        for call in calls:
+            values = {
+                a for (name, a), n in there.items() if name == user and n > 0 and FILTERS[call.filter](a)
+            }
+            whole = {
+                "COUNT": len(values),
+                "SUM": sum(values) if values else None,
+                "MAX": max(values, default=None),
+            }
+            row.append(whole[call.function])
+        expected[tuple(row)] += 1
+    assert materialized(told) == expected
+
+
+def test_of_values_that_nobody_takes_back_only_new_ones_are_written(tmp_path: Path):
+    distinct = AggSpec("COUNT", ("amount",), result("d"), distinct=True)
+    job = harness(aggregate(distinct), tmp_path, retracts=False)
+    job.run(rows(("+I", "ann", 3), ("+I", "ann", 4)))
+    assert job.state_rows == 3  # ann with both values
+    assert job.run(rows(("+I", "ann", 3), ("+I", "ann", 4))) == []
+    assert job.changed_rows == 1  # ann, who has more rows

@@ -87,9 +87,17 @@ def weight_sql(*, retracts: bool) -> str:
     return _WEIGHT if retracts else "1L"
 
 
-def rows_sql(*, retracts: bool) -> str:
-    """Return the Spark SQL of how many rows there are, or how many more if rows may be retracted."""
-    return f"CAST(sum({_WEIGHT}) AS BIGINT)" if retracts else "count(1)"
+def rows_sql(*, retracts: bool, filter: str | None = None) -> str:
+    """Return the Spark SQL of how many rows there are, or how many more if rows may be retracted.
+
+    Args:
+        retracts: Whether they may.
+        filter: The column that says which rows count; None: all.
+    """
+    if not retracts:
+        return "count(1)" if filter is None else f"count(1) FILTER (WHERE {quote(filter)})"
+    counted = _WEIGHT if filter is None else f"CASE WHEN {quote(filter)} THEN {_WEIGHT} ELSE 0L END"
+    return f"CAST(sum({counted}) AS BIGINT)"
 
 
 def make_accumulator(

@@ -8,6 +8,7 @@ a changed result, nothing for an equal one (unless state has a time to live), -D
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -168,9 +169,9 @@ class AggregateCalls:
         self._calls = calls
         self._accumulators: list[Accumulator] = []
         self.bags: list[ValueBag] = []
-        #: Which bag a call goes by.
-        self._bag_of: dict[int, ValueBag] = {}
-        shared: dict[tuple[tuple[str, ...], str | None], ValueBag] = {}
+        #: Which bag a call goes by, and which of its filters.
+        self._bag_of: dict[int, tuple[ValueBag, int]] = {}
+        sharing: dict[tuple[str, ...], dict[int, str | None]] = {}
         for position, call in enumerate(calls):
             needs_bag = call.arguments and (
                 (call.distinct and call.function.upper() not in _ALWAYS_DISTINCT)
@@ -186,13 +187,13 @@ class AggregateCalls:
                 accumulator = DistinctInList(f"a{position}", call, types, accumulator, retracts=retracts)
             self._accumulators.append(accumulator)
             if needs_bag and not is_listed:
-                place = (call.arguments, call.filter)
-                if place not in shared:
-                    rows = rows_sql(retracts=retracts)
-                    kind = types[call.arguments[0]]
-                    shared[place] = ValueBag(len(self.bags) + 1, keys, *place, kind, rows, ttl)
-                    self.bags.append(shared[place])
-                self._bag_of[position] = shared[place]
+                sharing.setdefault(call.arguments, {})[position] = call.filter
+        for arguments, filters in sharing.items():
+            clauses = list(dict.fromkeys(filters.values()))
+            kind = types[arguments[0]]
+            bag = ValueBag(len(self.bags) + 1, keys, arguments, kind, clauses, ttl, retracts=retracts)
+            self.bags.append(bag)
+            self._bag_of |= {at: (bag, clauses.index(clause)) for at, clause in filters.items()}
 
     @property
     def columns(self) -> tuple[ColumnType, ...]:
@@ -241,19 +242,20 @@ class AggregateCalls:
         }
         merged: dict[str, pa.Array] = {}
         for position, accumulator in enumerate(self._accumulators):
-            bag = self._bag_of.get(position)
-            if bag is None:
+            if position not in self._bag_of:
                 merged.update(accumulator.merge(old, partials))
                 continue
+            bag, clause = self._bag_of[position]
             change = changes[bag.layout.name]
             names = [column.name for column in accumulator.columns]
             if change is None:
                 merged.update({name: old[name] for name in names})
             elif self._calls[position].function.upper() in _EXTREMES:
-                extreme = _Extremes(self._calls[position], bag, change, keys, state[bag.layout.name], now_ms)
+                values = _BagValues(bag, clause, change, keys, state[bag.layout.name], now_ms)
+                extreme = _Extremes(self._calls[position], values)
                 merged[names[0]] = extreme.after(old[names[0]])
             else:
-                merged.update(accumulator.merge(old, accumulator.of_values(change.values)))
+                merged.update(accumulator.merge(old, accumulator.of_values(change.values[clause])))
         rows = {name: change.rows for name, change in changes.items() if change is not None}
         return merged, rows
 
@@ -293,20 +295,33 @@ class AggregateCalls:
         }
 
 
+@dataclass(frozen=True)
+class _BagValues:
+    """The values of a bag that count for one FILTER clause, in an epoch."""
+
+    bag: ValueBag
+    clause: int
+    change: BagChanges
+    keys: Ints
+    state: SlotTable
+    now_ms: int
+
+    def of_keys(self, positions: Ints) -> tuple[Ints, pa.Array]:
+        """Return all values that some keys have now: positions of keys, and values."""
+        return self.bag.all_values(self.change, self.clause, positions, self.keys, self.state, self.now_ms)
+
+
 class _Extremes:
     """MIN or MAX of values that may be taken back."""
 
-    def __init__(
-        self, call: AggSpec, bag: ValueBag, change: BagChanges, keys: Ints, state: SlotTable, now_ms: int
-    ) -> None:
+    def __init__(self, call: AggSpec, values: _BagValues) -> None:
         self._is_min = call.function.upper() == "MIN"
         self._pick = pc.min_element_wise if self._is_min else pc.max_element_wise
-        self._bag, self._change, self._keys, self._state = bag, change, keys, state
-        self._now_ms = now_ms
+        self._values = values
 
     def after(self, before: pa.Array) -> pa.Array:
-        change = self._change.values
-        count = len(self._keys)
+        change = self._values.change.values[self._values.clause]
+        count = len(self._values.keys)
         came = change.signs > 0
         best = best_values(
             change.positions[came], change.values.filter(pa.array(came)), count, is_min=self._is_min
@@ -318,7 +333,7 @@ class _Extremes:
         losers = np.unique(change.positions[gone][pc.fill_null(lost, False).to_numpy(zero_copy_only=False)])
         if not len(losers):
             return after
-        at, values = self._bag.all_values(self._change, losers, self._keys, self._state, self._now_ms)
+        at, values = self._values.of_keys(losers)
         left = best_values(at, values, count, is_min=self._is_min)
         is_loser = np.zeros(count, np.bool_)
         is_loser[losers] = True

@@ -144,12 +144,22 @@ class Part:
     counts: Ints
     #: Whether rows of an outer join have the kind of what caused them.
     keeps_kinds: bool = False
+    #: Which row of the left side each is made of, and which of the right one; None: as they stand.
+    at_left: Ints | None = None
+    at_right: Ints | None = None
 
-    @property
-    def is_update(self) -> Bools:
+    def is_update(self, positions: Ints) -> Bools:
         """Whether the row of the epoch that caused it is half of an update."""
-        sides = [rows.is_update for rows in (self.left, self.right) if rows is not None]
+        sides = [
+            rows.is_update[_places(at, positions)]
+            for rows, at in ((self.left, self.at_left), (self.right, self.at_right))
+            if rows is not None
+        ]
         return sides[0] if len(sides) == 1 else sides[0] | sides[1]
+
+
+def _places(at: Ints | None, positions: Ints) -> Ints:
+    return positions if at is None else at[positions]
 
 
 def join_output(
@@ -167,13 +177,13 @@ def join_output(
             if not len(positions):
                 continue
             repeated = np.repeat(positions, np.abs(part.counts[positions]))
-            columns = _side_columns(part.left, left_types, repeated)
+            columns = _side_columns(part.left, left_types, _places(part.at_left, repeated))
             if declaration.kind not in _LEFT_ONLY:
-                columns += _side_columns(part.right, right_types, repeated)
+                columns += _side_columns(part.right, right_types, _places(part.at_right, repeated))
             kinds = None
             if not declaration.is_insert_only:
                 update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
-                is_update = part.is_update[repeated] & (keeps_all or part.keeps_kinds)
+                is_update = part.is_update(repeated) & (keeps_all or part.keeps_kinds)
                 kinds = np.where(is_update, update, plain).astype(np.int8)
             named = dict(zip((column.name for column in declaration.output), columns, strict=True))
             tables.append(changes_table(declaration.output, named, kinds))
@@ -197,12 +207,15 @@ def _changed_pairs(kind: JoinKind, left: Rows, d_left: Rows, right: Rows, d_righ
     went_left, went_right = d_left.take(d_left.counts < 0), d_right.take(d_right.counts < 0)
     came_left, came_right = d_left.take(d_left.counts > 0), d_right.take(d_right.counts > 0)
     rest_left, rest_right = rows_after(left, went_left), rows_after(right, went_right)
-    return [
+    gone = [
         *pairs_of(went_left, right, keeps_kinds=kind not in _PADS_LEFT),
         *pairs_of(rest_left, went_right, keeps_kinds=kind not in _PADS_RIGHT),
         *pairs_of(came_left, rest_right),
-        *pairs_of(rows_after(rest_left, came_left), came_right),
     ]
+    if (came_left.slots < 0).all():
+        # Rows that are new as a whole need not be put behind the others to be paired.
+        return [*gone, *pairs_of(rest_left, came_right), *pairs_of(came_left, came_right)]
+    return [*gone, *pairs_of(rows_after(rest_left, came_left), came_right)]
 
 
 def pairs_of(left: Rows, right: Rows, *, keeps_kinds: bool = False) -> list[Part]:
@@ -218,8 +231,7 @@ def pairs_of(left: Rows, right: Rows, *, keeps_kinds: bool = False) -> list[Part
     if not len(at_left):
         return []
     at_right = order[np.repeat(start, matches) + counted_up(matches)]
-    left, right = left.take(at_left), right.take(at_right)
-    return [Part(left, right, left.counts * right.counts, keeps_kinds)]
+    return [Part(left, right, left.counts[at_left] * right.counts[at_right], keeps_kinds, at_left, at_right)]
 
 
 def _per_key(rows: Rows, count: int) -> Ints:

@@ -86,22 +86,29 @@ class LatestRowOperator:
         keys, times = hashes_of(rows), self._times(rows)
         slots = self._ttl.alive(table, table.find(keys), time.now_ms)
         was = slots >= 0
-        old = read_columns(table, slots, [column.name for column in self._layout.columns])
-        gone = self._is_gone(rows)
-        wins = ~was | self._is_better(
-            times, old[_TIME].fill_null(MIN_WATERMARK).to_numpy(zero_copy_only=False)
+        before = (
+            read_columns(table, slots, [_TIME])[_TIME].fill_null(MIN_WATERMARK).to_numpy(zero_copy_only=False)
         )
+        gone = self._is_gone(rows)
+        wins = ~was | self._is_better(times, before)
         wins &= was | ~gone  # nothing is gone that was not there
         is_now = np.where(wins, ~gone, was)
         names = [f"c{index}" for index in range(len(self._names))]
         new = {c: rows.column(name).combine_chunks() for c, name in zip(names, self._names, strict=True)}
+        # Most of a row is looked at only where it comes out, or where it may be the same as the new one.
+        is_read = was & wins
+        if not declaration.emits_update_before and self._time is not None:
+            is_read &= gone | (times == before)
+        old = read_columns(table, np.where(is_read, slots, -1), names)
+        differs = wins.copy()
+        differs[is_read] = _differs(old, new, names, is_read)
         changes = update_changelog(
             declaration.output,
             _named(declaration.output, [old[name] for name in names]),
             _named(declaration.output, [new[name] for name in names]),
             was=was,
             is_now=is_now,
-            changed=wins & (_differs(old, new, names) | bool(self._ttl)),
+            changed=wins & (differs | bool(self._ttl)),
             emits_update_before=declaration.emits_update_before,
             is_insert_only=declaration.is_insert_only,
         )
@@ -153,8 +160,12 @@ def _named(output: Schema, arrays: list[pa.Array]) -> dict[str, pa.Array]:
     return dict(zip((column.name for column in output), arrays, strict=True))
 
 
-def _differs(old: Mapping[str, pa.Array], new: Mapping[str, pa.Array], names: list[str]) -> Bools:
-    differs = np.zeros(len(new[names[0]]), np.bool_)
+def _differs(
+    old: Mapping[str, pa.Array], new: Mapping[str, pa.Array], names: list[str], where: Bools
+) -> Bools:
+    """Return which of some rows are not the same."""
+    picks = pa.array(np.flatnonzero(where))
+    differs = np.zeros(len(picks), np.bool_)
     for name in names:
-        differs |= values_differ(old[name], new[name])
+        differs |= values_differ(old[name].take(picks), new[name].take(picks))
     return differs

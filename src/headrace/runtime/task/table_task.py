@@ -106,6 +106,7 @@ class TableTask:
             name = f"{operator_id}-{self._subtask.subtask}-{plan.epoch}-{attempt.attempt_id}.change"
             path = join_path(state_files_dir(plan.state_dir), name)
             changes[operator_id] = StateFile(path, chain.version, plan.epoch, write_change(path, change))
+            self._copy.remember(path, output.changes)
         late = {MetricName(LATE_DROPPED): CounterReport(output.late_rows)} if output.late_rows else {}
         report = SubtaskReport(
             subtask=self._subtask,

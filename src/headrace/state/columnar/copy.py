@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from typing import IO, Any
@@ -47,11 +47,17 @@ class TableCopy:
         self._lock: IO[bytes] | None = None
         #: What is read, between ``catch_up`` and ``release``; it stays open behind that, as mapping it anew is dear.
         self.tables: dict[str, SlotTable] = {}
+        #: What this process wrote to a file last, by its path: it need not be read back.
+        self._written: tuple[str, Mapping[str, RowSet]] | None = None
 
     @property
     def exists(self) -> bool:
         """Whether it is there; a run that is over removes its copies."""
         return os.path.exists(self._directory)
+
+    def remember(self, path: str, rows: Mapping[str, RowSet]) -> None:
+        """Keep what was written to a file, for when a later epoch starts from it."""
+        self._written = (path, rows)
 
     def catch_up(self, chain: StateChain, groups: range) -> None:
         """Bring the copy to the chain's version; what is read until ``release`` is this version."""
@@ -110,12 +116,19 @@ class TableCopy:
         with self._writing():
             self._open(mark)
             for file in files:
-                for name, rows in _row_sets(file, groups):
+                for name, rows in self._row_sets(file, groups):
                     if name in self.tables:
                         self.tables[name].apply(rows)
             self._vacuum()
             tables = {name: asdict(table.size) for name, table in self.tables.items()}
             self._write_mark({"lineage": chain.lineage, "version": chain.version, "tables": tables})
+
+    def _row_sets(self, file: StateFile, groups: range) -> Iterable[tuple[str, RowSet]]:
+        """Return the rows of a file by table."""
+        written, self._written = self._written, None
+        if written is not None and written[0] == file.path:
+            return written[1].items()
+        return _row_sets(file, groups)
 
     def _vacuum(self) -> None:
         """Make tables anew that are mostly dead rows."""

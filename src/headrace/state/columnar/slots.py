@@ -214,6 +214,8 @@ class SlotTable:
             cells = rows.columns[column.name]
             if not column.is_key:
                 self._write(column, records, slice(None), cells)
+            elif len(fresh) == len(slots):
+                self._write(column, records, slice(None), cells)
             elif len(fresh):
                 self._write(column, records, fresh, cells.take(fresh))
         self._arrays["rows"].put(slots, records)

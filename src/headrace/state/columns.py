@@ -117,7 +117,8 @@ def gather(data: npt.NDArray[np.uint8], starts: Ints, lengths: Ints) -> npt.NDAr
     before = np.cumsum(lengths) - lengths
     places = np.repeat(starts - before, lengths)
     places += np.arange(total)
-    return data[places]
+    gathered: npt.NDArray[np.uint8] = data[places]
+    return gathered
 
 
 def _gather_whole(

@@ -263,7 +263,10 @@ class NexmarkEvents:
     def _last_auction(self, numbers: Numbers) -> Numbers:
         """Return the number of the newest auction at each event; before the first one, the first."""
         rounds, rest = np.divmod(numbers, self.round)
-        return np.maximum(rounds * self.auctions + np.minimum(rest - self.people, self.auctions - 1), 0)
+        last: Numbers = np.maximum(
+            rounds * self.auctions + np.minimum(rest - self.people, self.auctions - 1), 0
+        )
+        return last
 
     def _anybody(self, field: str, numbers: Numbers) -> Numbers:
         """Return one of the people who are active, or soon will be."""

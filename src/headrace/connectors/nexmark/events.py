@@ -323,10 +323,8 @@ class NexmarkEvents:
     def _bytes(self, field: str, numbers: Numbers, width: int) -> npt.NDArray[np.uint8]:
         """Return so many bytes for each number."""
         words = -(-width // 8)
-        each: Hashes = numbers.astype(np.uint64)[:, None] * np.uint64(words) + np.arange(
-            words, dtype=np.uint64
-        )
-        return _mixed(each, self.seed, field).view(np.uint8)[:, :width]
+        each = numbers[:, None] * words + np.arange(words)
+        return _mixed(each.astype(np.uint64), self.seed, field).view(np.uint8)[:, :width]
 
 
 def _mixed(numbers: Hashes, seed: int, field: str) -> Hashes:

@@ -209,3 +209,48 @@ def test_the_first_rows_are_those_of_the_rows_that_are_there(
             assert materialized(changes) == expected
             if number == 1:
                 ranked.rescale(parallelism + 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    data=st.data(),
+    order=st.sampled_from(["v", "w"]),
+    ascending=st.booleans(),
+    nulls_first=st.booleans(),
+    first=st.integers(1, 2),
+    has_rank=st.booleans(),
+    emits_update_before=st.booleans(),
+)
+def test_rows_that_nobody_takes_back_are_told_like_those_that_somebody_may(
+    data: st.DataObject,
+    order: str,
+    ascending: bool,
+    nulls_first: bool,
+    first: int,
+    has_rank: bool,
+    emits_update_before: bool,
+):
+    # Rows are different: of those that may go copies count together.
+    schema = (K, V, Column("w", "STRING", pa.string()), Column("id", "BIGINT", pa.int64()))
+    rows = st.tuples(
+        st.sampled_from("ab"), st.none() | st.integers(-2, 3), st.none() | st.sampled_from("xyz")
+    )
+    epochs = data.draw(st.lists(st.lists(rows, max_size=6), max_size=4))
+    declaration = Rank(
+        (*schema, RANK) if has_rank else schema,
+        partition=("k",),
+        order=(Order(order, ascending=ascending, nulls_first=nulls_first),),
+        first=first,
+        last=3,
+        rank_column=RANK if has_rank else None,
+        emits_update_before=emits_update_before,
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        harnesses = [
+            Harness(declaration, [schema], [retracts], Path(directory, str(retracts)))
+            for retracts in (False, True)
+        ]
+        for number, epoch in enumerate(epochs):
+            changes: list[Change] = [("+I", *row, 10 * number + place) for place, row in enumerate(epoch)]
+            own, others = (each.run(changes) for each in harnesses)
+            assert Counter(own) == Counter(others)

@@ -29,12 +29,13 @@ from headrace.operators.table.declarations import (
     WindowKind,
 )
 from headrace.operators.table.epoch_sort import EpochSortOperator
+from headrace.operators.table.first_rows import FirstRowsOperator
 from headrace.operators.table.group_aggregate import GroupAggregateOperator
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.latest import LatestRowOperator
 from headrace.operators.table.over import OverOperator
 from headrace.operators.table.over_sorted import SortedOverOperator
-from headrace.operators.table.rank import Ranking, RankOperator
+from headrace.operators.table.rank import Ranking, RankOperator, tells_places
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
 from headrace.operators.table.steps import Column, Schema
@@ -99,6 +100,8 @@ def _associations(declaration: JoinAssociations, inputs: _Schemas, retracts: Seq
 def _rank(declaration: Rank, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
     if declaration.window_end is not None:
         return WindowRankOperator(declaration, inputs[0], retracts=retracts[0])
+    if not retracts[0] and declaration.last is not None and not declaration.ttl_ms:
+        return FirstRowsOperator(declaration, inputs[0], by_place=tells_places(declaration))
     return RankOperator.of_rank(declaration, inputs[0], retracts=retracts[0])
 
 

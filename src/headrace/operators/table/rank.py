@@ -67,6 +67,15 @@ class Ranking:
         return np.flatnonzero(inside)
 
 
+def tells_places(declaration: Rank) -> bool:
+    """Whether a row that takes the place of another is an update of it.
+
+    As in Flink, places are told where some are left out before them; not to who goes by the keys of rows alone.
+    """
+    has_offset = declaration.first > 1 and declaration.emits_update_before
+    return declaration.rank_column is not None or has_offset
+
+
 class RankOperator:
     """Runs a `Rank`, or a `SinkUpsertMaterialize`.
 
@@ -115,9 +124,7 @@ class RankOperator:
     def of_rank(cls, declaration: Rank, schema: Schema, *, retracts: bool) -> RankOperator:
         """Make the operator of a `Rank`."""
         ranking = Ranking(declaration.order, declaration.first, declaration.last)
-        # As in Flink, places are told where some are left out before them; not to who goes by the keys of rows alone.
-        has_offset = declaration.first > 1 and declaration.emits_update_before
-        by_place = declaration.rank_column is not None or has_offset
+        by_place = tells_places(declaration)
         return cls(declaration, schema, declaration.partition, ranking, retracts=retracts, by_place=by_place)
 
     @classmethod

@@ -31,9 +31,6 @@ from bench.nexmark_files import (
 )
 from bench.peers import PEERS, ROOT, prepare_pyflink
 
-#: What Flink reads Parquet with; it comes without.
-PARQUET_JAR = "https://repo.maven.apache.org/maven2/org/apache/flink/flink-sql-parquet/2.3.0/flink-sql-parquet-2.3.0.jar"
-
 
 @dataclass(frozen=True)
 class Result:
@@ -56,9 +53,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--flink", type=Path, help="the python of an environment that has PyFlink")
+    parser.add_argument(
+        "--parquet-jar", type=Path, help="flink-sql-parquet-2.3.0.jar: Flink comes without it"
+    )
     parser.add_argument("--files", type=Path, help="where files are, or are to be kept")
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE: a setting of headrace")
     arguments = parser.parse_args()
+    if arguments.format == "parquet" and arguments.parquet_jar is None and not arguments.ours_only:
+        parser.error("Flink reads Parquet with flink-sql-parquet-2.3.0.jar: --parquet-jar says where it is")
     if arguments.flink is None and not arguments.ours_only:
         prepare_pyflink()
     with tempfile.TemporaryDirectory() as directory:
@@ -107,7 +109,7 @@ def measure(name: str, arguments: argparse.Namespace, files: Path) -> Iterator[t
         python = str(arguments.flink or PEERS / "bin" / "python")
         flink = [python, str(ROOT / "bench" / "peer_flink_nexmark.py"), *rounds]
         if arguments.format == "parquet":
-            flink += ["--jars", parquet_jars()]
+            flink += ["--jars", parquet_jars(arguments.parquet_jar)]
         yield "Flink SQL", run(flink, statements, arguments.events)
         yield "Flink SQL, mini-batch", run([*flink, "--mini-batch"], statements, arguments.events)
         if name in STRUCTURED_STREAMING:
@@ -182,18 +184,12 @@ def _proportional_bytes(pid: int) -> int:
     return 0
 
 
-def parquet_jars() -> str:
-    """Return the jars that Flink reads Parquet with, as URLs; the first is fetched once, Hadoop's are Spark's."""
-    import urllib.request
-
+def parquet_jars(jar: Path) -> str:
+    """Return the jars that Flink reads Parquet with, as URLs: its own, and Spark's of Hadoop."""
     import pyspark
 
-    jar = PEERS / PARQUET_JAR.rpartition("/")[2]
-    if not jar.exists():
-        jar.parent.mkdir(exist_ok=True)
-        urllib.request.urlretrieve(PARQUET_JAR, jar)
     hadoop = sorted((Path(pyspark.__file__).parent / "jars").glob("hadoop-client-*.jar"))
-    return ";".join(f"file://{each}" for each in (jar, *hadoop))
+    return ";".join(f"file://{each.absolute()}" for each in (jar, *hadoop))
 
 
 if __name__ == "__main__":

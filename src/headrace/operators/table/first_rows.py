@@ -243,7 +243,7 @@ class _Ranked:
 
     def _counted(self, counts: Bools) -> Ints:
         """Return how many rows of its partition that count are before each."""
-        total = np.cumsum(counts) - counts
+        total: Ints = np.cumsum(counts) - counts
         begins = np.flatnonzero(np.diff(self.partition, prepend=-1))
         lengths = np.diff(np.append(begins, len(self.partition)))
         ranks: Ints = total - np.repeat(total[begins], lengths)

@@ -290,7 +290,7 @@ def joins(draw: Draw) -> str:
 
 @st.composite
 def joins_by_time(draw: Draw) -> str:
-    """Events of about the same time. One side's time is a plain timestamp: an interval join is refused."""
+    """Events of about the same time. One side's time is a plain timestamp: so it is no interval join."""
     kind = draw(one_of("JOIN", "LEFT JOIN", "FULL JOIN"))
     left, right = draw(one_of("e", "g", "n")), draw(one_of("f", "g"))
     near = "l.ts BETWEEN r.ts - INTERVAL '3' SECOND AND r.ts + INTERVAL '1' SECOND"

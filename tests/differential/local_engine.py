@@ -18,7 +18,14 @@ import pandas as pd
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
-from headrace.operators.table.declarations import Join, StatefulNode, TableScan, TableSink, WindowJoin
+from headrace.operators.table.declarations import (
+    IntervalJoin,
+    Join,
+    StatefulNode,
+    TableScan,
+    TableSink,
+    WindowJoin,
+)
 from headrace.operators.table.steps import Explode, Fragment, PythonCalls, RowIds, Schema, Select, Step, Where
 from headrace.runtime.task.table_task import has_kinds
 from tests.operators.table_harness import Change, Harness, as_binary, as_type, connect, in_sqlite, key_of
@@ -29,6 +36,12 @@ class _Time:
     before: int = MIN_WATERMARK
     after: int = MIN_WATERMARK
     is_final: bool = False
+    #: How far rows that come out may be behind.
+    held_ms: int = 0
+
+    @property
+    def behind(self) -> int:
+        return self.after if self.after in (MIN_WATERMARK, MAX_WATERMARK) else self.after - self.held_ms
 
 
 class LocalEngine:
@@ -95,18 +108,23 @@ class LocalEngine:
                 out[name], seen[name] = self._scanned(declaration, rows[name], seen[name])
                 continue
             producers = [self._times[edge.source_vertex] for edge in self._job.inputs_of(name)]
-            time.before, time.after = time.after, max(time.after, min(each.after for each in producers))
+            time.before, time.after = time.after, max(time.after, min(each.behind for each in producers))
             time.is_final = all(each.is_final for each in producers)
             if isinstance(declaration, TableSink):
                 self.written[name] += self._input(vertex, 0, out)
                 continue
             assert isinstance(declaration, StatefulNode)
+            time.held_ms = declaration.holds_back_ms
             sides = sorted({edge.target_input for edge in self._job.inputs_of(name)})
             inputs = [self._input(vertex, side, out) for side in sides]
             made = self._nodes[name].run(
                 *inputs, before=time.before, after=time.after, now_ms=now_ms, is_final=time.is_final
             )
-            out[name] = _pairs(made, declaration) if isinstance(declaration, Join | WindowJoin) else made
+            out[name] = (
+                _pairs(made, declaration)
+                if isinstance(declaration, Join | WindowJoin | IntervalJoin)
+                else made
+            )
         self._seen = seen
 
     @property
@@ -225,7 +243,7 @@ def _sequence(first: int | None, last: int | None, step: int = 1) -> str | None:
     return json.dumps(list(range(first, last + (1 if step > 0 else -1), step)))
 
 
-def _pairs(rows: Sequence[Change], join: Join | WindowJoin) -> list[Change]:
+def _pairs(rows: Sequence[Change], join: Join | WindowJoin | IntervalJoin) -> list[Change]:
     """Check what else must hold of the pairs of an inner join."""
     if join.condition is None:
         return list(rows)

@@ -65,4 +65,49 @@ def over_changes(draw: Draw) -> str:
     return f"SELECT id, {_over(draw, 'v', _RANGES[2:], has_places=False)} FROM {table}"
 
 
-IN_TIME = [over_rows, over_ranges, over_changes]
+@st.composite
+def interval_joins(draw: Draw) -> str:
+    """Pairs of rows whose times are near each other."""
+    kind = draw(one_of("INNER", "LEFT", "RIGHT", "FULL"))
+    near = draw(
+        one_of(
+            "l.ts BETWEEN r.ts - INTERVAL '4' SECOND AND r.ts + INTERVAL '2' SECOND",
+            "l.ts >= r.ts AND l.ts < r.ts + INTERVAL '3' SECOND",
+            "r.ts BETWEEN l.ts - INTERVAL '1' SECOND AND l.ts + INTERVAL '6' SECOND",
+            "l.ts = r.ts",
+            "l.ts > r.ts + INTERVAL '1' SECOND AND r.ts >= l.ts - INTERVAL '5' SECOND",
+        )
+    )
+    keys = draw(one_of("l.k = r.k AND ", "l.v = r.v AND ", "l.k IS NOT DISTINCT FROM r.k AND ", ""))
+    also = draw(one_of("", "", " AND l.v < r.v", " AND l.id <> r.id", " AND l.v + r.v > 3"))
+    return f"SELECT l.id AS a, r.id AS b, l.k AS c, r.v AS d FROM e l {kind} JOIN f r ON {keys}{near}{also}"
+
+
+@st.composite
+def windows_of_pairs(draw: Draw) -> str:
+    """Windows behind an interval join, for which the watermark is held back."""
+    kind = draw(one_of("INNER", "LEFT"))
+    pairs = (
+        f"SELECT l.ts, l.id, r.id AS b FROM e l {kind} JOIN f r "
+        "ON l.k = r.k AND l.ts BETWEEN r.ts - INTERVAL '4' SECOND AND r.ts + INTERVAL '2' SECOND"
+    )
+    start = "timestampadd(SECOND, -(unix_seconds(CAST(ts AS TIMESTAMP)) % 3), date_trunc('SECOND', ts))"
+    flink = (
+        f"SELECT window_start AS ws, COUNT(*) AS n, COUNT(b) AS m FROM TABLE(TUMBLE(TABLE ({pairs}), "
+        "DESCRIPTOR(ts), INTERVAL '3' SECOND)) GROUP BY window_start, window_end"
+    )
+    spark = f"SELECT {start} AS ws, COUNT(*) AS n, COUNT(b) AS m FROM ({pairs}) x GROUP BY {start}"
+    return either(flink, spark)
+
+
+@st.composite
+def over_pairs(draw: Draw) -> str:
+    """OVER behind an interval join."""
+    pairs = (
+        "SELECT l.ts, l.id, l.k, r.v FROM e l JOIN f r "
+        "ON l.k = r.k AND l.ts BETWEEN r.ts - INTERVAL '4' SECOND AND r.ts + INTERVAL '2' SECOND"
+    )
+    return f"SELECT id, {_over(draw, 'ts', _RANGES, has_places=False)} FROM ({pairs}) x"
+
+
+IN_TIME = [over_rows, over_ranges, over_changes, interval_joins, windows_of_pairs, over_pairs]

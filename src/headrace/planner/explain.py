@@ -18,7 +18,7 @@ from headrace.common.changelog import ChangelogMode
 from headrace.planner import expressions as e
 from headrace.planner import logical, physical
 from headrace.planner.functions.operators import COMPARISON_NAMES
-from headrace.planner.logical import LogicalNode
+from headrace.planner.logical import LogicalNode, TimeKind
 from headrace.planner.optimize import Plan
 from headrace.planner.physical import PhysicalNode
 from headrace.planner.windows import WindowSpec
@@ -184,7 +184,7 @@ def _attributes(node: PhysicalNode) -> Attributes:
             return _aggregate_attributes(node.keys, node.calls, node.names, names)
         case physical.WindowAggregate():
             return _window_aggregate_attributes(node, names)
-        case physical.Join() | physical.WindowJoin():
+        case physical.Join() | physical.WindowJoin() | physical.IntervalJoin():
             return _join_attributes(node)
         case physical.Rank() | physical.WindowRank():
             return _rank_attributes(node, names)
@@ -234,7 +234,7 @@ def _window_aggregate_attributes(node: physical.WindowAggregate, names: Sequence
     return [*grouped, ("window", _window(node.window, where)), selected, ("properties", properties)]
 
 
-def _join_attributes(node: physical.Join | physical.WindowJoin) -> Attributes:
+def _join_attributes(node: physical.Join | physical.WindowJoin | physical.IntervalJoin) -> Attributes:
     left, right = node.left.names, node.right.names
     equal = [
         f"{left[one]} = {right[other]}" for one, other in zip(node.left_keys, node.right_keys, strict=True)
@@ -249,6 +249,11 @@ def _join_attributes(node: physical.Join | physical.WindowJoin) -> Attributes:
     if isinstance(node, physical.WindowJoin):
         sides = (("leftWindow", left, node.left_window), ("rightWindow", right, node.right_window))
         shown[:0] = [(name, f"{columns[at[0]]}, {columns[at[1]]}") for name, columns, at in sides]
+    if isinstance(node, physical.IntervalJoin):
+        is_rowtime = str(node.time is TimeKind.ROWTIME).lower()
+        bounds = f"leftLowerBound={node.lower_ms}, leftUpperBound={node.upper_ms}"
+        indexes = f"leftTimeIndex={node.left_time}, rightTimeIndex={node.right_time}"
+        shown.insert(1, ("windowBounds", f"isRowTime={is_rowtime}, {bounds}, {indexes}"))
     return shown
 
 

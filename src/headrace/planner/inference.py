@@ -22,6 +22,7 @@ from headrace.planner.physical import (
     Exchange,
     Expand,
     GroupAggregate,
+    IntervalJoin,
     Join,
     OverAggregate,
     PhysicalNode,
@@ -45,7 +46,7 @@ __all__ = ["infer_changelogs"]
 #: Nodes that hand rows on with the kind they came with.
 _PASSING = (Calc, Exchange, Expand, Unnest, WatermarkAssigner, WindowTableFunction, Union)
 #: Nodes that cannot take back what they were given.
-_INSERTS_ONLY = (WindowJoin, WindowRank, TemporalSort)
+_INSERTS_ONLY = (IntervalJoin, WindowJoin, WindowRank, TemporalSort)
 
 _UPDATING = ChangelogMode.of(RowKind.INSERT, RowKind.UPDATE_AFTER)
 

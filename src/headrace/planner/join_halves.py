@@ -21,6 +21,7 @@ from headrace.planner.logical import JoinKind, Schema
 
 __all__ = [
     "declarations",
+    "id_columns",
     "input_of",
     "outer_sides",
     "side_columns",
@@ -53,6 +54,11 @@ def input_of(kind: JoinKind, side: int) -> int:
 def side_columns(schema: Schema, prefix: str) -> tuple[steps.Column, ...]:
     """Return the columns of a side, called so that both sides can stand in one row."""
     return tuple(f.column(f"__{prefix}{at}", field.type) for at, field in enumerate(schema))
+
+
+def id_columns(side: int) -> tuple[steps.Column, ...]:
+    """Return the columns that tell rows of an outer side apart."""
+    return tuple(f.column(name, BIGINT) for name in _IDS[side])
 
 
 def with_ids(stream: Stream, side: int) -> Stream:

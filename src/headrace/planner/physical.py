@@ -29,6 +29,7 @@ __all__ = [
     "Exchange",
     "Expand",
     "GroupAggregate",
+    "IntervalJoin",
     "Join",
     "OneInput",
     "OverAggregate",
@@ -282,6 +283,22 @@ class WindowJoin(TwoInputs):
     #: Columns with start and end of the window, of each side.
     left_window: tuple[int, int]
     right_window: tuple[int, int]
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IntervalJoin(TwoInputs):
+    """Rows of both sides that fit and whose times are near each other: ``lower <= left - right <= upper``."""
+
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    #: Columns with the times, of each side.
+    left_time: int
+    right_time: int
+    lower_ms: int
+    upper_ms: int
+    time: TimeKind
     condition: Expression | None = None
 
 

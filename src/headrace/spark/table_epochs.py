@@ -30,6 +30,7 @@ from headrace.graph.table_job import fragment_of, is_table_vertex, producer_of
 from headrace.operators.table.base import InputSpec, quote
 from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.operators.table.declarations import (
+    IntervalJoin,
     Join,
     SparkQuery,
     StatefulNode,
@@ -287,7 +288,11 @@ class TableEpoch:
         frame = exchanged.mapInArrow(
             function, ddl(declaration.output, has_kinds=not declaration.is_insert_only)
         )
-        return filter_pairs(frame, declaration) if isinstance(declaration, Join | WindowJoin) else frame
+        return (
+            filter_pairs(frame, declaration)
+            if isinstance(declaration, Join | WindowJoin | IntervalJoin)
+            else frame
+        )
 
     def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:
         """Make of rows what an input asks for, and see how far event time came where rows carry it."""

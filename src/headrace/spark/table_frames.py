@@ -25,7 +25,7 @@ from headrace.operators.table.base import (
     InputSpec,
     quote,
 )
-from headrace.operators.table.declarations import Join, SinkMode, TableSink, WindowJoin
+from headrace.operators.table.declarations import IntervalJoin, Join, SinkMode, TableSink, WindowJoin
 from headrace.operators.table.steps import (
     KIND,
     Explode,
@@ -137,7 +137,7 @@ def _generator(step: Explode) -> str:
     return f"{name}({rest} AS ({', '.join(map(quote, step.names))})"
 
 
-def filter_pairs(frame: DataFrame, join: Join | WindowJoin) -> DataFrame:
+def filter_pairs(frame: DataFrame, join: Join | WindowJoin | IntervalJoin) -> DataFrame:
     """Check what else must hold of the pairs of an inner join; the condition names columns by side and position."""
     if join.condition is None:
         return frame

@@ -169,6 +169,11 @@ class StatefulNode(OnlyInEpochs):
         """Whether it waits for event time to pass."""
         return False
 
+    @property
+    def holds_back_ms(self) -> int:
+        """How far event time behind it is behind its own: its rows may be so much older."""
+        return 0
+
 
 @dataclass(frozen=True)
 class GroupAggregate(StatefulNode):
@@ -301,7 +306,9 @@ class OuterSide:
         pair_keys: ... and of the pairs.
         ids: Two BIGINT columns that tell its rows apart, in its rows and in the pairs.
         ttl_ms: As of all state.
-        window_end: The BIGINT column of its rows with the end of their window, for a window join.
+        window_end: The BIGINT column of its rows with the end of their window, for a window join; with their time, for
+            an interval join by event time.
+        lasts_ms: For how long rows of an interval join wait for others.
     """
 
     source: int
@@ -311,6 +318,7 @@ class OuterSide:
     ids: tuple[str, str]
     ttl_ms: int = 0
     window_end: str | None = None
+    lasts_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -325,6 +333,7 @@ class JoinAssociations(StatefulNode):
         kind: How.
         sides: The outer ones; the left one for SEMI and ANTI. Input 0 is the pairs.
         pair_columns: What the columns of the output are called in the pairs.
+        interval_ms: Of an interval join, how old its rows may be; None: it is none.
     """
 
     inputs: ClassVar[int] = 2
@@ -332,6 +341,11 @@ class JoinAssociations(StatefulNode):
     kind: JoinKind
     sides: tuple[OuterSide, ...]
     pair_columns: tuple[str, ...]
+    interval_ms: int | None = None
+
+    @property
+    def holds_back_ms(self) -> int:
+        return self.interval_ms or 0
 
     @property
     def goes_by_watermark(self) -> bool:
@@ -365,6 +379,40 @@ class WindowJoin(StatefulNode):
     @property
     def goes_by_watermark(self) -> bool:
         return True
+
+
+@dataclass(frozen=True)
+class IntervalJoin(StatefulNode):
+    """The pairs of rows whose times are near each other: ``lower <= left - right <= upper``. Otherwise as `Join`.
+
+    Args:
+        left_time: BIGINT column of the left input with event time in ms; None: processing time.
+        right_time: The same of the right input.
+        lower_ms: The least difference of the times ...
+        upper_ms: ... and the greatest.
+        holds_ms: How far event time is held back behind it.
+    """
+
+    inputs: ClassVar[int] = 2
+
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    left: Schema
+    right: Schema
+    left_time: str | None
+    right_time: str | None
+    lower_ms: int
+    upper_ms: int
+    condition: str | None = None
+    holds_ms: int = 0
+
+    @property
+    def goes_by_watermark(self) -> bool:
+        return self.left_time is not None
+
+    @property
+    def holds_back_ms(self) -> int:
+        return self.holds_ms
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from headrace.operators.table.declarations import (
     Deduplicate,
     EpochSort,
     GroupAggregate,
+    IntervalJoin,
     Join,
     JoinAssociations,
     Order,
@@ -31,6 +32,7 @@ from headrace.operators.table.declarations import (
 from headrace.operators.table.epoch_sort import EpochSortOperator
 from headrace.operators.table.first_rows import FirstRowsOperator
 from headrace.operators.table.group_aggregate import GroupAggregateOperator
+from headrace.operators.table.interval_join import IntervalAssociationsOperator, IntervalJoinOperator
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.latest import LatestRowOperator
 from headrace.operators.table.over import OverOperator
@@ -92,6 +94,8 @@ def _window_aggregate(
 
 
 def _associations(declaration: JoinAssociations, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
+    if declaration.interval_ms is not None:
+        return IntervalAssociationsOperator(declaration)
     if declaration.goes_by_watermark:
         return WindowAssociationsOperator(declaration, inputs, retracts=any(retracts))
     return JoinAssociationsOperator(declaration)
@@ -133,6 +137,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
     Join: JoinOperator,
     JoinAssociations: _associations,
     WindowJoin: lambda node, inputs, retracts: WindowJoinOperator(node, *inputs, retracts=any(retracts)),
+    IntervalJoin: lambda node, inputs, retracts: IntervalJoinOperator(node, *inputs, retracts=any(retracts)),
     Rank: _rank,
     Deduplicate: _deduplicate,
     OverAggregate: _over,

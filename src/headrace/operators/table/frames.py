@@ -102,13 +102,13 @@ class Block:
         if preceding is None:
             return Frames(begins, ends, is_unbounded=True)
         if is_range:
-            starts = _first_from(self.times, self.times[places] - preceding, begins + 1, places)
+            starts = first_from(self.times, self.times[places] - preceding, begins + 1, places)
         else:
             starts = np.maximum(places - preceding, begins + 1)
         return Frames(starts, ends, is_unbounded=False)
 
 
-def _first_from(times: Ints, limits: Ints, lows: Ints, highs: Ints) -> Ints:
+def first_from(times: Ints, limits: Ints, lows: Ints, highs: Ints) -> Ints:
     """Return the first places, from low to high, whose times are not before the limits; that of high is not."""
     lows, highs = lows.copy(), highs.copy()
     while True:

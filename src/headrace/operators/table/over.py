@@ -10,8 +10,8 @@ does not depend on how rows came. Those that come behind it are late, and droppe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,8 @@ from headrace.operators.table.base import (
     InputSpec,
     hashes_of,
     numbers,
-    positions_in,
     quote,
     read_columns,
-    with_numbers,
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table
@@ -37,90 +35,15 @@ from headrace.operators.table.frames import Block
 from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.over_calls import KeyState, make_measure
 from headrace.operators.table.steps import Schema
+from headrace.operators.table.timed_rows import TimedRows, TimedTable, arrival_order, merged_changes
 from headrace.operators.table.ttl import TimeToLive
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
-from headrace.state.columns import Bools, ColumnType, Ints
+from headrace.state.columns import Bools, Ints
 from headrace.state.row_sets import RowSet
 
 _WAITING, _HISTORY, _GROUPS = "waiting", "history", "groups"
-_TIME, _ORDER = "time", "order"
 #: Where a key stands in the table of groups.
 _SLOTS = ""
-#: Room for the rows of an epoch, in numbers that say in which order rows came.
-_PLACE_BITS = 32
-_NUMBERED = (ColumnType(_TIME, pa.int64(), is_key=True), ColumnType(_ORDER, pa.int64(), is_key=True))
-
-
-@dataclass
-class TimedRows:
-    """Rows with their keys and times, and the order in which they came."""
-
-    columns: list[pa.Array]
-    owners: Ints
-    times: Ints
-    order: Ints
-
-    def take(self, positions: Ints | Bools) -> TimedRows:
-        if positions.dtype == np.bool_:
-            positions = np.flatnonzero(positions)
-        picks = pa.array(positions)
-        return TimedRows(
-            [column.take(picks) for column in self.columns],
-            self.owners[positions],
-            self.times[positions],
-            self.order[positions],
-        )
-
-
-class TimedTable:
-    """A table of rows with times.
-
-    Args:
-        name: Its name.
-        types: The columns of its rows.
-    """
-
-    def __init__(self, name: str, types: Sequence[pa.DataType]) -> None:
-        self.name = name
-        self._names = [f"c{at}" for at in range(len(types))]
-        kept = [
-            ColumnType(column, kind, is_key=True) for column, kind in zip(self._names, types, strict=True)
-        ]
-        self.layout = TableLayout(name, (*kept, *_NUMBERED), has_owners=True, key_words=KEY_WORDS + 1)
-
-    def times(self, table: SlotTable, slots: Ints) -> Ints:
-        """Return the times of rows."""
-        values = table.cells(_TIME, slots).values
-        assert values is not None
-        return values.view(np.int64)
-
-    def rows_at(self, table: SlotTable, slots: Ints) -> TimedRows:
-        """Return rows of the table."""
-        columns = read_columns(table, slots, [*self._names, _TIME, _ORDER])
-        times, order = (columns.pop(name).to_numpy(zero_copy_only=False) for name in (_TIME, _ORDER))
-        return TimedRows(list(columns.values()), table.owners_at(slots), times, order)
-
-    def of_keys(self, table: SlotTable, owners: Ints) -> tuple[Ints, Ints]:
-        """Return the rows of keys: the positions of the keys, and slots."""
-        live = table.live
-        if len(live) > 1_000_000 + 256 * len(owners):
-            return table.members(owners)
-        # A key's rows are found one after the other, however many it has: it is less work to look at all.
-        positions = positions_in(owners, table.owners_at(live))
-        found = positions >= 0
-        return positions[found], live[found]
-
-    def written(self, rows: TimedRows, *, is_gone: Bools | None = None) -> RowSet:
-        """Return rows to write, or to take away."""
-        columns = dict(zip(self._names, rows.columns, strict=True))
-        columns |= {_TIME: pa.array(rows.times), _ORDER: pa.array(rows.order)}
-        keys = with_numbers(rows.owners, rows.order)
-        return written_rows(self.layout, keys, columns, owners=rows.owners, removed=is_gone)
-
-    def removed(self, table: SlotTable, slots: Ints) -> RowSet:
-        """Return rows to take away."""
-        rows = table.rows(slots)
-        return RowSet(rows.keys, rows.owners, np.ones(len(slots), np.bool_), rows.columns, rows.types)
 
 
 class OverOperator:
@@ -182,24 +105,19 @@ class OverOperator:
             if swept is not None and self._seen:
                 _, slots = self._history.of_keys(state[_HISTORY], swept.keys)
                 changes.insert(0, (_HISTORY, self._history.removed(state[_HISTORY], slots)))
-        return EpochOutput(told, _merged(changes), late)
+        return EpochOutput(told, merged_changes(changes), late)
 
     # -- the rows of an epoch ----------------------------------------------------------------------------------
 
     def _fresh(self, rows: pa.Table | None, time: EpochTime) -> tuple[TimedRows, int]:
         """Return the rows of the epoch that are not late, and how many are."""
         if rows is None or not rows.num_rows:
-            return TimedRows(
-                [pa.array([], kind) for kind in self._waiting.layout.types.values()][: len(self._names)],
-                np.empty((0, KEY_WORDS), np.int64),
-                np.empty(0, np.int64),
-                np.empty(0, np.int64),
-            ), 0
+            return self._waiting.none(), 0
         rows = rows.sort_by(SEQUENCE)
         times = np.full(rows.num_rows, time.now_ms, np.int64)
         if self._declaration.time is not None:
             times = numbers(rows, self._declaration.time)
-        order = (time.epoch << _PLACE_BITS) + np.arange(rows.num_rows)
+        order = arrival_order(time.epoch, rows.num_rows)
         made = TimedRows(
             [rows.column(name).combine_chunks() for name in self._names], hashes_of(rows), times, order
         )
@@ -329,7 +247,7 @@ class OverOperator:
     ) -> list[tuple[str, RowSet]]:
         """Return the rows that functions look at again, and those that they do not any more."""
         kept, gone = due.take(due_stays), old.take(~old_stays)
-        kept.columns = [kept.columns[self._names.index(name)] for name in self._seen]
+        kept = replace(kept, columns=[kept.columns[self._names.index(name)] for name in self._seen])
         made = [self._history.written(kept)] if len(kept.times) else []
         if len(gone.times):
             made.append(self._history.written(gone, is_gone=np.ones(len(gone.times), np.bool_)))
@@ -354,15 +272,3 @@ def _joined(first: TimedRows, second: TimedRows) -> TimedRows:
         np.concatenate([first.times, second.times]),
         np.concatenate([first.order, second.order]),
     )
-
-
-def _merged(changes: Sequence[tuple[str, RowSet]]) -> dict[str, RowSet]:
-    """Return what to write to each table; of what is written twice, the last counts."""
-    by_table: dict[str, list[RowSet]] = {}
-    for name, rows in changes:
-        if len(rows):
-            by_table.setdefault(name, []).append(rows)
-    return {
-        name: rows[0] if len(rows) == 1 else RowSet.merged(rows, keep_removals=True)
-        for name, rows in by_table.items()
-    }

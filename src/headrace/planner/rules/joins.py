@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from headrace.errors import UnsupportedFeatureError
 from headrace.planner import expressions as e
 from headrace.planner.logical import Join, JoinKind, LogicalNode, Schema, WindowColumns, window_columns
+from headrace.planner.physical import IntervalJoin, PhysicalNode, WindowJoin
 from headrace.planner.physical import Join as PhysicalJoin
-from headrace.planner.physical import PhysicalNode, WindowJoin
+from headrace.planner.rules.intervals import interval_of
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
 from headrace.planner.windows import WindowKind
 
@@ -36,6 +37,9 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     width = len(node.left.schema)
     pairs, rest = _parted(node.condition, width)
     bounds = _same_window(node, pairs)
+    interval = interval_of(node) if bounds is None else None
+    if interval is not None:
+        pairs, rest = _parted(e.conjunction(list(interval.rest)), width, keeps_null_safe=True)
     if bounds is not None:
         pairs = [pair for pair in pairs if not _is_bound(pair, bounds)]
     # Spark looks at pairs of rows without Python: what functions of one side say is computed there.
@@ -73,6 +77,21 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
             right_keys=tuple(right_keys),
             left_window=(min(one.start), min(one.end)),
             right_window=(min(other.start), min(other.end)),
+            condition=condition,
+        )
+    elif interval is not None:
+        made = IntervalJoin(
+            schema=both,
+            left=exchanged(left, left_keys),
+            right=exchanged(right, right_keys),
+            kind=node.kind,
+            left_keys=tuple(left_keys),
+            right_keys=tuple(right_keys),
+            left_time=interval.left,
+            right_time=interval.right,
+            lower_ms=interval.lower_ms,
+            upper_ms=interval.upper_ms,
+            time=interval.time,
             condition=condition,
         )
     else:
@@ -154,13 +173,21 @@ def _both(node: Join, left: PhysicalNode, right: PhysicalNode) -> Schema:
     )
 
 
-def _parted(condition: e.Expression, width: int) -> tuple[list[_Pair], list[e.Expression]]:
-    """Find the equalities between the two sides; return the other conditions, too."""
+def _parted(
+    condition: e.Expression, width: int, *, keeps_null_safe: bool = False
+) -> tuple[list[_Pair], list[e.Expression]]:
+    """Find the equalities between the two sides; return the other conditions, too.
+
+    Args:
+        condition: Of the join.
+        width: How many columns the left side has.
+        keeps_null_safe: Whether equalities in which NULL is a value are left among the others.
+    """
     pairs: list[_Pair] = []
     rest: list[e.Expression] = []
     for each in e.conjuncts(condition):
         pair = _pair(each, width)
-        if pair is None:
+        if pair is None or (keeps_null_safe and pair.is_null_safe):
             rest.append(each)
         else:
             pairs.append(pair)

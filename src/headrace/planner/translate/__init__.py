@@ -17,7 +17,7 @@ from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.fragments import Stream
 from headrace.planner.optimize import Plan
-from headrace.planner.translate import aggregates, borders, joins, over, ranks
+from headrace.planner.translate import aggregates, borders, interval_joins, joins, over, ranks
 from headrace.planner.translate.context import (
     Connectors,
     SinkChoice,
@@ -69,6 +69,8 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [joins.join(to, node)]
         case p.WindowJoin():
             return [joins.window_join(to, node)]
+        case p.IntervalJoin():
+            return [interval_joins.interval_join(to, node)]
         case p.Rank():
             return [ranks.rank(to, node)]
         case p.TemporalSort() if node.is_proctime:

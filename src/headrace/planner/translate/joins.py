@@ -17,7 +17,7 @@ from headrace.planner.logical import JoinKind
 from headrace.planner.translate.context import Translation, names_of, renamed
 from headrace.types.logical import quote_name
 
-__all__ = ["join", "window_join"]
+__all__ = ["join", "pair_condition", "window_join"]
 
 
 def join(to: Translation, node: p.Join) -> Stream:
@@ -35,7 +35,7 @@ def join(to: Translation, node: p.Join) -> Stream:
         names_of(right[key] for key in node.right_keys),
         left,
         right,
-        condition=_pair_condition(node.condition, len(left), len(right)),
+        condition=pair_condition(node.condition, len(left), len(right)),
         null_safe=node.null_safe if any(node.null_safe) else (),
         right_ttl_ms=ttls[1],
         **to.traits(node, node.left_ttl_ms),
@@ -78,7 +78,7 @@ def window_join(to: Translation, node: p.WindowJoin) -> Stream:
         end,
         start,
         end,
-        condition=_pair_condition(node.condition, width, len(right) - len(bounds)),
+        condition=pair_condition(node.condition, width, len(right) - len(bounds)),
         **to.traits(node, 0),
     )
     stream = to.add(declaration, node, inputs, made)
@@ -101,7 +101,7 @@ def _in_halves(to: Translation, node: p.Join | p.WindowJoin) -> Stream:
         timed = stream.select([*stream.chosen(range(len(below))), *bounds])
         inputs.append((side, halves.with_ids(timed, side) if side in outer else timed))
     output = f.columns_of(node.schema)
-    condition = _pair_condition(node.condition, len(sides[0]), len(sides[1]))
+    condition = pair_condition(node.condition, len(sides[0]), len(sides[1]))
     is_insert_only = all(to.plan.changelogs[each].is_insert_only for each in node.inputs)
     traits = to.traits(node, 0 if isinstance(node, p.WindowJoin) else node.left_ttl_ms)
     first = traits | {"is_insert_only": is_insert_only}
@@ -124,7 +124,7 @@ def _sides(
     return [(side, renamed(stream, columns)) for side, each, columns in sides for stream in to.streams[each]]
 
 
-def _pair_condition(condition: Expression | None, left: int, right: int) -> str | None:
+def pair_condition(condition: Expression | None, left: int, right: int) -> str | None:
     """Write a condition over pairs of rows: ``l0, l1, ...`` are the left columns, ``r0, ...`` the right ones."""
     if condition is None:
         return None

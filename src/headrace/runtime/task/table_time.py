@@ -34,6 +34,13 @@ class VertexTime:
     is_final: bool
     #: Whether what comes before it is left out of the watermark for want of rows.
     is_idle: bool = False
+    #: How far the rows that come out of it may be behind `after`.
+    held_ms: int = 0
+
+    @property
+    def behind(self) -> int:
+        """Where event time stands behind the vertex."""
+        return _held_back(self.after, self.held_ms)
 
 
 def vertex_times(
@@ -69,15 +76,25 @@ def vertex_times(
             else:
                 after = max(seen, _merged(producers))
             is_idle = not is_final and all(time.is_idle or time.is_final for time in producers)
-        times[vertex.vertex_id] = VertexTime(seen, after, is_final, is_idle)
+        times[vertex.vertex_id] = VertexTime(seen, after, is_final, is_idle, _holds_back_ms(vertex))
     return times
 
 
 def _merged(producers: Sequence[VertexTime]) -> int:
     """Return the lowest time of those that take part; where none does, it stands where the furthest is."""
     running = [time for time in producers if not time.is_final] or producers
-    active = [time.after for time in running if not time.is_idle]
-    return min(active) if active else max(time.after for time in running)
+    active = [time.behind for time in running if not time.is_idle]
+    return min(active) if active else max(time.behind for time in running)
+
+
+def _holds_back_ms(vertex: JobVertex) -> int:
+    declaration = vertex.head.declaration
+    return declaration.holds_back_ms if isinstance(declaration, StatefulNode) else 0
+
+
+def _held_back(watermark: int, by_ms: int) -> int:
+    """Return a watermark for rows that may be so much older; the end of time is the end for all."""
+    return watermark if watermark in (MIN_WATERMARK, MAX_WATERMARK) else watermark - by_ms
 
 
 def border_time(times: Sequence[TableTime]) -> VertexTime:
@@ -112,10 +129,12 @@ def next_watermarks(job: JobGraph, vertices: Sequence[JobVertex], known: Mapping
         known: What is reached already by those that find out time themselves, and by streams before them, by id.
     """
     reached: dict[str, int] = dict(known)
+    held = {vertex.vertex_id: _holds_back_ms(vertex) for vertex in vertices}
     for vertex in vertices:
         if vertex.vertex_id not in known:
             operators = [producer_of(job, edge).operator_id for edge in job.inputs_of(vertex.vertex_id)]
-            reached[vertex.vertex_id] = min(reached[each] for each in operators)
+            behind = [_held_back(reached[each], held.get(each, 0)) for each in operators]
+            reached[vertex.vertex_id] = min(behind)
     return reached
 
 

@@ -234,7 +234,7 @@ class _OuterRows:
         over = np.concatenate([is_over[order], np.ones(len(passed), np.bool_)])
         counts = np.concatenate([count[order], int_cells(table, _COUNT, passed)])
         is_paired = np.concatenate([paired[order], int_cells(table, _IS_PAIRED, passed)])
-        untils = np.concatenate([until[order], int_cells(table, _UNTIL, passed)])
+        ends = np.concatenate([until[order], int_cells(table, _UNTIL, passed)])
         owners = np.concatenate(
             [given.owners[firsts[fresh]], table.owners_at(slots[old]), table.owners_at(passed)]
         )
@@ -242,9 +242,9 @@ class _OuterRows:
         is_known = np.concatenate([slots[order] >= 0, np.ones(len(passed), np.bool_)])
         told = Told(columns, np.where(over & (is_paired == 0), counts, 0), np.zeros(len(counts), np.bool_))
         named = {f"c{at}": columns.column(name) for at, name in enumerate(self._names)}
-        numbers_ = {_UNTIL: pa.array(untils), _COUNT: pa.array(counts), _IS_PAIRED: pa.array(is_paired)}
+        numbers_ = {_UNTIL: pa.array(ends), _COUNT: pa.array(counts), _IS_PAIRED: pa.array(is_paired)}
         written = written_rows(self.layout, all_keys, {**named, **numbers_}, owners=owners, removed=over)
-        waits = [untils[~over & (is_paired == 0)], int_cells(table, _UNTIL, np.setdiff1d(live, passed))]
+        waits = [ends[~over & (is_paired == 0)], int_cells(table, _UNTIL, np.setdiff1d(live, passed))]
         next_ms = min((int(each.min()) + 1 for each in waits if len(each)), default=None)
         return _Waiting(told, written.take(is_known | ~over), next_ms)
 

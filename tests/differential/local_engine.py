@@ -18,15 +18,9 @@ import pandas as pd
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
-from headrace.operators.table.declarations import (
-    IntervalJoin,
-    Join,
-    StatefulNode,
-    TableScan,
-    TableSink,
-    WindowJoin,
-)
+from headrace.operators.table.declarations import Join, StatefulNode, TableScan, TableSink, WindowJoin
 from headrace.operators.table.steps import Explode, Fragment, PythonCalls, RowIds, Schema, Select, Step, Where
+from headrace.operators.table.timed_declarations import IntervalJoin
 from headrace.runtime.task.table_task import has_kinds
 from tests.operators.table_harness import Change, Harness, as_binary, as_type, connect, in_sqlite, key_of
 

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.declarations import IntervalJoin, JoinAssociations, JoinKind, OuterSide
+from headrace.operators.table.declarations import JoinAssociations, JoinKind, OuterSide
 from headrace.operators.table.steps import Column
+from headrace.operators.table.timed_declarations import IntervalJoin
 from tests.operators.table_harness import Change, Harness
 
 LEFT = (

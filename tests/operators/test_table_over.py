@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.declarations import AggSpec, Order, OverAggregate, OverCall
+from headrace.operators.table.declarations import AggSpec, Order
 from headrace.operators.table.steps import Column
+from headrace.operators.table.timed_declarations import OverAggregate, OverCall
 from tests.operators.table_harness import Change, Harness
 
 K, V, T = (

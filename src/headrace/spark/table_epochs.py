@@ -30,7 +30,6 @@ from headrace.graph.table_job import fragment_of, is_table_vertex, producer_of
 from headrace.operators.table.base import InputSpec, quote
 from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.operators.table.declarations import (
-    IntervalJoin,
     Join,
     SparkQuery,
     StatefulNode,
@@ -41,6 +40,7 @@ from headrace.operators.table.declarations import (
 )
 from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.steps import KIND
+from headrace.operators.table.timed_declarations import IntervalJoin
 from headrace.runtime.epoch.messages import (
     CalledFunction,
     Crossing,

@@ -25,7 +25,7 @@ from headrace.operators.table.base import (
     InputSpec,
     quote,
 )
-from headrace.operators.table.declarations import IntervalJoin, Join, SinkMode, TableSink, WindowJoin
+from headrace.operators.table.declarations import Join, SinkMode, TableSink, WindowJoin
 from headrace.operators.table.steps import (
     KIND,
     Explode,
@@ -37,6 +37,7 @@ from headrace.operators.table.steps import (
     Step,
     Where,
 )
+from headrace.operators.table.timed_declarations import IntervalJoin
 from headrace.spark.bad_records import RECORD, BadRecords
 from headrace.spark.python_calls import CallSite, result_of
 from headrace.spark.row_keys import RowKeys

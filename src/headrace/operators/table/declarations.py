@@ -382,40 +382,6 @@ class WindowJoin(StatefulNode):
 
 
 @dataclass(frozen=True)
-class IntervalJoin(StatefulNode):
-    """The pairs of rows whose times are near each other: ``lower <= left - right <= upper``. Otherwise as `Join`.
-
-    Args:
-        left_time: BIGINT column of the left input with event time in ms; None: processing time.
-        right_time: The same of the right input.
-        lower_ms: The least difference of the times ...
-        upper_ms: ... and the greatest.
-        holds_ms: How far event time is held back behind it.
-    """
-
-    inputs: ClassVar[int] = 2
-
-    left_keys: tuple[str, ...]
-    right_keys: tuple[str, ...]
-    left: Schema
-    right: Schema
-    left_time: str | None
-    right_time: str | None
-    lower_ms: int
-    upper_ms: int
-    condition: str | None = None
-    holds_ms: int = 0
-
-    @property
-    def goes_by_watermark(self) -> bool:
-        return self.left_time is not None
-
-    @property
-    def holds_back_ms(self) -> int:
-        return self.holds_ms
-
-
-@dataclass(frozen=True)
 class Order:
     """A column to sort by."""
 
@@ -449,45 +415,6 @@ class Rank(StatefulNode):
     @property
     def goes_by_watermark(self) -> bool:
         return self.window_end is not None
-
-
-@dataclass(frozen=True)
-class OverCall:
-    """A function of OVER, and the rows it looks at; they end with the current one.
-
-    Args:
-        call: The function: what `AggSpec` knows, ROW_NUMBER, RANK, DENSE_RANK and LAG (of a value, and of a default).
-        preceding: Rows before the current one, or ms; None: from the first row on.
-        is_range: Whether it goes by time, and rows of the same time see each other.
-        offset: How many rows LAG looks back.
-    """
-
-    call: AggSpec
-    preceding: int | None = None
-    is_range: bool = True
-    offset: int = 1
-
-
-@dataclass(frozen=True)
-class OverAggregate(StatefulNode):
-    """OVER: each row once, with what functions say of the rows near it. The output is the input, then the results.
-
-    Args:
-        keys: The partition.
-        calls: The functions.
-        time: A BIGINT column with event time in ms: rows come out when the watermark has passed them. None: as they
-            come, by the clock, unless there is an order.
-        order: A column that is no time: all rows are kept, and what becomes of their results is told.
-    """
-
-    keys: tuple[str, ...]
-    calls: tuple[OverCall, ...]
-    time: str | None = None
-    order: Order | None = None
-
-    @property
-    def goes_by_watermark(self) -> bool:
-        return self.time is not None
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,9 @@ from headrace.operators.table.declarations import (
     Deduplicate,
     EpochSort,
     GroupAggregate,
-    IntervalJoin,
     Join,
     JoinAssociations,
     Order,
-    OverAggregate,
     Rank,
     RowWindows,
     SinkUpsertMaterialize,
@@ -41,6 +39,7 @@ from headrace.operators.table.rank import Ranking, RankOperator, tells_places
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
 from headrace.operators.table.steps import Column, Schema
+from headrace.operators.table.timed_declarations import IntervalJoin, OverAggregate
 from headrace.operators.table.window_aggregate import WindowAggregateOperator
 from headrace.operators.table.window_rows import (
     WindowAssociationsOperator,

@@ -31,10 +31,11 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table
-from headrace.operators.table.declarations import IntervalJoin, JoinAssociations, OuterSide
+from headrace.operators.table.declarations import JoinAssociations, OuterSide
 from headrace.operators.table.frames import first_from
 from headrace.operators.table.kept_rows import counted_up, numbered
 from headrace.operators.table.steps import Schema
+from headrace.operators.table.timed_declarations import IntervalJoin
 from headrace.operators.table.timed_rows import (
     TimedRows,
     TimedTable,

@@ -30,11 +30,11 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table
-from headrace.operators.table.declarations import OverAggregate
 from headrace.operators.table.frames import Block
 from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.over_calls import KeyState, make_measure
 from headrace.operators.table.steps import Schema
+from headrace.operators.table.timed_declarations import OverAggregate
 from headrace.operators.table.timed_rows import TimedRows, TimedTable, arrival_order, merged_changes
 from headrace.operators.table.ttl import TimeToLive
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout

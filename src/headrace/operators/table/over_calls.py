@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.operators.table.accumulators import make_accumulator, sum_type
-from headrace.operators.table.declarations import AggSpec, OverCall
+from headrace.operators.table.declarations import AggSpec
 from headrace.operators.table.frames import (
     NOWHERE,
     Block,
@@ -26,6 +26,7 @@ from headrace.operators.table.frames import (
     sums_of_different,
 )
 from headrace.operators.table.lists import LISTS, ListedValues
+from headrace.operators.table.timed_declarations import OverCall
 from headrace.state.columns import Bools, ColumnType, Ints
 
 #: What state has of the keys of a block, by column; none of these: nothing is known of them yet.

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from headrace.operators.table.base import EpochOutput, EpochTime, positions_in
 from headrace.operators.table.changelog import empty_changes, update_changelog, values_differ
-from headrace.operators.table.declarations import OverAggregate
 from headrace.operators.table.frames import Block
 from headrace.operators.table.kept_rows import KeptSide, Rows, numbered, rows_after
 from headrace.operators.table.over_calls import make_measure
 from headrace.operators.table.rank import Ranking
 from headrace.operators.table.steps import Schema
+from headrace.operators.table.timed_declarations import OverAggregate
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Bools, Ints
 

@@ -6,15 +6,16 @@ over, and keeps nothing beyond.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from headrace.errors import UnsupportedFeatureError
 from headrace.planner import expressions as e
 from headrace.planner.logical import Join, JoinKind, LogicalNode, Schema, WindowColumns, window_columns
 from headrace.planner.physical import IntervalJoin, PhysicalNode, WindowJoin
 from headrace.planner.physical import Join as PhysicalJoin
-from headrace.planner.rules.intervals import interval_of
+from headrace.planner.rules.intervals import Interval, interval_of
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
 from headrace.planner.windows import WindowKind
 
@@ -65,49 +66,52 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     condition = e.conjunction(checked) if checked else None
     is_half = node.kind in (JoinKind.SEMI, JoinKind.ANTI)
     both = node.schema if is_half else _both(node, left, right)
-    made: PhysicalNode
-    if bounds is not None:
-        one, other = bounds
-        made = WindowJoin(
-            schema=left.schema if is_half else both,
-            left=exchanged(left, left_keys),
-            right=exchanged(right, right_keys),
-            kind=node.kind,
-            left_keys=tuple(left_keys),
-            right_keys=tuple(right_keys),
+    keyed = {
+        "left": exchanged(left, left_keys),
+        "right": exchanged(right, right_keys),
+        "kind": node.kind,
+        "left_keys": tuple(left_keys),
+        "right_keys": tuple(right_keys),
+        "condition": condition,
+    }
+    made = _operator(node, left.schema if is_half else both, keyed, bounds, interval, pairs)
+    return _as_asked(node, made, len(left.schema), behind)
+
+
+def _operator(
+    node: Join,
+    schema: Schema,
+    keyed: Mapping[str, Any],
+    windows: tuple[WindowColumns, WindowColumns] | None,
+    interval: Interval | None,
+    pairs: Sequence[_Pair],
+) -> PhysicalNode:
+    """Return the operator of a join: of rows of the same window, of rows that are near each other, or of all."""
+    if windows is not None:
+        one, other = windows
+        return WindowJoin(
+            schema=schema,
             left_window=(min(one.start), min(one.end)),
             right_window=(min(other.start), min(other.end)),
-            condition=condition,
+            **keyed,
         )
-    elif interval is not None:
-        made = IntervalJoin(
-            schema=both,
-            left=exchanged(left, left_keys),
-            right=exchanged(right, right_keys),
-            kind=node.kind,
-            left_keys=tuple(left_keys),
-            right_keys=tuple(right_keys),
+    if interval is not None:
+        return IntervalJoin(
+            schema=schema,
             left_time=interval.left,
             right_time=interval.right,
             lower_ms=interval.lower_ms,
             upper_ms=interval.upper_ms,
             time=interval.time,
-            condition=condition,
+            **keyed,
         )
-    else:
-        made = PhysicalJoin(
-            schema=left.schema if is_half else both,
-            left=exchanged(left, left_keys),
-            right=exchanged(right, right_keys),
-            kind=node.kind,
-            left_keys=tuple(left_keys),
-            right_keys=tuple(right_keys),
-            condition=condition,
-            null_safe=tuple(pair.is_null_safe for pair in pairs),
-            left_ttl_ms=node.left_ttl_ms,
-            right_ttl_ms=node.right_ttl_ms,
-        )
-    return _as_asked(node, made, len(left.schema), behind)
+    return PhysicalJoin(
+        schema=schema,
+        null_safe=tuple(pair.is_null_safe for pair in pairs),
+        left_ttl_ms=node.left_ttl_ms,
+        right_ttl_ms=node.right_ttl_ms,
+        **keyed,
+    )
 
 
 def _as_asked(

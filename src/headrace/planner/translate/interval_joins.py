@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.operators.table import declarations as d
 from headrace.operators.table import steps
+from headrace.operators.table import timed_declarations as timed
 from headrace.planner import fragments as f
 from headrace.planner import join_halves as halves
 from headrace.planner import physical as p
@@ -34,8 +35,8 @@ def interval_join(to: Translation, node: p.IntervalJoin) -> Stream:
             items = named.chosen(range(len(sides[side])))
             if is_timed:
                 items.append((to.millis(named, InputRef(at, each.schema[at].type)), times[side]))
-            timed = named.select(items)
-            inputs.append((side, halves.with_ids(timed, side) if side in outer else timed))
+            given_rows = named.select(items)
+            inputs.append((side, halves.with_ids(given_rows, side) if side in outer else given_rows))
         ids = halves.id_columns(side) if side in outer else ()
         given.append((*sides[side], *(times[side : side + 1] if is_timed else ()), *ids))
     keys = (
@@ -46,7 +47,7 @@ def interval_join(to: Translation, node: p.IntervalJoin) -> Stream:
     output = f.columns_of(node.schema)
     holds_ms = max(-node.lower_ms, node.upper_ms, 0) + 1 if is_timed else 0
     traits = to.traits(node, 0)
-    pairs = d.IntervalJoin(
+    pairs = timed.IntervalJoin(
         (*given[0], *given[1]),
         *keys,
         *given,
@@ -61,21 +62,29 @@ def interval_join(to: Translation, node: p.IntervalJoin) -> Stream:
     told = names_of((*sides[0], *sides[1]))
     if not outer:
         return found.select([(quote_name(name), column) for name, column in zip(told, output, strict=True)])
-    lasts = (-node.lower_ms, node.upper_ms)
-    waiting = tuple(
-        d.OuterSide(
-            halves.input_of(node.kind, side),
-            tuple(sides[side]),
-            keys[side],
-            keys[outer[0]],
-            names_of(halves.id_columns(side)),  # type: ignore[arg-type]  # two of them
-            window_end=names[side],
-            lasts_ms=lasts[side],
-        )
-        for side in outer
-    )
+    waiting = tuple(_waiting(node, side, sides[side], keys, names[side]) for side in outer)
     padded = d.JoinAssociations(
         output, d.JoinKind[node.kind.name], waiting, told, interval_ms=holds_ms, **traits
     )
     rows = [(halves.input_of(node.kind, side), stream) for side, stream in inputs if side in outer]
     return to.add(padded, node, [(0, found), *rows], output)
+
+
+def _waiting(
+    node: p.IntervalJoin,
+    side: int,
+    columns: steps.Schema,
+    keys: tuple[tuple[str, ...], tuple[str, ...]],
+    time: str | None,
+) -> d.OuterSide:
+    """Return the side whose rows wait for partners."""
+    one, other = names_of(halves.id_columns(side))
+    return d.OuterSide(
+        halves.input_of(node.kind, side),
+        tuple(columns),
+        keys[side],
+        keys[halves.outer_sides(node.kind)[0]],
+        (one, other),
+        window_end=time,
+        lasts_ms=node.upper_ms if side else -node.lower_ms,
+    )

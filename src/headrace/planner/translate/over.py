@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.operators.table import declarations as d
 from headrace.operators.table import steps
+from headrace.operators.table import timed_declarations as timed
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.expressions import Expression, FrameUnit, InputRef, Literal, WindowCall
@@ -25,18 +26,20 @@ def over_aggregate(to: Translation, node: p.OverAggregate) -> Stream:
     calls = [_call(call, columns, result) for call, result in zip(node.calls, results, strict=True)]
     if node.time is not TimeKind.ROWTIME:
         order = None if node.time is TimeKind.PROCTIME else order_of([node.order], columns)[0]
-        made = d.OverAggregate(output, keys, tuple(calls), order=order, **to.traits(node))
+        made = timed.OverAggregate(output, keys, tuple(calls), order=order, **to.traits(node))
         return to.add(made, node, to.renamed_inputs(node, columns), output)
     by = node.order.expression
     assert isinstance(by, InputRef)
     time = f.column("__time", BIGINT)
     inputs = to.with_millis(node, columns, by.index, time)
-    timed = d.OverAggregate((*columns, time, *results), keys, tuple(calls), time=time.name, **to.traits(node))
-    stream = to.add(timed, node, inputs, timed.output)
+    made = timed.OverAggregate(
+        (*columns, time, *results), keys, tuple(calls), time=time.name, **to.traits(node)
+    )
+    stream = to.add(made, node, inputs, made.output)
     return stream.select([(quote_name(each.name), each) for each in output])
 
 
-def _call(call: WindowCall, columns: steps.Schema, result: steps.Column) -> d.OverCall:
+def _call(call: WindowCall, columns: steps.Schema, result: steps.Column) -> timed.OverCall:
     assert call.frame is not None
     values = call.arguments[:1] if call.function == "LISTAGG" else call.arguments
     offset = 1
@@ -48,7 +51,7 @@ def _call(call: WindowCall, columns: steps.Schema, result: steps.Column) -> d.Ov
     arguments = tuple(_column(each, columns) for each in values)
     separator = separator_of(call.function, call.arguments)
     spec = d.AggSpec(call.function, arguments, result, call.distinct, separator=separator)
-    return d.OverCall(spec, call.frame.preceding, call.frame.unit is FrameUnit.RANGE, offset)
+    return timed.OverCall(spec, call.frame.preceding, call.frame.unit is FrameUnit.RANGE, offset)
 
 
 def _column(value: Expression, columns: steps.Schema) -> str:

@@ -49,9 +49,12 @@ def interval_join(to: Translation, node: p.IntervalJoin) -> Stream:
     traits = to.traits(node, 0)
     pairs = timed.IntervalJoin(
         (*given[0], *given[1]),
-        *keys,
-        *given,
-        *names,
+        keys[0],
+        keys[1],
+        given[0],
+        given[1],
+        names[0],
+        names[1],
         node.lower_ms,
         node.upper_ms,
         condition=pair_condition(node.condition, len(sides[0]), len(sides[1])),

@@ -115,6 +115,19 @@ chaos: $(READY) ## run jobs until N faults were injected (N=2000), then break re
 	@$(PYTEST) -m "chaos and slow" --timeout=7200 --durations=10 -rA tests/chaos tests/hosts \
 		--deselect tests/chaos/test_driver_faults.py $(ARGS)
 
+# An environment with the real PyFlink; FLINK_PYTHON names another interpreter that has it.
+FLINK_ENV    := build/flink-env
+FLINK_PYTHON ?= $(FLINK_ENV)/bin/python
+
+$(FLINK_ENV)/bin/python: | $(READY_RUN)
+	@$(BIN)/python -m venv $(FLINK_ENV)
+	@$(FLINK_ENV)/bin/python -m pip install --quiet "setuptools<81" "apache-flink==2.3.*" \
+		|| { rm -rf $(FLINK_ENV); exit 1; }
+
+.PHONY: parity
+parity: $(READY) $(FLINK_PYTHON) ## run Flink's Python examples with PyFlink and with headrace, and compare their output
+	@$(BIN)/python -m tests.parity.run_examples --flink $(FLINK_PYTHON) $(ARGS)
+
 # --- check ----------------------------------------------------------------------------------------
 
 .PHONY: lint

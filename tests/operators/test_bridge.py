@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.common.time import Instant
-from headrace.common.types import Row, RowKind
+from headrace.common.types import Row, RowKind, changelog_text
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK, Batch, TableRows
 from headrace.errors import UserFunctionError
 from headrace.operators.table.bridge import (
@@ -130,6 +130,6 @@ def test_rows_become_records_with_names_kinds_and_timestamps():
     )
     with OperatorHarness(TableToStream((ID, NAME, millis), ("id", "who"), "__time")) as harness:
         harness.operator.process(TableRows(to_bytes(batch), 0))
-        assert [str(row) for row in harness.output] == ["+I[1, a]", "-D[2, null]"]
+        assert [changelog_text(row) for row in harness.output] == ["+I[1, a]", "-D[2, null]"]
         assert [row.as_dict() for row in harness.output] == [{"id": 1, "who": "a"}, {"id": 2, "who": None}]
         assert [at for _, at in harness.output_with_timestamps] == [10, None]

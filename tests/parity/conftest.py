@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-collect_ignore = ["make_changelogs.py"]
+collect_ignore = ["make_changelogs.py", "record_programs.py"]

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from headrace.common.types import Row
+from headrace.common.types import Row, changelog_text
 from headrace.config import Configuration
 from headrace.connectors.collect import CollectSink, open_collector
 from headrace.connectors.values import ValuesSource
@@ -69,7 +69,7 @@ def collect(
 
 
 def texts(rows: Sequence[Row]) -> list[str]:
-    return [str(row) for row in rows]
+    return [changelog_text(row) for row in rows]
 
 
 def materialized(rows: Sequence[Row]) -> Counter[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headrace.common.types import changelog_text
 from headrace.spark.known_times import KnownTimes
 from headrace.table import StreamTableEnvironment
 from tests.conftest import EnvironmentFactory
@@ -67,7 +68,7 @@ def run(
         changelogs = run_together(t_env, queries)
     for table in TABLES:
         t_env.execute_sql(f"DROP TEMPORARY TABLE {table}")
-    return [sorted(map(str, rows)) for rows in changelogs], epochs
+    return [sorted(map(changelog_text, rows)) for rows in changelogs], epochs
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
+from headrace.common.typed_text import ToText, text_writer
 from headrace.common.typeinfo import TypeInformation, Types
 from headrace.common.types import Row
 from headrace.errors import ConfigurationError, FormatError
@@ -156,20 +157,36 @@ class Encoder:
         """Write one record to the stream."""
         self._encode(element, stream)
 
+    def for_type(self, type_info: TypeInformation | None) -> Encoder:
+        """Return the encoder for records of a declared type: only lines of text depend on it."""
+        if isinstance(self._encode, _LineEncoder):
+            return Encoder(self._encode.for_type(type_info))
+        return self
+
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """Write records as `str()` shows them, a line each."""
+        """Write records a line each: those of a declared type as Java does, others as `str` does."""
         return Encoder(_LineEncoder(_known_charset(charset_name)))
 
 
 class _LineEncoder:
     """A class rather than a closure, so that it pickles."""
 
-    def __init__(self, charset: str) -> None:
+    def __init__(self, charset: str, type_info: TypeInformation | None = None) -> None:
         self._charset = charset
+        self._type_info = type_info
+        self._text_of: ToText | None = None
+
+    def for_type(self, type_info: TypeInformation | None) -> _LineEncoder:
+        return _LineEncoder(self._charset, type_info)
 
     def __call__(self, element: Any, stream: BinaryIO) -> None:
-        stream.write(f"{element}\n".encode(self._charset))
+        if self._text_of is None:  # made here, where the job has arrived: it does not pickle
+            self._text_of = text_writer(self._type_info)
+        stream.write(f"{self._text_of(element)}\n".encode(self._charset))
+
+    def __reduce__(self) -> tuple[type[_LineEncoder], tuple[str, TypeInformation | None]]:
+        return _LineEncoder, (self._charset, self._type_info)
 
 
 class BulkWriter(Protocol):

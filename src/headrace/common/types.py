@@ -72,8 +72,8 @@ class Row:
         >>> Person = Row("name", "age")
         >>> Person("Alice", 11) == row
         True
-        >>> print(Row.of_kind(RowKind.DELETE, "Alice", 11))
-        -D[Alice, 11]
+        >>> print(Row("Alice", 11), row)
+        <Row('Alice', 11)> Row(name='Alice', age=11)
     """
 
     __slots__ = ("_fields", "_row_kind", "_values")
@@ -228,8 +228,8 @@ class Row:
         return f"Row({', '.join(f'{name}={value!r}' for name, value in pairs)})"
 
     def __str__(self) -> str:
-        """Return the row as Flink prints it: mark and values, `+I[Alice, 11]`."""
-        return f"{self._row_kind.short_string()}[{', '.join(map(_printed, self._values))}]"
+        """Return the row as PyFlink writes it: `Row(name='Alice', age=11)`, or `<Row('Alice', 11)>` without names."""
+        return repr(self) if self._fields is not None else f"<{self!r}>"
 
 
 # `__setattr__` is taken by field names; the slots' own setters go past it and are quick.
@@ -271,12 +271,24 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def changelog_text(row: Row) -> str:
+    """Write a row as tables are printed: its mark and its values.
+
+    Example:
+        >>> changelog_text(Row.of_kind(RowKind.DELETE, "Alice", None))
+        '-D[Alice, null]'
+    """
+    return f"{row._row_kind.short_string()}[{', '.join(map(_printed, row._values))}]"
+
+
 def _printed(value: Any) -> str:
     """Write a value as Flink does."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Row):
+        return changelog_text(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_printed, value))}]"
     if isinstance(value, dict):

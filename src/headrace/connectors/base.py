@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
+from headrace.common.typeinfo import TypeInformation
 from headrace.elements import Batch
 from headrace.metrics.metricbase import InMemoryMetricGroup, MetricGroup
 
@@ -433,6 +434,11 @@ class Sink(ABC):
     #: Whether it keeps nothing: rows that Spark has computed need not come to Python for it.
     discards: ClassVar[bool] = False
 
+    @property
+    def wants_declared_form(self) -> bool:
+        """Whether records of a declared type are to come in the form of that type."""
+        return True
+
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Make the worker's half."""
@@ -443,6 +449,10 @@ class Sink(ABC):
         The engine always gives a context; a sink that needs none may leave the parameter out.
         """
         return None
+
+    def for_type(self, type_info: TypeInformation | None) -> Sink:
+        """Return the sink for records of a declared type; None if none is declared. Sinks of text write it by type."""
+        return self
 
 
 def committer_of(sink: Sink, context: CommitterContext) -> Committer | None:

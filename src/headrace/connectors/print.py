@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import ALL
+from headrace.common.typed_text import ToText, text_writer
+from headrace.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TypeInformation
+from headrace.common.types import Row, changelog_text
 from headrace.connectors import base
 from headrace.connectors.tables import SinkAbility, TableRequest
 from headrace.elements import Batch
@@ -28,6 +31,7 @@ class PrintSink(base.Sink):
     Args:
         identifier: What to begin each line with; None means nothing.
         to_stderr: Whether to print to the standard error.
+        style: The declared type of the records, by which they are written, or `changelog` for the rows of tables.
 
     Example:
         >>> from headrace.connectors.base import Committable, WriterContext
@@ -40,14 +44,39 @@ class PrintSink(base.Sink):
 
     identifier: str | None = None
     to_stderr: bool = False
+    #: What writes the records; None: as `str` does.
+    style: TypeInformation | Literal["changelog"] | None = None
+
+    @property
+    def wants_declared_form(self) -> bool:
+        """Whether records are to be as their declared type has them: rows are printed by Python, as they are."""
+        return not _is_row(self.style)
+
+    def for_type(self, type_info: TypeInformation | None) -> PrintSink:
+        """Return the sink that writes records of a declared type as Flink does."""
+        return replace(self, style=type_info)
 
     def create_writer(self, context: base.WriterContext) -> base.SinkWriter:
         """Make the worker's half."""
-        return _PrintWriter(_prefix(self.identifier or "", context))
+        return _PrintWriter(_prefix(self.identifier or "", context), self._to_text())
 
     def create_committer(self, context: base.CommitterContext | None = None) -> base.Committer:
         """Make the driver's half."""
         return _PrintCommitter(self.to_stderr)
+
+    def _to_text(self) -> ToText:
+        if self.style == "changelog":
+            return changelog_text
+        return _row_text if _is_row(self.style) else text_writer(self.style)
+
+
+def _is_row(style: object) -> bool:
+    return isinstance(style, RowTypeInfo | ExternalTypeInfo)
+
+
+def _row_text(row: Any) -> str:
+    """Write a row as PyFlink's `print` does: in Python, unlike its other types."""
+    return f"{row.get_row_kind()}[{','.join(map(str, row))}]" if isinstance(row, Row) else str(row)
 
 
 def _prefix(identifier: str, context: base.WriterContext) -> str:
@@ -66,21 +95,24 @@ class PrintFactory:
     def sink(self, request: TableRequest) -> base.Sink:
         options = request.options
         return PrintSink(
-            options.text("print-identifier"), to_stderr=options.boolean("standard-error", default=False)
+            options.text("print-identifier"),
+            to_stderr=options.boolean("standard-error", default=False),
+            style="changelog",
         )
 
 
 class _PrintWriter(base.SinkWriter):
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, text_of: ToText) -> None:
         self._prefix = prefix
+        self._text_of = text_of
         self._lines: list[str] = []
 
     def write(self, value: Any, timestamp: int | None) -> None:
-        self._lines.append(f"{self._prefix}{value!s}\n")
+        self._lines.append(f"{self._prefix}{self._text_of(value)}\n")
 
     def write_batch(self, batch: Batch) -> None:
         prefix = self._prefix
-        self._lines += [f"{prefix}{value!s}\n" for value in batch.values]
+        self._lines += [f"{prefix}{text}\n" for text in map(self._text_of, batch.values)]
 
     def prepare_commit(self) -> Sequence[str]:
         lines, self._lines = self._lines, []

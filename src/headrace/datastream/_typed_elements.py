@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headrace.common.typed_values import conformer
 from headrace.common.typeinfo import TypeInformation
 from headrace.errors import TypeInferenceError, shorten
 
@@ -12,12 +13,17 @@ __all__ = ["typed_elements"]
 
 def typed_elements(elements: list[Any], type_info: TypeInformation) -> list[Any]:
     """Bring elements into the form their type says, such as a tuple into a Row."""
-    typed = []
-    for index, element in enumerate(elements):
-        try:
-            typed.append(type_info.from_internal_type(type_info.to_internal_type(element)))
-        except (TypeInferenceError, TypeError, ValueError, AttributeError) as error:
-            raise TypeInferenceError(
-                f"from_collection(): element {index}, {shorten(element)}, is no {type_info!r}: {error}"
-            ) from error
-    return typed
+    conform = conformer(type_info)
+    if conform is None:
+        return elements
+    try:
+        return conform(elements)
+    except (TypeInferenceError, TypeError, ValueError, AttributeError):
+        for index, element in enumerate(elements):
+            try:
+                conform([element])
+            except (TypeInferenceError, TypeError, ValueError, AttributeError) as error:
+                raise TypeInferenceError(
+                    f"from_collection(): element {index}, {shorten(element)}, is no {type_info!r}: {error}"
+                ) from error
+        raise

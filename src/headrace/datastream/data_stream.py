@@ -535,7 +535,7 @@ class DataStream(OperatorSettings):
         step = SinkTransformation(
             id=self._environment._next_id(),
             name=name,
-            declaration=SinkOperator(sink),
+            declaration=SinkOperator(sink.for_type(self.get_type())),
             input=self._transformation,
         )
         self._environment._add_operator(step)

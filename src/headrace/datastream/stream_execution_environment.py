@@ -401,7 +401,7 @@ class StreamExecutionEnvironment:
                 "from_collection(): the collection is empty, so the type of its elements is not known",
                 hint="pass type_info, such as Types.INT()",
             )
-        if type_info is not None and type_info.need_conversion():
+        if type_info is not None:
             elements = typed_elements(elements, type_info)
         stream = self._read(
             "from_collection",

@@ -195,6 +195,11 @@ class SinkTask(Operator):
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
+    @property
+    def wants_declared_form(self) -> bool:
+        """Whether its sink wants records in the form of their declared type."""
+        return self._sink.wants_declared_form
+
     def open(self, context: OperatorContext) -> None:
         self._writer = EpochWriter(self._sink, context)
 

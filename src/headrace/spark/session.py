@@ -104,6 +104,10 @@ def spark_context(
         ask_numpy_itself()
         for name in _LOUD_LOGGERS:
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+        gateway_log = logging.getLogger("py4j")
+        if gateway_log.level == logging.NOTSET:
+            # It tells a program that logs its own messages about every connection to Spark's Java process.
+            gateway_log.setLevel(logging.WARNING)
         interrupt = signal.getsignal(signal.SIGINT)
         try:
             with _loopback_only(master):

@@ -122,7 +122,9 @@ class ApplicationLog:
 class DriverLogging:
     """Has headrace's own loggers write to the driver's log, beside what the program does with them.
 
-    Records below the level of the root logger reach the file only, so that a program's own logging stays as it was.
+    The program's own handlers get warnings and errors, and more if the program has given the logger `headrace` a level.
+    One that only asks for its own messages (`logging.basicConfig(level=INFO)`) gets none of ours: PyFlink's jobs log
+    in Java.
     """
 
     def __init__(self, log: ApplicationLog) -> None:
@@ -137,7 +139,8 @@ class DriverLogging:
         self._stream = self._log.open(DRIVER_LOG)
         to_file = logging.StreamHandler(self._stream)
         to_file.setFormatter(logging.Formatter(LINE_FORMAT))
-        self._handlers = (to_file, _ToRoot())
+        to_root = _ToRoot(self._before[0] or logging.WARNING)
+        self._handlers = (to_file, to_root)
         self._logger.setLevel(self._log.level)
         self._logger.propagate = False
         for handler in self._handlers:

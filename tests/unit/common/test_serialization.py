@@ -61,7 +61,7 @@ def test_lines_are_encoded_one_after_the_other():
     stream = io.BytesIO()
     for element in ("ü", 5, Row(1, "a")):
         encoder.encode(element, stream)
-    assert stream.getvalue() == b"\xfc\n5\n+I[1, a]\n"
+    assert stream.getvalue() == b"\xfc\n5\n<Row(1, 'a')>\n"
 
 
 def test_bulk_writers_are_made_per_file():

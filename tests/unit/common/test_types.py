@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.common.types import Row, RowKind, make_row
+from headrace.common.types import Row, RowKind, changelog_text, make_row
 
 
 def test_positional_values_are_reached_by_index_and_slice():
@@ -120,6 +120,7 @@ def test_copies_do_not_share_values():
 
 def test_rows_print_as_in_flink_and_represent_themselves_as_python():
     row = Row.of_kind(RowKind.UPDATE_AFTER, "a", None, True, [1, "x"], {"k": 1.5})
-    assert str(row) == "+U[a, null, true, [1, x], {k=1.5}]"
+    assert changelog_text(row) == "+U[a, null, true, [1, x], {k=1.5}]"
+    assert (str(Row(1, "a")), str(Row(n=1))) == ("<Row(1, 'a')>", "Row(n=1)")
     assert repr(Row(1, "a")) == "Row(1, 'a')"
     assert [kind.short_string() for kind in RowKind] == ["+I", "-U", "+U", "-D"]

@@ -230,7 +230,7 @@ def test_a_sink_takes_settings(env: StreamExecutionEnvironment) -> None:
     node = last_node(env)
     assert (node.name, node.kind, node.uid, node.parallelism) == ("Sink: P", "sink", "p", 1)
     assert (node.description, node.slot_sharing_group) == ("D", "io")
-    assert node.declaration == SinkOperator(PrintSink("x"))
+    assert node.declaration == SinkOperator(PrintSink("x", style=Types.INT()))
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_sinks(env: StreamExecutionEnvironment) -> None:
     assert declaration(env) == SinkOperator(FunctionSink(write.invoke))
 
     numbers(env).add_sink(PrintSink())
-    assert declaration(env) == SinkOperator(PrintSink())
+    assert declaration(env) == SinkOperator(PrintSink(style=Types.INT()))
 
     numbers(env).sink_to(PrintSink())
     assert last_node(env).name == "Sink: Writer"

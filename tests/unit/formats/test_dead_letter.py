@@ -6,7 +6,7 @@ import pytest
 
 from headrace.common.serialization import DeserializationSchema, SimpleStringSchema
 from headrace.common.typeinfo import Types
-from headrace.common.types import Row
+from headrace.common.types import Row, changelog_text
 from headrace.elements import Batch
 from headrace.errors import ConnectorError, FormatError
 from headrace.formats.dead_letter import DeadLetter, RecordDecoder
@@ -64,7 +64,7 @@ def test_a_format_of_many_records_a_message_keeps_their_times():
 
     batch = RecordDecoder(schema).decode(messages, [1, 2, 3], position_of=position_of)
 
-    assert list(map(str, batch.values)) == ["-U[1]", "+U[2]", "+I[3]"]
+    assert list(map(changelog_text, batch.values)) == ["-U[1]", "+U[2]", "+I[3]"]
     assert batch.timestamps == [2, 2, 3]
 
 

@@ -80,3 +80,32 @@ def test_what_headrace_logs_is_in_the_file_and_where_the_program_wants_it(
     lines = (tmp_path / "headrace.log").read_text().splitlines()
     assert [line.rpartition(" - ")[2] for line in lines] == ["not for the terminal", "for both"]
     assert caplog.messages == ["for both", "for the terminal"]
+
+
+def test_a_program_that_logs_its_own_messages_does_not_get_those_of_headrace(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = logging.getLogger("headrace.runtime")
+    logging_to_file = DriverLogging(ApplicationLog(tmp_path))
+    caplog.set_level(logging.INFO)
+    logging_to_file.start()
+    try:
+        logger.info("switched to RUNNING")
+        logging.getLogger("program").info("its own")
+    finally:
+        logging_to_file.stop()
+    assert caplog.messages == ["its own"]
+
+
+def test_a_program_that_asks_for_the_messages_of_headrace_gets_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="headrace"):
+        caplog.set_level(logging.INFO)
+        logging_to_file = DriverLogging(ApplicationLog(tmp_path))
+        logging_to_file.start()
+        try:
+            logging.getLogger("headrace.runtime").info("switched to RUNNING")
+        finally:
+            logging_to_file.stop()
+    assert caplog.messages == ["switched to RUNNING"]

@@ -1,9 +1,9 @@
 """Type information: what users declare about the values of streams and state.
 
 PyFlink's classes and the `Types` factory. A type chooses how values are serialized
-(`headrace.common.codec`) and how rows get their field names; values are not checked against it on their
-way. The *internal* form of a value is made of numbers, strings and tuples only; `to_internal_type` and
-`from_internal_type` convert.
+(`headrace.common.codec`), the form that records take (`typed_values`) and how they are written (`typed_text`). The
+*internal* form of a value is made of numbers, strings and tuples only; `to_internal_type` and `from_internal_type`
+convert.
 """
 
 from __future__ import annotations

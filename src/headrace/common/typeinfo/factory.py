@@ -60,7 +60,7 @@ class Types:
 
     @staticmethod
     def FLOAT() -> TypeInformation:
-        """Return the type of `float`; it keeps Python's precision, not Flink's 32 bits."""
+        """Return the type of `float`; records have 32 bits when they leave a task, state keeps Python's precision."""
         return BasicTypeInfo.FLOAT_TYPE_INFO()
 
     @staticmethod

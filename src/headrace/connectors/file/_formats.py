@@ -21,6 +21,7 @@ from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureE
 
 if TYPE_CHECKING:
     from headrace.common.serialization import BulkWriterFactory, DeserializationSchema, Encoder
+    from headrace.common.typeinfo import TypeInformation
 
 _COMPRESSIONS = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2"}
 #: What Flink can unpack and we cannot. As text it would be noise.
@@ -184,6 +185,10 @@ class RowFormat:
     def begin(self, stream: Any) -> SegmentWriter:
         return _RowSegment(self.encoder, stream)
 
+    def for_type(self, type_info: TypeInformation | None) -> RowFormat:
+        # Anything with a method `encode` may be an encoder.
+        return RowFormat(self.encoder.for_type(type_info)) if hasattr(self.encoder, "for_type") else self
+
 
 class _RowSegment:
     def __init__(self, encoder: Encoder, stream: Any) -> None:
@@ -220,6 +225,9 @@ class BulkRows:
 
     def begin(self, stream: Any) -> SegmentWriter:
         return _BulkSegment(self.factory, stream)
+
+    def for_type(self, type_info: TypeInformation | None) -> BulkRows:
+        return self
 
 
 class _BulkSegment:

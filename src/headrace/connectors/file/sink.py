@@ -38,6 +38,7 @@ from headrace.storage.store import EntryKind
 
 if TYPE_CHECKING:
     from headrace.common.serialization import BulkWriterFactory, Encoder
+    from headrace.common.typeinfo import TypeInformation
 
 _CHECK_INTERVAL_MS = 60_000
 
@@ -106,6 +107,10 @@ class FileSink(Sink):
 
     def get_transformer(self) -> None:
         """Rows need no preparation."""
+
+    def for_type(self, type_info: TypeInformation | None) -> FileSink:
+        """Return the sink for records of a declared type, by which lines of text are written."""
+        return replace(self, format=self.format.for_type(type_info))
 
     def create_writer(self, context: WriterContext, *, clock: Callable[[], float] = time.time) -> SinkWriter:
         """Make the worker's half. The clock, in epoch seconds, is what buckets are named by."""

@@ -5,20 +5,25 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 
+from headrace.common.typed_values import conformer
 from headrace.elements import (
     MIN_WATERMARK,
     Batch,
+    ColumnBatch,
     EndOfInput,
     Event,
     LatencyMarker,
     StreamStatus,
+    TableRows,
     Watermark,
 )
+from headrace.errors import UserFunctionError
 from headrace.graph.job_graph import JobVertex, OperatorNode
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.base import Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.functions import with_own_function
+from headrace.operators.io import SinkTask
 from headrace.runtime.exchange.result_partition import ResultPartition
 from headrace.runtime.exchange.table_partition import TablePartition
 from headrace.runtime.task.operator_metrics import operator_metrics
@@ -33,7 +38,10 @@ class ChainLink:
     def __init__(self, node: OperatorNode, *, object_reuse: bool) -> None:
         self.node = node
         self.operator: Operator = with_own_function(node.declaration).build()
-        self.output = ChainOutput(object_reuse=object_reuse)
+        self._conform = conformer(node.output_type)
+        self.output = ChainOutput(
+            object_reuse=object_reuse, conformed=None if self._conform is None else self._conformed
+        )
         self.operator.output = self.output
         self.context: OperatorContext | None = None
         self.watermark = MIN_WATERMARK
@@ -50,6 +58,25 @@ class ChainLink:
         """Return what is counted of every operator, under Flink's names."""
         return operator_metrics(self.records_in, self.output.emitted, self.watermark, self.output.watermark)
 
+    def _conformed(self, batch: Batch) -> Batch:
+        """Bring records of a declared type into the form of that type."""
+        if self._conform is None or isinstance(batch, ColumnBatch | TableRows):
+            return batch
+        try:
+            values = self._conform(batch.values)
+        except (TypeError, ValueError) as error:
+            assert self.context is not None
+            place = self.context.place
+            raise UserFunctionError(
+                str(error),
+                job=place.job_name,
+                operator=place.operator_name,
+                subtask=place.subtask,
+                attempt=self.context.attempt,
+                hint=f"the operator declares {self.node.output_type!r}: return such values, or declare what they are",
+            ) from None
+        return batch if values is batch.values else Batch(values, batch.timestamps)
+
     def process_event(self, event: Event) -> None:
         """Take an event of the operator's input."""
         if isinstance(event, Watermark):
@@ -65,11 +92,20 @@ class ChainLink:
 
 
 class ChainOutput:
-    """What an operator emits to: operators chained behind it, and the partitions of its edges."""
+    """What an operator emits to: operators chained behind it, and the partitions of its edges.
 
-    def __init__(self, *, object_reuse: bool) -> None:
+    Args:
+        object_reuse: Whether several of them may get the same objects.
+        conformed: Brings records into the form of their declared type, where they leave the program's functions: on
+            their way to other tasks and into sinks. None if they have no type.
+    """
+
+    def __init__(self, *, object_reuse: bool, conformed: Callable[[Batch], Batch] | None = None) -> None:
         self._object_reuse = object_reuse
+        self._conformed = conformed
         self._chained: list[ChainLink] = []
+        #: Sinks among them that want records in the form of their type.
+        self._chained_sinks: list[ChainLink] = []
         self._chained_sides: dict[str, list[ChainLink]] = {}
         self._partitions: list[Partition] = []
         self._side_partitions: dict[str, list[Partition]] = {}
@@ -82,6 +118,8 @@ class ChainOutput:
         """Call this operator with the main output, or with a side output."""
         target = self._chained if side_tag is None else self._chained_sides.setdefault(side_tag, [])
         target.append(link)
+        if side_tag is None and isinstance(link.operator, SinkTask) and link.operator.wants_declared_form:
+            self._chained_sinks.append(link)
 
     def set_partitions(self, partitions: list[tuple[str | None, Partition]]) -> None:
         """Send to these partitions from now on: every epoch has its own."""
@@ -92,6 +130,8 @@ class ChainOutput:
                 self._side_partitions.setdefault(tag, []).append(partition)
 
     def emit(self, batch: Batch) -> None:
+        if self._conformed is not None and (self._partitions or self._chained_sinks):
+            batch = self._conformed(batch)
         self._hand_on(batch, self._partitions, self._chained)
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:

@@ -1,0 +1,83 @@
+"""Small programs answer what PyFlink answered (`flink_programs.json`, written by `record_programs.py`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace import pyflink_alias
+from tests.conftest import EnvironmentFactory
+from tests.engines import MINI, SPARK
+from tests.parity.programs import Case, all_cases, run_value
+
+RECORDED: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("flink_programs.json").read_text(encoding="utf-8")
+)
+pyflink_alias.install()
+try:
+    CASES = all_cases()
+finally:
+    pyflink_alias.uninstall()
+
+
+def named(*kinds: str) -> list[Any]:
+    return [pytest.param(case, id=name) for name, case in CASES.items() if case.kind in kinds]
+
+
+def agrees(case: Case, found: dict[str, Any]) -> bool:
+    """Whether a program did the same: the same text or lines, or an error, whose class and words are each one's own."""
+    recorded = RECORDED[case.name]
+    if "error" in recorded or "error" in found:
+        return "error" in recorded and "error" in found
+    if "lines" in recorded or "lines" in found:
+        return sorted(recorded.get("lines", [])) == sorted(found.get("lines", []))
+    return recorded.get("text") == found.get("text")
+
+
+def check(case: Case, found: dict[str, Any]) -> None:
+    if case.because is None:
+        assert agrees(case, found), f"PyFlink: {RECORDED[case.name]}\nheadrace: {found}"
+    else:
+        assert not agrees(case, found), f"it is as in PyFlink now; take out: {case.because}"
+
+
+def printed(case: Case, env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    environment = env(parallelism=1)
+    try:
+        case.run(environment).print("out")
+        environment.execute(case.name)
+    except Exception as error:
+        return {"error": type(error).__name__, "message": str(error)}
+    return {"lines": [line.removeprefix("out> ") for line in capsys.readouterr().out.splitlines()]}
+
+
+def test_every_program_was_recorded():
+    assert set(CASES) == set(RECORDED)
+
+
+@pytest.mark.parametrize("case", named("value"))
+def test_a_value_is_the_same(case: Case):
+    check(case, run_value(case))
+
+
+@pytest.mark.parametrize("engine", [MINI])
+@pytest.mark.parametrize("case", named("stream", "failing"))
+def test_a_stream_prints_the_same(case: Case, env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]):
+    check(case, printed(case, env, capsys))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", [SPARK])
+def test_streams_print_the_same_on_spark(env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]):
+    cases = [case for case in CASES.values() if case.kind == "stream" and case.because is None]
+    environment = env(parallelism=1)
+    for case in cases:
+        case.run(environment).print(case.name)
+    environment.execute("programs")
+    lines = [line.partition("> ") for line in capsys.readouterr().out.splitlines()]
+
+    found = {case.name: {"lines": [text for name, _, text in lines if name == case.name]} for case in cases}
+    assert {name: each for name, each in found.items() if not agrees(CASES[name], each)} == {}

@@ -15,6 +15,7 @@ from headrace.cli.run import run
 from headrace.cli.run_application import run_application
 from headrace.cli.session import session
 from headrace.cli.snapshots import checkpoints, savepoint
+from headrace.cli.sql_gateway import sql_gateway
 from headrace.cli.steering import cancel, checkpoint, list_jobs, rescale, stop
 from headrace.cli.version import show_version, version
 from headrace.errors import HeadraceError
@@ -64,7 +65,7 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    *(run, run_application, info, session),
+    *(run, run_application, info, session, sql_gateway),
     *(list_jobs, cancel, stop, savepoint, checkpoint, checkpoints, rescale, logs),
     *(config, doctor, version),
 )

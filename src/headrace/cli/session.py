@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headrace.runtime.high_availability.leadership import Leadership
     from headrace.runtime.job.dispatcher import Recovery
 
-__all__ = ["session"]
+__all__ = ["serve", "session"]
 
 
 @click.command(short_help="Start a cluster that accepts jobs.")
@@ -49,13 +49,21 @@ def session(
             f"warning: job submission is disabled; enable it with --submit ({SUBMIT_ENABLED.key})", err=True
         )
     with temporary_directory("session") as folder:
-        code = _serve(configuration, folder)
+        code = serve(configuration, folder, has_gateway=configuration.get(SUBMIT_ENABLED))
     context.exit(code)
 
 
-def _serve(configuration: Configuration, folder: str) -> int:
-    """Serve until somebody wants the end; files of jobs go to the folder, or where the next session finds them."""
+def serve(configuration: Configuration, folder: str, *, has_gateway: bool) -> int:
+    """Serve until somebody wants the end.
+
+    Args:
+        configuration: The options of the process.
+        folder: Where files of jobs go, unless the next session has to find them.
+        has_gateway: Whether clients of the SQL gateway may open sessions.
+    """
     from headrace.config.options.spark import MASTER
+    from headrace.datastream.execution_context import ExecutionContext
+    from headrace.gateway.sessions import Sessions
     from headrace.rest.assembly import ControlPlane
     from headrace.rest.spark_cluster import SparkCluster, SparkUserInterface
     from headrace.runtime.high_availability.leadership import Leadership
@@ -73,6 +81,7 @@ def _serve(configuration: Configuration, folder: str) -> int:
         configuration,
         SparkCluster(configuration, application_log(configuration)),
         spark_pages=SparkUserInterface(),
+        gateway=Sessions(ExecutionContext(configuration, {"spark": executor})) if has_gateway else None,
         start=executor.submit,
         unpack=unpack_graph,
         recovery=None if leadership is None else _recovery(leadership),

@@ -29,6 +29,7 @@
     ├─ JobSubmissionError               a job was rejected: its id is taken, or this process accepts no jobs
     ├─ UnknownJobError                  no job has this id
     ├─ ClusterError                     a cluster cannot be reached or refused a request: .status
+    ├─ GatewayError                     a client of the SQL gateway asked for something that does not exist
     └─ InvariantViolation               a bug in headrace: .story
 
 `domain` says who has to act ("user", "external", "internal"), `retryable` whether the same attempt may succeed later,
@@ -42,7 +43,7 @@ Each class says what it means in its first sentence, then under `Cause` and `Rem
 from __future__ import annotations
 
 from headrace.errors.base import Domain, HeadraceError, RecoveryAction, recovery_of
-from headrace.errors.cluster import ClusterError, JobSubmissionError, UnknownJobError
+from headrace.errors.cluster import ClusterError, GatewayError, JobSubmissionError, UnknownJobError
 from headrace.errors.connectors import ConnectorError, FormatError
 from headrace.errors.describe import describe_function, shorten
 from headrace.errors.execution import (
@@ -107,6 +108,7 @@ __all__ = [
     "JobSubmissionError",
     "UnknownJobError",
     "ClusterError",
+    "GatewayError",
     "InvariantViolation",
     "shorten",
     "describe_function",

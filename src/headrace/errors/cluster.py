@@ -60,3 +60,27 @@ class ClusterError(HeadraceError):
     ) -> None:
         super().__init__(message, hint=hint, retryable=status is None if retryable is None else retryable)
         self.status = status
+
+
+class GatewayError(HeadraceError):
+    """A client of the SQL gateway asked for something that does not exist, or that the gateway does not do.
+
+    Cause:
+        The session or the operation is unknown or closed, a token is out of order, or a call does not accept the
+        statement.
+
+    Remedy:
+        The message names it. A session ends when its client closes it, and after `sql-gateway.session.idle-timeout`
+        without a request: open a new one.
+
+    Args:
+        message: What was asked for, and what there is.
+        is_missing: Whether the session or the operation does not exist.
+        hint: What to do about it.
+    """
+
+    domain = "user"
+
+    def __init__(self, message: str, *, is_missing: bool = False, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.is_missing = is_missing

@@ -7,7 +7,9 @@ guard -> a file of the page? there it is : route -> body within limits -> job en
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -24,6 +26,7 @@ from headrace.rest.resources import (
     cluster,
     epochs,
     flame_graphs,
+    gateway,
     identifiers,
     jobmanager,
     jobs,
@@ -50,6 +53,7 @@ _log = logging.getLogger(__name__)
 
 #: Bodies of everything but jobs.
 MOST_JSON_BYTES = 1024 * 1024
+_VERSION = re.compile(r"/v(1(?=/)|[2-4](?=/(?:sessions|api_versions|info)(?:/|$)))")
 #: Sent with every answer: it is data, to be shown by nobody but who asked.
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -81,6 +85,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *submissions.ENDPOINTS,
     *origins.ENDPOINTS,
     *spark_pages.ENDPOINTS,
+    *gateway.ENDPOINTS,
 )
 
 
@@ -113,7 +118,7 @@ class RestApplication:
         """Decide about a request before its body is read: whether it is answered, and by whom."""
         path, _, query = target.partition("?")
         try:
-            path = _normalized(path)
+            path, version = _normalized(path)
             request = Request(method, path, headers=headers, client=client)
             if self._page.has(method, path):
                 self._guard.check_place(request)
@@ -130,7 +135,7 @@ class RestApplication:
         except ValueError:
             return error_response(400, "Bad request: the query cannot be read.", headers=_HEADERS)
         most = self._settings.max_content_length if endpoint.takes_job else MOST_JSON_BYTES
-        admitted = Request(method, path, params, dict(pairs), headers, client=client)
+        admitted = Request(method, path, params, dict(pairs), headers, client=client, version=version)
         return Admitted(endpoint, admitted, most)
 
     def handle(self, admitted: Admitted, body: bytes = b"") -> Response:
@@ -209,9 +214,7 @@ def with_body(request: Request, body: bytes) -> Request:
     """Return a request with its body."""
     if not body:
         return request
-    return Request(
-        request.method, request.path, request.params, request.query, request.headers, body, request.client
-    )
+    return replace(request, body=body)
 
 
 def too_large(most: int) -> Response:
@@ -219,8 +222,8 @@ def too_large(most: int) -> Response:
     return error_response(413, f"The body is too large: the limit is {most} bytes.", headers=_HEADERS)
 
 
-def _normalized(path: str) -> str:
-    """Return a path without the version, decoded once.
+def _normalized(path: str) -> tuple[str, int]:
+    """Return a path without the version, decoded once, and the version. Only the SQL gateway has others than 1.
 
     Raises:
         RestError: If it could mean another path than it says.
@@ -228,6 +231,6 @@ def _normalized(path: str) -> str:
     decoded = unquote(path, errors="replace")
     if "\0" in decoded or "\\" in decoded or any(part in {".", ".."} for part in decoded.split("/")):
         raise RestError(400, "Bad request: the path contains '.', '..', a backslash or a NUL.")
-    if decoded.startswith("/v1/"):
-        decoded = decoded[3:]
-    return decoded.rstrip("/") or "/"
+    versioned = _VERSION.match(decoded)
+    version = int(versioned[1]) if versioned else 1
+    return (decoded[3:] if versioned else decoded).rstrip("/") or "/", version

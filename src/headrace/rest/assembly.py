@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from headrace.config.configuration import Configuration
 from headrace.config.options import rest as options
+from headrace.gateway.sessions import Sessions
 from headrace.graph.job_graph import JobGraph
 from headrace.rest.application import RestApplication, archive
 from headrace.rest.context import CachedCluster, Cluster, NoSparkPages, RestContext, SparkPages
@@ -31,6 +32,7 @@ class ControlPlane:
         shut_down: Ends a session.
         artifact_directory: Where files go that submitted jobs bring along.
         spark_pages: Knows Spark's user interface.
+        gateway: The sessions of the SQL gateway, if clients may open some.
         archive_directory: Where ended jobs are kept if the options do not say; None: in memory.
 
     Raises:
@@ -49,6 +51,7 @@ class ControlPlane:
         artifact_directory: str = "",
         archive_directory: str | None = None,
         spark_pages: SparkPages | None = None,
+        gateway: Sessions | None = None,
     ) -> None:
         settings = RestSettings.from_configuration(configuration)
         get = configuration.get
@@ -69,6 +72,7 @@ class ControlPlane:
             unpack=unpack,
             programs=ProgramRunner(configuration, lambda: self.url) if start is not None else None,
             spark_pages=spark_pages or NoSparkPages(),
+            gateway=gateway,
             shut_down=shut_down,
             artifact_directory=artifact_directory,
         )
@@ -82,9 +86,13 @@ class ControlPlane:
     def start(self) -> None:
         self._logging.start()
         self._server.start()
+        if self._context.gateway is not None:
+            self._context.gateway.start()
 
     def close(self, fetch_s: float = FETCH_S) -> None:
         """Archive what has ended, and stop to answer."""
+        if self._context.gateway is not None:
+            self._context.gateway.close()
         self.dispatcher.close()
         self._server.close(fetch_s)
         self._logging.stop()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from headrace.config.configuration import Configuration
+from headrace.gateway.sessions import Sessions
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.rest.errors import RestError
 from headrace.rest.http import Request
@@ -158,6 +159,8 @@ class RestContext:
     #: Runs programs that submit jobs; None where none are taken.
     programs: ProgramRunner | None = None
     spark_pages: SparkPages = field(default_factory=NoSparkPages)
+    #: The sessions of the SQL gateway; None where there is none.
+    gateway: Sessions | None = None
     #: Ends the process; None where it ends with its program.
     shut_down: Callable[[], None] | None = None
     #: Where files go that submitted jobs bring along, each job's below its id.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from headrace.errors import (
     ClusterError,
     ConfigurationError,
+    GatewayError,
     HeadraceError,
     JobDefinitionError,
     JobSubmissionError,
@@ -35,6 +36,8 @@ def status_of(error: HeadraceError) -> int:
     """Say which status an error of the engine means."""
     if isinstance(error, UnknownJobError):
         return 404
+    if isinstance(error, GatewayError):
+        return 404 if error.is_missing else 400
     if isinstance(error, JobSubmissionError):
         return 409
     if isinstance(error, UnsupportedFeatureError):

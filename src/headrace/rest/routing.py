@@ -18,6 +18,7 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Handler = Callable[["RestContext", Request], Any]
 
 _HEX_ID = re.compile(r"[0-9a-fA-F]{32}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _COUNT = re.compile(r"[0-9]{1,18}")
 _NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}")
 #: What a parameter of a path may look like, and how the OpenAPI document says it.
@@ -30,6 +31,9 @@ PARAMETERS: Mapping[str, tuple[re.Pattern[str], dict[str, Any]]] = {
     "checkpointid": (_COUNT, {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}),
     "taskmanagerid": (_NAME, {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"}),
     "filename": (_NAME, {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"}),
+    "sessionhandle": (_UUID, {"type": "string", "format": "uuid"}),
+    "operationhandle": (_UUID, {"type": "string", "format": "uuid"}),
+    "token": (_COUNT, {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}),
     "jarid": (_NAME, {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"}),
 }
 
@@ -173,4 +177,4 @@ def _checked(name: str, value: str) -> str:
             "Bad request, could not parse parameters: "
             f'Cannot resolve path parameter ({name}) from value "{value[:100]}".',
         )
-    return value.lower() if form is _HEX_ID else value
+    return value.lower() if form in (_HEX_ID, _UUID) else value

@@ -53,6 +53,11 @@ class TableJobs:
         """Whether queries run once, over bounded input."""
         return self.configuration.get(execution.RUNTIME_MODE) is execution.RuntimeExecutionMode.BATCH
 
+    @property
+    def time_zone(self) -> str:
+        """The time zone of the session."""
+        return session_time_zone(self.configuration)
+
     # --- planning -------------------------------------------------------------------------------------
 
     def plan_query(self, query: LogicalNode, collect_id: str = "explain") -> Plan:
@@ -132,7 +137,7 @@ class TableJobs:
     def nodes(self, plan: Plan) -> list[TableNode]:
         """Return the nodes of a plan's job."""
         get = self.configuration.get
-        zone = session_time_zone(self.configuration)
+        zone = self.time_zone
         settings = TranslationSettings(
             ttl_ms=_milliseconds(get(options.STATE_TTL)),
             idle_ms=_milliseconds(get(options.IDLE_TIMEOUT)) or None,
@@ -158,7 +163,7 @@ class TableJobs:
 
     @property
     def _session_settings(self) -> dict[str, str]:
-        return {**SPARK_SETTINGS, "spark.sql.session.timeZone": session_time_zone(self.configuration)}
+        return {**SPARK_SETTINGS, "spark.sql.session.timeZone": self.time_zone}
 
     def job_graph(self, plan: Plan, name: str) -> JobGraph:
         """Return the job of a plan."""

@@ -1,0 +1,318 @@
+"""The SQL gateway: Flink's protocol, versions 1 to 4, for its SQL client, its JDBC driver and everybody else.
+
+POST /sessions                                                 a session, with its own catalogs and options
+POST /sessions/:s/statements                                   a statement starts
+GET  /sessions/:s/operations/:o/result/:token                  its rows, portion by portion
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from headrace import __version__
+from headrace.errors import GatewayError, HeadraceError, JobExecutionError
+from headrace.gateway.operation import Portion, PortionKind, StatementOperation, StatementResult
+from headrace.gateway.session import Session
+from headrace.gateway.sessions import Sessions
+from headrace.gateway.values import RowFormat, fields_of, type_json
+from headrace.rest.context import RestContext
+from headrace.rest.errors import RestError
+from headrace.rest.http import CamelBody, Empty, Request, Response, json_response
+from headrace.rest.routing import Endpoint, Query
+
+_Text = Annotated[str, msgspec.Meta(min_length=1)]
+_Timeout = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class ApiVersions(CamelBody):
+    versions: list[str]
+
+
+class GatewayInfo(CamelBody):
+    product_name: str
+    version: str
+
+
+class SessionRequest(CamelBody, omit_defaults=True):
+    session_name: str | None = None
+    properties: dict[str, str] | None = None
+
+
+class SessionOpened(CamelBody):
+    session_handle: str
+
+
+class SessionProperties(CamelBody):
+    properties: dict[str, str]
+
+
+class GatewayStatus(CamelBody):
+    status: str
+
+
+class StatementRequest(CamelBody, omit_defaults=True):
+    statement: _Text
+    #: 0: no limit; nothing else is accepted, as in Flink.
+    execution_timeout: _Timeout | None = None
+    execution_config: dict[str, str] | None = None
+
+
+class ConfigureRequest(CamelBody, omit_defaults=True):
+    statement: _Text
+    execution_timeout: _Timeout | None = None
+
+
+class StatementSubmitted(CamelBody):
+    operation_handle: str
+
+
+class CompletionRequest(CamelBody):
+    statement: str
+    position: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Completion(CamelBody):
+    candidates: list[str]
+
+
+class ResultColumn(CamelBody):
+    name: str
+    logical_type: dict[str, Any]
+    comment: str | None = None
+
+
+class ResultRow(CamelBody):
+    #: INSERT, UPDATE_BEFORE, UPDATE_AFTER or DELETE.
+    kind: str
+    fields: list[Any]
+
+
+class ResultRows(CamelBody):
+    columns: list[ResultColumn]
+    row_format: Literal["JSON", "PLAIN_TEXT"]
+    data: list[ResultRow]
+
+
+class FetchedResult(CamelBody, omit_defaults=True):
+    result_type: Literal["NOT_READY", "PAYLOAD", "EOS"]
+    is_query_result: bool | None = None
+    job_id: str | None = msgspec.field(default=None, name="jobID")
+    result_kind: str | None = None
+    results: ResultRows | None = None
+    next_result_uri: str | None = None
+
+
+_ROW_FORMAT = Query(
+    "rowFormat",
+    "How values are written: JSON, or PLAIN_TEXT as people read them.",
+    {"type": "string", "enum": ["JSON", "PLAIN_TEXT"]},
+)
+
+
+def versions(context: RestContext, request: Request) -> ApiVersions:
+    return ApiVersions(["V1", "V2", "V3", "V4"])
+
+
+def info(context: RestContext, request: Request) -> GatewayInfo:
+    # Clients compare neither name nor version; people read them.
+    return GatewayInfo("headrace", __version__)
+
+
+def open_session(context: RestContext, request: Request) -> SessionOpened:
+    body = request.read(SessionRequest)
+    return SessionOpened(_sessions(context).open(body.properties or {}).handle)
+
+
+def close_session(context: RestContext, request: Request) -> GatewayStatus:
+    _sessions(context).end(request.params["sessionhandle"])
+    return GatewayStatus("CLOSED")
+
+
+def properties(context: RestContext, request: Request) -> SessionProperties:
+    return SessionProperties(_session(context, request).properties)
+
+
+def heartbeat(context: RestContext, request: Request) -> Empty:
+    _session(context, request)
+    return Empty()
+
+
+def configure(context: RestContext, request: Request) -> Empty:
+    body = request.read(ConfigureRequest)
+    _refuse_timeout(body.execution_timeout)
+    session = _session(context, request)
+    try:
+        session.configure(body.statement)
+    except Exception as error:
+        raise _failed(error) from error
+    return Empty()
+
+
+def complete(context: RestContext, request: Request) -> Completion:
+    body = request.read(CompletionRequest)
+    return Completion(_session(context, request).complete(body.statement, body.position))
+
+
+def submit(context: RestContext, request: Request) -> StatementSubmitted:
+    body = request.read(StatementRequest)
+    _refuse_timeout(body.execution_timeout)
+    session = _session(context, request)
+    _sessions(context).check_room()
+    return StatementSubmitted(session.submit(body.statement, body.execution_config).handle)
+
+
+def status(context: RestContext, request: Request) -> GatewayStatus:
+    return GatewayStatus(_operation(context, request)[1].status.value)
+
+
+def cancel(context: RestContext, request: Request) -> GatewayStatus:
+    operation = _operation(context, request)[1]
+    operation.cancel()
+    return GatewayStatus(operation.status.value)
+
+
+def close(context: RestContext, request: Request) -> GatewayStatus:
+    session, operation = _operation(context, request)
+    session.close_operation(operation.handle)
+    return GatewayStatus("CLOSED")
+
+
+def fetch(context: RestContext, request: Request) -> Response:
+    session, operation = _operation(context, request)
+    row_format = RowFormat(request.query.get("rowFormat", "JSON"))
+    try:
+        portion = operation.fetch(int(request.params["token"]))
+    except GatewayError:
+        raise
+    except Exception as error:
+        raise _failed(error) from error
+    version = request.version
+    uri = None
+    if portion.next_token is not None:
+        place = f"/v{version}/sessions/{session.handle}/operations/{operation.handle}"
+        uri = f"{place}/result/{portion.next_token}" + (
+            f"?rowFormat={row_format.value}" if version > 1 else ""
+        )
+    return json_response(_body(portion, row_format, session.time_zone, uri))
+
+
+def _body(portion: Portion, row_format: RowFormat, zone: str, uri: str | None) -> FetchedResult:
+    if portion.kind is PortionKind.NOT_READY:
+        return FetchedResult("NOT_READY", next_result_uri=uri)
+    result = portion.result
+    assert result is not None
+    return FetchedResult(
+        portion.kind.value,
+        is_query_result=result.is_query,
+        job_id=result.job_id,
+        result_kind=result.kind.name,
+        results=_rows(portion, result, row_format, zone),
+        next_result_uri=uri,
+    )
+
+
+def _rows(portion: Portion, result: StatementResult, row_format: RowFormat, zone: str) -> ResultRows:
+    fields = fields_of([each.type for each in result.schema], row_format, zone)
+    return ResultRows(
+        [ResultColumn(each.name, type_json(each.type)) for each in result.schema],
+        row_format.value,
+        [ResultRow(row.get_row_kind().name, fields(row)) for row in portion.rows],
+    )
+
+
+def _sessions(context: RestContext) -> Sessions:
+    if context.gateway is None:
+        raise RestError(
+            403,
+            "This process runs no SQL gateway. Start one with `headrace sql-gateway`, or a session that accepts jobs "
+            "with `headrace session --submit`.",
+        )
+    return context.gateway
+
+
+def _session(context: RestContext, request: Request) -> Session:
+    return _sessions(context).get(request.params["sessionhandle"])
+
+
+def _operation(context: RestContext, request: Request) -> tuple[Session, StatementOperation]:
+    session = _session(context, request)
+    return session, session.operation(request.params["operationhandle"])
+
+
+def _refuse_timeout(timeout: int | None) -> None:
+    if timeout:
+        raise RestError(400, "executionTimeout is not supported; cancel the operation instead.")
+
+
+def _failed(error: Exception) -> RestError:
+    """Answer with the failure of a statement. Flink's clients show what is between the last cause and its stack."""
+    text = str(error) if isinstance(error, HeadraceError) else "".join(traceback.format_exception(error))
+    name = f"org.apache.flink.table.api.{_FLINK_NAMES.get(type(error).__name__, 'TableException')}"
+    message = f"<Exception on server side:\nCaused by: {name}: {text}\n\tat headrace\nEnd of exception on server side>"
+    return RestError(500 if isinstance(error, JobExecutionError) else 400, message)
+
+
+#: What Flink's clients show as the kind of an error, by ours.
+_FLINK_NAMES = {
+    "SqlParseError": "SqlParserException",
+    "SqlValidationError": "ValidationException",
+    "CatalogError": "ValidationException",
+}
+
+_SESSION = "/sessions/{sessionhandle}"
+_OPERATION = f"{_SESSION}/operations/{{operationhandle}}"
+
+ENDPOINTS = (
+    Endpoint("GET", "/api_versions", "The versions of the SQL gateway's protocol.", versions, ApiVersions),
+    Endpoint("GET", "/info", "What serves the SQL gateway.", info, GatewayInfo),
+    Endpoint(
+        "POST",
+        "/sessions",
+        "Open a session of the SQL gateway.",
+        open_session,
+        SessionOpened,
+        body=SessionRequest,
+    ),
+    Endpoint("GET", _SESSION, "The options of a session.", properties, SessionProperties),
+    Endpoint("DELETE", _SESSION, "Close a session and cancel its queries.", close_session, GatewayStatus),
+    Endpoint("POST", f"{_SESSION}/heartbeat", "Keep a session from being closed as idle.", heartbeat, Empty),
+    Endpoint(
+        "POST",
+        f"{_SESSION}/configure-session",
+        "Carry out a statement that prepares the session, such as SET or CREATE TABLE.",
+        configure,
+        Empty,
+        body=ConfigureRequest,
+        is_slow=True,
+    ),
+    Endpoint(
+        "GET",
+        f"{_SESSION}/complete-statement",
+        "What the word before the cursor may become.",
+        complete,
+        Completion,
+        body=CompletionRequest,
+    ),
+    Endpoint(
+        "POST",
+        f"{_SESSION}/statements",
+        "Start a statement.",
+        submit,
+        StatementSubmitted,
+        body=StatementRequest,
+    ),
+    Endpoint("GET", f"{_OPERATION}/status", "Where a statement stands.", status, GatewayStatus),
+    Endpoint("POST", f"{_OPERATION}/cancel", "Cancel a statement.", cancel, GatewayStatus),
+    Endpoint("DELETE", f"{_OPERATION}/close", "Close a statement and forget its rows.", close, GatewayStatus),
+    Endpoint(
+        "GET",
+        f"{_OPERATION}/result/{{token}}",
+        "A portion of a statement's rows; `nextResultUri` leads to the next one.",
+        fetch,
+        FetchedResult,
+        query=(_ROW_FORMAT,),
+    ),
+)

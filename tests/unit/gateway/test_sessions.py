@@ -1,0 +1,316 @@
+"""The protocol of the SQL gateway over statements that need no Spark: sessions, options, catalogs, errors."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from headrace.common.types import Row
+from headrace.config import Configuration
+from headrace.datastream.execution_context import ExecutionContext
+from headrace.errors import GatewayError, UnsupportedFeatureError
+from headrace.gateway.sessions import Sessions
+from headrace.gateway.values import RowFormat, fields_of, type_json
+from headrace.rest.application import RestApplication
+from headrace.rest.context import RestContext
+from headrace.rest.operations import Operations
+from headrace.rest.settings import RestSettings
+from headrace.runtime.job.dispatcher import Dispatcher
+from headrace.runtime.job.history import JobHistory
+from headrace.types import DataTypes
+
+MISSING = "00000000-0000-4000-8000-000000000000"
+
+
+class Client:
+    """Asks a gateway without a socket."""
+
+    def __init__(self, options: dict[str, str] | None = None, *, has_gateway: bool = True) -> None:
+        self.now_s = 0.0
+        configuration = Configuration(options or {})
+        self.sessions = Sessions(ExecutionContext(configuration), clock=lambda: self.now_s)
+        dispatcher = Dispatcher(archive=lambda job: {}, history=JobHistory())
+        context = RestContext(
+            dispatcher, configuration, Operations(), gateway=self.sessions if has_gateway else None
+        )
+        self._application = RestApplication(context, RestSettings())
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        data = b"" if body is None else json.dumps(body).encode()
+        response = self._application.answer(method, path, data, {"content-type": "application/json"})
+        return response.status, json.loads(response.body)
+
+    def ok(self, method: str, path: str, body: Any = None) -> Any:
+        status, answer = self.ask(method, path, body)
+        assert status == 200, answer
+        return answer
+
+    def open(self, **properties: str) -> str:
+        return str(self.ok("POST", "/v2/sessions", {"properties": properties})["sessionHandle"])
+
+    def submit(self, session: str, statement: str, **more: Any) -> str:
+        body = {"statement": statement, **more}
+        handle = str(self.ok("POST", f"/v2/sessions/{session}/statements", body)["operationHandle"])
+        self.sessions.get(session).operation(handle).join(10)
+        return handle
+
+    def rows(self, session: str, statement: str, row_format: str = "JSON", **more: Any) -> list[list[Any]]:
+        handle = self.submit(session, statement, **more)
+        uri = f"/v2/sessions/{session}/operations/{handle}/result/0?rowFormat={row_format}"
+        found: list[list[Any]] = []
+        while uri is not None:
+            answer = self.ok("GET", uri)
+            found += [row["fields"] for row in answer.get("results", {}).get("data", [])]
+            uri = answer.get("nextResultUri")
+        return found
+
+    def error(self, session: str, statement: str) -> tuple[int, str]:
+        handle = self.submit(session, statement)
+        status, answer = self.ask("GET", f"/v2/sessions/{session}/operations/{handle}/result/0")
+        return status, answer["errors"][0]
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    made = Client()
+    yield made
+    made.sessions.close()
+
+
+def test_a_client_finds_out_which_versions_there_are(client: Client) -> None:
+    for prefix in ("", "/v1", "/v2", "/v3", "/v4"):
+        assert client.ok("GET", f"{prefix}/api_versions") == {"versions": ["V1", "V2", "V3", "V4"]}
+        assert client.ok("GET", f"{prefix}/info")["productName"] == "headrace"
+    assert client.ask("GET", "/v2/jobs/overview")[0] == 404
+
+
+def test_each_session_has_its_own_tables_and_options(client: Client) -> None:
+    one, two = client.open(), client.open()
+    create = "CREATE TABLE t (id INT) WITH ('connector' = 'datagen');"
+    assert client.rows(one, create) == [["OK"]]
+    assert client.rows(one, "SET 'parallelism.default' = '3'") == [["OK"]]
+    assert client.rows(one, "SHOW TABLES") == [["t"]]
+    assert client.rows(two, "SHOW TABLES") == []
+    assert client.ok("GET", f"/v2/sessions/{one}")["properties"]["parallelism.default"] == "3"
+    assert "parallelism.default" not in client.ok("GET", f"/v2/sessions/{two}")["properties"]
+
+
+def test_the_first_portion_of_a_statement_says_what_comes(client: Client) -> None:
+    session = client.open()
+    handle = client.submit(session, "SHOW CATALOGS")
+    place = f"/v2/sessions/{session}/operations/{handle}"
+    assert client.ok("GET", f"{place}/status") == {"status": "FINISHED"}
+    while client.sessions.get(session).operation(handle).is_busy:
+        pass
+    answer = client.ok("GET", f"{place}/result/0")
+    assert answer == {
+        "resultType": "PAYLOAD",
+        "isQueryResult": False,
+        "resultKind": "SUCCESS_WITH_CONTENT",
+        "results": {
+            "columns": [
+                {
+                    "name": "catalog name",
+                    "logicalType": {"type": "VARCHAR", "nullable": True, "length": 2147483647},
+                    "comment": None,
+                }
+            ],
+            "rowFormat": "JSON",
+            "data": [{"kind": "INSERT", "fields": ["default_catalog"]}],
+        },
+        "nextResultUri": f"{place}/result/1?rowFormat=JSON",
+    }
+    assert "?" not in client.ok("GET", f"/v1{place[3:]}/result/0")["nextResultUri"]
+    end = client.ok("GET", f"{place}/result/1")
+    assert (end["resultType"], "nextResultUri" in end) == ("EOS", False)
+    assert client.ok("DELETE", f"{place}/close") == {"status": "CLOSED"}
+    assert client.ask("GET", f"{place}/status")[0] == 404
+
+
+def test_a_session_is_opened_with_the_options_of_a_client(client: Client) -> None:
+    given = {"parallelism.default": "2", "jobmanager.rpc.address": "elsewhere", "unknown.key": "x"}
+    session = client.open(**given)
+    assert client.ok("GET", f"/v3/sessions/{session}")["properties"] == given
+    status, answer = client.ask("POST", "/v2/sessions", {"properties": {"parallelism.default": "many"}})
+    assert status == 400
+    assert "parallelism.default" in answer["errors"][0]
+
+
+def test_options_of_the_client_are_kept_for_it(client: Client) -> None:
+    session = client.open()
+    assert client.rows(session, "SET 'sql-client.execution.result-mode' = 'tableau';") == [["OK"]]
+    properties = client.ok("GET", f"/v2/sessions/{session}")["properties"]
+    assert properties == {"sql-client.execution.result-mode": "tableau"}
+    assert client.rows(session, "RESET 'sql-client.execution.result-mode'") == [["OK"]]
+    assert client.ok("GET", f"/v2/sessions/{session}")["properties"] == {}
+
+
+def test_options_of_a_statement_end_with_it(client: Client) -> None:
+    session = client.open()
+    rows = client.rows(session, "SET", executionConfig={"parallelism.default": "7"})
+    assert ["parallelism.default", "7"] in rows
+    assert client.rows(session, "SET") == []
+
+
+def test_a_statement_that_is_wrong_fails_when_it_is_fetched(client: Client) -> None:
+    session = client.open()
+    status, text = client.error(session, "SELECT nope FROM missing")
+    assert status == 400
+    # Flink's clients show what is between the last cause and its stack.
+    shown = text.split("Caused by: ")[-1].split("\tat ")[0]
+    assert shown.startswith("org.apache.flink.table.api.ValidationException: table ")
+    assert "1 | SELECT nope FROM missing" in shown
+    status, text = client.error(session, "END")
+    assert (status, "BEGIN STATEMENT SET" in text) == (400, True)
+
+
+def test_a_statement_set_accepts_inserts_until_its_end(client: Client) -> None:
+    session = client.open()
+    assert client.rows(session, "BEGIN STATEMENT SET;") == [["OK"]]
+    assert "accepts only INSERT" in client.error(session, "SHOW TABLES")[1]
+    assert "does not exist" in client.error(session, "INSERT INTO nowhere SELECT 1")[1]
+    assert client.rows(session, "END") == [["OK"]]
+    assert client.rows(session, "SHOW TABLES") == []
+
+
+def test_configuring_accepts_statements_that_start_no_job(client: Client) -> None:
+    session = client.open()
+    path = f"/v2/sessions/{session}/configure-session"
+    assert client.ok("POST", path, {"statement": "SET 'parallelism.default' = '2'"}) == {}
+    assert client.ok("GET", f"/v2/sessions/{session}")["properties"] == {"parallelism.default": "2"}
+    assert client.ask("POST", path, {"statement": "SELECT 1"})[0] == 400
+    assert client.ask("POST", path, {"statement": "CREATE TABLE t"})[0] == 400
+    assert client.ask("POST", path, {"statement": "USE x", "executionTimeout": 5})[0] == 400
+
+
+def test_words_are_completed(client: Client) -> None:
+    session = client.open()
+    client.rows(session, "CREATE TABLE orders (amount INT) WITH ('connector' = 'datagen')")
+
+    def candidates(statement: str) -> list[str]:
+        body = {"statement": statement, "position": len(statement)}
+        found: list[str] = client.ok("GET", f"/v2/sessions/{session}/complete-statement", body)["candidates"]
+        return found
+
+    assert candidates("SEL") == ["SELECT"]
+    assert candidates("SELECT * FROM ord") == ["orders"]
+    assert candidates("SELECT * FROM ") == ["orders"]
+    assert "amount" in candidates("SELECT * FROM orders WHERE am")
+    assert candidates("") == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", f"/v2/sessions/{MISSING}", 404),
+        ("POST", f"/v2/sessions/{MISSING}/heartbeat", 404),
+        ("DELETE", f"/v2/sessions/{MISSING}", 404),
+        ("GET", "/v2/sessions/nobody", 400),
+        ("GET", f"/v2/sessions/{MISSING}/operations/{MISSING}/result/first", 400),
+        ("GET", f"/v2/sessions/{MISSING}/operations/{MISSING}/result/0?rowFormat=XML", 400),
+        ("GET", "/v5/sessions", 404),
+    ],
+)
+def test_what_does_not_exist_is_refused(client: Client, method: str, path: str, status: int) -> None:
+    answered, answer = client.ask(method, path)
+    assert (answered, len(answer["errors"])) == (status, 1)
+
+
+def test_without_a_gateway_no_session_is_opened() -> None:
+    status, answer = Client(has_gateway=False).ask("POST", "/v2/sessions", {})
+    assert status == 403
+    assert "headrace sql-gateway" in answer["errors"][0]
+
+
+def test_idle_sessions_are_closed_and_the_others_stay(client: Client) -> None:
+    idle, used = client.open(), client.open()
+    client.now_s = 599
+    client.ok("POST", f"/v2/sessions/{used}/heartbeat")
+    client.now_s = 601
+    assert client.sessions.close_idle() == 1
+    assert client.ask("GET", f"/v2/sessions/{idle}")[0] == 404
+    client.ok("GET", f"/v2/sessions/{used}")
+
+
+def test_there_is_a_limit_of_sessions() -> None:
+    client = Client({"sql-gateway.session.max-num": "2"})
+    first = client.open()
+    client.open()
+    status, answer = client.ask("POST", "/v2/sessions", {})
+    assert status == 400
+    assert "sql-gateway.session.max-num" in answer["errors"][0]
+    client.ok("DELETE", f"/v2/sessions/{first}")
+    client.open()
+    client.sessions.close()
+
+
+def test_a_thousand_abandoned_sessions_are_closed_when_they_are_idle(client: Client) -> None:
+    for _ in range(1_000):
+        client.open()
+    client.now_s = 600
+    assert client.sessions.close_idle() == 1_000
+    assert client.sessions._sessions == {}
+
+
+def test_values_are_written_as_flinks_json_format_does() -> None:
+    row = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT()), DataTypes.FIELD("b", DataTypes.STRING())])
+    types = [
+        DataTypes.DECIMAL(5, 2),
+        DataTypes.BYTES(),
+        DataTypes.TIMESTAMP(3),
+        DataTypes.TIMESTAMP_LTZ(3),
+        DataTypes.DATE(),
+        DataTypes.MAP(DataTypes.STRING(), DataTypes.DATE()),
+        DataTypes.ARRAY(row),
+        DataTypes.DOUBLE(),
+        DataTypes.BOOLEAN(),
+    ]
+    in_utc = datetime.datetime(2024, 1, 1, 12, 0, 0, 500_000, datetime.UTC)
+    moment = in_utc.replace(tzinfo=None)
+    day = datetime.date(2024, 2, 29)
+    values = Row(
+        Decimal("1.50"), b"\x00\xff", moment, in_utc, day, {"k": day}, [Row(1, None)], float("nan"), True
+    )
+    written = json.loads(msgspec.json.encode(fields_of(types, RowFormat.JSON, "Europe/Berlin")(values)))
+    assert written == [
+        1.5,
+        "AP8=",
+        "2024-01-01T12:00:00.5",
+        "2024-01-01T13:00:00.5Z",
+        "2024-02-29",
+        {"k": "2024-02-29"},
+        [{"a": 1, "b": None}],
+        "NaN",
+        True,
+    ]
+    plain = fields_of(types, RowFormat.PLAIN_TEXT, "UTC")(values)
+    assert plain[0] == "1.50"
+    assert plain[-1] == "TRUE"
+    with pytest.raises(UnsupportedFeatureError, match="keys are not strings"):
+        fields_of([DataTypes.MAP(DataTypes.INT(), DataTypes.INT())], RowFormat.JSON, "UTC")(Row({1: 1}))
+
+
+def test_types_are_described_as_flinks_clients_read_them() -> None:
+    assert type_json(DataTypes.STRING()) == {"type": "VARCHAR", "nullable": True, "length": 2147483647}
+    assert type_json(DataTypes.MAP(DataTypes.CHAR(3, False), DataTypes.TIME(0))) == {
+        "type": "MAP",
+        "nullable": True,
+        "keyType": {"type": "CHAR", "nullable": False, "length": 3},
+        "valueType": {"type": "TIME_WITHOUT_TIME_ZONE", "nullable": True, "precision": 0},
+    }
+    assert type_json(DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())]))["fields"] == [
+        {"name": "a", "fieldType": {"type": "INTEGER", "nullable": True}}
+    ]
+
+
+def test_a_closed_session_starts_nothing(client: Client) -> None:
+    session = client.sessions.get(client.open())
+    client.sessions.end(session.handle)
+    with pytest.raises(GatewayError, match="is closed"):
+        session.submit("SHOW TABLES")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from headrace.connectors.kafka import (
     KafkaSource,
     _publisher,
 )
+from headrace.connectors.kafka._transactions import TransactionalWriter
 from headrace.connectors.kafka.sink import close_producers
 from headrace.elements import Batch
 from headrace.errors import ConnectorError
@@ -308,6 +311,38 @@ def test_workers_publish_shares_in_turn_and_each_comes_out_once(kafka, tmp_path)
     assert workers.shares == [2, 1, 2]
     assert sorted(kafka.values(topic)) == sorted([*expected, "last"])
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def die(share: Callable[[], Any], when: str) -> None:
+    """Be killed as a worker while it publishes: before the transaction is committed, or right after."""
+    commit = TransactionalWriter._commit
+
+    def deadly(writer: TransactionalWriter, producer: Any) -> None:
+        if when == "before":
+            producer.flush(20)
+        else:
+            commit(writer, producer)
+        os._exit(9)
+
+    TransactionalWriter._commit = deadly  # type: ignore[method-assign]
+    share()
+
+
+@pytest.mark.parametrize("when", ["before", "behind"])
+def test_a_worker_that_is_killed_while_it_publishes_leaves_nothing_twice(kafka, tmp_path, when):
+    topic = kafka.create_topic(1)
+    sink = sink_to(kafka, topic, DeliveryGuarantee.EXACTLY_ONCE)
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+
+        def run(functions: Sequence[Callable[[], Any]]) -> list[Any]:
+            with pytest.raises(BrokenProcessPool):
+                pool.submit(die, functions[0], when).result(60)
+            return [each() for each in functions]  # as Spark runs a task again
+
+        committer = sink.create_committer(CommitterContext("job", "op", str(tmp_path), run_in_workers=run))
+        committer.commit(stage(sink, 0, 1, many(0, 1), tmp_path))
+        committer.close()
+    assert kafka.values(topic) == many(0, 1)
 
 
 def test_a_driver_that_is_not_the_only_one_is_shut_out(kafka, tmp_path):

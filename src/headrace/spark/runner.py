@@ -18,9 +18,11 @@ from headrace.runtime.run.state_registry import Compaction
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.scratch import remove_run
 from headrace.spark.artifacts import WorkerKind
+from headrace.spark.cluster import spark_executors
 from headrace.spark.failed_tasks import concurrent_failures
 from headrace.spark.failures import recover_from
 from headrace.spark.shared_directory import SharedDirectory
+from headrace.spark.slots import slots_of
 from headrace.spark.user_code import pack_job
 from headrace.spark.worker import run_compaction
 
@@ -74,7 +76,13 @@ class SparkRunner:
             raise self.recovered(error) from None
 
     def call(self, functions: Sequence[Callable[[], Any]]) -> list[Any] | None:
-        """Call functions in workers, a task each, in a Spark job of its own; cancelling an epoch leaves it alone."""
+        """Call functions in workers, a task each, in a Spark job of its own; cancelling an epoch leaves it alone.
+
+        Returns:
+            The results; None if all slots are taken: the subtasks of a live job do not make room.
+        """
+        if not self._has_free_slot():
+            return None
         self._context.setJobGroup(
             f"{self._group}/publishing", f"{self._code.job.name}: publishing", interruptOnCancel=False
         )
@@ -86,6 +94,16 @@ class SparkRunner:
             return calls.collect()
         except (Py4JError, PySparkException, OSError) as error:
             raise self.recovered(error) from None
+
+    def _has_free_slot(self) -> bool:
+        tracker = self._context.statusTracker()
+        try:
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            cpus = int(self._context.getConf().get("spark.task.cpus", "1") or 1)
+        except (Py4JError, OSError) as error:
+            raise self.recovered(error) from None
+        running = sum(stage.numActiveTasks for stage in stages if stage is not None)
+        return running < sum(slots_of(executor, cpus, None) for executor in spark_executors())
 
     def cancel(self) -> None:
         """Interrupt the running epoch."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Program", "ProgramError", "load_program", "program_options", "pyflink_names"]
 
+#: The program that a file of SQL is.
+_SCRIPT = "from headrace.table.script import run_script; run_script(__file__)"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -128,6 +130,8 @@ def _compile(path: str) -> Program:
     if file.suffix == ".jar":
         raise ProgramError(f"{path!r} is a Java program; headrace runs programs written in Python")
     absolute = file.resolve()
+    if file.suffix == ".sql":
+        return Program(absolute, compile(_SCRIPT, str(absolute), "exec", dont_inherit=True))
     try:
         return Program(absolute, compile(absolute.read_bytes(), str(absolute), "exec", dont_inherit=True))
     except SyntaxError as error:

@@ -22,7 +22,7 @@ from headrace.errors import (
     UnsupportedFeatureError,
     shorten,
 )
-from headrace.planner import bind, parse_statement, placed
+from headrace.planner import Statement, bind, parse_statement, placed
 from headrace.planner.logical import LogicalNode, Scan, Sink
 from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import StreamTarget
@@ -118,8 +118,10 @@ class TableEnvironment(CatalogCalls, RefusedCalls):
         Raises:
             SqlError: If it is not understood; the message shows the place.
         """
-        statement = self._bind_one(stmt)
-        with placed(stmt):
+        return self._execute(stmt, self._bind_one(stmt))
+
+    def _execute(self, text: str, statement: BoundStatement) -> TableResult:
+        with placed(text):
             return self._statements.execute(statement)
 
     def sql_query(self, query: str) -> Table:
@@ -148,7 +150,10 @@ class TableEnvironment(CatalogCalls, RefusedCalls):
     def _bind_one(self, text: str) -> BoundStatement:
         if not isinstance(text, str):
             raise JobDefinitionError(f"expected a statement as text; got {shorten(text)}")
-        return bind(parse_statement(text), self._manager, load_function, batch=self._jobs.is_batch)
+        return self._bind(parse_statement(text))
+
+    def _bind(self, statement: Statement) -> BoundStatement:
+        return bind(statement, self._manager, load_function, batch=self._jobs.is_batch)
 
     def _bind_query(self, text: str) -> LogicalNode:
         statement = self._bind_one(text)

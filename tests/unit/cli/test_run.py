@@ -57,6 +57,40 @@ def test_flinks_way_of_naming_the_program_works(headrace, program):
     assert headrace("run", "-py", path, "a", "-b").stdout == "['a', '-b']\n"
 
 
+def test_a_file_of_sql_is_a_program(headrace, program, jobs):
+    path = program(
+        """
+        -- Two statements about tables, one that shows something, and one that starts a job.
+        CREATE TABLE clicks (page STRING) WITH ('connector' = 'datagen', 'number-of-rows' = '3');
+        CREATE TABLE sink (page STRING) WITH ('connector' = 'blackhole');
+        SHOW TABLES;
+        INSERT INTO sink SELECT page FROM clicks;
+        """,
+        name="job.sql",
+    )
+
+    result = headrace("run", *DRY, path)
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines() == [
+        "+------------+",
+        "| table name |",
+        "+------------+",
+        "|     clicks |",
+        "|       sink |",
+        "+------------+",
+        "2 rows in set",
+    ]
+    assert [job.job_graph.name for job in jobs] == ["insert-into_default_catalog.default_database.sink"]
+
+
+def test_an_error_in_a_file_of_sql_shows_its_line(headrace, program):
+    result = headrace("run", program("SHOW TABLES;\n\nSELECT nope FROM missing;\n", name="job.sql"))
+
+    assert result.exit_code != 0
+    assert "3 | SELECT nope FROM missing" in result.stderr
+
+
 def test_command_line_reaches_the_environment_and_code_is_stronger(headrace, program, jobs):
     path = program(JOB.replace("env.execute", "print(env.get_parallelism()); env.execute"))
 

@@ -11,6 +11,7 @@ import json
 import sys
 import time
 
+from bench.cpu_time import cpu_seconds
 from headrace.table import EnvironmentSettings, TableEnvironment
 
 
@@ -32,9 +33,10 @@ def main() -> None:
     for each in definitions:
         env.execute_sql(each)
     for _ in range(arguments.rounds):
-        started = time.perf_counter()
+        used, started = cpu_seconds(), time.perf_counter()
         env.execute_sql(insert).wait()
-        print(json.dumps({"seconds": time.perf_counter() - started}), flush=True)
+        seconds = time.perf_counter() - started
+        print(json.dumps({"seconds": seconds, "cpu": cpu_seconds() - used}), flush=True)
 
 
 if __name__ == "__main__":

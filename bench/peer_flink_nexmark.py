@@ -8,6 +8,7 @@ import json
 import sys
 import time
 
+from cpu_time import cpu_seconds
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 
@@ -35,9 +36,10 @@ def main():
     for each in definitions:
         env.execute_sql(each)
     for _ in range(arguments.rounds):
-        started = time.perf_counter()
+        used, started = cpu_seconds(), time.perf_counter()
         env.execute_sql(insert).wait()
-        print(json.dumps({"seconds": time.perf_counter() - started}), flush=True)
+        seconds = time.perf_counter() - started
+        print(json.dumps({"seconds": seconds, "cpu": cpu_seconds() - used}), flush=True)
 
 
 main()

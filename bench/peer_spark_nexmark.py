@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from bench.cpu_time import cpu_seconds
 from bench.nexmark_files import STRUCTURED_STREAMING
 from headrace.connectors.nexmark.events import KINDS
 
@@ -44,8 +45,9 @@ def main() -> None:
             stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2)
             rows = stream.format(arguments.format).load(str(arguments.directory / kind))
             rows.withWatermark("dateTime", "4 seconds").createOrReplaceTempView(kind)
+        used = cpu_seconds()
         seconds = run(spark.sql(sql), mode)
-        print(json.dumps({"seconds": seconds}), flush=True)
+        print(json.dumps({"seconds": seconds, "cpu": cpu_seconds() - used}), flush=True)
 
 
 def run(frame: DataFrame, mode: str) -> float:

@@ -33,6 +33,7 @@ from headrace.operators.table.changelog import (
 )
 from headrace.operators.table.declarations import Join, JoinKind, WindowJoin
 from headrace.operators.table.kept_rows import KeptSide, Rows, changes_of, counted_up, numbered, rows_after
+from headrace.operators.table.pair_conditions import PairCondition
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Bools, Ints
@@ -85,6 +86,7 @@ class JoinOperator:
             keeps_unmatched=kind in _PADS_RIGHT,
             ended_can_go=True,
         )
+        self._condition = PairCondition.of(declaration.condition, self._left.types, self._right.types)
         self.layouts = (self._left.layout, self._right.layout)
         self.inputs = (self._left.input, self._right.input)
 
@@ -102,7 +104,9 @@ class JoinOperator:
         old_left = self._left.kept(left_table, owners, right_ids if is_inner else everything, time.now_ms)
         old_right = self._right.kept(right_table, owners, left_ids if is_inner else everything, time.now_ms)
         parts = [] if kind in _LEFT_ONLY else _changed_pairs(kind, old_left, d_left, old_right, d_right)
-        if not is_inner:
+        if is_inner:
+            parts = [part.passing(self._condition) for part in parts]
+        else:
             parts += self._unpaired(old_left, d_left, old_right, d_right, len(owners))
         renews_left, renews_right = self._declaration.renews
         changes = {
@@ -147,6 +151,20 @@ class Part:
     #: Which row of the left side each is made of, and which of the right one; None: as they stand.
     at_left: Ints | None = None
     at_right: Ints | None = None
+
+    def passing(self, condition: PairCondition) -> Part:
+        """Return it without pairs that cannot pass a condition."""
+        if self.left is None or self.right is None or self.at_left is None or self.at_right is None:
+            return self
+        passes = condition.holds(self.left.columns, self.right.columns, self.at_left, self.at_right)
+        if passes is None or passes.all():
+            return self
+        return replace(
+            self,
+            counts=self.counts[passes],
+            at_left=self.at_left[passes],
+            at_right=self.at_right[passes],
+        )
 
     def is_update(self, positions: Ints) -> Bools:
         """Whether the row of the epoch that caused it is half of an update."""

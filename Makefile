@@ -8,6 +8,8 @@ PYTHON ?=
 ARGS   ?=
 # The Python that `make test-python` tests; python$(VERSION) has to be on PATH, or PYTHON says where it is.
 VERSION ?= 3.13
+# Which query of Nexmark `make profile` runs.
+QUERY  ?= q9
 # How many faults `make chaos` injects.
 N      ?= 2000
 # Which slow tests `make test-rotation` begins with, and how many seconds it has.
@@ -33,7 +35,7 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## list the targets
-	@echo "usage: make TARGET [ARGS=\"...\"] [PYTHON=python3.12] [VERSION=3.13] [N=2000] [SEED=1] [WITHIN=1200]"
+	@echo "usage: make TARGET [ARGS=\"...\"] [PYTHON=python3.12] [VERSION=3.13] [N=2000] [SEED=1] [WITHIN=1200] [QUERY=q9]"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
@@ -208,6 +210,10 @@ bench-sql: $(READY_BENCH) ## measure queries against Flink SQL and Spark Structu
 .PHONY: bench-nexmark
 bench-nexmark: $(READY_BENCH) ## measure Nexmark's queries against Flink SQL and Structured Streaming
 	$(BIN)/python -m bench.nexmark_run $(ARGS)
+
+.PHONY: profile
+profile: $(READY_BENCH) ## show where the time of a query of Nexmark goes, in Python and in Spark (QUERY=q9)
+	$(BIN)/python -m bench.profile_run $(QUERY) $(ARGS)
 
 .PHONY: bench-soak
 bench-soak: $(READY_BENCH) ## run thousands of epochs and watch heap, disk and descriptors

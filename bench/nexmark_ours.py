@@ -10,6 +10,10 @@ import argparse
 import json
 import sys
 import time
+from collections import defaultdict
+from typing import Any
+
+from pyspark import SparkContext
 
 from bench.cpu_time import cpu_seconds
 from headrace.table import EnvironmentSettings, TableEnvironment
@@ -19,6 +23,7 @@ def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--stages", action="store_true", help="print what Spark knows of its stages, too")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     statements = json.load(sys.stdin)
@@ -37,6 +42,44 @@ def main() -> None:
         env.execute_sql(insert).wait()
         seconds = time.perf_counter() - started
         print(json.dumps({"seconds": seconds, "cpu": cpu_seconds() - used}), flush=True)
+    if arguments.stages:
+        for line in stages():
+            print(json.dumps(line), flush=True)
+
+
+def stages() -> list[dict[str, object]]:
+    """Return what Spark knows of the stages that have run, those of the same shape together, the longest first."""
+    context = SparkContext._active_spark_context
+    assert context is not None
+    jvm, gateway = context._jvm, context._gateway
+    assert jvm is not None
+    assert gateway is not None
+    nothing, quantiles = jvm.java.util.ArrayList(), gateway.new_array(jvm.double, 0)
+    found = context._jsc.sc().statusStore().stageList(None, False, False, quantiles, nothing)
+    sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * 6)
+    for place in range(found.size()):
+        stage = found.apply(place)
+        figures = (
+            1,
+            stage.executorRunTime() / 1e3,
+            stage.executorCpuTime() / 1e9,
+            stage.jvmGcTime() / 1e3,
+            stage.shuffleReadBytes() / 1e6,
+            stage.shuffleWriteBytes() / 1e6,
+        )
+        name = shape_of(stage)
+        sums[name] = [before + more for before, more in zip(sums[name], figures, strict=True)]
+    names = ("runs", "run", "cpu", "gc", "read", "written")
+    lines = [{"stage": stage, **dict(zip(names, each, strict=True))} for stage, each in sums.items()]
+    return sorted(lines, key=lambda line: -float(str(line["run"])))
+
+
+def shape_of(stage: Any) -> str:
+    """Return what a stage does, by whether it reads and writes shuffles."""
+    reads, writes = stage.shuffleReadBytes() > 0, stage.shuffleWriteBytes() > 0
+    if stage.inputBytes() > 0:
+        return f"scan ({stage.numTasks()} tasks)" + (" -> exchange" if writes else "")
+    return ("exchange -> python" if reads else "other") + (" -> exchange" if writes else "")
 
 
 if __name__ == "__main__":

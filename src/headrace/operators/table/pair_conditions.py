@@ -143,8 +143,8 @@ class _Reader:
 
 def _is_number(kind: pa.DataType) -> bool:
     """Whether values are compared as the whole numbers they are in memory."""
-    is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
-    return is_time or pa.types.is_signed_integer(kind)
+    is_time: bool = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    return is_time or bool(pa.types.is_signed_integer(kind))
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[Any]:

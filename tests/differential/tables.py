@@ -6,6 +6,7 @@
     g      events that are updated and deleted, the same        id, k, v, ts
     o      events, and some that come when windows are over     id, k, v, ts
     n      events, some of them without a time                  id, k, v, ts
+    w      versions of rows: events that are updated            id (the key), k, v, ts
     clocked  rows whose time is the clock's when they come      id, k, v, pt
 
 Ids are given in the order in which rows come. Of each table v is of some type of numbers.
@@ -65,8 +66,8 @@ NUMBER_TYPES = (
     NumberType("DECIMAL(20,8)", DataTypes.DECIMAL(20, 8), lambda number: number + Decimal(number) / 256),
     NumberType("DOUBLE", DataTypes.DOUBLE(), lambda number: number * 0.75),
 )
-_MODES: dict[str, ChangelogMode] = {"t": ALL, "u": ALL, "p": UPSERT, "g": ALL}
-TIMED = ("e", "f", "g", "o", "n")
+_MODES: dict[str, ChangelogMode] = {"t": ALL, "u": ALL, "p": UPSERT, "g": ALL, "w": ALL}
+TIMED = ("e", "f", "g", "o", "n", "w")
 #: The table whose time is the clock's.
 CLOCKED = "clocked"
 NAMES = ("t", "u", "p", *TIMED, CLOCKED)
@@ -118,7 +119,7 @@ def register(t_env: StreamTableEnvironment, name: str, rows: Rows) -> None:
     table = CatalogTable(
         tuple(columns),
         watermark=WatermarkSpec("ts", "ts - INTERVAL '5' SECOND") if is_timed else None,
-        primary_key=PrimaryKey("pk", ("id",)) if mode is UPSERT else None,
+        primary_key=PrimaryKey("pk", ("id",)) if mode is UPSERT or name == "w" else None,
         attachment=AttachedRows(attached, mode),
     )
     manager = t_env._manager
@@ -261,6 +262,25 @@ def changing_events(draw: st.DrawFn) -> Rows:
     return _rows(draw, changes, [(*each, None) for each in live.values()])
 
 
+@st.composite
+def versions(draw: st.DrawFn) -> Rows:
+    """Rows that are updated as time goes on, out of order; all versions are left."""
+    clock = _Clock(draw)
+    live: dict[int, tuple[Any, ...]] = {}
+    left: dict[tuple[int, int], tuple[Any, ...]] = {}
+    changes: list[Change] = []
+    for number in draw(st.lists(st.integers(0, 3), max_size=10)):
+        ms = clock.next()
+        if (number, ms) in left:
+            continue
+        row = (number, draw(_KEYS), draw(_VALUES))
+        if number in live:
+            changes.append(("-U", *live[number], _time(ms)))
+        changes.append(("+U" if number in live else "+I", *row, _time(ms)))
+        live[number], left[number, ms] = row, (*row, _time(ms), None)
+    return _rows(draw, changes, list(left.values()))
+
+
 STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Rows]]] = {
     "t": changelogs,
     "u": changelogs,
@@ -270,5 +290,6 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Rows]]] = {
     "g": changing_events,
     "o": lambda: events(has_late=True),
     "n": lambda: events(has_timeless=True),
+    "w": versions,
     CLOCKED: inserts,
 }

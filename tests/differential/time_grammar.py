@@ -110,4 +110,39 @@ def over_pairs(draw: Draw) -> str:
     return f"SELECT id, {_over(draw, 'ts', _RANGES, has_places=False)} FROM ({pairs}) x"
 
 
-IN_TIME = [over_rows, over_ranges, over_changes, interval_joins, windows_of_pairs, over_pairs]
+@st.composite
+def over_late_rows(draw: Draw) -> str:
+    """OVER of rows some of which the watermark has passed."""
+    rows = either("o", "(SELECT * FROM o WHERE passed IS NULL OR ts >= passed)")
+    return f"SELECT id, {_over(draw, 'ts', _RANGES, has_places=False)} FROM {rows} x"
+
+
+@st.composite
+def temporal_joins(draw: Draw) -> str:
+    """Rows with the versions of their times."""
+    kind = draw(one_of("INNER", "LEFT"))
+    also, left_out = draw(
+        st.sampled_from([("", "TRUE"), (" AND l.k <> r.k", "lk <> b"), (" AND r.v > 2", "c > 2")])
+    )
+    flink = (
+        f"SELECT l.id AS a, r.k AS b, r.v AS c FROM e l {kind} JOIN w FOR SYSTEM_TIME AS OF l.ts AS r "
+        f"ON CAST(l.v AS BIGINT) = r.id{also}"
+    )
+    found = (
+        "SELECT l.id AS a, any_value(l.k) AS lk, max_by(r.k, r.ts) AS b, max_by(r.v, r.ts) AS c "
+        f"FROM e l {kind} JOIN w r ON CAST(l.v AS BIGINT) = r.id AND r.ts <= l.ts GROUP BY l.id"
+    )
+    spark = f"SELECT a, IF({left_out}, b, NULL) AS b, IF({left_out}, c, NULL) AS c FROM ({found}) x"
+    return either(flink, spark if kind == "LEFT" else f"SELECT a, b, c FROM ({found}) x WHERE {left_out}")
+
+
+IN_TIME = [
+    over_rows,
+    over_ranges,
+    over_late_rows,
+    over_changes,
+    interval_joins,
+    windows_of_pairs,
+    over_pairs,
+    temporal_joins,
+]

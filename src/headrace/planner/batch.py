@@ -323,6 +323,12 @@ class BatchQuery:
         return f"SELECT {names} FROM (SELECT {items} FROM ({self.of(below)}){groups})"
 
     def _join(self, node: n.Join) -> str:
+        if node.as_of is not None:
+            raise UnsupportedFeatureError(
+                "FOR SYSTEM_TIME AS OF event time in BATCH mode: Flink has it in streaming mode only",
+                feature="a temporal join in BATCH mode",
+                hint="use STREAMING mode, or join the version by a condition on its times",
+            )
         left, right = len(node.left.schema), len(node.right.schema)
         columns = [*(f"l.c{at}" for at in range(left)), *(f"r.c{at}" for at in range(right))]
         condition = self._checked(node.condition, columns)

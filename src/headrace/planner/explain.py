@@ -184,7 +184,7 @@ def _attributes(node: PhysicalNode) -> Attributes:
             return _aggregate_attributes(node.keys, node.calls, node.names, names)
         case physical.WindowAggregate():
             return _window_aggregate_attributes(node, names)
-        case physical.Join() | physical.WindowJoin() | physical.IntervalJoin():
+        case physical.Join() | physical.WindowJoin() | physical.IntervalJoin() | physical.TemporalJoin():
             return _join_attributes(node)
         case physical.Rank() | physical.WindowRank():
             return _rank_attributes(node, names)
@@ -234,12 +234,16 @@ def _window_aggregate_attributes(node: physical.WindowAggregate, names: Sequence
     return [*grouped, ("window", _window(node.window, where)), selected, ("properties", properties)]
 
 
-def _join_attributes(node: physical.Join | physical.WindowJoin | physical.IntervalJoin) -> Attributes:
+def _join_attributes(
+    node: physical.Join | physical.WindowJoin | physical.IntervalJoin | physical.TemporalJoin,
+) -> Attributes:
     left, right = node.left.names, node.right.names
     equal = [
         f"{left[one]} = {right[other]}" for one, other in zip(node.left_keys, node.right_keys, strict=True)
     ]
-    if node.condition is not None:
+    if isinstance(node, physical.TemporalJoin):
+        equal.append(f"{right[node.right_time]} AS OF {left[node.left_time]}")
+    elif node.condition is not None:
         equal.append(expression_text(node.condition, [*left, *right]))
     shown: Attributes = [
         ("joinType", f"{node.kind.value.capitalize()}Join"),

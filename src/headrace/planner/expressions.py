@@ -16,6 +16,7 @@ from headrace.planner.dialect.tokens import Span
 from headrace.types.logical import BooleanType, DataType
 
 __all__ = [
+    "TEMPORAL",
     "TRUE",
     "AggregateCall",
     "Call",
@@ -125,6 +126,10 @@ class SortKey:
 
 #: A function of the planner alone: an array as long as its argument says, to UNNEST; NULL for none.
 REPLICATE = "$REPLICATE"
+
+
+#: A function of the planner alone, in the condition of a join: the time of a left row, and that of a version.
+TEMPORAL = "$TEMPORAL"
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from headrace.planner.physical import (
     Sink,
     StreamTarget,
     TableScan,
+    TemporalJoin,
     TemporalSort,
     Union,
     Unnest,
@@ -95,6 +96,8 @@ def _changes(node: PhysicalNode, below: Sequence[ChangelogMode]) -> ChangelogMod
             return UPSERT
         case OverAggregate() if node.time is None:
             return UPSERT
+        case TemporalJoin():
+            return below[0]
         case Sink():
             return ChangelogMode.of()
         case _ if isinstance(node, _PASSING):
@@ -108,6 +111,8 @@ def _demands(nodes: Sequence[PhysicalNode], keys: Mapping[PhysicalNode, Keys]) -
     demanded: set[PhysicalNode] = set()
     for node in reversed(nodes):
         for each in node.inputs:
+            if isinstance(node, TemporalJoin) and each is node.right:
+                continue  # the row before an update holds until the update does
             if _wants_update_before(node, keys[each], is_asked=node in demanded):
                 demanded.add(each)
     return demanded
@@ -126,6 +131,8 @@ def _wants_update_before(node: PhysicalNode, keys: Keys, *, is_asked: bool) -> b
             return node.strategy is not RankStrategy.UPDATE_FAST
         case ChangelogNormalize():
             return False
+        case TemporalJoin():
+            return is_asked
         case _ if isinstance(node, _PASSING):
             return is_asked
         case _:
@@ -150,6 +157,8 @@ def _emitted(
         return node.mode
     if isinstance(node, _PASSING):
         return merged(below)
+    if isinstance(node, TemporalJoin):
+        return below[0]
     return changes.with_update_before() if node in demanded else changes
 
 

@@ -23,6 +23,7 @@ from headrace.planner.physical import (
     Rank,
     Sink,
     TableScan,
+    TemporalJoin,
     TemporalSort,
     WatermarkAssigner,
     WindowAggregate,
@@ -59,7 +60,7 @@ def _keys_of(node: PhysicalNode, known: Mapping[PhysicalNode, Keys]) -> Iterable
         case Exchange():
             # Rows with the same key but other columns to go by would take different ways, and lose their order.
             return [key for key in below if key >= set(node.columns)]
-        case WatermarkAssigner() | Sink() | TemporalSort() | OverAggregate():
+        case WatermarkAssigner() | Sink() | TemporalSort() | OverAggregate() | TemporalJoin():
             return below
         case GroupAggregate():
             return [frozenset(range(len(node.keys)))]

@@ -15,6 +15,7 @@ from functools import cached_property
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
 from headrace.planner.expressions import (
+    TEMPORAL,
     AggregateCall,
     Call,
     Expression,
@@ -22,6 +23,7 @@ from headrace.planner.expressions import (
     Place,
     SortKey,
     WindowCall,
+    conjuncts,
 )
 from headrace.planner.windows import WindowProperty, WindowSpec
 from headrace.types.logical import ArrayType, DataType, IntType, MapType, MultisetType, RowType, TimestampType
@@ -330,9 +332,22 @@ class Join(LogicalNode):
         return self.left, self.right
 
     @cached_property
+    def as_of(self) -> tuple[int, int] | None:
+        """Of a temporal join, the times of both sides, as columns of each; None: it is none."""
+        for each in conjuncts(self.condition):
+            if isinstance(each, Call) and each.function == TEMPORAL:
+                one, other = each.operands
+                assert isinstance(one, InputRef)
+                assert isinstance(other, InputRef)
+                return one.index, other.index - len(self.left.schema)
+        return None
+
+    @cached_property
     def schema(self) -> Schema:
         """Both sides; columns that a missing partner leaves empty are nullable."""
         left, right = self.left.schema, self.right.schema
+        if self.as_of is not None:
+            right = without_times(right)
         if not self.keeps_times:
             left, right = without_times(left), without_times(right)
         match self.kind:

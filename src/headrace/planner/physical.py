@@ -40,6 +40,7 @@ __all__ = [
     "SinkTarget",
     "StreamTarget",
     "TableScan",
+    "TemporalJoin",
     "TemporalSort",
     "TwoInputs",
     "Union",
@@ -300,6 +301,18 @@ class IntervalJoin(TwoInputs):
     upper_ms: int
     time: TimeKind
     condition: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TemporalJoin(TwoInputs):
+    """Rows of the left side, each with the version that the right one had of its key at the row's time."""
+
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    #: Columns with the times, of each side.
+    left_time: int
+    right_time: int
 
 
 class RankStrategy(Enum):

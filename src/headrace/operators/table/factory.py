@@ -39,7 +39,8 @@ from headrace.operators.table.rank import Ranking, RankOperator, tells_places
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
 from headrace.operators.table.steps import Column, Schema
-from headrace.operators.table.timed_declarations import IntervalJoin, OverAggregate
+from headrace.operators.table.temporal_join import TemporalJoinOperator
+from headrace.operators.table.timed_declarations import IntervalJoin, OverAggregate, TemporalJoin
 from headrace.operators.table.window_aggregate import WindowAggregateOperator
 from headrace.operators.table.window_rows import (
     WindowAssociationsOperator,
@@ -137,6 +138,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
     JoinAssociations: _associations,
     WindowJoin: lambda node, inputs, retracts: WindowJoinOperator(node, *inputs, retracts=any(retracts)),
     IntervalJoin: lambda node, inputs, retracts: IntervalJoinOperator(node, *inputs, retracts=any(retracts)),
+    TemporalJoin: TemporalJoinOperator,
     Rank: _rank,
     Deduplicate: _deduplicate,
     OverAggregate: _over,

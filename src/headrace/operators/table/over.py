@@ -35,7 +35,13 @@ from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.over_calls import KeyState, make_measure
 from headrace.operators.table.steps import Schema
 from headrace.operators.table.timed_declarations import OverAggregate
-from headrace.operators.table.timed_rows import TimedRows, TimedTable, arrival_order, merged_changes
+from headrace.operators.table.timed_rows import (
+    TimedRows,
+    TimedTable,
+    arrival_order,
+    joined_rows,
+    merged_changes,
+)
 from headrace.operators.table.ttl import TimeToLive
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, Ints
@@ -139,7 +145,7 @@ class OverOperator:
         if not len(slots):
             return fresh.take(is_due)
         changes.append((_WAITING, self._waiting.removed(table, slots)))
-        return _joined(self._waiting.rows_at(table, slots), fresh.take(is_due))
+        return joined_rows(self._waiting.rows_at(table, slots), fresh.take(is_due))
 
     # -- what is said of them ----------------------------------------------------------------------------------
 
@@ -263,12 +269,3 @@ class OverOperator:
         output = self._declaration.output
         kinds = None if self._declaration.is_insert_only else np.empty(0, np.int8)
         return output, {column.name: pa.array([], column.arrow) for column in output}, kinds
-
-
-def _joined(first: TimedRows, second: TimedRows) -> TimedRows:
-    return TimedRows(
-        [pa.concat_arrays([a, b]) for a, b in zip(first.columns, second.columns, strict=True)],
-        np.concatenate([first.owners, second.owners]),
-        np.concatenate([first.times, second.times]),
-        np.concatenate([first.order, second.order]),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from headrace.operators.table.declarations import AggSpec, Order, StatefulNode
+from headrace.operators.table.declarations import AggSpec, JoinKind, Order, StatefulNode
 from headrace.operators.table.steps import Schema
 
 
@@ -80,3 +80,30 @@ class IntervalJoin(StatefulNode):
     @property
     def holds_back_ms(self) -> int:
         return self.holds_ms
+
+
+@dataclass(frozen=True)
+class TemporalJoin(StatefulNode):
+    """Each row of the left input with the version that the right one had of its key at the row's time.
+
+    The output is the left columns, then the right ones. Rows of the left input keep their kinds.
+
+    Args:
+        kind: INNER, or LEFT: rows without a version are padded with NULLs.
+        left_keys: Columns of the left input; as many as on the right, of the same types.
+        right_keys: Columns of the right input; together they tell its rows apart.
+        left_time: BIGINT column of the left input with event time in ms.
+        right_time: The same of the right input: since when a version holds.
+    """
+
+    inputs: ClassVar[int] = 2
+
+    kind: JoinKind
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    left_time: str
+    right_time: str
+
+    @property
+    def goes_by_watermark(self) -> bool:
+        return True

@@ -44,6 +44,16 @@ class TimedRows:
         )
 
 
+def joined_rows(first: TimedRows, second: TimedRows) -> TimedRows:
+    """Return rows behind each other."""
+    return TimedRows(
+        [pa.concat_arrays([a, b]) for a, b in zip(first.columns, second.columns, strict=True)],
+        np.concatenate([first.owners, second.owners]),
+        np.concatenate([first.times, second.times]),
+        np.concatenate([first.order, second.order]),
+    )
+
+
 class TimedTable:
     """A table of rows with times.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeVar
 
@@ -13,6 +14,7 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder, cast_to
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
+from headrace.planner.binder.versions import NoVersions, temporal_condition
 from headrace.planner.binder.windows import WINDOWS, bind_window_table
 from headrace.planner.coercion import comparison_type
 from headrace.planner.dialect import Statements
@@ -40,6 +42,7 @@ from headrace.planner.logical import (
     LogicalNode,
     Project,
     Scan,
+    TimeKind,
     Unnest,
     Values,
     Watermark,
@@ -185,8 +188,10 @@ class TableBinder:
 
     def _table(self, node: TableName) -> tuple[LogicalNode, Scope]:
         if node.as_of is not None:
-            raise self.context.unsupported(
-                "FOR SYSTEM_TIME AS OF (temporal and lookup joins)", node.span, hint="join the table as it is"
+            raise self.context.error(
+                "FOR SYSTEM_TIME AS OF stands at the right side of a join",
+                node.span,
+                hint="SELECT ... FROM orders AS o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON ...",
             )
         plan, path = self.table_plan(node.name, node.hints)
         return self._named(plan, node.alias, node.span, path)
@@ -289,19 +294,60 @@ class TableBinder:
             raise self.context.unsupported(
                 "LATERAL TABLE", node.right.span, hint="UNNEST expands arrays and maps"
             )
-        right, right_scope = self.bind(node.right)
+        as_of = node.right.as_of if isinstance(node.right, TableName) else None
+        right, right_scope = self.bind(_as_it_is(node.right))
         width = len(left.schema)
         self._no_name_twice(left_scope, right_scope, node)
         relations = (*left_scope.relations, *right_scope.shifted(width))
         both = Scope(self.context, relations, outer=self._outer)
         using = self._using(node, left_scope, right_scope)
+        if using and as_of is not None:
+            raise self.context.unsupported("USING in a temporal join", node.span, hint="write ON")
         if using:
             return self._join_using(left, right, kind, node, (left_scope, right_scope), using)
         condition: Expression = TRUE
         if node.on is not None:
             condition = ExpressionBinder(self.context, both, None, "ON").condition(node.on, "ON")
+        if as_of is not None:
+            condition = self._temporal(node, as_of, condition, (left, left_scope), right)
         join = self._made(node, left, right, condition, (left_scope, right_scope))
         return join, self._rescoped(join, both, _merged_before(join, left_scope, right_scope))
+
+    def _temporal(
+        self,
+        node: JoinTable,
+        as_of: Node,
+        condition: Expression,
+        rows: tuple[LogicalNode, Scope],
+        versions: LogicalNode,
+    ) -> Expression:
+        """The condition of a join with the versions of a table."""
+        left, scope = rows
+        time = ExpressionBinder(self.context, scope, None, "FOR SYSTEM_TIME AS OF").bind(as_of)
+        kind = left.schema[time.index].time if isinstance(time, InputRef) else None
+        if kind is TimeKind.PROCTIME:
+            raise self.context.unsupported(
+                "FOR SYSTEM_TIME AS OF processing time (lookup joins)",
+                as_of.span,
+                hint="join by event time, or join the table as it is",
+            )
+        if kind is None:
+            raise self.context.error(
+                "FOR SYSTEM_TIME AS OF needs a time attribute of the left side",
+                as_of.span,
+                hint="FOR SYSTEM_TIME AS OF l.ts, where ts has WATERMARK FOR ts AS ...",
+            )
+        if node.kind not in ("INNER", "LEFT"):
+            raise self.context.error(
+                f"a temporal join is INNER or LEFT, not {node.kind}: versions alone have no rows",
+                node.span,
+                hint="LEFT JOIN",
+            )
+        assert isinstance(time, InputRef)
+        try:
+            return temporal_condition(time, condition, left, versions)
+        except NoVersions as wrong:
+            raise self.context.error(wrong.message, node.right.span, hint=wrong.hint) from wrong
 
     def _made(
         self,
@@ -425,6 +471,11 @@ class TableBinder:
         path = () if node.alias is None else (node.alias.name.name,)
         added = Relation(path, width, plan.schema[width:])
         return plan, Scope(self.context, (*scope.relations, added), scope.merged, self._outer)
+
+
+def _as_it_is(table: TableExpression) -> TableExpression:
+    """The table without FOR SYSTEM_TIME AS OF."""
+    return replace(table, as_of=None) if isinstance(table, TableName) else table
 
 
 def _over_join(join: Join, expression: Expression) -> Expression:

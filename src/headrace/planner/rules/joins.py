@@ -13,7 +13,7 @@ from typing import Any
 from headrace.errors import UnsupportedFeatureError
 from headrace.planner import expressions as e
 from headrace.planner.logical import Join, JoinKind, LogicalNode, Schema, WindowColumns, window_columns
-from headrace.planner.physical import IntervalJoin, PhysicalNode, WindowJoin
+from headrace.planner.physical import IntervalJoin, PhysicalNode, TemporalJoin, WindowJoin
 from headrace.planner.physical import Join as PhysicalJoin
 from headrace.planner.rules.intervals import Interval, interval_of
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
@@ -35,6 +35,8 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     """Turn a join into an operator."""
     if not isinstance(node, Join):
         return None
+    if node.as_of is not None:
+        return convert_temporal_join(node, convert)
     width = len(node.left.schema)
     pairs, rest = _parted(node.condition, width)
     bounds = _same_window(node, pairs)
@@ -76,6 +78,43 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     }
     made = _operator(node, left.schema if is_half else both, keyed, bounds, interval, pairs)
     return _as_asked(node, made, len(left.schema), behind)
+
+
+def convert_temporal_join(node: Join, convert: Convert) -> PhysicalNode:
+    """Turn a join with the versions of a table into an operator; what else must hold is looked at behind it."""
+    assert node.as_of is not None
+    width = len(node.left.schema)
+    conditions = [each for each in e.conjuncts(node.condition) if not _is_temporal(each)]
+    pairs, rest = _parted(e.conjunction(conditions), width, keeps_null_safe=True)
+    left, left_keys = with_columns(convert(node.left), [pair.left for pair in pairs])
+    right, right_keys = with_columns(convert(node.right), [pair.right for pair in pairs])
+    made = TemporalJoin(
+        schema=_both(node, left, right),
+        left=exchanged(left, left_keys),
+        right=exchanged(right, right_keys),
+        kind=node.kind,
+        left_keys=tuple(left_keys),
+        right_keys=tuple(right_keys),
+        left_time=node.as_of[0],
+        right_time=node.as_of[1],
+    )
+    columns = columns_of(made, range(width))
+    versions = columns_of(made, range(len(left.schema), len(left.schema) + len(node.right.schema)))
+    both = dict(enumerate([*columns, *versions]))
+    moved = [e.substitute(each, both) for each in rest]
+    behind: e.Expression | None = e.conjunction(moved) if moved else None
+    if behind is not None and node.kind is JoinKind.LEFT:
+        # A row whose version does not fit is as one without a version.
+        versions = [
+            e.Call("CASE", (behind, each, e.Literal(None, each.type)), each.type) for each in versions
+        ]
+        behind = None
+    names, times = [field.name for field in node.schema], [field.time for field in node.schema]
+    return calc(made, [*columns, *versions], names, behind, times)
+
+
+def _is_temporal(condition: e.Expression) -> bool:
+    return isinstance(condition, e.Call) and condition.function == e.TEMPORAL
 
 
 def _operator(

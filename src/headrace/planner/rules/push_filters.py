@@ -89,7 +89,8 @@ def _below_join(node: Filter, join: Join, conditions: list[e.Expression]) -> Log
     left, right, both = _sides(conditions, width)
     if join.kind in (JoinKind.RIGHT, JoinKind.FULL):
         left, both = [], [*both, *left]
-    if join.kind in (JoinKind.LEFT, JoinKind.FULL):
+    # Of a versioned table all versions count: one that is left out would leave its place to the one before.
+    if join.kind in (JoinKind.LEFT, JoinKind.FULL) or join.as_of is not None:
         right, both = [], [*both, *right]
     into_condition = both if join.kind is JoinKind.INNER else []
     kept = [] if join.kind is JoinKind.INNER else both
@@ -113,7 +114,7 @@ def push_join_condition(node: LogicalNode) -> LogicalNode | None:
     left, right, both = _sides(e.conjuncts(node.condition), width)
     if node.kind in _KEEPS_LEFT:
         left, both = [], [*both, *left]
-    if node.kind in _KEEPS_RIGHT:
+    if node.kind in _KEEPS_RIGHT or node.as_of is not None:
         right, both = [], [*both, *right]
     if not left and not right:
         return None

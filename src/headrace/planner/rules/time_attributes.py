@@ -55,6 +55,6 @@ def settle_time_attributes(node: LogicalNode) -> LogicalNode:
 def _settled_join(node: Join) -> LogicalNode:
     if is_window_join(node):
         return node
-    if interval_of(node) is not None:
+    if node.as_of is not None or interval_of(node) is not None:
         return node
     return replace(node, keeps_times=False)

@@ -17,7 +17,7 @@ from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.fragments import Stream
 from headrace.planner.optimize import Plan
-from headrace.planner.translate import aggregates, borders, interval_joins, joins, over, ranks
+from headrace.planner.translate import aggregates, borders, interval_joins, joins, over, ranks, temporal_joins
 from headrace.planner.translate.context import (
     Connectors,
     SinkChoice,
@@ -65,12 +65,8 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [aggregates.group_aggregate(to, node)]
         case p.WindowAggregate():
             return [aggregates.window_aggregate(to, node)]
-        case p.Join():
-            return [joins.join(to, node)]
-        case p.WindowJoin():
-            return [joins.window_join(to, node)]
-        case p.IntervalJoin():
-            return [interval_joins.interval_join(to, node)]
+        case p.Join() | p.WindowJoin() | p.IntervalJoin() | p.TemporalJoin():
+            return [_joined(to, node)]
         case p.Rank():
             return [ranks.rank(to, node)]
         case p.TemporalSort() if node.is_proctime:
@@ -91,6 +87,18 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return []
         case _:
             raise InvariantViolation(f"no translation is known for {node.label}")
+
+
+def _joined(to: Translation, node: p.Join | p.WindowJoin | p.IntervalJoin | p.TemporalJoin) -> Stream:
+    match node:
+        case p.Join():
+            return joins.join(to, node)
+        case p.WindowJoin():
+            return joins.window_join(to, node)
+        case p.IntervalJoin():
+            return interval_joins.interval_join(to, node)
+        case p.TemporalJoin():
+            return temporal_joins.temporal_join(to, node)
 
 
 def _stepped(

@@ -478,12 +478,10 @@ class BatchQuery:
         frame = call.frame
         if call.order_by:
             parts.append("ORDER BY " + self._order(call.order_by, below))
-        elif frame is None or frame.unit is e.FrameUnit.ROWS:
+        elif frame is None:
             parts.append("ORDER BY 1")  # as rows come: Spark wants an order
         else:
-            return " ".join(
-                parts
-            )  # without an order all rows are of the same place: every frame has all of them
+            return " ".join(parts)  # without an order every frame has all rows, as in Flink
         if frame is not None:
             parts.append(f"{frame.unit.value} BETWEEN {_frame_start(frame)} AND CURRENT ROW")
         return " ".join(parts)

@@ -199,6 +199,10 @@ bench-peers: $(READY_BENCH) ## measure the same programs on the systems we compa
 bench-latency: $(READY_BENCH) ## measure event to output against PyFlink and transformWithStateInPandas
 	$(BIN)/python -m bench.latency_run $(ARGS)
 
+.PHONY: bench-live
+bench-live: $(READY_BENCH) ## measure live mode against epochs: throughput with checkpoints, restarts
+	$(BIN)/python -m bench.live_run $(ARGS)
+
 .PHONY: bench-web
 bench-web: $(READY_BENCH) ## measure what somebody who looks at the web page costs a job
 	$(BIN)/python -m bench.web_polling $(ARGS)

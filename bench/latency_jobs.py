@@ -52,7 +52,7 @@ def run(
     directory: str, rate: int, seconds: int, parallelism: int, options: Mapping[str, str]
 ) -> list[tuple[float, float]]:
     """Run the job; return when each record was due, and how many seconds later it came out."""
-    source = jobs.PacedSource(rate=rate, count=rate * seconds, keys=100, start=time.time() + 3)
+    source = jobs.PacedSource(rate=rate, count=rate * seconds, keys=100, start=time.time() + 4)
     jobs.run_paced(source, parallelism, ClockSink(directory), options)
     noted = [
         pair for path in sorted(Path(directory).iterdir()) for pair in _NUMBER.iter_unpack(path.read_bytes())

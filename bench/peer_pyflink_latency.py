@@ -38,7 +38,7 @@ def paced(rate, count):
     elements = jvm.java.util.ArrayList()
     for _ in range(-(-count // 1000)):
         elements.addAll(thousand)
-    function = jvm.org.apache.flink.connector.datagen.functions.FromElementsGeneratorFunction(info, elements)
+    function = jvm.org.apache.flink.connector.datagen.functions.IndexLookupGeneratorFunction(info, elements)
     strategy = jvm.org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy
     generator = jvm.org.apache.flink.connector.datagen.source.DataGeneratorSource(
         function, count, strategy.perSecond(float(rate)), info

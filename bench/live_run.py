@@ -1,0 +1,122 @@
+"""`make bench-live`: what live mode costs and what it gives, against the same jobs in epochs.
+
+A keyed running count with checkpoints every ten seconds and every second, and how long a job is silent when one of
+its workers is killed: from the kill to the first record that the next run processes. Prints JSON lines as `make bench`
+does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench import jobs
+from bench.run import PARALLELISM, emit
+from headrace.common import WatermarkStrategy
+from headrace.connectors.blackhole import BlackholeSink
+from headrace.datastream import RuntimeContext
+from headrace.spark.session import stop_spark
+
+LIVE = {"headrace.exchange.kind": "pipelined"}
+EPOCHS = {"headrace.exchange.kind": "blocking"}
+RATE = 200
+#: Records between two kills.
+KILLED_EVERY = 2_000
+
+
+class Mortal(jobs.PassOn):
+    """Counts per key; its worker is killed now and then, and what comes first after that is written down."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Get the count."""
+        super().open(runtime_context)
+        self.is_first = True
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        """Count, or die."""
+        key, due, number = value
+        if self.is_first:
+            self.is_first = False
+            self.note("first")
+        if number and number % KILLED_EVERY == 0 and not Path(self.directory, str(number)).exists():
+            Path(self.directory, str(number)).touch()
+            self.note("killed")
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from super().process_element((key, due), ctx)
+
+    def note(self, what: str) -> None:
+        """Write down what happens, and when."""
+        with Path(self.directory, "log").open("a") as file:
+            file.write(f"{time.time()} {what}\n")
+
+
+def silences(options: dict[str, str], kills: int) -> list[float]:
+    """Return for each kill how long it took until a record was processed again."""
+    restarts = {
+        "execution.checkpointing.interval": "1 s",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "100",
+        "restart-strategy.fixed-delay.delay": "0 ms",
+    }
+    with tempfile.TemporaryDirectory() as directory:
+        count = KILLED_EVERY * (kills + 1)
+        source = jobs.PacedSource(rate=RATE, count=count, keys=100, start=time.time() + 3)
+        env = jobs.environment(PARALLELISM, {**options, **restarts})
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "paced")
+        numbered = stream.map(lambda pair: (*pair, round((pair[1] - source.start) * RATE)))
+        numbered.key_by(jobs.key_of).process(Mortal(directory)).sink_to(BlackholeSink())
+        env.execute("mortal")
+        lines = Path(directory, "log").read_text().splitlines()
+    events = sorted((float(at), what) for at, _, what in (line.partition(" ") for line in lines))
+    starts = [at for at, what in events if what == "first"]
+    deaths = [at for at, what in events if what == "killed"]
+    return [min(start for start in starts if start > death) - death for death in deaths]
+
+
+def throughput(records: int, rounds: int) -> None:
+    """Compare a keyed count in both modes."""
+    for interval, goal in (("10 s", ">= 0.9"), ("1 s", ">= 0.8")):
+        checkpoints = {"execution.checkpointing.interval": interval}
+        rates: dict[str, list[float]] = {"live": [], "epochs": []}
+        for _ in range(rounds):
+            for mode, options in (("live", LIVE), ("epochs", EPOCHS)):
+                settings = {**options, **checkpoints}
+                rates[mode].append(jobs.run_keyed_count(records, 1_000, PARALLELISM, settings))
+        name = f"keyed running count, 1,000 keys, checkpoints every {interval}"
+        live, epochs = (statistics.median(rates[mode]) for mode in ("live", "epochs"))
+        emit(f"{name}, epochs", epochs, "records/s")
+        emit(f"{name}, live", live, "records/s", ratio=live / epochs, against="epochs", goal=goal)
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--records", type=int, default=8_000_000)
+    parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--only", choices=["throughput", "restarts"])
+    arguments = parser.parse_args()
+    jobs.run_keyed_count(50_000, 1_000, PARALLELISM)  # warms up workers
+    if arguments.only != "restarts":
+        throughput(arguments.records, arguments.rounds)
+    if arguments.only != "throughput":
+        for mode, options, goal in (("live", LIVE, "< 3"), ("epochs", EPOCHS, "")):
+            gaps = silences(options, arguments.kills)
+            name = f"from a killed worker to the next record, {mode}"
+            emit(f"{name}, median of {len(gaps)}", statistics.median(gaps), "s", goal=goal)
+            emit(f"{name}, longest", max(gaps), "s")
+    stop_spark()
+
+
+if __name__ == "__main__":
+    main()

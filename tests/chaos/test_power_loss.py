@@ -237,9 +237,10 @@ def test_a_file_that_could_not_be_synced_is_named_by_no_checkpoint(
 
 
 class BrokenSync:
-    """Fails to sync a state file, once."""
+    """Fails to sync a file whose name ends like this, once."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, ending: str = ".change") -> None:
+        self._ending = ending
         self.failed: str | None = None
         self.is_armed = False
         self.synced: list[str] = []
@@ -249,7 +250,7 @@ class BrokenSync:
     def __call__(self, descriptor: int) -> None:
         path = os.readlink(f"/proc/self/fd/{descriptor}")
         self.synced.append(path)
-        if self.is_armed and path.endswith(".change"):
+        if self.is_armed and path.endswith(self._ending):
             self.is_armed, self.failed = False, path
             raise OSError(errno.EIO, "the disk fails")
         self._fsync(descriptor)
@@ -274,6 +275,30 @@ def test_a_job_writes_its_state_again_when_a_file_could_not_be_synced(
     assert program.is_exact()
     assert program.job.progress.restarts == 1
     assert program.job.master.checkpoints.coordinator.statistics().counts.failed <= 3
+
+
+def test_a_job_ends_with_the_savepoint_it_was_stopped_with_when_that_cannot_be_written_down_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not go on behind the savepoint: who starts another job from there would have rows twice."""
+    program, disk = Program(tmp_path), BrokenSync(monkeypatch, "/results")
+    asked: list[Any] = []
+
+    def stop(epoch: int) -> None:
+        if epoch == 3:
+            disk.is_armed = True
+            asked.append(program.job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=False))
+
+    restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "0 ms"}
+    program.start(stop, **restarts).wait()
+    savepoint = asked[0].result(10)
+    result = program.result()
+    assert disk.failed is not None
+    assert result is not None
+    assert result.result.savepoint == savepoint
+    assert not program.is_exact()
+    program.start(**{"execution.state-recovery.path": savepoint}).wait()
+    assert program.is_exact()
 
 
 def test_files_of_the_checkpoint_that_a_job_is_restored_from_are_not_synced_again(

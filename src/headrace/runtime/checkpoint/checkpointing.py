@@ -18,11 +18,19 @@ from dataclasses import dataclass
 
 from headrace.common.job_status import JobStatus
 from headrace.config.options.checkpointing import RecoveryClaimMode
-from headrace.errors import CheckpointError, DamagedStateError, HeadraceError, RecoveryAction, recovery_of
+from headrace.errors import (
+    CheckpointError,
+    DamagedStateError,
+    HeadraceError,
+    JobCancelledError,
+    RecoveryAction,
+    recovery_of,
+)
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.checkpoint.completed import CompletedCheckpointStore
 from headrace.runtime.checkpoint.coordinator import (
     CheckpointCoordinator,
+    Completion,
     DueSnapshot,
     PendingCheckpoint,
     Verdict,
@@ -102,6 +110,8 @@ class Checkpointing:
         self._went_back_to: int | None = None
         self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="headrace-checkpoint")
         self._writing: dict[int, _Writing] = {}
+        #: The savepoint that the job stops with, until that is written down. Nothing of the job may run behind it.
+        self._stopping: Completion | None = None
 
     # -- starting ----------------------------------------------------------------------------------------------
 
@@ -149,6 +159,8 @@ class Checkpointing:
             DamagedStateError: If there is none, or the job has gone back to it for damage before: then it is not the
                 checkpoint that is damaged, but what reads or writes.
         """
+        if self._stopping is not None:
+            self._stop(self._stopping)
         if self.has_ended:
             return self.ending.unpublished_savepoint()
         is_damaged = cause is not None and recovery_of(cause) is RecoveryAction.RESTORE
@@ -341,12 +353,19 @@ class Checkpointing:
             self.coordinator.discarded(each.metadata.checkpoint_id for each in freed.checkpoints)
         if completion.stops_job:
             # Before anything is published: from an older checkpoint it would be published once more.
-            self.ending.finished(savepoint=stored.path)
+            self._stop(completion)
         if not metadata.is_savepoint or completion.stops_job:
             self._ensure_leader()
             sinks.commit(metadata.checkpoint_id)
             run.checkpoint_completed(metadata)
         return completion.stops_job
+
+    def _stop(self, completion: Completion) -> None:
+        """Write down that the job ends with a savepoint, and only then tell those who have asked for it."""
+        self._stopping = completion
+        self.ending.finished(savepoint=completion.path)
+        self._stopping = None
+        completion.stopped()
 
     def _failed(self, checkpoint_id: int, error: BaseException) -> None:
         self._free(checkpoint_id)
@@ -419,6 +438,8 @@ class Checkpointing:
             taken_over: Whether another master leads the job, or may: then everything stays as it is.
         """
         self.coordinator.shutdown(self._now_ms())
+        if self._stopping is not None:
+            self._stopping.not_stopped(cause or JobCancelledError(f"job '{self._job_name}' was cancelled"))
         abandoned = self._abandon()
         self._writers.shutdown(wait=True)
         if taken_over:

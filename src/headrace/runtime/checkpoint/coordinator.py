@@ -92,6 +92,16 @@ class Completion:
     pending: PendingCheckpoint
     #: Older checkpoints under way that are of no use any more: drop what was written of them.
     subsumed: tuple[int, ...] = ()
+    #: Where the savepoint is that the job stops with.
+    path: str = ""
+
+    def stopped(self) -> None:
+        """Tell those who have asked for it that the job ends with this savepoint."""
+        _run(_setter(request.future, self.path) for request in self.pending.due.requests)
+
+    def not_stopped(self, error: BaseException) -> None:
+        """Tell them that it does not."""
+        _run(_raiser(request.future, error) for request in self.pending.due.requests)
 
     @property
     def stops_job(self) -> bool:
@@ -336,7 +346,10 @@ class CheckpointCoordinator:
         checkpointed_size: int = 0,
         tasks: Sequence[TaskStatistics] = (),
     ) -> Completion | None:
-        """Take a snapshot that is written down; None if it was given up before: it must be deleted then."""
+        """Take a snapshot that is written down; None if it was given up before: it must be deleted then.
+
+        Who has asked for a savepoint that the job stops with hears of it by `Completion.stopped`.
+        """
         settle: list[Callable[[], None]] = []
         with self._lock:
             pending = self._pending.pop(checkpoint_id, None)
@@ -359,9 +372,10 @@ class CheckpointCoordinator:
                 for each in subsumed:
                     settle += self._abort(each, now_ms, CheckpointFailureReason.CHECKPOINT_SUBSUMED, None)
             result = path if pending.due.type.is_savepoint else checkpoint_id
-            settle += [_setter(request.future, result) for request in pending.due.requests]
+            if not pending.due.stops_job:
+                settle += [_setter(request.future, result) for request in pending.due.requests]
         _run(settle)
-        return Completion(pending, subsumed)
+        return Completion(pending, subsumed, path)
 
     def fail(
         self,

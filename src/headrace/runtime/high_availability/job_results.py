@@ -28,7 +28,7 @@ import msgspec
 
 from headrace.common.job_status import JobStatus
 from headrace.errors import DamagedStateError
-from headrace.storage.files import delete_files, list_directory, publish_file, read_file, sync_names
+from headrace.storage.files import delete_files, list_directory, publish_file, read_file
 from headrace.storage.paths import join_path
 
 _log = logging.getLogger(__name__)
@@ -197,11 +197,14 @@ class FileJobResults:
     def add_dirty(self, result: JobResult) -> None:
         self._ensure_leader()
         result = msgspec.structs.replace(result, leader=self._leader)
+        path = self._path(result.job_id, is_dirty=True)
         try:
-            publish_file(self._path(result.job_id, is_dirty=True), _encode(result))
+            publish_file(path, _encode(result))
         except FileExistsError:
-            # A job that was stopped has said so before its last output was published.
-            sync_names(self._directory)
+            # What was said first counts. If it could not be synced then, only another file is sure to stay.
+            said = read_file(path)
+            delete_files([path])
+            publish_file(path, said)
         # Whoever takes over from here on sees it: what is deleted then, nobody needs.
         self._ensure_leader()
 

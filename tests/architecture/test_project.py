@@ -219,15 +219,18 @@ def project_files() -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def text_lines() -> Iterator[tuple[str, str]]:
-    """(place, line) for all lines of all text files."""
+def lines_with(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """(place, line) for all lines of all text files that have a pattern, which is within a line."""
     for path in project_files():
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
+        if pattern.search(text) is None:
+            continue
         for number, line in enumerate(text.splitlines(), start=1):
-            yield f"{path.relative_to(ROOT)}:{number}", line
+            if pattern.search(line):
+                yield f"{path.relative_to(ROOT)}:{number}", line
 
 
 #: Written in pieces, or this file would be the first to be found.
@@ -246,7 +249,7 @@ REGISTRY = re.compile(
     ],
 )
 def test_no_file_names(what: str, pattern: re.Pattern[str]) -> None:
-    found = [f"{place}: {line.strip()[:80]}" for place, line in text_lines() if pattern.search(line)]
+    found = [f"{place}: {line.strip()[:80]}" for place, line in lines_with(pattern)]
     assert not found, f"names {what}:\n" + "\n".join(found)
 
 

@@ -260,7 +260,7 @@ class TaskAccumulators:
             )
         if name in self._by_name:
             raise JobDefinitionError(
-                f"accumulator {name!r} is there already: its task has registered one of this name",
+                f"accumulator {name!r} is already registered in this task",
                 hint="give each accumulator of a task its own name, or share one with get_accumulator()",
             )
         self._by_name[name] = accumulator

@@ -53,7 +53,7 @@ class YearMonthIntervalType(AtomicType):
         self, resolution: YearMonthResolution, precision: int = DEFAULT_PRECISION, nullable: bool = True
     ) -> None:
         if not 1 <= precision <= 4:
-            raise TypeInferenceError(f"INTERVAL YEAR({precision}): the precision lies between 1 and 4")
+            raise TypeInferenceError(f"INTERVAL YEAR({precision}): the precision must be between 1 and 4")
         super().__init__(nullable)
         self.resolution: Final = resolution
         self.precision: Final = precision
@@ -103,10 +103,10 @@ class DayTimeIntervalType(AtomicType):
         nullable: bool = True,
     ) -> None:
         if not 1 <= day_precision <= 6:
-            raise TypeInferenceError(f"INTERVAL DAY({day_precision}): the precision lies between 1 and 6")
+            raise TypeInferenceError(f"INTERVAL DAY({day_precision}): the precision must be between 1 and 6")
         if not 0 <= fractional_precision <= 9:
             raise TypeInferenceError(
-                f"INTERVAL SECOND({fractional_precision}): the precision lies between 0 and 9"
+                f"INTERVAL SECOND({fractional_precision}): the precision must be between 0 and 9"
             )
         super().__init__(nullable)
         self.resolution: Final = resolution

@@ -264,10 +264,12 @@ class DecimalType(FractionalType):
 
     def __init__(self, precision: int = 10, scale: int = 0, nullable: bool = True) -> None:
         if not 1 <= precision <= MAX_DECIMAL_PRECISION:
-            raise TypeInferenceError(f"a DECIMAL has 1 to {MAX_DECIMAL_PRECISION} digits, not {precision}")
+            raise TypeInferenceError(
+                f"DECIMAL({precision}): the precision must be between 1 and {MAX_DECIMAL_PRECISION}"
+            )
         if not 0 <= scale <= precision:
             raise TypeInferenceError(
-                f"DECIMAL({precision}, {scale}): the scale lies between 0 and {precision}"
+                f"DECIMAL({precision}, {scale}): the scale must be between 0 and {precision}"
             )
         super().__init__(nullable)
         self.precision: Final = precision
@@ -294,7 +296,7 @@ class _LengthType(AtomicType):
     def __init__(self, length: int = 1, nullable: bool = True) -> None:
         # Length 0 is the type of an empty literal; a column cannot be declared with it.
         if not 0 <= length <= MAX_LENGTH:
-            raise TypeInferenceError(f"{self.ROOT}({length}): the length lies between 1 and {MAX_LENGTH}")
+            raise TypeInferenceError(f"{self.ROOT}({length}): the length must be between 1 and {MAX_LENGTH}")
         super().__init__(nullable)
         self.length: Final = length
 
@@ -357,7 +359,7 @@ class _TimedType(AtomicType):
 
     def __init__(self, precision: int, nullable: bool = True) -> None:
         if not 0 <= precision <= 9:
-            raise TypeInferenceError(f"{self.ROOT}({precision}): the precision lies between 0 and 9")
+            raise TypeInferenceError(f"{self.ROOT}({precision}): the precision must be between 0 and 9")
         super().__init__(nullable)
         self.precision: Final = precision
 
@@ -537,7 +539,7 @@ class RowType(DataType):
         names = self.field_names()
         if len(set(names)) < len(names):
             twice = sorted({name for name in names if names.count(name) > 1})
-            raise TypeInferenceError(f"a ROW has each field once; twice here: {', '.join(twice)}")
+            raise TypeInferenceError(f"field names of a ROW must be unique; repeated: {', '.join(twice)}")
 
     def add(self, field: RowField | str, data_type: DataType | None = None) -> RowType:
         """This row with one field more; the row itself stays as it is.

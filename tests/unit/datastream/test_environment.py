@@ -338,7 +338,7 @@ def test_from_collection_refuses_what_it_cannot_read(env: StreamExecutionEnviron
         env.from_collection(3)  # type: ignore[arg-type]
     with pytest.raises(JobDefinitionError, match="expected a list or another iterable, got str 'abc'"):
         env.from_collection("abc")
-    with pytest.raises(TypeInferenceError, match=r"element 1, \(1, 2, 3\), is no ROW"):
+    with pytest.raises(TypeInferenceError, match=r"cannot convert element 1, \(1, 2, 3\), to ROW"):
         env.from_collection([(1, 2), (1, 2, 3)], Types.ROW([Types.INT(), Types.INT()]))
     with pytest.raises(JobDefinitionError, match="element 1 cannot be pickled"):
         env.from_collection([1, threading.Lock()])

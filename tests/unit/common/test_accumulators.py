@@ -61,7 +61,7 @@ def test_the_functions_of_a_task_share_names() -> None:
     task.add("lines", counter)
     assert task.get("lines") is counter
     assert task.get_or_add("lines", IntCounter) is counter
-    with pytest.raises(JobDefinitionError, match="accumulator 'lines' is there already"):
+    with pytest.raises(JobDefinitionError, match="accumulator 'lines' is already registered"):
         task.add("lines", IntCounter())
     with pytest.raises(JobDefinitionError, match="is a IntCounter in one place and a LongCounter in another"):
         task.get_or_add("lines", LongCounter)

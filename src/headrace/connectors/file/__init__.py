@@ -1,9 +1,9 @@
 """Files as source and sink, on every file system that `pyarrow.fs` reaches.
 
-    source:  _paths (what is there)  ->  source (splits, planning)  ->  _line_reader (text), _bulk (blocks of records)
+    source:  source (files, splits, planning)  ->  _line_reader (text), _bulk (blocks of records)
     sink:    sink (declaration)  ->  _writer (stages segments)  ->  _committer (publishes parts)
              with _buckets (directories), _policies (names, rolling), _parts (what is full), staged_files (files)
-    formats: _formats (what a format is, text)  ->  parquet, orc, avro (with _columns: rows and Arrow's columns)
+    formats: _formats (what a format is, text)  ->  parquet, orc (with _second_try: files that end a process), avro, csv
 
 The names here are PyFlink's, of `pyflink.datastream.connectors.file_system`.
 """

@@ -233,8 +233,21 @@ def test_a_stop_ends_the_job_when_its_savepoint_is_complete() -> None:
     completion = coordinator.complete(pending.checkpoint_id, 510, path="/saved/s")
     assert completion is not None
     assert completion.stops_job
+    # Whoever asked hears of it when the end of the job is written down.
+    assert not future.done()
+    completion.stopped()
     assert future.result(0) == "/saved/s"
     assert coordinator.due(10_000) == ()
+
+
+def test_a_stop_that_cannot_be_written_down_is_told() -> None:
+    coordinator = running()
+    future = coordinator.stop_with_savepoint(10)
+    completion = coordinator.complete(start(coordinator, 500).checkpoint_id, 510, path="/saved/s")
+    assert completion is not None
+    completion.not_stopped(OSError("the disk fails"))
+    with pytest.raises(OSError, match="the disk fails"):
+        future.result(0)
 
 
 def test_a_stop_with_drain_waits_until_the_sources_have_ended() -> None:

@@ -473,7 +473,10 @@ class AnyOrder(RuleBasedStateMachine):
     def a_snapshot_ends(self, data: st.DataObject, reason: Reason, good: bool) -> None:
         number = data.draw(st.sampled_from(self.coordinator.pending)).checkpoint_id
         if good:
-            assert self.coordinator.complete(number, self.now, path=f"/{number}") is not None
+            completion = self.coordinator.complete(number, self.now, path=f"/{number}")
+            assert completion is not None
+            if completion.stops_job:
+                completion.stopped()
         else:
             assert self.coordinator.fail(number, self.now, reason).failed == (number,)
 

@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2, help="warm rounds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ours-only", action="store_true")
+    parser.add_argument("--flink-only", action="store_true", help="leave Structured Streaming out")
     parser.add_argument("--flink", type=Path, help="the python of an environment that has PyFlink")
     parser.add_argument(
         "--parquet-jar", type=Path, help="flink-sql-parquet-2.3.0.jar: Flink comes without it"
@@ -117,7 +118,7 @@ def measure(name: str, arguments: argparse.Namespace, files: Path) -> Iterator[t
             flink += ["--jars", parquet_jars(arguments.parquet_jar)]
         yield "Flink SQL", run(flink, statements, arguments.events)
         yield "Flink SQL, mini-batch", run([*flink, "--mini-batch"], statements, arguments.events)
-        if name in STRUCTURED_STREAMING:
+        if name in STRUCTURED_STREAMING and not arguments.flink_only:
             spark = [sys.executable, "-m", "bench.peer_spark_nexmark", *rounds, "--query", name]
             spark += ["--directory", str(files), "--format", arguments.format]
             yield "Structured Streaming", run(spark, "", arguments.events)

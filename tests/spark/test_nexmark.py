@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -34,6 +35,11 @@ def check(env: EnvironmentFactory, names: list[str], count: int, max_records: in
 @pytest.mark.timeout(300)
 def test_a_join_under_two_aggregations_and_a_window_join(env: EnvironmentFactory):
     check(env, ["q4", "q8"], 400, 250)
+
+
+@pytest.mark.timeout(300)
+def test_a_join_under_a_top_n_and_several_distinct_counts(env: EnvironmentFactory):
+    check(env, ["q9", "q15", "q19"], 400, random.Random(19).randrange(60, 250))
 
 
 @pytest.mark.timeout(300)

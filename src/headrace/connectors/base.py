@@ -181,6 +181,9 @@ class Source(ABC):
 
     #: Splits one subtask reads side by side in an epoch; None means all that are assigned to it.
     concurrent_splits: int | None = 1
+    #: Whether an enumerator of its own can plan slices of any split anywhere, from the split and its position alone.
+    #: Live subtasks then plan what they read, and the driver only assigns splits.
+    plans_anywhere: bool = False
     #: Whether event time of a table goes by split, as with Flink's `SupportsWatermarkPushDown`, and not by subtask.
     has_split_watermarks: bool = False
 

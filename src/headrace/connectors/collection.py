@@ -40,6 +40,8 @@ class CollectionSource(base.Source):
         2
     """
 
+    plans_anywhere = True
+
     def __init__(self, elements: Sequence[Any], type_info: TypeInformation | None = None) -> None:
         elements = list(elements)
         self.type_info = type_info

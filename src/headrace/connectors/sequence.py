@@ -33,6 +33,7 @@ class NumberSequenceSource(base.Source):
 
     start: int
     end: int
+    plans_anywhere = True
 
     def __post_init__(self) -> None:
         for name, bound in (("start", self.start), ("end", self.end)):

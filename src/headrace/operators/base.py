@@ -43,6 +43,10 @@ class EpochPlace:
     job_id: str = ""
     #: Where sinks stage what is too large for the report; empty if there is no such place.
     staging_dir: str = ""
+    #: Whether the task lasts from epoch to epoch, as in live mode: what functions keep in their fields lasts, too.
+    is_lasting: bool = False
+    #: Whether the operator itself has run the epoch before: all it knows is still true.
+    is_continued: bool = False
 
 
 class Operator:

@@ -149,6 +149,7 @@ class FunctionOperator(Operator):
         self._rich = [each for each in (function, *others) if is_rich(each)]
         #: Functions, those within others included, each with its own fields as `open` left them.
         self._fields: list[tuple[Any, FunctionFields]] = []
+        self._is_lasting = False
 
     def open(self, context: OperatorContext) -> None:
         self.context = context
@@ -164,6 +165,9 @@ class FunctionOperator(Operator):
 
     def begin_epoch(self, place: EpochPlace) -> None:
         self._epoch = place.epoch
+        self._is_lasting = place.is_lasting
+        if place.is_continued:
+            return
         if isinstance(self.function, CheckpointedFunction) and not is_rich(self.function):
             self._initialize()
         for index, (function, own_fields) in enumerate(self._fields):
@@ -188,6 +192,8 @@ class FunctionOperator(Operator):
         for index, (function, own_fields) in enumerate(self._fields):
             stored, lost, only_here = own_fields.end()
             self.context.operator_state.put_of_subtask(f"{_FIELDS}{index}", stored)
+            if self._is_lasting:
+                lost = only_here = []  # they are there until the run ends
             if lost or only_here or (stored is not None and len(stored) > _MANY_BYTES):
                 self._warn_about_fields(function, stored or b"", lost, only_here)
         return ()

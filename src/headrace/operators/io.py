@@ -79,6 +79,8 @@ class SourceTask(Operator):
         self.reader = SliceReader(self._source, context, self.output)
 
     def begin_epoch(self, place: EpochPlace) -> None:
+        if place.is_continued:
+            return
         self._watermark, self.is_idle = self._context.operator_state.get(self._TIME, (None, False))
         self._trackers = {}
         for split_id, state in self._split_times:

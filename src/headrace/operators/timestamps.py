@@ -227,6 +227,8 @@ class Timestamper(FunctionOperator):
 
     def begin_epoch(self, place: EpochPlace) -> None:
         super().begin_epoch(place)
+        if place.is_continued:
+            return
         self._tracker = make_tracker(self._strategy)
         stored, self._is_idle, self._active_ms = self.context.operator_state.get(
             self._STATE, (None, False, self.context.processing_time())

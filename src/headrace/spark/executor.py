@@ -50,6 +50,8 @@ from headrace.spark.artifacts import WorkerKind, ship
 from headrace.spark.clean_up import remove_copies
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
+from headrace.spark.live_requirements import check_live, needed_slots, runs_live
+from headrace.spark.live_runner import SparkLiveRunner
 from headrace.spark.main_script import program_of
 from headrace.spark.parts import PartsRunner
 from headrace.spark.session import spark_context
@@ -208,6 +210,7 @@ class SparkJob:
         leadership: Leadership | None = None,
     ) -> None:
         self._executor = executor
+        is_live = runs_live(job_graph, configuration)
         store = store_settings(configuration)
         artifacts = find_artifacts(configuration)
         self.configuration = configuration
@@ -238,8 +241,14 @@ class SparkJob:
         try:
             self._master = JobMaster(
                 job_graph,
-                _Runners(configuration, artifacts, task_settings, executor),
-                job_master_settings(configuration, state_dir),
+                _Runners(
+                    configuration,
+                    artifacts,
+                    task_settings,
+                    executor,
+                    live_job=job_graph if is_live else None,
+                ),
+                job_master_settings(configuration, state_dir, is_live=is_live),
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,
                 leader=0 if self._leadership is None else self._leadership.token,
@@ -429,16 +438,26 @@ class _Runners:
         artifacts: Sequence[Artifact],
         settings: TaskSettings,
         executor: SparkExecutor,
+        *,
+        live_job: JobGraph | None,
     ) -> None:
+        self._is_live = live_job is not None
+        #: A live job needs all its tasks at once.
+        self._least_threads = 0 if live_job is None else needed_slots(live_job)
         self._configuration = configuration
         self._artifacts = artifacts
         self._settings = settings
         self._executor = executor
 
-    def __call__(self, job: JobGraph, lineage: str, secret: KeySecret) -> SparkEpochRunner | PartsRunner:
+    def __call__(
+        self, job: JobGraph, lineage: str, secret: KeySecret
+    ) -> SparkEpochRunner | PartsRunner | SparkLiveRunner:
         context, settings, workers = self._spark
         code = JobCode(job, lineage, settings)
         try:
+            if self._is_live:
+                check_live(context, job, self._configuration)
+                return SparkLiveRunner(context, code, workers)
             if is_one_stream(job):
                 return SparkEpochRunner(context, code, workers)
             return PartsRunner(context, code, secret, workers)
@@ -448,7 +467,9 @@ class _Runners:
     @cached_property
     def _spark(self) -> tuple[SparkContext, TaskSettings, WorkerKind]:
         """Spark, with what the job brings along."""
-        context = spark_context(self._configuration, self._executor.spark_starts)
+        context = spark_context(
+            self._configuration, self._executor.spark_starts, least_threads=self._least_threads
+        )
         self._executor.cancel_at_exit()
         shipped, workers = ship(context, self._artifacts, self._configuration.get(python.EXECUTABLE))
         return context, replace(self._settings, artifacts=shipped), workers

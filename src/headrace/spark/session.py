@@ -63,6 +63,10 @@ _DEFAULTS = {
     "spark.shuffle.compress": "false",
     "spark.cleaner.periodicGC.interval": "10min",
     "spark.rdd.compress": "false",
+    # Of live jobs: what waits between two tasks is what a record waits behind. The defaults hide seconds.
+    "spark.shuffle.streaming.readerMaxMemory": str(256 << 10),
+    "spark.shuffle.streaming.writerMaxMemory": str(256 << 10),
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
     # Logs of executors stay small.
     "spark.executor.logs.rolling.strategy": "size",
     "spark.executor.logs.rolling.maxSize": str(10 << 20),
@@ -72,18 +76,24 @@ _DEFAULTS = {
 _LOUD_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOOPBACK = "127.0.0.1"
+#: For compactions beside a live job, and for a second one; a thread without a task costs nothing.
+_SPARE_THREADS = 24
 #: What Spark's web pages listen on, and what it calls this machine; read by its Java process.
 _LOCAL_IP = "SPARK_LOCAL_IP"
 
 
 def spark_context(
-    configuration: Configuration, on_start: Callable[[str], object] = lambda master: None
+    configuration: Configuration,
+    on_start: Callable[[str], object] = lambda master: None,
+    *,
+    least_threads: int = 0,
 ) -> SparkContext:
     """Return the process's Spark context, starting Spark if need be.
 
     Args:
         configuration: What to start it with.
         on_start: Called with the master before Spark is started, which takes seconds.
+        least_threads: How many tasks a Spark in this process must be able to run at once; live jobs need that.
 
     Raises:
         ConfigurationError: If the program has a context of its own whose settings would break epochs.
@@ -100,7 +110,7 @@ def spark_context(
         check_master(master)
         on_start(master)
         log = application_log(configuration)
-        conf = _spark_conf(configuration, log)
+        conf = _spark_conf(configuration, log, least_threads)
         ask_numpy_itself()
         for name in _LOUD_LOGGERS:
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -159,11 +169,13 @@ def _launch_gateway(conf: SparkConf, log: ApplicationLog) -> JavaGateway | None:
         output.close_own_end()
 
 
-def _spark_conf(configuration: Configuration, log: ApplicationLog) -> SparkConf:
-    return SparkConf().setAll(list(spark_settings(configuration, log).items()))
+def _spark_conf(configuration: Configuration, log: ApplicationLog, least_threads: int) -> SparkConf:
+    return SparkConf().setAll(list(spark_settings(configuration, log, least_threads).items()))
 
 
-def spark_settings(configuration: Configuration, log: ApplicationLog) -> dict[str, str]:
+def spark_settings(
+    configuration: Configuration, log: ApplicationLog, least_threads: int = 0
+) -> dict[str, str]:
     """Return what Spark is started with.
 
     Raises:
@@ -175,7 +187,7 @@ def spark_settings(configuration: Configuration, log: ApplicationLog) -> dict[st
         **_DEFAULTS,
         **_on_this_machine(master),
         "spark.app.name": "headrace",
-        "spark.master": _master(master, retries),
+        "spark.master": _master(master, retries, least_threads),
         "spark.task.maxFailures": str(retries + 1),
         **configuration.spark_settings(),
     }
@@ -206,10 +218,16 @@ def _on_this_machine(master: str) -> dict[str, str]:
     return settings
 
 
-def _master(master: str, retries: int) -> str:
+def _master(master: str, retries: int, least_threads: int) -> str:
     # Only the form with two numbers lets a local Spark try a task again.
     local = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
-    return f"local[{local.group(1) or 1},{retries + 1}]" if local else master
+    if local is None:
+        return master
+    threads = local.group(1) or "1"
+    if least_threads:
+        given = os.cpu_count() or 1 if threads == "*" else int(threads)
+        threads = str(max(given, least_threads + _SPARE_THREADS))
+    return f"local[{threads},{retries + 1}]"
 
 
 def _logging_options(log: ApplicationLog) -> str:

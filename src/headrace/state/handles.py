@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headrace.errors import StateError
+
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
@@ -78,7 +80,15 @@ class StateChain:
 
         A change may overlap what the copy already has (changes hold values, not differences); a base in front means
         the copy must be emptied first.
+
+        Raises:
+            StateError: If the chain starts behind the copy: what is missing between them is not known.
         """
+        if self.files and version < self.files[0].from_version:
+            raise StateError(
+                f"the local copy of state is at version {version}, and the changes since "
+                f"{self.files[0].from_version} are not enough to bring it to {self.version}"
+            )
         return tuple(file for file in self.files if file.to_version > version)
 
 

@@ -53,6 +53,7 @@ from headrace.state.compaction import compact
 from headrace.state.key_secret import KeySecret
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import store_settings
+from headrace.testing.live_cluster import MiniLiveCluster
 from headrace.util import clock
 from headrace.util.host_directories import make_temporary
 
@@ -406,14 +407,21 @@ class MiniJob:
             state_latency=StateLatencySettings.from_configuration(configuration),
         )
 
-        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> MiniCluster:
+        is_live = configuration.get(exchange.KIND) is exchange.ExchangeKind.PIPELINED
+
+        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> MiniCluster | MiniLiveCluster:
             code = JobCode(job, lineage, task_settings)
+            if is_live:
+                self.live_cluster = MiniLiveCluster(
+                    code, f"{self._directory}/hosts-{lineage}", _shipping(cluster_settings.get("dumps"))
+                )
+                return self.live_cluster
             #: The one that runs the job now; a job that is restarted or rescaled gets another.
             self.cluster = MiniCluster(code, f"{self._directory}/hosts-{lineage}", **cluster_settings)
             return self.cluster
 
         directory = configuration.get(checkpointing.DIRECTORY) or f"{self._directory}/state"
-        settings = job_master_settings(configuration, directory)
+        settings = job_master_settings(configuration, directory, is_live=is_live)
         return JobMaster(
             self._graph,
             make_cluster,

@@ -94,9 +94,11 @@ AUTO_WATERMARK_INTERVAL = (
 BUFFER_TIMEOUT = (
     option("execution.buffer-timeout.interval", timedelta)
     .default(timedelta(milliseconds=100))
-    .describe("How long a record may wait in a buffer before it is handed on.")
+    .describe(
+        "How long a record of a live job may wait for others that fill its buffer; one that nothing follows does not "
+        "wait. In epochs, records are passed on when a buffer is full or the epoch ends."
+    )
     .deprecates("execution.buffer-timeout")
-    .without_effect("records are handed on when their part of an epoch ends")
 )
 GLOBAL_JOB_PARAMETERS = (
     option("pipeline.global-job-parameters", dict[str, str])

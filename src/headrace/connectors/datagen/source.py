@@ -54,6 +54,7 @@ class DataGeneratorSource(base.Source):
 
     # Endless splits do not finish and make room: all that a subtask has are read side by side.
     concurrent_splits = None
+    plans_anywhere = True
 
     def __post_init__(self) -> None:
         if not callable(self.generator_function):

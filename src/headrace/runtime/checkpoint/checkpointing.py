@@ -263,6 +263,20 @@ class Checkpointing:
                     self._wait_for(pending.checkpoint_id)
         return self._settle(run, sinks) or is_stopped
 
+    def settle(self, run: CheckpointedRun, sinks: StagedOutput) -> None:
+        """Take note of snapshots that are written, and of those that take too long, without beginning one.
+
+        Raises:
+            CheckpointError: If too many failed in a row.
+        """
+        self._check(self.coordinator.expire(self._now_ms()))
+        self._settle(run, sinks)
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether checkpoints are taken by the clock."""
+        return self._settings.is_enabled
+
     def _due(self, run: CheckpointedRun, *, is_drained: bool) -> tuple[DueSnapshot, ...]:
         return self.coordinator.due(self._now_ms(), some_ended=bool(run.ended), drained=is_drained)
 

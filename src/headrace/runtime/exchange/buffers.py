@@ -46,6 +46,16 @@ def read_header(buffer: bytes) -> Header:
     return Header(*_HEADER.unpack_from(buffer))
 
 
+def pack_barrier(level: int, partition: int, edge_id: int, producer: int, epoch: int) -> bytes:
+    """Return the end of an epoch on one channel of a live job: a buffer without elements."""
+    return _HEADER.pack(level, partition, edge_id, producer, epoch, 0)
+
+
+def barrier_in(header: Header, buffer: bytes) -> int | None:
+    """Return the epoch that ends with a buffer, if it is a barrier."""
+    return header.attempt if len(buffer) == _HEADER.size else None
+
+
 def payload_of(buffer: bytes) -> memoryview:
     """Return the payload without copying it."""
     return memoryview(buffer)[_HEADER.size :]

@@ -61,6 +61,11 @@ class InputGate:
         self.watermark = MIN_WATERMARK
         self._is_idle = False
 
+    @property
+    def channels(self) -> frozenset[tuple[int, int]]:
+        """The channels, as (edge, producer)."""
+        return frozenset(self._states)
+
     def restore(self, snapshot: dict[str, Any] | None) -> None:
         """Go back to where the gate stood when an epoch ended."""
         stored = snapshot or {}
@@ -95,9 +100,10 @@ class InputGate:
         while ordered:
             # Let go of each buffer as it is consumed: an epoch may be large.
             header, buffer = ordered.popleft()
-            yield from self._of_channel(header, buffer)
+            yield from self.of_buffer(header, buffer)
 
-    def _of_channel(self, header: Header, buffer: bytes) -> Iterator[GateElement]:
+    def of_buffer(self, header: Header, buffer: bytes) -> Iterator[GateElement]:
+        """Yield what one buffer holds; the buffers of a channel must come in order."""
         state = self._states[header.edge_id, header.producer]
         input_index = self._input_of_edge[header.edge_id]
         for element in decode(payload_of(buffer)):

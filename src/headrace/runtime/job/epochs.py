@@ -136,6 +136,11 @@ class EpochLoop:
             self._phases.waited()
         return is_stopped
 
+    def quiesce(
+        self, run: JobRun, sinks: SinkCoordinator, execution: ExecutionGraph, check: Callable[[], None]
+    ) -> None:
+        """Bring the run to a point from which another one can continue. Between two epochs it is at one."""
+
     def _finish_epoch(
         self, summary: EpochSummary, run: JobRun, sinks: SinkCoordinator, execution: ExecutionGraph
     ) -> float:

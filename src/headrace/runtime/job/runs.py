@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from uuid import uuid4
 
 from headrace.connectors.base import Committer
@@ -17,6 +18,7 @@ from headrace.runtime.epoch.log import EpochNumbers
 from headrace.runtime.epoch.pacing import EpochPacer
 from headrace.runtime.job.settings import JobMasterSettings
 from headrace.runtime.run.job_run import CallsWorkers, EpochRunner, JobRun, NoEpochs, RunSettings
+from headrace.runtime.run.live_run import LiveRun
 from headrace.runtime.run.sink_coordinator import SinkCoordinator
 from headrace.state.key_secret import KeySecret
 
@@ -48,6 +50,7 @@ class RunFactory:
         ensure_leader: Raises if another master has taken the job over.
         now_ms: The clock.
         timer: Measures how long things take, in seconds.
+        on_news: Called when a live run has something to say.
     """
 
     def __init__(
@@ -61,7 +64,9 @@ class RunFactory:
         ensure_leader: Callable[[], None],
         now_ms: Callable[[], int],
         timer: Callable[[], float],
+        on_news: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_news = on_news
         self._job_name = job_name
         self._make_runner = make_runner
         self._settings = settings
@@ -122,8 +127,10 @@ class RunFactory:
         )
         runner = NoEpochs() if is_over else self._make_runner(job, lineage, start.key_secret)
         sinks.use_workers(runner.call if isinstance(runner, CallsWorkers) else None)
+        live = self._settings.live
+        make = JobRun if live is None else partial(LiveRun, options=live, on_news=self._on_news)
         try:
-            return JobRun(
+            return make(
                 job,
                 runner,
                 settings,

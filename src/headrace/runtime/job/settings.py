@@ -6,11 +6,21 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from headrace.config.configuration import Configuration
-from headrace.config.options import epochs, metrics, rest, scheduler, state
+from headrace.config.options import (
+    checkpointing,
+    epochs,
+    execution,
+    live,
+    metrics,
+    rest,
+    scheduler,
+    state,
+)
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.epoch.pacing import PacingSettings
 from headrace.runtime.job import restart
 from headrace.runtime.monitoring.flame_graphs import FlameGraphSettings
+from headrace.runtime.run.live_run import LiveOptions
 from headrace.runtime.scheduling.adaptive_scheduler import AdaptiveSettings
 
 
@@ -35,10 +45,36 @@ class JobMasterSettings:
     #: Failures that are remembered.
     failure_history_size: int = 16
     flame_graphs: FlameGraphSettings = field(default_factory=FlameGraphSettings)
+    #: Set if subtasks last as long as a run.
+    live: LiveOptions | None = None
 
 
-def job_master_settings(configuration: Configuration, directory: str) -> JobMasterSettings:
-    """Return the settings of a job that keeps state and checkpoints below a directory."""
+def live_options(configuration: Configuration) -> LiveOptions:
+    """Return what the options say about live jobs."""
+    milliseconds = timedelta(milliseconds=1)
+    return LiveOptions(
+        port=configuration.get(live.PORT),
+        buffer_timeout_ms=configuration.get(execution.BUFFER_TIMEOUT) // milliseconds,
+        heartbeat_ms=configuration.get(live.HEARTBEAT_INTERVAL) // milliseconds,
+        heartbeat_timeout_s=configuration.get(live.HEARTBEAT_TIMEOUT).total_seconds(),
+        idle_poll_s=configuration.get(live.IDLE_POLL_INTERVAL).total_seconds(),
+        barrier_interval_ms=configuration.get(live.BARRIER_INTERVAL) // milliseconds,
+        latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // milliseconds,
+        max_records=configuration.get(epochs.MAX_RECORDS),
+        is_exactly_once=configuration.get(checkpointing.MODE) is checkpointing.CheckpointingMode.EXACTLY_ONCE,
+    )
+
+
+def job_master_settings(
+    configuration: Configuration, directory: str, *, is_live: bool = False
+) -> JobMasterSettings:
+    """Return the settings of a job that keeps state and checkpoints below a directory.
+
+    Args:
+        configuration: The options.
+        directory: Where the job keeps its files.
+        is_live: Whether subtasks last as long as a run.
+    """
     return JobMasterSettings(
         directory=directory,
         pacing=PacingSettings(
@@ -57,4 +93,5 @@ def job_master_settings(configuration: Configuration, directory: str) -> JobMast
         latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // timedelta(milliseconds=1),
         failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),
         flame_graphs=FlameGraphSettings.from_configuration(configuration),
+        live=live_options(configuration) if is_live else None,
     )

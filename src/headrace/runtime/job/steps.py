@@ -21,6 +21,7 @@ from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheck
 from headrace.runtime.epoch.pacing import EpochPacer
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
 from headrace.runtime.job import commands, events
+from headrace.runtime.job.barriers import BarrierLoop
 from headrace.runtime.job.commands import JobCommand
 from headrace.runtime.job.epochs import EpochLoop, JobProgress
 from headrace.runtime.job.events import JobEvent
@@ -89,7 +90,9 @@ class JobSteps:
         self._now_ms = now_ms = surroundings.now_ms
         self._ensure_leader = ensure_leader = surroundings.ensure_leader
         pool = surroundings.slots or endless_slots(job.job_id)
-        self.scheduler = Scheduler(pool, settings.adaptive, settings.slot_timeout_ms, job)
+        self.scheduler = Scheduler(
+            pool, settings.adaptive, settings.slot_timeout_ms, job, is_live=settings.live is not None
+        )
         self.job = self.scheduler.planned(job)
         self.execution = build_execution_graph(self.job, now_ms())
         self.progress = JobProgress()
@@ -116,6 +119,7 @@ class JobSteps:
             ensure_leader=ensure_leader,
             now_ms=now_ms,
             timer=surroundings.timer,
+            on_news=self.wake.set,
         )
         self._carry_out = self._handlers()
         #: What of a savepoint found its operator; None for a job that started empty.
@@ -131,7 +135,8 @@ class JobSteps:
     def _make_epoch_loop(
         self, pacer: EpochPacer, settings: JobMasterSettings, surroundings: JobSurroundings
     ) -> EpochLoop:
-        return EpochLoop(
+        make = EpochLoop if settings.live is None else BarrierLoop
+        return make(
             pacer,
             self.checkpointing,
             self.flame_graphs,
@@ -269,6 +274,7 @@ class JobSteps:
     def _continue_as(self, parallelism: Mapping[str, int]) -> None:
         """Go on with another parallelism, from where the run stands."""
         self.progress.rescales += 1
+        self._epochs.quiesce(self.run, self._sinks, self.execution, self._check_goes_on)
         self._reshape(parallelism)
         self._deploy_run()
         self.checkpointing.delete_orphans(self.run)

@@ -337,15 +337,16 @@ class JobRun:
                 self._timers.pop(report.subtask, None)
             coordinator = self._coordinators.get(report.subtask.vertex_id)
             if coordinator is not None:
-                coordinator.advance(
-                    report.subtask.subtask,
-                    report.progress,
-                    has_ended=report.has_ended,
-                    now_ms=self._now_ms(),
-                )
-                self._alignment.observe(report)
+                self._source_reported(coordinator, report)
             if report.has_ended:
                 self.ended.add(report.subtask)
+
+    def _source_reported(self, coordinator: SourceCoordinator, report: SubtaskReport) -> None:
+        """Take over how far a source subtask has read."""
+        coordinator.advance(
+            report.subtask.subtask, report.progress, has_ended=report.has_ended, now_ms=self._now_ms()
+        )
+        self._alignment.observe(report)
 
     # -- snapshots ---------------------------------------------------------------------------------------------
 
@@ -376,7 +377,7 @@ class JobRun:
         subtasks = [SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism)]
         chains = [(each.subtask, self._state.keyed(each).get(node.operator_id)) for each in subtasks]
         parts = {each.subtask: self._state.operator(each).get(node.operator_id) for each in subtasks}
-        coordinator = self._coordinators.get(vertex.vertex_id) if node is vertex.head else None
+        is_source = node is vertex.head and vertex.vertex_id in self._coordinators
         committer, committables = sinks.snapshot(node.operator_id)
         return OperatorSnapshot(
             operator_id=node.operator_id,
@@ -390,11 +391,14 @@ class JobRun:
                 if chain is not None and chain.files
             ),
             operator_state={subtask: part for subtask, part in parts.items() if part is not None},
-            source=None if coordinator is None else SourceSnapshot(coordinator.snapshot()),
+            source=SourceSnapshot(self._snapshot_source(vertex)) if is_source else None,
             committer=committer,
             committables=committables,
             ended=tuple(each.subtask for each in subtasks if each in self.ended),
         )
+
+    def _snapshot_source(self, vertex: JobVertex) -> bytes:
+        return self._coordinators[vertex.vertex_id].snapshot()
 
     def checkpoint_completed(self, metadata: CheckpointMetadata) -> None:
         """Tell the sources that a checkpoint is complete; what they do with it must not disturb the job."""

@@ -117,6 +117,7 @@ class SourceCoordinator:
     def __init__(self, source: Source, parallelism: int, idleness_ms: int | None = None) -> None:
         self._enumerator: SplitEnumerator = source.create_enumerator(parallelism)
         self._concurrent = source.concurrent_splits
+        self._plans_anywhere = source.plans_anywhere
         self._parallelism = parallelism
         #: Whether the source ends where it is.
         self._is_drained = False
@@ -173,6 +174,30 @@ class SourceCoordinator:
             return None
         self._idle = idle
         return plans
+
+    @property
+    def plans_anywhere(self) -> bool:
+        """Whether subtasks may plan what they read of their splits, because nothing here depends on it."""
+        return self._plans_anywhere and self._idleness_ms is None
+
+    def assign(self, now_ms: int) -> dict[int, SourceTaskPlan]:
+        """Find splits, and return who has which, without planning what is read of them."""
+        if not self._is_drained:
+            found = self._enumerator.discover()
+            self._unassigned.extend(split for split in found if split.split_id not in self._known)
+            self._assign(now_ms)
+        may_get_more = not self._is_drained and (bool(self._unassigned) or not self._enumerator.is_complete)
+        return {
+            subtask: SourceTaskPlan(
+                (), frozenset(() if self._is_drained else self._open[subtask]), may_get_more
+            )
+            for subtask in range(self._parallelism)
+            if subtask not in self._ended
+        }
+
+    def positions(self, subtask: int) -> list[tuple[SourceSplit, Any]]:
+        """Return the splits of a subtask, and where reading goes on."""
+        return [(entry.split, entry.position) for entry in self._open[subtask].values()]
 
     def advance(
         self, subtask: int, progress: Mapping[str, SplitProgress], *, has_ended: bool, now_ms: int

@@ -26,6 +26,11 @@ class WatermarkAlignment:
             if isinstance(declaration, SourceOperator) and declaration.alignment is not None:
                 self._alignments[vertex.vertex_id] = declaration.alignment
 
+    @property
+    def vertices(self) -> frozenset[str]:
+        """The sources that take part in an alignment."""
+        return frozenset(self._alignments)
+
     def observe(self, report: SubtaskReport) -> None:
         """Take over how far a subtask came; idle and ended ones hold nobody."""
         if report.subtask.vertex_id not in self._alignments:

@@ -25,11 +25,19 @@ class Scheduler:
         adaptive: Given if the parallelism follows the slots.
         timeout_ms: How long a job that does not follow them waits for its slots.
         job: The job as it was submitted.
+        is_live: Whether all subtasks run at the same time, so that each needs a slot of its own.
     """
 
     def __init__(
-        self, slots: SlotPool, adaptive: AdaptiveSettings | None, timeout_ms: int, job: JobGraph
+        self,
+        slots: SlotPool,
+        adaptive: AdaptiveSettings | None,
+        timeout_ms: int,
+        job: JobGraph,
+        *,
+        is_live: bool = False,
     ) -> None:
+        self._is_live = is_live
         self._slots = slots
         self._adaptive = None if adaptive is None else AdaptiveScheduler(adaptive, job)
         #: How long to wait for slots.
@@ -63,7 +71,10 @@ class Scheduler:
 
     def take(self, job: JobGraph) -> bool:
         """Take the slots for a job in this shape, instead of those it has; False if there are too few."""
-        return self._slots.take(job.slots_needed())
+        return self._slots.take(self._needed(job))
+
+    def _needed(self, job: JobGraph) -> int:
+        return sum(parallelism_of(job).values()) if self._is_live else job.slots_needed()
 
     def free(self) -> None:
         """Give all slots back."""
@@ -71,7 +82,7 @@ class Scheduler:
 
     def refusal(self, job: JobGraph, waited_ms: int) -> NoResourceAvailableError:
         """Say in numbers why the job does not get its slots."""
-        return self._slots.refusal(job, waited_ms)
+        return self._slots.refusal(job, waited_ms, self._needed(job))
 
     def _taken(self, job: JobGraph, wanted: Mapping[str, int] | None) -> Mapping[str, int] | None:
         return wanted if wanted is not None and self.take(with_parallelism(job, wanted)) else None

@@ -96,14 +96,14 @@ class SlotPool:
         others = 0 if offer.is_elastic else self._manager.taken_by_others(self._job_id)
         return max(0, offer.slots - others), offer
 
-    def refusal(self, job: JobGraph, waited_ms: int) -> NoResourceAvailableError:
-        """Say in numbers why the job does not get its slots."""
+    def refusal(self, job: JobGraph, waited_ms: int, needed: int) -> NoResourceAvailableError:
+        """Say in numbers why the job does not get the slots it needs."""
         available, offer = self.available()
         groups = job.slots_by_group()
         by_group = ", ".join(f"{name} {slots}" for name, slots in groups.items())
         return NoResourceAvailableError(
-            f"job '{job.name}' needs {_count(job.slots_needed(), 'slot')}"
-            f"{f' ({by_group})' if len(groups) > 1 else ''}, but has {available}: "
+            f"job '{job.name}' needs {_count(needed, 'slot')}"
+            f"{f' ({by_group})' if len(groups) > 1 and needed == sum(groups.values()) else ''}, but has {available}: "
             f"{_count(offer.executors, 'executor')} with {_count(offer.slots, 'slot')}, "
             f"{offer.slots - available} of them taken by other jobs; waited for {waited_ms / 1000:g} s",
             job=job.name,

@@ -24,7 +24,7 @@ from headrace.runtime.task.stream_task import StreamTask
 T = TypeVar("T")
 
 #: A task makes very many short-lived objects and few cycles: look for cycles seldom.
-_GC_THRESHOLD = 100_000
+GC_THRESHOLD = 100_000
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class LevelRunner:
             # Its functions are closed, and are not opened again to do nothing.
             report = SubtaskReport(subtask, epoch=plan.identity, has_ended=True)
         else:
-            gc.set_threshold(_GC_THRESHOLD)
+            gc.set_threshold(GC_THRESHOLD)
             with self._kept.task(subtask, lambda: self._make_task(subtask)) as task:
                 with _sampler(plan, subtask) as sampler:
                     task.begin(plan, spark_attempt, send)

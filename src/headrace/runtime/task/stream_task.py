@@ -17,6 +17,7 @@ from headrace.elements import EndOfInput, LatencyMarker, StreamStatus, TableRows
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.metrics.reports import MetricName, MetricReport
+from headrace.operators.base import EpochPlace
 from headrace.operators.context import OperatorContext, TaskPlace
 from headrace.operators.io import SourceTask
 from headrace.runtime.epoch.layout import Layout, consumers_of, producers_of
@@ -30,7 +31,7 @@ from headrace.runtime.epoch.messages import (
     state_files_dir,
 )
 from headrace.runtime.exchange.buffers import Header, unpack_table_rows
-from headrace.runtime.exchange.input_gate import InputBatch, InputGate, InputIdle
+from headrace.runtime.exchange.input_gate import GateElement, InputBatch, InputGate, InputIdle
 from headrace.runtime.exchange.result_partition import ResultPartition, SendBuffer
 from headrace.runtime.exchange.table_partition import TablePartition
 from headrace.runtime.task.attempt import ATTEMPT_DIGITS, TaskAttempt, task_place
@@ -78,6 +79,20 @@ class StreamTask:
 
     def begin(self, plan: EpochPlan, spark_attempt: int, send: SendBuffer) -> None:
         """Go to the state the epoch starts from and get ready for elements."""
+        self._start_attempt(plan, spark_attempt)
+        for link in self._links:
+            self._restore(link)
+            link.output.set_partitions(self._make_partitions(link, plan.epoch, send))
+        self._restore_time()
+        for link in self._links:
+            if not self._is_open:
+                assert link.context is not None
+                link.operator.open(link.context)
+            link.operator.begin_epoch(self._place())
+        self._is_open = True
+
+    def _start_attempt(self, plan: EpochPlan, spark_attempt: int) -> None:
+        """Start to count for an epoch."""
         self._attempt = TaskAttempt(plan, spark_attempt)
         self._now_ms = self._attempt.started_ms
         self._plan = plan
@@ -90,15 +105,9 @@ class StreamTask:
         for link in self._links:
             link.begin_epoch()
             self._context(link).metrics.begin_epoch()  # before open(), which may count as well
-            self._restore(link)
-            link.output.set_partitions(self._make_partitions(link, plan.epoch, send))
-        self._restore_time()
-        for link in self._links:
-            if not self._is_open:
-                assert link.context is not None
-                link.operator.open(link.context)
-            link.operator.begin_epoch(self._attempt.place)
-        self._is_open = True
+
+    def _place(self) -> EpochPlace:
+        return self._attempt.place
 
     def process(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[None]:
         """Work through the epoch's input; yields now and then so that finished buffers can leave."""
@@ -185,20 +194,24 @@ class StreamTask:
         yield
 
     def _process_inputs(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[None]:
-        head = self._links[0]
-        processors = (head.operator.process, head.operator.process_second)
         for element in self._gate.elements(buffers):
             self._tick()
-            if isinstance(element, InputBatch):
-                head.records_in += len(element.batch)
-                processors[element.input_index](element.batch)
-            elif isinstance(element, InputIdle):
-                head.process_event(StreamStatus(active=not element.is_idle))
-            elif isinstance(element, Watermark | LatencyMarker):
-                head.process_event(element)
-            else:
-                self._end()
+            self._take(element)
             yield
+
+    def _take(self, element: GateElement) -> None:
+        """Pass an element of the input to the head of the chain."""
+        head = self._links[0]
+        if isinstance(element, InputBatch):
+            head.records_in += len(element.batch)
+            process = head.operator.process_second if element.input_index else head.operator.process
+            process(element.batch)
+        elif isinstance(element, InputIdle):
+            head.process_event(StreamStatus(active=not element.is_idle))
+        elif isinstance(element, Watermark | LatencyMarker):
+            head.process_event(element)
+        else:
+            self._end()
 
     def _process_table_rows(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[None]:
         """Take the rows of a table, and then the time that stands behind them."""

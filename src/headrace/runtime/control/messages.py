@@ -1,0 +1,144 @@
+"""What travels on the control channel of a live job. Records never do: they go through Spark.
+
+    driver -> subtask    Feed, Lease, Recall, Trigger, CheckpointEnded, Stop
+    subtask -> driver    Hello, Running, Progress, Acknowledge, Output, Beat, Failure, Goodbye
+
+Each message is a msgspec struct; what belongs to connectors or users is bytes in it, pickled by whoever sends it. Both
+ends are the same version of headrace: `Hello` has the version of these messages, and another one is refused.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from headrace.errors import ClusterError
+
+#: Raised with every change that another version would not understand.
+VERSION = 1
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """The first message of a subtask, after it has shown that it knows the secret."""
+
+    version: int
+    vertex_id: str
+    subtask: int
+    host: str
+    pid: int
+
+
+class Running(msgspec.Struct, frozen=True, tag="running"):
+    """The subtask's functions are open and its state is restored."""
+
+
+class Feed(msgspec.Struct, frozen=True, tag="feed"):
+    """What a source subtask is to read next: a pickled `SourceTaskPlan`."""
+
+    plan: bytes
+
+
+class Lease(msgspec.Struct, frozen=True, tag="lease"):
+    """Splits that a source subtask is to read on its own, until the next trigger or recall.
+
+    A pickled pair: a `SubtaskPlan` without slices, and the splits with their positions.
+    """
+
+    plan: bytes
+
+
+class Recall(msgspec.Struct, frozen=True, tag="recall"):
+    """Say how far the splits of the lease were read: there is something new to plan."""
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """A source subtask has done what it was fed, or its lease is over."""
+
+    #: A pickled mapping from split ids to `SplitProgress`.
+    progress: bytes
+    records: int
+    has_ended: bool
+    watermark: int | None
+    is_idle: bool
+
+
+class Trigger(msgspec.Struct, frozen=True, tag="trigger"):
+    """Send a barrier: this span of the stream ends here."""
+
+    epoch: int
+    attempt: int
+
+
+class Acknowledge(msgspec.Struct, frozen=True, tag="acknowledge"):
+    """The barrier has passed, and state is written."""
+
+    epoch: int
+    #: A pickled `SubtaskReport`.
+    report: bytes
+    #: From the trigger to the first barrier that arrived, and from that to the last, in ms.
+    start_delay_ms: int = 0
+    alignment_ms: int = 0
+
+
+class CheckpointEnded(msgspec.Struct, frozen=True, tag="checkpoint-ended"):
+    """A checkpoint is complete, or was given up."""
+
+    checkpoint_id: int
+    is_complete: bool
+
+
+class Output(msgspec.Struct, frozen=True, tag="output"):
+    """Output that waits for no checkpoint: pickled committables of an operator."""
+
+    operator_id: str
+    committables: bytes
+
+
+class Beat(msgspec.Struct, frozen=True, tag="beat"):
+    """The subtask is alive."""
+
+    #: How the time since the last beat was spent, in ms.
+    busy_ms: int = 0
+    idle_ms: int = 0
+    back_pressured_ms: int = 0
+    #: Bytes that wait in the subtask to be worked off.
+    waiting_bytes: int = 0
+
+
+class Failure(msgspec.Struct, frozen=True, tag="failure"):
+    """The subtask has failed. Sent before Spark knows: its own report may name a consequence first."""
+
+    #: What the worker puts into Spark's exception, too.
+    text: str
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """Close, and end when the input has ended."""
+
+
+class Goodbye(msgspec.Struct, frozen=True, tag="goodbye"):
+    """The subtask has closed its functions."""
+
+
+FromDriver = Feed | Lease | Recall | Trigger | CheckpointEnded | Stop
+FromSubtask = Hello | Running | Progress | Acknowledge | Output | Beat | Failure | Goodbye
+Message = FromDriver | FromSubtask
+
+_decoder = msgspec.msgpack.Decoder(Message)
+
+
+def encode(message: Message) -> bytes:
+    """Return a message as bytes."""
+    return msgspec.msgpack.encode(message)
+
+
+def decode(data: bytes) -> Message:
+    """Read a message.
+
+    Raises:
+        ClusterError: If it is none.
+    """
+    try:
+        message: Message = _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise ClusterError(f"a message on the control channel cannot be read: {error}") from error
+    return message

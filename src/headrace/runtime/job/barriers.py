@@ -1,0 +1,101 @@
+"""Runs the barriers of a live job: when one is due, what follows it, and how long to wait for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headrace.graph.execution_graph import ExecutionGraph
+from headrace.runtime.job.epochs import EpochLoop
+from headrace.runtime.run.job_run import JobRun
+from headrace.runtime.run.live_run import LiveRun
+from headrace.runtime.run.sink_coordinator import SinkCoordinator
+
+#: The loop looks around at least this often, s: whether the run has failed, whether slots have changed.
+_LONGEST_WAIT_S = 0.5
+#: How long to wait between looks at a checkpoint that is being written, s: what it covers is published next.
+_WRITING_POLL_S = 0.003
+
+
+class BarrierLoop(EpochLoop):
+    """Follows a live run: its subtasks work by themselves, and the loop sends barriers through them."""
+
+    #: When the last barrier was complete.
+    _last_ms = 0
+
+    def deployed(self) -> None:
+        super().deployed()
+        self._last_ms = self._now_ms()
+
+    def step(
+        self,
+        run: JobRun,
+        sinks: SinkCoordinator,
+        execution: ExecutionGraph,
+        check: Callable[[], None],
+        *,
+        is_drained: bool,
+    ) -> bool:
+        """Send a barrier if one is due, or wait; return whether a savepoint has stopped the job."""
+        assert isinstance(run, LiveRun)
+        check()
+        if not run.is_deployed:
+            run.deploy()
+        run.check()
+        stops = self._stops(run)
+        if not stops and not self._is_due(run):
+            self._checkpointing.settle(run, sinks)
+            self._note_publications(sinks)
+            sinks.commit_in_time(self._now_ms())
+            self._wake.wait(self._delay_s(run, sinks))
+            return False
+        self._barrier(run, sinks, execution, check, holds_sources=stops)
+        is_stopped = self._checkpointing.after_epoch(run, sinks, is_drained=is_drained and run.has_ended)
+        self._note_publications(sinks)
+        if not is_stopped:
+            run.go_on()
+        return is_stopped
+
+    def quiesce(
+        self, run: JobRun, sinks: SinkCoordinator, execution: ExecutionGraph, check: Callable[[], None]
+    ) -> None:
+        """Send a barrier, and have sources wait behind it."""
+        assert isinstance(run, LiveRun)
+        if run.is_deployed:
+            self._barrier(run, sinks, execution, check, holds_sources=True)
+
+    def _barrier(
+        self,
+        run: LiveRun,
+        sinks: SinkCoordinator,
+        execution: ExecutionGraph,
+        check: Callable[[], None],
+        *,
+        holds_sources: bool,
+    ) -> None:
+        self._phases.begin()
+        run.holds_sources = holds_sources
+        plan = run.plan()
+        self._phases.planned()
+        summary = run.run(self._flame_graphs.sampled(plan, self._now_ms()), check)
+        self._finish_epoch(summary, run, sinks, execution)
+        self._last_ms = self._now_ms()
+
+    def _stops(self, run: LiveRun) -> bool:
+        """Whether the job is to stop with a savepoint behind the next barrier."""
+        due = self._checkpointing.coordinator.due(self._now_ms(), some_ended=bool(run.ended))
+        return any(each.stops_job for each in due)
+
+    def _is_due(self, run: LiveRun) -> bool:
+        now_ms = self._now_ms()
+        if run.sources_ended or self._checkpointing.coordinator.due(now_ms, some_ended=bool(run.ended)):
+            return True
+        return not self._checkpointing.is_periodic and now_ms >= self._last_ms + run.barrier_interval_ms
+
+    def _delay_s(self, run: LiveRun, sinks: SinkCoordinator) -> float:
+        times = [self._checkpointing.coordinator.next_due_ms(), sinks.next_commit_ms()]
+        if not self._checkpointing.is_periodic:
+            times.append(self._last_ms + run.barrier_interval_ms)
+        delays = [(time - self._now_ms()) / 1000 for time in times if time is not None]
+        if self._checkpointing.is_waiting():
+            delays.append(_WRITING_POLL_S)
+        return max(0.001, min([_LONGEST_WAIT_S, *delays]))

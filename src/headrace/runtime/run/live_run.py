@@ -1,0 +1,273 @@
+"""LiveRun: one run of a job whose subtasks last as long as it does.
+
+    deploy()                       one Spark job for the whole run; a thread feeds the sources
+    plan() -> run(plan)            a barrier: triggered at the sources, acknowledged by every subtask
+    ...                            state, positions and output of the epoch are taken over as after any other
+    close()                        subtasks are told to stop; or, after a failure, the Spark job is cancelled
+
+What an epoch is to the rest of the driver, a span between two barriers is here; so checkpoints, sinks, restarts and
+rescaling are the same for both.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from headrace.errors import InvariantViolation
+from headrace.graph.job_graph import JobVertex
+from headrace.runtime.control.messages import CheckpointEnded, Progress
+from headrace.runtime.epoch.layout import Layout
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
+from headrace.runtime.epoch.report_checks import check_consistent, one_per_subtask
+from headrace.runtime.run.job_run import EpochRunner, JobRun
+from headrace.runtime.run.live_control import LiveControl
+from headrace.runtime.run.source_coordinator import SourceCoordinator, SourceTaskPlan
+from headrace.runtime.run.source_feeder import SourceFeeder
+from headrace.runtime.task.live_subtask import LiveSettings
+
+_log = logging.getLogger(__name__)
+
+#: How often to look whether subtasks that were told to stop have failed instead, s.
+_CLOSING_POLL_S = 0.2
+
+
+class LiveRunner(EpochRunner, Protocol):
+    """Runs all subtasks of a live job at the same time: on Spark, or in threads of this process for tests."""
+
+    @property
+    def control_host(self) -> str:
+        """The driver's address as workers reach it."""
+
+    def deploy(self, plan: EpochPlan, settings: LiveSettings, control: LiveControl) -> None:
+        """Start all subtasks and return; what they fail with is told to ``control``."""
+
+    def finish(self, timeout_s: float) -> bool:
+        """Wait until all subtasks have ended; return whether they have."""
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """What the options say about live jobs."""
+
+    #: The driver's port for control connections; 0 for any.
+    port: int = 0
+    buffer_timeout_ms: int = 100
+    heartbeat_ms: int = 1_000
+    heartbeat_timeout_s: float = 50.0
+    idle_poll_s: float = 0.005
+    #: From one barrier to the next in jobs without checkpoints, whose sinks publish with each.
+    barrier_interval_ms: int = 200
+    latency_interval_ms: int = 0
+    max_records: int | None = None
+    is_exactly_once: bool = True
+    #: How long the end of a job waits for functions to be closed.
+    close_timeout_s: float = 30.0
+
+
+class LiveRun(JobRun):
+    """One run of a live job."""
+
+    def __init__(self, *args: Any, options: LiveOptions, on_news: Callable[[], None], **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._options = options
+        self._on_news = on_news
+        self._level_0 = frozenset(Layout(self.job).levels[0])
+        self._control: LiveControl | None = None
+        self._feeder: SourceFeeder | None = None
+        #: The state of sources where the last barrier stands, by vertex id.
+        self._source_snapshots: dict[str, bytes] = {}
+
+    @property
+    def barrier_interval_ms(self) -> int:
+        """From one barrier to the next where no checkpoints are taken."""
+        return self._options.barrier_interval_ms
+
+    @property
+    def is_deployed(self) -> bool:
+        """Whether subtasks were started."""
+        return self._control is not None
+
+    @property
+    def sources_ended(self) -> bool:
+        """Whether all sources have read everything: one more barrier, and the job has ended."""
+        return self._feeder is not None and self._feeder.has_ended
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    def deploy(self) -> None:
+        """Start the subtasks, and feed them.
+
+        Raises:
+            HeadraceError: If they cannot be started.
+        """
+        runner = self._live_runner
+        self._numbers.use(self.epoch + 1)
+        options = self._options
+        control = self._control = LiveControl(
+            self.subtasks(),
+            host=runner.control_host,
+            port=options.port,
+            heartbeat_timeout_s=options.heartbeat_timeout_s,
+            on_progress=self._progressed,
+            on_news=self._on_news,
+        )
+        feeder = self._feeder = SourceFeeder(
+            self._coordinators,
+            send=control.send,
+            plan=self._plan_source,
+            paused=self._alignment.paused,
+            observe=self._observe_source,
+            aligned=self._alignment.vertices,
+            fail=control.fail,
+            on_ended=self._on_news,
+            idle_poll_s=options.idle_poll_s,
+            max_records=options.max_records,
+            now_ms=self._now_ms,
+        )
+        settings = LiveSettings(
+            control.address,
+            control.secret,
+            buffer_timeout_ms=options.buffer_timeout_ms,
+            heartbeat_ms=options.heartbeat_ms,
+            latency_interval_ms=options.latency_interval_ms,
+            is_exactly_once=options.is_exactly_once,
+            idle_poll_s=options.idle_poll_s,
+            max_records=options.max_records,
+        )
+        runner.deploy(self._make_plan(self.epoch + 1), settings, control)
+        control.wait_running()
+        feeder.start()
+
+    def check(self) -> None:
+        """Raise what the run failed with, if it has.
+
+        Raises:
+            HeadraceError: The reason.
+        """
+        if self._control is not None:
+            self._control.check()
+
+    def drain(self) -> None:
+        """Have sources end where they are."""
+        if self._feeder is None:
+            super().drain()
+            return
+        with self._feeder.changed:
+            super().drain()
+            self._feeder.wake()
+
+    def close(self) -> None:
+        """Let the subtasks end, or end them if the run has failed."""
+        control, feeder = self._control, self._feeder
+        if feeder is not None:
+            feeder.close()
+        if control is not None:
+            if control.error is None:
+                control.stop()
+                if not self._live_runner.finish(self._options.close_timeout_s):
+                    _log.warning(
+                        "subtasks of job '%s' did not end in time; they are cancelled", self.job.name
+                    )
+            control.close()
+            self._live_runner.cancel()
+            self._live_runner.finish(self._options.close_timeout_s)
+        super().close()
+
+    def _wait_for_end(self, control: LiveControl) -> bool:
+        """Wait until subtasks have ended that were told to stop; return whether they have."""
+        deadline = self._timer() + self._options.close_timeout_s
+        while not self._live_runner.finish(_CLOSING_POLL_S):
+            if control.error is not None or self._timer() > deadline:
+                return False
+        return True
+
+    @property
+    def _live_runner(self) -> LiveRunner:
+        return self.runner  # type: ignore[return-value]  # what the job was given for live runs
+
+    # -- barriers ------------------------------------------------------------------------------------------------
+
+    def plan(self) -> EpochPlan:
+        """Say that an epoch ends; there is always something to do."""
+        self.epoch += 1
+        return self._make_plan(self.epoch)
+
+    def _make_plan(self, epoch: int) -> EpochPlan:
+        subtasks = {subtask: self._subtask_plan(subtask) for subtask in self.subtasks()}
+        return EpochPlan(self.job.job_id, epoch, 0, self._settings.state_dir, subtasks)
+
+    #: Whether sources are to wait behind the next barrier.
+    holds_sources = False
+
+    def _attempt(self, plan: EpochPlan, check: Callable[[], None]) -> Sequence[SubtaskReport]:
+        """Send a barrier through the job and return what every subtask reports at it."""
+        control, feeder = self._control, self._feeder
+        if control is None or feeder is None:
+            raise InvariantViolation("a barrier was requested of a run that was not deployed")
+        self.tries = 1
+        self._numbers.use(plan.epoch + 1)  # subtasks go on with it at once
+        self._log.plan(plan)
+        feeder.hold()
+        try:
+            control.trigger(plan.epoch, self._level_0)
+            control.wait_for(plan.epoch, self._level_0)
+            with feeder.changed:
+                self._source_snapshots = {
+                    vertex_id: coordinator.snapshot() for vertex_id, coordinator in self._coordinators.items()
+                }
+            if not self.holds_sources:
+                feeder.release()
+            said = control.wait_for(plan.epoch, self.subtasks())
+        except BaseException:
+            check()  # whoever cancels the job makes it fail, too
+            raise
+        control.forget(plan.epoch)
+        reports = one_per_subtask(self.job, plan.subtasks, (each.report for each in said.values()))
+        check_consistent(reports)
+        return reports
+
+    def go_on(self) -> None:
+        """Feed sources again that were held at the last barrier."""
+        self.holds_sources = False
+        if self._feeder is not None:
+            self._feeder.release()
+
+    # -- sources -------------------------------------------------------------------------------------------------
+
+    def _progressed(self, subtask: SubtaskId, said: Progress) -> None:
+        assert self._feeder is not None, "only those that were fed make progress"
+        self._feeder.progressed(subtask, said)
+
+    def _plan_source(
+        self, vertex_id: str, max_records: int, out: frozenset[int]
+    ) -> Mapping[int, SourceTaskPlan] | None:
+        with self._blaming(self.job.vertex(vertex_id).head):
+            return self._coordinators[vertex_id].plan(max_records, self._now_ms(), out)
+
+    def _observe_source(self, subtask: SubtaskId, said: Progress) -> None:
+        self._alignment.observe(
+            SubtaskReport(subtask, has_ended=said.has_ended, watermark=said.watermark, is_idle=said.is_idle)
+        )
+
+    def _source_reported(self, coordinator: SourceCoordinator, report: SubtaskReport) -> None:
+        """Every feed has told what was read."""
+
+    def _snapshot_source(self, vertex: JobVertex) -> bytes:
+        """Return what was known of a source where the last barrier stands."""
+        known = self._source_snapshots.get(vertex.vertex_id)
+        return super()._snapshot_source(vertex) if known is None else known
+
+    def checkpoint_completed(self, metadata: Any) -> None:
+        """Tell sources and subtasks that a checkpoint is complete."""
+        if self._feeder is None or self._control is None:
+            super().checkpoint_completed(metadata)
+            return
+        with self._feeder.changed:
+            super().checkpoint_completed(metadata)
+        tell = partial(CheckpointEnded, metadata.checkpoint_id, is_complete=True)
+        for subtask in self.subtasks():
+            self._control.send(subtask, tell())

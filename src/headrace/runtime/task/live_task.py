@@ -1,0 +1,185 @@
+"""LiveTask: a subtask that lasts as long as its run, with the same chain, state and operators as in epochs.
+
+    begin(plan) -> feed(...) | take_buffer(...) | tick() | flush()  -> report() -> go_on(report) -> ... -> close()
+
+An epoch of it is the span between two barriers. It writes change files like any other, but nothing is read back: the
+task is the only one that has its key groups, and it knows what it has written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from headrace.elements import LatencyMarker
+from headrace.metrics.reports import MetricName, MetricReport
+from headrace.operators.base import EpochPlace
+from headrace.operators.io import SourceTask
+from headrace.operators.leased_splits import LeasedSplits
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+from headrace.runtime.exchange.buffers import Header
+from headrace.runtime.exchange.result_partition import SendBuffer
+from headrace.runtime.task.attempt import ATTEMPT_DIGITS
+from headrace.runtime.task.chain import ChainLink
+from headrace.runtime.task.stream_task import StreamTask
+from headrace.state.handles import StateChain
+from headrace.util import clock
+
+
+class LiveTask(StreamTask):
+    """The chain of one subtask, from the start of a run to its end."""
+
+    #: Whether the task itself has run the epoch before.
+    _is_continued = False
+    #: Whether the source knows which splits it has been leased.
+    _has_lease = False
+    #: Records that the source has read in this epoch.
+    _records_read = 0
+
+    def begin(self, plan: EpochPlan, spark_attempt: int, send: SendBuffer) -> None:
+        """Restore the state that the run starts from, and open the functions."""
+        self._send = send
+        self._spark_attempt = spark_attempt
+        self._vertex_of_edge = {
+            edge.edge_id: edge.source_vertex for edge in self._job.inputs_of(self._subtask.vertex_id)
+        }
+        super().begin(plan, spark_attempt, send)
+
+    @property
+    def channels(self) -> frozenset[tuple[int, int]]:
+        """The channels that barriers come on, as (edge, producer)."""
+        return self._gate.channels
+
+    # -- input -------------------------------------------------------------------------------------------------
+
+    def take_buffer(self, header: Header, buffer: bytes) -> None:
+        """Work through a buffer."""
+        producer = SubtaskId(self._vertex_of_edge[header.edge_id], header.producer)
+        self._consumed[producer] = f"{header.attempt:0{ATTEMPT_DIGITS}x}"
+        self._bytes_in += len(buffer)
+        self.tick()
+        for element in self._gate.of_buffer(header, buffer):
+            self._take(element)
+
+    def feed(self, feed: SubtaskPlan) -> Iterator[None]:
+        """Read what the driver has planned; yields after every batch so that buffers can leave."""
+        head = self._source
+        for _ in head.run(feed.slices, feed.open_splits, None, feed.idle_splits):
+            self.tick()
+            yield
+        self._records_read += head.reader.records
+        if feed.ends_with(head.reader.progress):
+            self._end()
+
+    def open_lease(self, max_records: int | None) -> LeasedSplits:
+        """Return what plans the splits that the subtask reads on its own."""
+        declaration: Any = self._links[0].node.declaration
+        return LeasedSplits(declaration.source, self._vertex.parallelism, max_records)
+
+    def read(self, lease: LeasedSplits, plan: SubtaskPlan) -> Iterator[None]:
+        """Read what there is of leased splits now; yields after every batch so that buffers can leave."""
+        head, slices = self._source, lease.plan()
+        if slices or not self._has_lease:
+            self._has_lease = True
+            started = time.monotonic()
+            for _ in head.run(slices, lease.open_splits, None):
+                self.tick()
+                yield
+            records = head.reader.records
+            self._records_read += records
+            lease.advance(head.reader.progress, records, time.monotonic() - started)
+        if plan.ends_with(lease.progress):
+            self._end()
+
+    @property
+    def progress(self) -> Mapping[str, object]:
+        """How far the splits of the last feed were read."""
+        return self._source.reader.progress
+
+    @property
+    def records_read(self) -> int:
+        """Records that the source has read since the last barrier."""
+        return self._records_read
+
+    @property
+    def records_fed(self) -> int:
+        """Records of the last feed."""
+        return self._source.reader.records
+
+    @property
+    def source_time(self) -> tuple[int | None, bool]:
+        """The watermark of a source, and whether it is idle."""
+        return self._links[0].output.watermark, self._source.is_idle
+
+    @property
+    def has_seen_end(self) -> bool:
+        """Whether the input has ended for good."""
+        return self._is_ended_now
+
+    @property
+    def _source(self) -> SourceTask:
+        head = self._links[0].operator
+        assert isinstance(head, SourceTask)
+        return head
+
+    # -- the clock ---------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Fire the timers that the clock has passed."""
+        self._tick()
+
+    def next_due_ms(self) -> int | None:
+        """Return when the next timer falls due."""
+        return None if self._is_ended_now else self._next_timer()
+
+    def mark_latency(self) -> None:
+        """Have the source send a latency marker."""
+        marker = LatencyMarker(clock.now_ms(), self._links[0].node.operator_id, self._subtask.subtask)
+        self._links[0].output.emit_event(marker)
+
+    def flush(self) -> None:
+        """Send what waits for a full buffer."""
+        for link in self._links:
+            link.output.finish_epoch()
+
+    # -- barriers ----------------------------------------------------------------------------------------------
+
+    def report(self) -> SubtaskReport:
+        """End an epoch: write state down, and say what was done."""
+        report = super().report()
+        if self._vertex.is_source:
+            # What was read is known to the driver already, from each feed.
+            return replace(report, progress={}, records_in=self._records_read)
+        return report
+
+    def go_on(self, report: SubtaskReport) -> None:
+        """Begin the next epoch where the last one ended."""
+        keyed = {
+            **self._own_plan.keyed,
+            # The files before it are in the copy of state.
+            **{name: StateChain(self._lineage, (file,)) for name, file in report.changes.items()},
+        }
+        own = replace(self._own_plan, keyed=keyed, operator_state={})
+        plan = replace(self._plan, epoch=self._plan.epoch + 1, subtasks={self._subtask: own})
+        self._is_continued = True
+        self._records_read = 0
+        self._start_attempt(plan, self._spark_attempt)
+        for link in self._links:
+            self._catch_up(link)
+            link.output.set_partitions(self._make_partitions(link, plan.epoch, self._send))
+            link.operator.begin_epoch(self._place())
+
+    def _catch_up(self, link: ChainLink) -> None:
+        keyed = self._context(link).keyed_state
+        if keyed is not None:
+            keyed.begin_epoch(self._chain_of(link))
+
+    def _place(self) -> EpochPlace:
+        return replace(self._attempt.place, is_lasting=True, is_continued=self._is_continued)
+
+    def _user_metrics(self) -> dict[str, dict[MetricName, MetricReport]]:
+        if self._vertex.is_source:
+            self._source.reader.records = self._records_read
+        return super()._user_metrics()

@@ -1,0 +1,97 @@
+"""The control channel: who is let in, and what is refused."""
+
+from __future__ import annotations
+
+import queue
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.errors import ClusterError
+from headrace.runtime.control.connection import Connection, ControlServer, new_secret
+from headrace.runtime.control.messages import Acknowledge, Beat, Message, Trigger, decode, encode
+
+HOST = "127.0.0.1"
+
+
+@pytest.fixture
+def received() -> queue.Queue[Message | None]:
+    return queue.Queue()
+
+
+@pytest.fixture
+def secret() -> bytes:
+    return new_secret()
+
+
+@pytest.fixture
+def server(secret: bytes, received: queue.Queue[Message | None]) -> Iterator[ControlServer]:
+    def handle(connection: Connection) -> None:
+        while (message := connection.receive()) is not None:
+            received.put(message)
+            connection.send(Trigger(7, 0))
+        received.put(None)
+
+    server = ControlServer(HOST, 0, secret, handle)
+    yield server
+    server.close()
+
+
+def test_messages_go_both_ways(
+    server: ControlServer, secret: bytes, received: queue.Queue[Message | None]
+) -> None:
+    connection = Connection.open((HOST, server.port), secret)
+    connection.send(Acknowledge(3, b"report", alignment_ms=4))
+    assert received.get(timeout=10) == Acknowledge(3, b"report", alignment_ms=4)
+    assert connection.receive() == Trigger(7, 0)
+    connection.close()
+    assert received.get(timeout=10) is None
+
+
+def test_whoever_does_not_know_the_secret_is_not_heard(
+    server: ControlServer, received: queue.Queue[Message | None]
+) -> None:
+    with pytest.raises(ClusterError, match="is not the driver of this job"):
+        Connection.open((HOST, server.port), new_secret())
+    assert received.empty()
+
+
+def test_somebody_else_who_listens_is_not_taken_for_the_driver(secret: bytes) -> None:
+    with ControlServerOf(new_secret()) as port, pytest.raises(ClusterError, match="is not the driver"):
+        Connection.open((HOST, port), secret)
+
+
+class ControlServerOf:
+    """A server with another secret."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._server = ControlServer(HOST, 0, secret, lambda connection: None)
+
+    def __enter__(self) -> int:
+        return self._server.port
+
+    def __exit__(self, *_: object) -> None:
+        self._server.close()
+
+
+def test_a_driver_that_is_not_there() -> None:
+    with socket.create_server((HOST, 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(ClusterError, match=f"cannot reach the driver at {HOST}:{port}"):
+        Connection.open((HOST, port), new_secret())
+
+
+def test_a_server_that_is_closed_lets_nobody_wait(server: ControlServer, secret: bytes) -> None:
+    connection = Connection.open((HOST, server.port), secret)
+    connection.send(Beat())
+    assert connection.receive() == Trigger(7, 0)
+    server.close()
+    assert connection.receive() is None
+    connection.close()
+
+
+def test_bytes_that_are_no_message_are_refused() -> None:
+    assert decode(encode(Beat(busy_ms=3))) == Beat(busy_ms=3)
+    with pytest.raises(ClusterError, match="cannot be read"):
+        decode(b"\xc1 no message")

@@ -1,0 +1,352 @@
+"""Live jobs: subtasks that last, barriers in band, and the same results, savepoints and guarantees as in epochs."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from headrace.common.job_status import JobStatus
+from headrace.common.time import Time
+from headrace.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from headrace.connectors.base import SplitEnumerator
+from headrace.connectors.datagen.source import DataGeneratorSource
+from headrace.datastream import DataStream, StreamExecutionEnvironment
+from headrace.datastream.functions import KeyedProcessFunction, MapFunction, RuntimeContext
+from headrace.datastream.state import ValueStateDescriptor
+from headrace.datastream.window import TumblingEventTimeWindows
+from headrace.errors import UserFunctionError
+from headrace.graph.rescaling import uniform_parallelism
+from headrace.testing.mini_cluster import MiniJob
+from tests.unit.runtime.fakes import MarkedSink, marked
+from tests.unit.runtime.jobs import Run, run, start, start_watched
+
+RECORDS = 600
+LIVE = {"headrace.exchange.kind": "pipelined", "headrace.live.barrier-interval": "5 ms"}
+OFTEN = {"execution.checkpointing.interval": "5 ms"}
+RESTARTS = {
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.delay": "0 ms",
+    "restart-strategy.fixed-delay.attempts": "10",
+}
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", None))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value % 7, count
+
+
+class Paced(DataGeneratorSource):
+    """Has at most so many records between two barriers, however fast or slow the machine is."""
+
+    def create_enumerator(self, parallelism: int, **_: Any) -> SplitEnumerator:
+        return PacedEnumerator(super().create_enumerator(parallelism))
+
+
+class PacedEnumerator(SplitEnumerator):
+    """Plans what another one plans, a little of every split."""
+
+    #: How many epochs have ended in the test; set to None to have no limit.
+    epochs: ClassVar[int | None] = None
+
+    def __init__(self, inner: SplitEnumerator) -> None:
+        self._inner = inner
+        self._planned: dict[tuple[str, int], int] = Counter()
+
+    def restore(self, splits: Any) -> None:
+        self._inner.restore(splits)
+
+    def discover(self) -> Any:
+        return self._inner.discover()
+
+    @property
+    def is_complete(self) -> bool:
+        return self._inner.is_complete
+
+    def start_position(self, split: Any) -> Any:
+        return self._inner.start_position(split)
+
+    def plan(self, split: Any, position: int, max_records: int) -> Any:
+        epochs = PacedEnumerator.epochs
+        if epochs is None:
+            return self._inner.plan(split, position, max_records)
+        room = 10 - self._planned[split.split_id, epochs]
+        if room <= 0:
+            return None
+        piece = self._inner.plan(split, position, min(room, max_records))
+        self._planned[split.split_id, epochs] += piece.end - piece.start
+        return piece
+
+
+@pytest.fixture(autouse=True)
+def _no_pace() -> None:
+    PacedEnumerator.epochs = None
+
+
+def paced(program: Any, watch: Any, **settings: Any) -> Run:
+    """Start a program whose source waits for barriers; the function is called after each."""
+    PacedEnumerator.epochs = 0
+
+    def after_epoch(job: MiniJob) -> None:
+        assert PacedEnumerator.epochs is not None
+        PacedEnumerator.epochs += 1
+        watch(job)
+
+    return start_watched(program, after_epoch, **settings)
+
+
+def numbers(env: StreamExecutionEnvironment) -> DataStream:
+    source = Paced(lambda index: index, RECORDS)
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+
+
+def counting(env: StreamExecutionEnvironment) -> DataStream:
+    return numbers(env).key_by(lambda n: n % 7).process(Count()).uid("count")
+
+
+COUNTED = sorted((n % 7, n // 7 + 1) for n in range(RECORDS))
+
+
+class Stamp(TimestampAssigner):
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return value * 100
+
+
+def windows(env: StreamExecutionEnvironment) -> DataStream:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    stamped = numbers(env).set_parallelism(1).assign_timestamps_and_watermarks(strategy).uid("stamped")
+    window = TumblingEventTimeWindows.of(Time.seconds(3))
+    return stamped.key_by(lambda n: n % 5).window(window).reduce(lambda a, b: a + b).uid("sums")
+
+
+def output_of(sink: MarkedSink) -> list[Any]:
+    return sorted(record for batch in marked[sink.name].values() for record in batch)
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("program", [counting, windows])
+def test_a_live_job_gives_what_epochs_give(program: Any, parallelism: int) -> None:
+    expected = sorted(run(program, parallelism=1).output)
+    live = run(program, parallelism=parallelism, options=LIVE)
+    assert sorted(live.output) == expected
+    assert live.job.status() is JobStatus.FINISHED
+
+
+def test_records_pass_levels_that_are_not_theirs() -> None:
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        read = numbers(env)
+        far = read.key_by(lambda n: n).map(lambda n: n).key_by(lambda n: n % 3).map(lambda n: n)
+        return far.union(read.rebalance().map(lambda n: n)).rebalance().map(lambda n: n)
+
+    assert Counter(run(program, parallelism=2, options=LIVE).output) == Counter(list(range(RECORDS)) * 2)
+
+
+# -- checkpoints and savepoints ------------------------------------------------------------------------------
+
+
+def stop_in_the_middle(program: Any, target: Path, options: dict[str, str], sink: MarkedSink) -> str:
+    asked: list[Any] = []
+
+    def stop(job: MiniJob) -> None:
+        if not asked and job.progress.records > 20:
+            asked.append(job.master.stop_with_savepoint(str(target), drain=False))
+
+    paced(program, stop, parallelism=2, max_records=7, options={**OFTEN, **options}, sink=sink).job.wait()
+    PacedEnumerator.epochs = None
+    return str(asked[0].result(10))
+
+
+@pytest.mark.parametrize("program", [counting, windows])
+@pytest.mark.parametrize("modes", [("live", "epochs"), ("epochs", "live"), ("live", "live")], ids="-".join)
+def test_a_savepoint_of_one_mode_is_continued_in_the_other(
+    program: Any, modes: tuple[str, str], tmp_path: Path
+) -> None:
+    expected = sorted(run(program, parallelism=1).output)
+    first, second = ({} if mode == "epochs" else LIVE for mode in modes)
+    sink = MarkedSink(str(tmp_path))
+    savepoint = stop_in_the_middle(program, tmp_path, first, sink)
+    before = len(output_of(sink))
+    assert before < len(expected)
+    run(
+        program,
+        parallelism=3,
+        options={**OFTEN, **second, "execution.state-recovery.path": savepoint},
+        sink=sink,
+    )
+    assert output_of(sink) == expected
+
+
+def test_a_job_that_is_drained_lets_its_windows_fire(tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    def stop(job: MiniJob) -> None:
+        if not asked and job.progress.records > 20:
+            asked.append(job.master.stop_with_savepoint(str(tmp_path), drain=True))
+
+    sink = MarkedSink(str(tmp_path))
+    job = paced(windows, stop, parallelism=2, options={**LIVE, **OFTEN}, sink=sink).job
+    job.wait()
+    read = job.progress.records
+    assert read < RECORDS
+    # Every record that was read is in a window that has fired.
+    assert sum(output_of(sink)) == sum(range(read))
+
+
+def test_a_live_job_is_rescaled() -> None:
+    steps = iter([3, 1])
+
+    def rescale(job: MiniJob) -> None:
+        if job.progress.records > 50 * (job.progress.rescales + 1):
+            parallelism = next(steps, None)
+            if parallelism is not None:
+                job.master.rescale(uniform_parallelism(job.master.job, parallelism))
+
+    started = paced(counting, rescale, parallelism=2, options=LIVE)
+    started.job.wait()
+    assert sorted(started.output) == COUNTED
+    assert started.job.progress.rescales == 2
+
+
+# -- failures ------------------------------------------------------------------------------------------------
+
+
+class FailsOnce(MapFunction):
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def map(self, value: Any) -> Any:
+        if value[1] == 40 and not self.marker.exists():
+            self.marker.touch()
+            raise ValueError("not yet")
+        return value
+
+
+def test_a_function_that_fails_takes_the_job_back_to_its_last_checkpoint(tmp_path: Path) -> None:
+    sink = MarkedSink(str(tmp_path))
+    finished = paced(
+        lambda env: counting(env).rebalance().map(FailsOnce(tmp_path / "failed")),
+        lambda job: None,
+        parallelism=2,
+        options={**LIVE, **OFTEN, **RESTARTS},
+        sink=sink,
+    )
+    finished.job.wait()
+    assert output_of(sink) == COUNTED
+    assert finished.job.progress.restarts == 1
+
+
+def test_what_a_job_fails_with_is_the_cause_not_a_consequence(tmp_path: Path) -> None:
+    started = start(
+        lambda env: counting(env).rebalance().map(FailsOnce(tmp_path / "failed")),
+        parallelism=2,
+        options=LIVE,
+    )
+    with pytest.raises(UserFunctionError, match="not yet"):
+        started.job.wait()
+
+
+@pytest.mark.parametrize("place", [(0, 1), (1, 0)], ids=["source", "consumer"])
+def test_a_subtask_that_is_killed_takes_the_job_back_to_its_last_checkpoint(
+    place: tuple[int, int], tmp_path: Path
+) -> None:
+    killed = threading.Event()
+
+    def kill(job: MiniJob) -> None:
+        if not killed.is_set() and job.progress.records > 50:
+            killed.set()
+            job.live_cluster.kill(*place)
+
+    sink = MarkedSink(str(tmp_path))
+    options = {**LIVE, **OFTEN, **RESTARTS}
+    started = paced(counting, kill, parallelism=2, options=options, sink=sink)
+    started.job.wait()
+    assert output_of(sink) == COUNTED
+    assert started.job.progress.restarts == 1
+    [failure] = started.job.master.failures.latest()
+    assert "was lost" in failure.text
+
+
+def test_a_live_job_is_cancelled() -> None:
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        endless = DataGeneratorSource(lambda index: index, None, 1000)
+        return (
+            env.from_source(endless, WatermarkStrategy.no_watermarks(), "endless")
+            .key_by(lambda n: n)
+            .map(str)
+        )
+
+    seen = threading.Event()
+    started = start_watched(program, lambda job: seen.set(), options=LIVE, parallelism=2)
+    assert seen.wait(20)
+    started.job.cancel().result(20)
+    assert started.job.status() is JobStatus.CANCELED
+
+
+# -- what lasts ----------------------------------------------------------------------------------------------
+
+calls: Counter[str] = Counter()
+
+
+class Lasting(MapFunction):
+    """Counts in a field how many records it has seen, and how often it was opened and closed."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        calls["open"] += 1
+        self.seen = 0
+
+    def map(self, value: int) -> int:
+        self.seen += 1
+        return self.seen
+
+    def close(self) -> None:
+        calls["close"] += 1
+
+
+def test_functions_are_opened_and_closed_once_and_keep_their_fields() -> None:
+    calls.clear()
+    finished = paced(lambda env: numbers(env).rebalance().map(Lasting()), lambda job: None, options=LIVE)
+    finished.job.wait()
+    assert len(finished.job.epochs) > 3
+    assert finished.output == list(range(1, RECORDS + 1))
+    assert calls == {"open": 1, "close": 1}
+
+
+class AtItsTime(KeyedProcessFunction):
+    """Emits a record 30 ms after it has come."""
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> None:
+        ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + 30)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[int]:
+        yield ctx.get_current_key()
+
+
+def test_a_timer_fires_without_input() -> None:
+    seen = threading.Event()
+
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        # One record, and then nothing for a day.
+        slow = DataGeneratorSource(lambda index: index, None, 1 / 86_400)
+        first = env.from_collection([1])
+        rest = env.from_source(slow, WatermarkStrategy.no_watermarks(), "slow")
+        return first.union(rest).key_by(lambda n: n).process(AtItsTime())
+
+    started = start(program, options=LIVE, on_epoch=lambda _: seen.set() if results() else None)
+
+    def results() -> list[Any]:
+        return started.output
+
+    while not started.output:
+        assert not started.job.result_future().done()
+        seen.wait(0.01)
+    assert started.output == [1]
+    started.job.cancel().result(20)

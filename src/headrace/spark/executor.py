@@ -59,7 +59,7 @@ from headrace.spark.slots import slot_pool
 from headrace.state.key_secret import KeySecret
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import StoreSettings, store_settings
-from headrace.util.host_directories import PREFIX, HeldDirectory, Owner, make_temporary
+from headrace.util.host_directories import PREFIX, Owner, make_temporary
 
 _log = logging.getLogger(__name__)
 
@@ -230,24 +230,20 @@ class SparkJob:
             self._results = self._leadership.job_results(is_session=not self._owns_leadership)
         whose = {"job_id": job_graph.job_id, "job_name": job_graph.name}
         run_name = f"{PREFIX}{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
-        #: Where state goes that nobody wants to keep.
-        self._temporary: HeldDirectory | None = None
         state_dir = configuration.get(checkpointing.DIRECTORY)
-        if not state_dir:
-            self._temporary = make_temporary("state files", run_name, **whose)
+        #: Where state goes that nobody wants to keep.
+        self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
+        if self._temporary is not None:
             state_dir = self._temporary.path
         owner = Owner.here("copies of state", **whose)
         self._task_settings = task_settings = _task_settings(configuration, run_name, owner, store)
+        runners = _Runners(
+            configuration, artifacts, task_settings, executor, live_job=job_graph if is_live else None
+        )
         try:
             self._master = JobMaster(
                 job_graph,
-                _Runners(
-                    configuration,
-                    artifacts,
-                    task_settings,
-                    executor,
-                    live_job=job_graph if is_live else None,
-                ),
+                runners,
                 job_master_settings(configuration, state_dir, is_live=is_live),
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,

@@ -15,7 +15,7 @@ from headrace.common.serialization import Encoder
 from headrace.connectors.base import SplitEnumerator
 from headrace.connectors.datagen.source import DataGeneratorSource
 from headrace.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from headrace.datastream.connectors import FileSink
+from headrace.datastream.connectors.file_system import FileSink
 from headrace.datastream.state import ValueStateDescriptor
 
 RECORDS = 3_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from bench.workloads import enrich, is_wanted, key_of, record_maker, shorten
 from headrace.common import Configuration, Types, WatermarkStrategy
@@ -91,6 +91,7 @@ class PacedSource(Source):
     start: float
     #: With more than one, the source answers every plan with this many records, due or not.
     per_plan: int | None = None
+    plans_anywhere: ClassVar[bool] = True
 
     @property
     def boundedness(self) -> Boundedness:
@@ -110,6 +111,8 @@ class _PacedEnumerator(SplitEnumerator):
     def __init__(self, source: PacedSource) -> None:
         self._source = source
         self._found = False
+        #: When the next record is due.
+        self._next: float | None = None
 
     def discover(self) -> Sequence[SourceSplit]:
         found, self._found = self._found, True
@@ -129,7 +132,11 @@ class _PacedEnumerator(SplitEnumerator):
         else:
             due = int((time.time() - source.start) * source.rate)
             end = min(due, source.count, position + max_records)
+            self._next = source.start + (position + 1) / source.rate
         return Slice(split, position, end) if end > position else None
+
+    def next_discovery_delay(self) -> float | None:
+        return None if self._next is None else max(0.0, self._next - time.time())
 
 
 class _PacedReader(SourceReader):

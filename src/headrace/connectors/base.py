@@ -389,6 +389,13 @@ class Committer(ABC):
         If it raises, it is called again with the same committables, on this object or on a restored one.
         """
 
+    def show(self, payloads: Sequence[Any]) -> None:
+        """Publish what a writer of a live job has staged since it was last asked; several threads may call it.
+
+        Only called of sinks with ``shows_at_once``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} shows nothing at once")
+
     def snapshot(self) -> bytes | None:
         """Return what, with the committables not committed yet, defines all this committer knows.
 
@@ -434,6 +441,9 @@ class Committer(ABC):
 class Sink(ABC):
     """A sink declaration: frozen, picklable, validated when it is made."""
 
+    #: Whether a live job shows what is written at once, through `Committer.show`, instead of with the next barrier. For
+    #: sinks that promise nothing: what a failure takes back was seen, and comes again.
+    shows_at_once: ClassVar[bool] = False
     #: Whether it keeps nothing: rows that Spark has computed need not come to Python for it.
     discards: ClassVar[bool] = False
 

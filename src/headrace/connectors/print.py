@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import ALL
@@ -23,7 +23,7 @@ from headrace.elements import Batch
 
 @dataclass(frozen=True)
 class PrintSink(base.Sink):
-    """Prints records, each on a line, after the checkpoint that covers them.
+    """Prints records, each on a line, after the checkpoint that covers them; in live jobs at once.
 
     The prefix follows Flink: `identifier:subtask> `, the subtask counted from 1 and only where there are
     several. A driver that is lost while it prints prints those lines again when it is back.
@@ -46,6 +46,7 @@ class PrintSink(base.Sink):
     to_stderr: bool = False
     #: What writes the records; None: as `str` does.
     style: TypeInformation | Literal["changelog"] | None = None
+    shows_at_once: ClassVar[bool] = True
 
     @property
     def wants_declared_form(self) -> bool:
@@ -128,6 +129,11 @@ class _PrintCommitter(base.Committer):
         #: Epoch and subtask printed last. Commits come in this order, so what is not after it has been
         #: printed.
         self._printed = (-1, -1)
+
+    def show(self, payloads: Sequence[str]) -> None:
+        stream = sys.stderr if self._to_stderr else sys.stdout
+        stream.write("".join(payloads))
+        stream.flush()
 
     def commit(self, committables: Sequence[base.Committable]) -> None:
         # Looked up now: a program may have put something else in its place.

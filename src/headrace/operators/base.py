@@ -91,6 +91,12 @@ class Operator:
         """Return when the operator next wants to be woken by the clock."""
         return None
 
+    #: Whether `emit_periodic_watermark` does anything.
+    has_periodic_watermarks = False
+
+    def emit_periodic_watermark(self) -> None:
+        """A live task's interval is over: ask watermark generators. In epochs they are asked after every batch."""
+
     def table_time(self, watermark: int) -> tuple[int, bool] | None:
         """Return how far event time has come for the table that gets the output, and whether it is left out of it.
 

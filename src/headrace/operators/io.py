@@ -72,6 +72,9 @@ class SourceTask(Operator):
         #: Whether there is any split to be read in this epoch.
         self._has_splits = True
         self.is_idle = False
+        #: Whether the task lasts: then watermark generators are asked by the clock.
+        self._is_lasting = False
+        self.has_periodic_watermarks = strategy is not None
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
@@ -81,6 +84,7 @@ class SourceTask(Operator):
     def begin_epoch(self, place: EpochPlace) -> None:
         if place.is_continued:
             return
+        self._is_lasting = place.is_lasting
         self._watermark, self.is_idle = self._context.operator_state.get(self._TIME, (None, False))
         self._trackers = {}
         for split_id, state in self._split_times:
@@ -138,6 +142,13 @@ class SourceTask(Operator):
                 return
             yield piece
 
+    def emit_periodic_watermark(self) -> None:
+        with locating(self._context):
+            for tracker in self._trackers.values():
+                tracker.emit_periodically()
+        self._advance(self._lowest())
+        self._tell_status()
+
     def finish(self) -> None:
         # The end of bounded input is the end of time.
         self._advance(MAX_WATERMARK)
@@ -156,7 +167,8 @@ class SourceTask(Operator):
     def _tracker(self, split_id: str) -> WatermarkTracker:
         tracker = self._trackers.get(split_id)
         if tracker is None:
-            tracker = self._trackers[split_id] = make_tracker(self._strategy)
+            tracker = make_tracker(self._strategy, is_by_clock=self._is_lasting)
+            self._trackers[split_id] = tracker
         return tracker
 
     def _lowest(self) -> int | None:
@@ -216,6 +228,10 @@ class SinkTask(Operator):
 
     def end_epoch(self) -> Sequence[Any]:
         return self._writer.prepare_commit()
+
+    def take_shown(self) -> Sequence[Any]:
+        """Return what was written since the last call, if the sink shows it at once."""
+        return self._writer.prepare_commit() if self._sink.shows_at_once else ()
 
     def close(self) -> None:
         self._writer.close()

@@ -40,6 +40,9 @@ class WatermarkTracker(Protocol):
     def stamp(self, batch: Batch) -> Iterator[Batch]:
         """Yield the batch with timestamps, cut where time moves; behind each piece, which may be empty, look at it."""
 
+    def emit_periodically(self) -> None:
+        """Ask the generator for a watermark, if that is done by the clock."""
+
     def snapshot(self) -> Any:
         """Return what must survive the epoch."""
 
@@ -59,6 +62,9 @@ class NoTime:
         else:
             yield Batch(batch.values, checked_timestamps(batch.values, batch.timestamps))
 
+    def emit_periodically(self) -> None:
+        """Do nothing: there is no generator."""
+
     def snapshot(self) -> Any:
         return None
 
@@ -71,9 +77,14 @@ class GeneratedTime:
 
     What a generator says of a record takes effect right behind that record. What it says periodically takes effect
     behind the batch; where a batch ends is planned, so a re-run sees the same watermarks.
+
+    Args:
+        strategy: What is asked.
+        is_by_clock: Whether the generator is asked by the clock instead, as live tasks do.
     """
 
-    def __init__(self, strategy: WatermarkStrategy) -> None:
+    def __init__(self, strategy: WatermarkStrategy, *, is_by_clock: bool = False) -> None:
+        self._is_by_clock = is_by_clock
         self._assigner = strategy.timestamp_assigner
         self._generator: WatermarkGenerator = strategy.build()
         #: Whether it can only emit periodically, or says itself what many records at once mean.
@@ -106,8 +117,12 @@ class GeneratedTime:
                     yield _part(batch.values, timestamps, start, end)
                     self._is_moved = False
                     start = end
-        self._generator.on_periodic_emit(self)
+        if not self._is_by_clock:
+            self._generator.on_periodic_emit(self)
         yield _part(batch.values, timestamps, start, len(batch))
+
+    def emit_periodically(self) -> None:
+        self._generator.on_periodic_emit(self)
 
     def _timestamps(self, batch: Batch) -> list[int | None] | None:
         if self._assigner is None:
@@ -186,11 +201,11 @@ def _part(values: list[Any], timestamps: list[int | None] | None, start: int, en
     return Batch(values[start:end], None if timestamps is None else timestamps[start:end])
 
 
-def make_tracker(strategy: WatermarkStrategy | None) -> WatermarkTracker:
-    """Create the tracker for a strategy."""
+def make_tracker(strategy: WatermarkStrategy | None, *, is_by_clock: bool = False) -> WatermarkTracker:
+    """Create the tracker for a strategy; with ``is_by_clock``, periodic watermarks are asked for by the clock."""
     if strategy is None or (strategy.kind == "none" and strategy.timestamp_assigner is None):
         return NoTime()
-    return GeneratedTime(strategy)
+    return GeneratedTime(strategy, is_by_clock=is_by_clock)
 
 
 @dataclass(frozen=True)
@@ -229,7 +244,7 @@ class Timestamper(FunctionOperator):
         super().begin_epoch(place)
         if place.is_continued:
             return
-        self._tracker = make_tracker(self._strategy)
+        self._tracker = make_tracker(self._strategy, is_by_clock=place.is_lasting)
         stored, self._is_idle, self._active_ms = self.context.operator_state.get(
             self._STATE, (None, False, self.context.processing_time())
         )
@@ -252,6 +267,21 @@ class Timestamper(FunctionOperator):
                 before = watermark
             if self._tracker.is_idle:
                 self._tell_status(is_idle=True)
+
+    has_periodic_watermarks = True
+
+    def emit_periodic_watermark(self) -> None:
+        before = self._tracker.watermark
+        try:
+            self._tracker.emit_periodically()
+        except Exception as error:
+            raise self.located(error, None) from error
+        watermark = self._tracker.watermark
+        if watermark is not None and watermark != before:
+            self._tell_status(is_idle=False)
+            self.output.emit_event(Watermark(watermark))
+        if self._tracker.is_idle:
+            self._tell_status(is_idle=True)
 
     def _next(self, pieces: Iterator[Batch]) -> Batch | None:
         try:

@@ -12,18 +12,20 @@ import pytest
 
 from headrace.common.job_status import JobStatus
 from headrace.common.time import Time
-from headrace.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from headrace.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkStrategy
 from headrace.connectors.base import SplitEnumerator
 from headrace.connectors.datagen.source import DataGeneratorSource
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.datastream.functions import KeyedProcessFunction, MapFunction, RuntimeContext
 from headrace.datastream.state import ValueStateDescriptor
 from headrace.datastream.window import TumblingEventTimeWindows
+from headrace.elements import Batch
 from headrace.errors import UserFunctionError
 from headrace.graph.rescaling import uniform_parallelism
+from headrace.operators.timestamps import GeneratedTime
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.fakes import MarkedSink, marked
-from tests.unit.runtime.jobs import Run, run, start, start_watched
+from tests.unit.runtime.jobs import Executor, Run, make_env, run, start, start_watched
 
 RECORDS = 600
 LIVE = {"headrace.exchange.kind": "pipelined", "headrace.live.barrier-interval": "5 ms"}
@@ -320,6 +322,56 @@ def test_functions_are_opened_and_closed_once_and_keep_their_fields() -> None:
     assert calls == {"open": 1, "close": 1}
 
 
+class Ages(WatermarkGenerator):
+    """Counts how often it is asked, and knows no other time."""
+
+    asked = 0
+
+    def on_event(self, value: Any, timestamp: int, output: Any) -> None:
+        pass
+
+    def on_periodic_emit(self, output: Any) -> None:
+        self.asked += 1
+        output.emit_watermark(self.asked)
+
+
+def test_watermarks_come_by_the_clock_without_records() -> None:
+    tracker = GeneratedTime(WatermarkStrategy.for_generator(Ages), is_by_clock=True)
+    assert [batch.values for batch in tracker.stamp(Batch([1, 2], [5, 6]))] == [[1, 2]]
+    assert tracker.watermark is None
+    tracker.emit_periodically()
+    tracker.emit_periodically()
+    assert tracker.watermark == 2
+
+
+def test_what_is_printed_waits_for_no_barrier(capsys: pytest.CaptureFixture[str]) -> None:
+    env = make_env(2, {**LIVE, "headrace.live.barrier-interval": "1 h"})
+    endless = DataGeneratorSource(lambda index: index, None, 1000)
+    read = env.from_source(endless, WatermarkStrategy.no_watermarks(), "endless")
+    read.key_by(lambda n: n).map(str).print()
+    Executor.settings = {}
+    env.execute_async("test")
+    job = Executor.jobs.pop()
+    printed = ""
+    while printed.count("\n") < 3:
+        assert not job.result_future().done()
+        printed += capsys.readouterr().out
+    job.cancel().result(20)
+    assert {line[:3] for line in printed.splitlines()} <= {"1> ", "2> "}
+
+
+def test_statistics_say_what_a_barrier_took() -> None:
+    seen: list[Any] = []
+
+    def look(job: MiniJob) -> None:
+        seen.extend(job.master.checkpoints.coordinator.statistics().history)
+
+    paced(counting, look, parallelism=2, options={**LIVE, **OFTEN}).job.wait()
+    parts = [part for record in seen for task in record.tasks.values() for part in task.subtasks]
+    assert parts
+    assert all(part.alignment_duration >= 0 and part.start_delay >= 0 for part in parts)
+
+
 class AtItsTime(KeyedProcessFunction):
     """Emits a record 30 ms after it has come."""
 
@@ -350,3 +402,12 @@ def test_a_timer_fires_without_input() -> None:
         seen.wait(0.01)
     assert started.output == [1]
     started.job.cancel().result(20)
+
+
+def test_the_time_of_subtasks_is_measured() -> None:
+    finished = run(counting, parallelism=2, options=LIVE)
+    shares = [share for epoch in finished.job.epochs for share in epoch.shares.values()]
+    assert shares
+    for share in shares:
+        assert share.busy + share.back_pressured + share.idle == pytest.approx(1)
+        assert share.busy <= 1

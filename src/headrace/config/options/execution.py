@@ -84,11 +84,9 @@ AUTO_WATERMARK_INTERVAL = (
     option("pipeline.auto-watermark-interval", timedelta)
     .default(timedelta(milliseconds=200))
     .describe(
-        "How often periodic watermarks are emitted within a slice of input. 0 turns them off: watermarks "
-        "then come only from generators that emit on events."
-    )
-    .without_effect(
-        "watermarks come at the end of every batch, so that an epoch that runs again sees the same"
+        "How often watermark generators of live jobs are asked for periodic watermarks. 0 turns them off: watermarks "
+        "then come only from generators that emit on events. In epochs they are asked at the end of every batch, so "
+        "that an epoch that runs again sees the same."
     )
 )
 BUFFER_TIMEOUT = (

@@ -328,7 +328,12 @@ def checkpoint_subtasks(context: RestContext, request: Request) -> TaskCheckpoin
                 _summary_of([part.sync_duration for part in parts]),
                 _summary_of([part.async_duration for part in parts]),
             ),
-            alignment=AlignmentSummaries(buffered=_ZERO, processed=zeros, persisted=zeros, duration=zeros),
+            alignment=AlignmentSummaries(
+                buffered=_ZERO,
+                processed=zeros,
+                persisted=zeros,
+                duration=_summary_of([part.alignment_duration for part in parts]),
+            ),
             start_delay=_summary_of([part.start_delay for part in parts]),
         ),
         subtasks=[
@@ -341,7 +346,10 @@ def checkpoint_subtasks(context: RestContext, request: Request) -> TaskCheckpoin
                 state_size=part.state_size,
                 checkpoint=SubtaskDurations(part.sync_duration, part.async_duration),
                 alignment=SubtaskAlignment(
-                    buffered=0, processed=part.processed_data, persisted=0, duration=0
+                    buffered=0,
+                    processed=part.processed_data,
+                    persisted=0,
+                    duration=part.alignment_duration,
                 ),
                 start_delay=part.start_delay,
                 unaligned_checkpoint=False,

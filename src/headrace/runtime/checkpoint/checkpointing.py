@@ -11,7 +11,7 @@ What is decided is decided in `CheckpointCoordinator`; where things are kept is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,7 +52,8 @@ from headrace.runtime.checkpoint.storage import (
     secure,
     write_savepoint,
 )
-from headrace.runtime.checkpoint.subject import CheckpointedRun, StagedOutput
+from headrace.runtime.checkpoint.subject import BarrierTimes, CheckpointedRun, StagedOutput
+from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.high_availability.job_results import JobResults
 
 _log = logging.getLogger(__name__)
@@ -72,6 +73,8 @@ class _Writing:
     future: Future[StoredCheckpoint]
     #: The job when the snapshot was taken.
     job: JobGraph
+    #: Of a live job, what the barrier took.
+    barriers: Mapping[SubtaskId, BarrierTimes]
 
 
 class Checkpointing:
@@ -253,9 +256,8 @@ class Checkpointing:
             self._wait_for_checkpoints()
             is_stopped = self._settle(run, sinks)
         for due in () if is_stopped else self._due(run, is_drained=is_drained):
-            pending = self.coordinator.start(
-                due, self._now_ms(), epoch=run.epoch, num_subtasks=run.num_subtasks
-            )
+            started_ms = self._now_ms() if run.barrier_started_ms is None else run.barrier_started_ms
+            pending = self.coordinator.start(due, started_ms, epoch=run.epoch, num_subtasks=run.num_subtasks)
             if pending is not None:
                 self._begin(pending, run, sinks)
                 if pending.due.stops_job:
@@ -312,7 +314,7 @@ class Checkpointing:
         )
         self._store.pin(checkpoint_id, (file.path for file in metadata.files()))
         future = self._writers.submit(self._write, metadata, pending.due.target)
-        self._writing[checkpoint_id] = _Writing(pending, metadata, future, run.job)
+        self._writing[checkpoint_id] = _Writing(pending, metadata, future, run.job, run.barrier_times)
 
     def _write(self, metadata: CheckpointMetadata, target: str | None) -> StoredCheckpoint:
         self._ensure_leader()
@@ -345,7 +347,11 @@ class Checkpointing:
             state_size=metadata.state_size,
             checkpointed_size=_new_bytes(metadata),
             tasks=task_statistics(
-                writing.job, metadata, started_ms=writing.pending.started_ms, now_ms=self._now_ms()
+                writing.job,
+                metadata,
+                started_ms=writing.pending.started_ms,
+                now_ms=self._now_ms(),
+                barriers=writing.barriers,
             ),
         )
         if completion is None:  # it took too long, and the job has gone on without it

@@ -59,6 +59,8 @@ class SubtaskStatistics:
     async_duration: int = 0
     #: Milliseconds from the trigger to the barrier's arrival.
     start_delay: int = 0
+    #: Milliseconds from the first barrier to the last.
+    alignment_duration: int = 0
     #: Bytes processed between the trigger and the barrier.
     processed_data: int = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from headrace.graph.job_graph import JobGraph
@@ -23,8 +24,25 @@ class StagedOutput(Protocol):
         """Return the state of a sink's committer, and what it may still have to publish."""
 
 
+@dataclass(frozen=True)
+class BarrierTimes:
+    """How long a barrier took on its way to a subtask of a live job, and there; ms."""
+
+    start_delay: int = 0
+    alignment: int = 0
+    sync: int = 0
+
+
 class CheckpointedRun(Protocol):
     """A run of a job, between two epochs."""
+
+    @property
+    def barrier_started_ms(self) -> int | None:
+        """When the barrier was triggered that ended the last epoch of a live job, ms since 1970; None in epochs."""
+
+    @property
+    def barrier_times(self) -> Mapping[SubtaskId, BarrierTimes]:
+        """What that took, by subtask."""
 
     @property
     def job(self) -> JobGraph: ...

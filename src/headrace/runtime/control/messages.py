@@ -74,9 +74,10 @@ class Acknowledge(msgspec.Struct, frozen=True, tag="acknowledge"):
     epoch: int
     #: A pickled `SubtaskReport`.
     report: bytes
-    #: From the trigger to the first barrier that arrived, and from that to the last, in ms.
-    start_delay_ms: int = 0
+    #: When the first barrier arrived, ms since 1970; how long the last one took after that, and what then followed.
+    first_ms: int = 0
     alignment_ms: int = 0
+    sync_ms: int = 0
 
 
 class CheckpointEnded(msgspec.Struct, frozen=True, tag="checkpoint-ended"):

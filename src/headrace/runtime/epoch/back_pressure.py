@@ -84,6 +84,11 @@ def time_shares(
         if not whole_s:
             shares[report.subtask] = TimeShares()
             continue
+        if report.back_pressured_ns is not None:  # measured
+            held_s = min(report.back_pressured_ns / 1e9, whole_s - busy_s)
+            busy, held = busy_s / whole_s, held_s / whole_s
+            shares[report.subtask] = TimeShares(busy, held, max(0.0, 1.0 - busy - held))
+            continue
         excess_s = behind[vertex_id] - spans.get(vertex_id, 0.0) - waiting_s if busy_s else 0.0
         held_s = min(max(excess_s, 0.0), whole_s - busy_s)
         busy, held = busy_s / whole_s, held_s / whole_s

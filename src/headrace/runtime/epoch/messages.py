@@ -171,6 +171,8 @@ class SubtaskReport:
     bytes_out: int = 0
     #: Time spent working, without waiting for input, in nanoseconds.
     busy_ns: int = 0
+    #: Of a live subtask: time in which the next level did not take what it sent, in nanoseconds.
+    back_pressured_ns: int | None = None
     #: When the task started and ended, ms since the epoch, on the worker's clock.
     started_ms: int = 0
     ended_ms: int = 0

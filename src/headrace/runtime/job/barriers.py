@@ -39,7 +39,7 @@ class BarrierLoop(EpochLoop):
         assert isinstance(run, LiveRun)
         check()
         if not run.is_deployed:
-            run.deploy()
+            run.deploy(sinks.show)
         run.check()
         stops = self._stops(run)
         if not stops and not self._is_due(run):

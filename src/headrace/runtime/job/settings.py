@@ -60,6 +60,7 @@ def live_options(configuration: Configuration) -> LiveOptions:
         idle_poll_s=configuration.get(live.IDLE_POLL_INTERVAL).total_seconds(),
         barrier_interval_ms=configuration.get(live.BARRIER_INTERVAL) // milliseconds,
         latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // milliseconds,
+        watermark_interval_ms=configuration.get(execution.AUTO_WATERMARK_INTERVAL) // milliseconds,
         max_records=configuration.get(epochs.MAX_RECORDS),
         is_exactly_once=configuration.get(checkpointing.MODE) is checkpointing.CheckpointingMode.EXACTLY_ONCE,
     )

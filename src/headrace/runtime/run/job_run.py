@@ -28,7 +28,7 @@ from headrace.runtime.checkpoint.metadata import (
     SourceSnapshot,
 )
 from headrace.runtime.checkpoint.restore import StartingPoint, job_shape
-from headrace.runtime.checkpoint.subject import StagedOutput
+from headrace.runtime.checkpoint.subject import BarrierTimes, StagedOutput
 from headrace.runtime.epoch.back_pressure import TimeShares
 from headrace.runtime.epoch.log import EpochLog, EpochNumbers
 from headrace.runtime.epoch.messages import (
@@ -185,6 +185,8 @@ class JobRun:
         self._compaction: tuple[Sequence[Compaction], Future[list[int]]] | None = None
         #: How often the last epoch was run.
         self.tries = 0
+        self.barrier_started_ms: int | None = None
+        self.barrier_times: Mapping[SubtaskId, BarrierTimes] = {}
 
     # -- where it stands ---------------------------------------------------------------------------------------
 

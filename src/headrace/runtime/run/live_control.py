@@ -11,7 +11,7 @@ import logging
 import pickle
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Timer
 
@@ -26,6 +26,7 @@ from headrace.runtime.control.messages import (
     Goodbye,
     Hello,
     Message,
+    Output,
     Progress,
     Running,
     Stop,
@@ -57,8 +58,10 @@ class Acknowledged:
     """What a subtask said about a barrier."""
 
     report: SubtaskReport
+    #: When the first barrier came to it, ms since 1970.
+    first_ms: int
     alignment_ms: int
-    arrived_ms: float
+    sync_ms: int
 
 
 class LiveControl:
@@ -96,6 +99,8 @@ class LiveControl:
         self._is_closed = False
         #: Makes an error of what a subtask said of its failure.
         self.recover: Callable[[str], HeadraceError] = TaskLostError
+        #: Takes output that waits for nothing, with the id of its operator.
+        self.show: Callable[[str, Sequence[object]], None] = lambda operator_id, payloads: None
         self._server = ControlServer(host, port, self.secret, self._handle)
         self.address = (host, self._server.port)
 
@@ -223,7 +228,7 @@ class LiveControl:
             case Acknowledge():
                 report = pickle.loads(message.report)
                 assert isinstance(report, SubtaskReport)
-                said = Acknowledged(report, message.alignment_ms, time.time() * 1000)
+                said = Acknowledged(report, message.first_ms, message.alignment_ms, message.sync_ms)
                 with self._changed:
                     self._acknowledged.setdefault(message.epoch, {})[subtask] = said
                     self._changed.notify_all()
@@ -233,6 +238,8 @@ class LiveControl:
                     self._changed.notify_all()
             case Beat():
                 peer.beat = message
+            case Output():
+                self.show(message.operator_id, pickle.loads(message.committables))
             case Failure():
                 self.fail(self.recover(message.text))
             case Goodbye():

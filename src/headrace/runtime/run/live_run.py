@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobVertex
+from headrace.runtime.checkpoint.subject import BarrierTimes
 from headrace.runtime.control.messages import CheckpointEnded, Progress
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
@@ -62,6 +63,7 @@ class LiveOptions:
     #: From one barrier to the next in jobs without checkpoints, whose sinks publish with each.
     barrier_interval_ms: int = 200
     latency_interval_ms: int = 0
+    watermark_interval_ms: int = 200
     max_records: int | None = None
     is_exactly_once: bool = True
     #: How long the end of a job waits for functions to be closed.
@@ -98,8 +100,11 @@ class LiveRun(JobRun):
 
     # -- life ----------------------------------------------------------------------------------------------------
 
-    def deploy(self) -> None:
+    def deploy(self, show: Callable[[str, Sequence[object]], None]) -> None:
         """Start the subtasks, and feed them.
+
+        Args:
+            show: Takes output that waits for no barrier, with the id of its operator; called by several threads.
 
         Raises:
             HeadraceError: If they cannot be started.
@@ -115,6 +120,7 @@ class LiveRun(JobRun):
             on_progress=self._progressed,
             on_news=self._on_news,
         )
+        control.show = show
         feeder = self._feeder = SourceFeeder(
             self._coordinators,
             send=control.send,
@@ -134,6 +140,7 @@ class LiveRun(JobRun):
             buffer_timeout_ms=options.buffer_timeout_ms,
             heartbeat_ms=options.heartbeat_ms,
             latency_interval_ms=options.latency_interval_ms,
+            watermark_interval_ms=options.watermark_interval_ms,
             is_exactly_once=options.is_exactly_once,
             idle_poll_s=options.idle_poll_s,
             max_records=options.max_records,
@@ -212,6 +219,7 @@ class LiveRun(JobRun):
         self._numbers.use(plan.epoch + 1)  # subtasks go on with it at once
         self._log.plan(plan)
         feeder.hold()
+        self.barrier_started_ms = started_ms = self._now_ms()
         try:
             control.trigger(plan.epoch, self._level_0)
             control.wait_for(plan.epoch, self._level_0)
@@ -226,6 +234,10 @@ class LiveRun(JobRun):
             check()  # whoever cancels the job makes it fail, too
             raise
         control.forget(plan.epoch)
+        self.barrier_times = {
+            subtask: BarrierTimes(max(0, each.first_ms - started_ms), each.alignment_ms, each.sync_ms)
+            for subtask, each in said.items()
+        }
         reports = one_per_subtask(self.job, plan.subtasks, (each.report for each in said.values()))
         check_consistent(reports)
         return reports

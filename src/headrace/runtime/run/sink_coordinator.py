@@ -123,6 +123,12 @@ class SinkCoordinator:
         if not self._waits:
             self._publish([state for state in self._sinks.values() if state.staged], None)
 
+    def show(self, operator_id: str, payloads: Sequence[object]) -> None:
+        """Publish what a live subtask of a sink has written and waits for nothing; from any thread."""
+        state = self._sinks[operator_id]
+        with self._blaming(state.node):
+            state.committer.show(payloads)
+
     def cover(self, checkpoint_id: int) -> None:
         """A checkpoint is being written that names everything staged so far."""
         for state in self._sinks.values():

@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.errors import ClusterError
 from headrace.operators.leased_splits import LeasedSplits
@@ -32,6 +32,7 @@ from headrace.runtime.control.messages import (
     Hello,
     Lease,
     Message,
+    Output,
     Progress,
     Recall,
     Running,
@@ -70,6 +71,8 @@ class LiveSettings:
     latency_interval_ms: int = 0
     #: Whether a channel waits for the barriers of the others.
     is_exactly_once: bool = True
+    #: From one periodic watermark to the next; 0 for none.
+    watermark_interval_ms: int = 200
     #: How soon a source that had nothing is asked again.
     idle_poll_s: float = 0.002
     #: The most records that a source reads at a time, if that is limited.
@@ -120,6 +123,8 @@ class LiveSubtask:
         self._flushed = time.monotonic()
         self._ended = threading.Event()
         self._marked_ms = 0
+        #: When watermark generators are asked again.
+        self._watermark_at = 0.0
         #: When the splits are looked at again, if there was nothing.
         self._read_at = 0.0
         #: Splits that a source reads on its own, and what it was told with them.
@@ -127,6 +132,8 @@ class LiveSubtask:
         self._lease_plan = SubtaskPlan()
         #: How long the loop has waited for something to do, and for others to take what it sends, s.
         self._idle_s = self._blocked_s = 0.0
+        #: When the last barrier passed, and these two then.
+        self._spent = (time.monotonic(), 0.0, 0.0)
         self.connection: Connection | None = None
 
     # -- life ----------------------------------------------------------------------------------------------------
@@ -231,6 +238,8 @@ class LiveSubtask:
             until = min(until, (due_ms - clock.now_ms()) / 1000)
         if self._settings.latency_interval_ms and self._is_source:
             until = min(until, self._settings.latency_interval_ms / 1000)
+        if self._has_watermarks():
+            until = min(until, self._watermark_at - time.monotonic())
         if self._lease is not None and self._lease.is_given:
             until = min(until, self._read_at - time.monotonic())
         return max(0.0, until)
@@ -243,8 +252,17 @@ class LiveSubtask:
             if interval_ms and self._is_source and clock.now_ms() >= self._marked_ms + interval_ms:
                 self._marked_ms = clock.now_ms()
                 task.mark_latency()
+        if self._has_watermarks() and time.monotonic() >= self._watermark_at:
+            assert task is not None
+            task.emit_periodic_watermarks()
+            self._watermark_at = time.monotonic() + self._settings.watermark_interval_ms / 1000
         if time.monotonic() - self._flushed >= self._settings.buffer_timeout_ms / 1000:
             self._flush()
+
+    def _has_watermarks(self) -> bool:
+        return bool(self._settings.watermark_interval_ms) and (
+            self._task is not None and not self._task.has_seen_end and self._task.has_periodic_watermarks
+        )
 
     def _beat_regularly(self) -> None:
         beaten, idle_before, blocked_before = time.monotonic(), 0.0, 0.0
@@ -269,6 +287,8 @@ class LiveSubtask:
         self._flushed = time.monotonic()
         if self._task is not None:
             self._task.flush()
+            for operator_id, shown in self._task.take_shown():
+                self._tell(Output(operator_id, pickle.dumps(shown, protocol=5)))
 
     def _leaving(self) -> Iterator[Sent]:
         """Yield what is to go out; the time that takes is the time that others cannot follow."""
@@ -297,7 +317,7 @@ class LiveSubtask:
                 self._end_lease()
             case Trigger():
                 self._end_lease()
-                self._end_epoch(message.epoch, alignment_ms=0, start_delay_ms=0)
+                self._end_epoch(message.epoch, clock.now_ms(), alignment_ms=0)
             case Stop():
                 self._is_stopping = True
             case CheckpointEnded():
@@ -381,32 +401,43 @@ class LiveSubtask:
             assert self._task is not None, "one that has ended gets nothing"
             self._task.take_buffer(header, buffer)
         elif self._alignment.arrive(header):
-            alignment_ms = clock.now_ms() - self._alignment.first_ms
-            self._end_epoch(epoch, alignment_ms=alignment_ms, start_delay_ms=0)
+            first_ms = self._alignment.first_ms
+            self._end_epoch(epoch, first_ms, alignment_ms=clock.now_ms() - first_ms)
             for held_header, held in self._alignment.release():
                 if not self._alignment.holds(held_header, held):
                     self._handle(held_header, held)
 
-    def _end_epoch(self, epoch: int, *, alignment_ms: int, start_delay_ms: int) -> None:
+    def _end_epoch(self, epoch: int, first_ms: int, *, alignment_ms: int) -> None:
         """The barrier has come: write state down, pass the barrier on, and begin the next epoch."""
+        started = time.monotonic()
         if epoch != self._epoch:
             raise ClusterError(f"a barrier of epoch {epoch} has come in epoch {self._epoch}")
         task = self._task
         report = SubtaskReport(self._subtask, epoch=(epoch, 0), has_ended=True)
         if task is not None:
-            report = task.report()
+            report = self._with_times(task.report())
         for edge_id, level, partition in self._barrier_targets:
             self._send(
                 level, partition, pack_barrier(level, partition, edge_id, self._subtask.subtask, epoch)
             )
         self._epoch += 1
-        self._tell(Acknowledge(epoch, pickle.dumps(report, protocol=5), start_delay_ms, alignment_ms))
+        sync_ms = round((time.monotonic() - started) * 1000)
+        self._tell(Acknowledge(epoch, pickle.dumps(report, protocol=5), first_ms, alignment_ms, sync_ms))
         if task is not None:
             if report.has_ended:
                 self._task = None
                 task.close()
             else:
                 task.go_on(report)
+
+    def _with_times(self, report: SubtaskReport) -> SubtaskReport:
+        """Say how the time since the last barrier was spent."""
+        now, idle_s, blocked_s = time.monotonic(), self._idle_s, self._blocked_s
+        ended, idle_before, blocked_before = self._spent
+        self._spent = (now, idle_s, blocked_s)
+        held_s = blocked_s - blocked_before
+        busy_s = max(0.0, now - ended - (idle_s - idle_before) - held_s)
+        return replace(report, busy_ns=int(busy_s * 1e9), back_pressured_ns=int(held_s * 1e9))
 
     def _find_targets(self) -> list[tuple[int, int, int]]:
         """Return where barriers go: edge, level and partition of every channel."""

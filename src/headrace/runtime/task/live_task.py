@@ -9,14 +9,14 @@ task is the only one that has its key groups, and it knows what it has written.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from headrace.elements import LatencyMarker
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.base import EpochPlace
-from headrace.operators.io import SourceTask
+from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.leased_splits import LeasedSplits
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.exchange.buffers import Header
@@ -138,6 +138,24 @@ class LiveTask(StreamTask):
         """Have the source send a latency marker."""
         marker = LatencyMarker(clock.now_ms(), self._links[0].node.operator_id, self._subtask.subtask)
         self._links[0].output.emit_event(marker)
+
+    @property
+    def has_periodic_watermarks(self) -> bool:
+        """Whether anybody asks for watermarks by the clock."""
+        return any(link.operator.has_periodic_watermarks for link in self._links)
+
+    def emit_periodic_watermarks(self) -> None:
+        """Ask watermark generators."""
+        for link in self._links:
+            link.operator.emit_periodic_watermark()
+
+    def take_shown(self) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Yield what sinks show at once, with their operator ids."""
+        for link in self._links:
+            if isinstance(link.operator, SinkTask):
+                shown = link.operator.take_shown()
+                if shown:
+                    yield link.node.operator_id, shown
 
     def flush(self) -> None:
         """Send what waits for a full buffer."""

@@ -13,7 +13,7 @@ import pytest
 
 from tests.spark.live_program import KEYS, RECORDS
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow(seconds=100), pytest.mark.timeout(400)]
 
 _PROGRAM = Path(__file__).with_name("live_program.py")
 _ROOT = Path(__file__).parents[2]

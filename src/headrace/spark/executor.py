@@ -230,7 +230,7 @@ class SparkJob:
             self._results = self._leadership.job_results(is_session=not self._owns_leadership)
         whose = {"job_id": job_graph.job_id, "job_name": job_graph.name}
         run_name = f"{PREFIX}{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
-        state_dir = configuration.get(checkpointing.DIRECTORY)
+        state_dir = configuration.get(checkpointing.DIRECTORY) or ""
         #: Where state goes that nobody wants to keep.
         self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
         if self._temporary is not None:

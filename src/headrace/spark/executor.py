@@ -230,11 +230,9 @@ class SparkJob:
             self._results = self._leadership.job_results(is_session=not self._owns_leadership)
         whose = {"job_id": job_graph.job_id, "job_name": job_graph.name}
         run_name = f"{PREFIX}{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
-        state_dir = configuration.get(checkpointing.DIRECTORY) or ""
+        state_dir = configuration.get(checkpointing.DIRECTORY)
         #: Where state goes that nobody wants to keep.
         self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
-        if self._temporary is not None:
-            state_dir = self._temporary.path
         owner = Owner.here("copies of state", **whose)
         self._task_settings = task_settings = _task_settings(configuration, run_name, owner, store)
         runners = _Runners(
@@ -244,7 +242,7 @@ class SparkJob:
             self._master = JobMaster(
                 job_graph,
                 runners,
-                job_master_settings(configuration, state_dir, is_live=is_live),
+                job_master_settings(configuration, state_dir or self._temporary_path, is_live=is_live),
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,
                 leader=0 if self._leadership is None else self._leadership.token,
@@ -362,6 +360,10 @@ class SparkJob:
     def _step_down(self) -> None:
         if self._leadership is not None and self._owns_leadership:
             self._leadership.release()
+
+    @property
+    def _temporary_path(self) -> str:
+        return "" if self._temporary is None else self._temporary.path
 
     def _remove_temporary(self) -> None:
         if self._temporary is not None:

@@ -23,6 +23,7 @@ __all__ = [
     "is_interval",
     "is_string",
     "is_temporal",
+    "length_of",
 ]
 
 #: Digits behind the point that an overflowing DECIMAL keeps, as far as it has them.
@@ -98,10 +99,14 @@ def _merged(one: t.DataType, other: t.DataType) -> t.DataType | None:
         return _merged_numbers(one, other)
     for same, longest in ((is_string, t.VarCharType), (is_binary, t.VarBinaryType)):
         if same(one) and same(other):
-            return longest(max(_length(one), _length(other)))
+            return longest(max(length_of(one), length_of(other)))
     for kind in (t.TimestampType, t.LocalZonedTimestampType, t.TimeType):
         if isinstance(one, kind) and isinstance(other, kind):
             return kind(max(one.precision, other.precision))
+    if isinstance(one, t.TimestampType | t.LocalZonedTimestampType) and isinstance(
+        other, t.TimestampType | t.LocalZonedTimestampType
+    ):
+        return t.LocalZonedTimestampType(max(one.precision, other.precision))
     if is_interval(one) and type(one) is type(other):
         return one
     return _merged_parts(one, other)
@@ -149,7 +154,8 @@ def _merged_parts(one: t.DataType, other: t.DataType) -> t.DataType | None:
             return None
 
 
-def _length(one: t.DataType) -> int:
+def length_of(one: t.DataType) -> int:
+    """How long values of a type may be."""
     length: int = getattr(one, "length", MAX_LENGTH)
     return length
 
@@ -162,8 +168,6 @@ def comparison_type(one: t.DataType, other: t.DataType) -> t.DataType | None:
     for left, right in ((one, other), (other, one)):
         if is_string(left) and (isinstance(right, t.NumericType | t.BooleanType) or is_temporal(right)):
             return right.nullable()
-        if isinstance(left, t.TimestampType) and isinstance(right, t.LocalZonedTimestampType):
-            return t.LocalZonedTimestampType(max(left.precision, right.precision))
     return None
 
 
@@ -190,6 +194,7 @@ _EXPLICIT: Final[tuple[tuple[type[t.DataType], tuple[type[t.DataType], ...]], ..
     (t.NumericType, (t.NumericType, t.BooleanType)),
     (t.BooleanType, (t.NumericType,)),
     (t.DateType, _TIMESTAMPS),
+    (t.TimeType, _TIMESTAMPS),
     (t.BinaryType, (t.BinaryType, t.VarBinaryType)),
     (t.VarBinaryType, (t.BinaryType, t.VarBinaryType)),
 )

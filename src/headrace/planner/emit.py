@@ -136,6 +136,8 @@ def _cast(text: str, source: t.DataType, target: t.DataType, is_try: bool) -> st
 
 
 def _plain_cast(text: str, source: t.DataType, target: t.DataType) -> str:
+    if isinstance(source, t.TimeType) and isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
+        text = f"make_timestamp_ntz(DATE'1970-01-01', {text})"
     made = f"CAST({text} AS {target.spark_name()})"
     if isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
         known = source.precision if isinstance(source, t.TimestampType | t.LocalZonedTimestampType) else 0

@@ -8,7 +8,7 @@ Partials are differences: a row that is retracted counts -1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, Protocol
 
@@ -262,7 +262,7 @@ class Extreme(_NotDistinct):
         return columns[self._name].cast(self._call.result.arrow, safe=False)
 
 
-class Variance(_NotDistinct):
+class Variance:
     """VAR_POP and its relatives, by the sums of values and of their squares."""
 
     def __init__(self, name: str, call: AggSpec, sql: PartialSql) -> None:
@@ -296,6 +296,14 @@ class Variance(_NotDistinct):
         if function.startswith("STDDEV"):
             spread = np.sqrt(spread)
         return pa.array(spread, mask=count < least).cast(self._call.result.arrow, safe=False)
+
+    def of_values(self, changes: ValueChanges) -> dict[str, pa.Array]:
+        numbers = changes.values.cast(pa.float64(), safe=False)
+        return {
+            self._sum: replace(changes, values=numbers).sums(pa.float64()),
+            self._squares: replace(changes, values=pc.multiply(numbers, numbers)).sums(pa.float64()),
+            self._count: changes.numbers(),
+        }
 
 
 class Edge(_NotDistinct):

@@ -40,7 +40,11 @@ _EXTREMES = ("MIN", "MAX")
 #: For which it makes no difference whether a value is there once or more often.
 _ALWAYS_DISTINCT = (*_EXTREMES, "FIRST_VALUE", "LAST_VALUE")
 #: What can be computed from the distinct values of an argument.
-_BY_VALUES = ("COUNT", "SUM", "SUM0", "AVG", "LISTAGG", "COLLECT", "ARRAY_AGG", *_EXTREMES)
+_BY_VALUES = (
+    *("COUNT", "SUM", "SUM0", "AVG", "LISTAGG", "COLLECT", "ARRAY_AGG"),
+    *("VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP"),
+    *_EXTREMES,
+)
 
 
 class GroupAggregateOperator:

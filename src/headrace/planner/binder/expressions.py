@@ -14,7 +14,7 @@ from headrace.planner import expressions as e
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.elsewhere import ELSEWHERE
 from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
-from headrace.planner.binder.scope import Scope, field_of
+from headrace.planner.binder.scope import Scope, field_at, field_of
 from headrace.planner.coercion import can_cast, can_cast_implicitly, is_interval
 from headrace.planner.dialect import syntax
 from headrace.planner.dialect.tokens import Span
@@ -31,7 +31,16 @@ from headrace.planner.functions.math import round_type
 from headrace.planner.functions.temporal import add_type
 from headrace.planner.functions.text import constant
 from headrace.planner.logical import Join, JoinKind, LogicalNode
-from headrace.types import BooleanType, CharType, DataType, DataTypes, NullType
+from headrace.types import (
+    BigIntType,
+    BooleanType,
+    CharType,
+    DataType,
+    DataTypes,
+    LocalZonedTimestampType,
+    NullType,
+    RowType,
+)
 
 __all__ = ["ExpressionBinder", "OverCalls", "ScalarQueries", "cast_to"]
 
@@ -96,11 +105,21 @@ class ScalarQueries:
     #: The input as it was before.
     input: LogicalNode
     bind: Callable[[syntax.Query], LogicalNode]
+    #: Binds a query to the number of its rows.
+    count: Callable[[syntax.Query], LogicalNode]
     plans: list[LogicalNode] = field(default_factory=list)
 
     def reference(self, query: syntax.Query) -> e.InputRef:
         """The column that a query becomes."""
-        plan = self.bind(query)
+        return self._column(self.bind(query))
+
+    def exists(self, query: syntax.Query) -> e.Expression:
+        """Whether a query, which knows nothing of the row, gives any rows."""
+        # As long as there are no rows, an aggregate that streams says nothing: there is no number then.
+        some = (self._column(self.count(query)), e.Literal(0, BigIntType(False)))
+        return e.Call("IS_TRUE", (e.Call("GREATER_THAN", some, BooleanType()),), BooleanType(False))
+
+    def _column(self, plan: LogicalNode) -> e.InputRef:
         place = len(self.input.schema) + len(self.plans)
         self.plans.append(plan)
         return e.InputRef(place, plan.schema[0].type.nullable())
@@ -155,11 +174,17 @@ class ExpressionBinder:
             case syntax.Interval():
                 return bind_interval(self.context, node)
             case syntax.Access():
-                return self._call("ITEM", [self.bind(node.collection), self.bind(node.key)], node.span)
+                return self._item(node)
             case syntax.FieldAccess():
                 return field_of(self.context, self.bind(node.row), node.field)
             case _:
                 self._misplaced(node)
+
+    def _item(self, node: syntax.Access) -> e.Expression:
+        collection, key = self.bind(node.collection), self.bind(node.key)
+        if isinstance(collection.type, RowType):
+            return field_at(self.context, collection, constant(key), node.key.span)
+        return self._call("ITEM", [collection, key], node.span)
 
     def condition(self, node: syntax.Node, clause: str) -> e.Expression:
         """A condition: an expression that is TRUE, FALSE or NULL."""
@@ -184,12 +209,9 @@ class ExpressionBinder:
     # --- operators and built-ins ------------------------------------------------------------------
 
     def _operator(self, node: syntax.Operator) -> e.Expression:
-        symbols = [one for one in node.operands if isinstance(one, syntax.Symbol)]
         operands = [
             self._symbol(one) if isinstance(one, syntax.Symbol) else self.bind(one) for one in node.operands
         ]
-        if symbols and node.function == "TIMESTAMP_MINUS":
-            operands.pop()
         if node.function == "OVERLAPS":
             return self._overlaps(operands, node.span)
         return self._call(node.function, operands, node.span)
@@ -393,6 +415,8 @@ class ExpressionBinder:
                     hint="join with the query instead",
                 )
             return self.scalar_queries.reference(node.query)
+        if isinstance(node, syntax.Exists) and self.scalar_queries is not None:
+            return self.scalar_queries.exists(node.query)
         what = "IN with a query" if isinstance(node, syntax.In) else "EXISTS"
         raise self.context.unsupported(f"{what} anywhere but in the AND-ed conditions of WHERE", node.span)
 
@@ -518,7 +542,11 @@ def _refined(function: Function, operands: Sequence[e.Expression], result: DataT
     """Types that depend on a value, not only on types."""
     if function.name in {"ROUND", "TRUNCATE"}:
         digits = constant(operands[1]) if len(operands) > 1 else None
+        if len(operands) > 1 and not isinstance(digits, int):
+            return result
         return round_type(function.name, result, digits if isinstance(digits, int) else None)
+    if function.name == "TO_TIMESTAMP_LTZ" and len(operands) == 2 and isinstance(constant(operands[1]), int):
+        return LocalZonedTimestampType(max(3, int(str(constant(operands[1])))))
     if function.name == "TIMESTAMPADD":
         return add_type(str(constant(operands[0])), result)
     return result
@@ -538,8 +566,10 @@ def aggregate_call(
     """An aggregate call with its arguments over the rows of the group."""
     if function.only_over:
         binder.fail(f"{function.name} needs OVER", node.span, hint=f"usage: {function.shown}")
-    if node.nulls == "IGNORE" or node.argument_names:
-        raise binder.context.unsupported(f"{node.nulls or 'named arguments'} in {function.name}", node.span)
+    if node.nulls is not None and function.name != "ARRAY_AGG":
+        binder.fail(f"{node.nulls} NULLS means nothing in {function.name}", node.span)
+    if node.argument_names:
+        raise binder.context.unsupported(f"named arguments in {function.name}", node.span)
     if node.star and function.name != "COUNT":
         binder.fail(f"{function.name}(*) means nothing", node.span)
     if node.order_by and function.name not in {"ARRAY_AGG", "LISTAGG"}:
@@ -552,6 +582,9 @@ def aggregate_call(
     except WrongArguments as wrong:
         binder.fail(wrong.message, node.span, hint=wrong.hint)
     condition = None if node.filter is None else binder.condition(node.filter, "FILTER")
+    if node.nulls == "IGNORE":
+        there = e.Call("IS_NOT_NULL", arguments, BooleanType(False))
+        condition = there if condition is None else e.conjunction([condition, there])
     if condition is not None and not function.value_for_no_rows:
         # No row of the group may pass.
         result = result.nullable()

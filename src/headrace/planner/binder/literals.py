@@ -40,7 +40,8 @@ def bind_constant(context: Context, node: Constant) -> Literal:
             return Literal(value, t.BinaryType(len(value), False))
         case "string":
             assert isinstance(value, str)
-            return Literal(value, t.CharType(len(value), False))
+            # As Java counts: a character beyond U+FFFF is two.
+            return Literal(value, t.CharType(len(value.encode("utf-16-le")) // 2, False))
         case _:
             assert isinstance(value, str)
             return _temporal(context, node, value)

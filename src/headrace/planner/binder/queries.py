@@ -40,6 +40,7 @@ from headrace.planner.dialect.syntax import (
 )
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.logical import (
+    Aggregate,
     Distinct,
     Field,
     Filter,
@@ -56,7 +57,7 @@ from headrace.planner.logical import (
     Union,
     Values,
 )
-from headrace.types import BooleanType, IntType
+from headrace.types import BigIntType, BooleanType, IntType
 
 __all__ = ["bind_query"]
 
@@ -202,7 +203,7 @@ class QueryBinder:
         over.width = _OVER_ROOM
         if not grouped:
             binder = ExpressionBinder(self.context, scope, over, "SELECT")
-            binder.scalar_queries = ScalarQueries(node, self._scalar_query)
+            binder.scalar_queries = ScalarQueries(node, self._scalar_query, self._counted)
             return binder
         if any(isinstance(item.expression, Star) for item in select.items):
             star = next(item for item in select.items if isinstance(item.expression, Star))
@@ -236,7 +237,7 @@ class QueryBinder:
     def _where(self, node: LogicalNode, scope: Scope, where: Node) -> LogicalNode:
         plain: list[e.Expression] = []
         binder = ExpressionBinder(self.context, scope, None, "WHERE")
-        binder.scalar_queries = ScalarQueries(node, self._scalar_query)
+        binder.scalar_queries = ScalarQueries(node, self._scalar_query, self._counted)
         for part in conditions(where):
             inner, negated = stripped(part)
             if isinstance(inner, Exists) or (isinstance(inner, In) and inner.query is not None):
@@ -267,6 +268,11 @@ class QueryBinder:
                 f"a scalar subquery must return one column, not {len(plan.schema)}", query.span
             )
         return plan
+
+    def _counted(self, query: Query) -> LogicalNode:
+        """The number of a query's rows."""
+        count = e.AggregateCall("COUNT", (), BigIntType(False))
+        return Aggregate(bind_query(self.context, query), (), (count,), ("EXPR$0",))
 
     def _semi_join(self, node: LogicalNode, scope: Scope, part: In | Exists, negated: bool) -> LogicalNode:
         """IN and EXISTS as joins that keep the left rows with, or without, a partner."""

@@ -9,11 +9,12 @@ from typing import NoReturn
 from headrace.catalog.manager import nearest
 from headrace.planner.binder.context import Context
 from headrace.planner.dialect.syntax import Identifier, Name
+from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import Call, Expression, InputRef, Literal
 from headrace.planner.logical import Schema
 from headrace.types import CharType, DataType, RowType
 
-__all__ = ["Relation", "Scope", "field_of"]
+__all__ = ["Relation", "Scope", "field_at", "field_of"]
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,18 @@ def _near_table(name: str, tables: list[str], columns: list[str]) -> str | None:
     """Which table was meant, or which column: a field of one is written alike."""
     near = nearest(name, [*tables, *columns])
     return near if near is not None and near.startswith("did you mean") else nearest(name, tables)
+
+
+def field_at(context: Context, row: Expression, place: object, span: Span) -> Expression:
+    """A field of a row, by its number from 1, or its name."""
+    assert isinstance(row.type, RowType)
+    if isinstance(place, int):
+        if not 1 <= place <= len(row.type):
+            raise context.error(f"the row has {len(row.type)} fields, counted from 1", span)
+        place = row.type.field_names()[place - 1]
+    if not isinstance(place, str):
+        raise context.error("a field of a row has a constant number or name", span)
+    return field_of(context, row, Identifier(place, span))
 
 
 def field_of(context: Context, row: Expression, name: Identifier) -> Expression:

@@ -52,6 +52,8 @@ _PRODUCTS: Final = {"*": "TIMES", "/": "DIVIDE", "%": "MOD"}
 #: Functions that are called without parentheses.
 _BARE: Final = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
 _INTERVAL_UNITS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "QUARTER")
+#: Those of intervals that count months; the others count milliseconds.
+_MONTH_UNITS: Final = ("YEAR", "MONTH", "QUARTER")
 _INTERVAL_PLURALS: Final = frozenset(f"{unit}S" for unit in _INTERVAL_UNITS)
 _CONSTANTS: Final = {
     "TRUE": ("boolean", True),
@@ -332,20 +334,24 @@ class Expressions(WindowForms):
         if self.token.kind is TokenKind.NUMBER:
             self.fail("an interval's amount is written in quotes", hint=f"INTERVAL '{self.token.text}' ...")
         text = self.string("the interval's amount in single quotes")
+        unit, to_unit, precision, fraction = self._interval_qualifier()
+        return Interval(text, negative, unit, to_unit, precision, fraction, self.span_from(start))
+
+    def _interval_qualifier(self) -> tuple[str, str | None, int | None, int | None]:
+        """First and last unit of an interval, and their digits."""
         unit = self._interval_unit()
-        precision = fraction = None
+        to_unit = precision = fraction = None
         if self.accept("("):
             precision = self.integer()
             if self.accept(","):
                 fraction = self.integer()
             self.expect(")")
-        to_unit = None
         if self.accept("TO"):
             to_unit = self._interval_unit()
             if self.accept("("):
                 fraction = self.integer()
                 self.expect(")")
-        return Interval(text, negative, unit, to_unit, precision, fraction, self.span_from(start))
+        return unit, to_unit, precision, fraction
 
     def _interval_unit(self) -> str:
         """A unit of time, in the singular or the plural."""
@@ -384,18 +390,17 @@ class Expressions(WindowForms):
         if len(parts) > 1:
             if len(parts) == 2 and self.accept("OVERLAPS"):
                 return Operator("OVERLAPS", (*parts, *self._period()), self.span_from(start))
-            name = Name((Identifier("ROW", start.span),), start.span)
-            return FunctionCall(name, parts, self.span_from(start))
+            row = Name((Identifier("ROW", start.span),), start.span)
+            return FunctionCall(row, parts, self.span_from(start))
         if (
             self.sees_any(*_INTERVAL_UNITS)
             and isinstance(parts[0], Operator)
             and parts[0].function == "MINUS"
         ):
-            # (a - b) SECOND is the difference of two points of time.
-            unit = self.advance()
-            return Operator(
-                "TIMESTAMP_MINUS", (*parts[0].operands, Symbol(unit.upper, unit.span)), self.span_from(start)
-            )
+            # (a - b) DAY TO SECOND is the difference of two points of time.
+            first, *_ = self._interval_qualifier()
+            name = "MONTHS_MINUS" if first in _MONTH_UNITS else "TIMESTAMP_MINUS"
+            return Operator(name, parts[0].operands, self.span_from(start))
         return parts[0]
 
     def _period(self) -> tuple[Node, ...]:

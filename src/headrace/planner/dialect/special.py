@@ -113,9 +113,7 @@ def _floor_or_ceil(cursor: Forms, start: Token) -> Node:
     operand = cursor.expression()
     name = "CEIL" if start.upper == "CEILING" else start.upper
     if cursor.accept("TO"):
-        unit = chosen(
-            cursor, "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND"
-        )
+        unit = chosen(cursor, *TIME_UNITS[: TIME_UNITS.index("MILLISECOND") + 1])
         return closed(cursor, start, operand, unit, name=f"{name}_TIME")
     return closed(cursor, start, operand)
 

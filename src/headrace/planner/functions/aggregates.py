@@ -163,8 +163,8 @@ _ALL: Final = (
     ),
     AggregateFunction(
         "ARRAY_AGG",
-        "ARRAY_AGG([DISTINCT] value)",
-        "The values as an array.",
+        "ARRAY_AGG([DISTINCT] value [{RESPECT | IGNORE} NULLS])",
+        "The values as an array; also those that are NULL, unless IGNORE NULLS is said.",
         lambda types: t.ArrayType(types[0]),
     ),
     AggregateFunction(

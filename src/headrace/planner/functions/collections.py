@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from headrace import types as t
-from headrace.planner.coercion import common_type
+from headrace.planner.coercion import can_cast_implicitly, common_type, is_string
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry, same_as
-from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments
-from headrace.planner.functions.text import quoted
+from headrace.planner.functions.signature import (
+    Nulls,
+    Resolved,
+    Resolver,
+    Result,
+    WrongArguments,
+    signature,
+)
+from headrace.planner.functions.text import constant, quoted
 
 __all__ = ["COLLECTIONS"]
 
@@ -63,14 +70,15 @@ COLLECTIONS.add_shape(
 
 def _item(types: Sequence[t.DataType]) -> Resolved:
     collection, key = types
+    if isinstance(key, t.NullType):
+        raise WrongArguments("this NULL has no type", "write CAST(NULL AS ...)")
     match collection:
         case t.ArrayType():
             if not isinstance(key, t.IntegralType):
                 raise WrongArguments(f"an array index must be an integer, not {key.summary_without_null()}")
             return (collection, t.IntType(key.is_nullable)), collection.element_type.nullable()
         case t.MapType():
-            found = common_type([collection.key_type, key])
-            if found is None:
+            if common_type([collection.key_type, key]) is None:
                 raise WrongArguments(
                     f"the keys are {collection.key_type.summary_without_null()}, not {key.summary_without_null()}"
                 )
@@ -84,6 +92,9 @@ def _item(types: Sequence[t.DataType]) -> Resolved:
 def _emit_item(call: Call, operands: list[str]) -> str:
     if isinstance(call.operands[0].type, t.MapType):
         return f"element_at({operands[0]}, {operands[1]})"
+    place = constant(call.operands[1])
+    if isinstance(place, int) and place < 1:
+        raise WrongArguments(f"elements are counted from 1, not from {place}")
     return f"get({operands[0]}, {operands[1]} - 1)"
 
 
@@ -103,12 +114,58 @@ def _element(types: Sequence[t.DataType]) -> t.DataType:
     return one.element_type
 
 
-def _same_elements(types: Sequence[t.DataType]) -> t.DataType:
-    """The type of an array with the elements of another, or one more element."""
-    one, other = types[0], types[1]
-    assert isinstance(one, t.ArrayType)
-    added = other.element_type if isinstance(other, t.ArrayType) else other
-    return t.ArrayType(_one_type("an array", [one.element_type, added]))
+def _common_arrays(name: str) -> Resolver:
+    """Arrays as arrays of one type."""
+
+    def resolve(types: Sequence[t.DataType]) -> Resolved:
+        arguments = _bound(f"{name}(array ARRAY [, other ARRAY...])", types)
+        found = t.ArrayType(_one_type(name, [_element([one]) for one in arguments]))
+        made = tuple(found.with_nullability(one.is_nullable) for one in types)
+        return made, found.with_nullability(any(one.is_nullable for one in types))
+
+    return resolve
+
+
+def _bound(text: str, types: Sequence[t.DataType]) -> tuple[t.DataType, ...]:
+    return signature(text).bind(types)
+
+
+def _with_element(name: str, result: Callable[[t.ArrayType, t.DataType], t.DataType]) -> Resolver:
+    """An array and a value that goes into it without a CAST."""
+
+    def resolve(types: Sequence[t.DataType]) -> Resolved:
+        array, value = _bound(f"{name}(array ARRAY, element ANY)", types)
+        assert isinstance(array, t.ArrayType)
+        if not can_cast_implicitly(value, array.element_type):
+            raise WrongArguments(
+                f"{name}: {value.summary_without_null()} is no element of {array.summary_without_null()}",
+                "CAST it to the type of the elements",
+            )
+        element = array.element_type.with_nullability(types[1].is_nullable)
+        return (array, element), result(array, element)
+
+    return resolve
+
+
+def _grown(array: t.ArrayType, element: t.DataType) -> t.DataType:
+    nullable = array.element_type.is_nullable or element.is_nullable
+    return t.ArrayType(
+        array.element_type.with_nullability(nullable), array.is_nullable or element.is_nullable
+    )
+
+
+def _sortable(name: str) -> Result:
+    """An array of values that have an order."""
+
+    def result(types: Sequence[t.DataType]) -> t.DataType:
+        element = _element(types)
+        if isinstance(element, t.BooleanType | t.ArrayType | t.MapType | t.MultisetType | t.RowType):
+            raise WrongArguments(
+                f"{name} takes an array of values that can be ordered, not {types[0].summary_without_null()}"
+            )
+        return types[0]
+
+    return result
 
 
 COLLECTIONS.add(
@@ -117,67 +174,91 @@ COLLECTIONS.add(
     "IF({0} IS NULL, NULL, size({0}))",
     "The number of elements.",
 )
-COLLECTIONS.add("ELEMENT(array ARRAY)", _element, "get({0}, 0)", "The only element.")
 COLLECTIONS.add(
-    "ARRAY_APPEND(array ARRAY, element ANY)",
-    _same_elements,
-    "array_append({0}, {1})",
+    "ELEMENT(array ARRAY)",
+    _element,
+    "IF(size({0}) > 1, CAST(raise_error('ELEMENT takes an array of one element') AS string), get({0}, 0))",
+    "The only element; NULL if there is none.",
+)
+COLLECTIONS.add_shape(
+    "ARRAY_APPEND",
+    "ARRAY_APPEND(array, element)",
     "The array with an element at its end.",
+    _with_element("ARRAY_APPEND", _grown),
+    "array_append({0}, {1})",
+    exact=False,
 )
-COLLECTIONS.add(
-    "ARRAY_PREPEND(array ARRAY, element ANY)",
-    _same_elements,
-    "array_prepend({0}, {1})",
+COLLECTIONS.add_shape(
+    "ARRAY_PREPEND",
+    "ARRAY_PREPEND(array, element)",
     "The array with an element at its start.",
+    _with_element("ARRAY_PREPEND", _grown),
+    "array_prepend({0}, {1})",
+    exact=False,
 )
-COLLECTIONS.add(
-    "ARRAY_CONTAINS(array ARRAY, element ANY)",
-    t.BooleanType(),
-    "exists({0}, __one -> __one <=> {1})",
+COLLECTIONS.add_shape(
+    "ARRAY_CONTAINS",
+    "ARRAY_CONTAINS(array, element)",
     "Whether an element is in the array.",
+    _with_element("ARRAY_CONTAINS", lambda array, _: t.BooleanType(array.is_nullable)),
+    "exists({0}, __one -> __one <=> {1})",
+    exact=False,
 )
 COLLECTIONS.add(
     "ARRAY_DISTINCT(array ARRAY)", same_as(), "array_distinct({0})", "The array with each element once."
 )
-COLLECTIONS.add(
-    "ARRAY_POSITION(array ARRAY, element ANY)",
-    _INT,
-    "array_position({0}, {1})",
+COLLECTIONS.add_shape(
+    "ARRAY_POSITION",
+    "ARRAY_POSITION(array, element)",
     "The place of an element from 1; 0 if it is not there.",
+    _with_element(
+        "ARRAY_POSITION", lambda array, element: t.IntType(array.is_nullable or element.is_nullable)
+    ),
+    "array_position({0}, {1})",
+    exact=False,
 )
-COLLECTIONS.add(
-    "ARRAY_REMOVE(array ARRAY, element ANY)",
-    same_as(),
-    "filter({0}, __one -> NOT (__one <=> {1}))",
+COLLECTIONS.add_shape(
+    "ARRAY_REMOVE",
+    "ARRAY_REMOVE(array, element)",
     "The array without an element.",
+    _with_element("ARRAY_REMOVE", lambda array, _: array),
+    "filter({0}, __one -> NOT (__one <=> {1}))",
+    exact=False,
 )
 COLLECTIONS.add("ARRAY_REVERSE(array ARRAY)", same_as(), "reverse({0})", "The array backwards.")
-COLLECTIONS.add(
-    "ARRAY_UNION(array ARRAY, other ARRAY)",
-    _same_elements,
-    "array_union({0}, {1})",
-    "Elements of both arrays, each once.",
-)
-COLLECTIONS.add(
-    "ARRAY_CONCAT(array ARRAY, other ARRAY...)", _same_elements, "concat({all})", "The arrays joined."
-)
-COLLECTIONS.add(
-    "ARRAY_EXCEPT(array ARRAY, other ARRAY)",
-    same_as(),
-    "array_except({0}, {1})",
-    "Elements of the first array that are not in the second.",
-)
-COLLECTIONS.add(
-    "ARRAY_INTERSECT(array ARRAY, other ARRAY)",
-    same_as(),
-    "array_intersect({0}, {1})",
-    "Elements that are in both arrays.",
-)
-COLLECTIONS.add("ARRAY_MAX(array ARRAY)", _element, "array_max({0})", "The largest element.", nulls=_ALWAYS)
-COLLECTIONS.add("ARRAY_MIN(array ARRAY)", _element, "array_min({0})", "The smallest element.", nulls=_ALWAYS)
+for _name, _emission, _what in (
+    ("ARRAY_UNION", "array_union({0}, {1})", "Elements of both arrays, each once."),
+    ("ARRAY_CONCAT", "concat({all})", "The arrays joined."),
+    ("ARRAY_EXCEPT", "array_except({0}, {1})", "Elements of the first array that are not in the second."),
+    ("ARRAY_INTERSECT", "array_intersect({0}, {1})", "Elements that are in both arrays."),
+):
+    COLLECTIONS.add_shape(
+        _name,
+        f"{_name}(array, other{', ...' if _name == 'ARRAY_CONCAT' else ''})",
+        _what,
+        _common_arrays(_name),
+        _emission,
+        exact=False,
+    )
+for _name, _what in (("ARRAY_MAX", "largest"), ("ARRAY_MIN", "smallest")):
+    COLLECTIONS.add(
+        f"{_name}(array ARRAY)",
+        lambda types, name=_name: _element([_sortable(name)(types)]),
+        f"{_name.lower()}({{0}})",
+        f"The {_what} element.",
+        nulls=_ALWAYS,
+    )
+
+
+def _joined(types: Sequence[t.DataType]) -> t.DataType:
+    if not is_string(_element(types)):
+        raise WrongArguments(f"ARRAY_JOIN takes an array of strings, not {types[0].summary_without_null()}")
+    return t.DataTypes.STRING()
+
+
 COLLECTIONS.add(
     "ARRAY_JOIN(array ARRAY, delimiter STRING [, null STRING])",
-    t.DataTypes.STRING(),
+    _joined,
     "array_join({all})",
     "The elements as one string.",
 )
@@ -199,11 +280,25 @@ COLLECTIONS.add(
     _emit_slice,
     "The elements from one place to another, both included; negative places count from the end.",
 )
+
+
+def _emit_sort(_: Call, operands: list[str]) -> str:
+    array, *how = operands
+    ascending = how[0] if how else "true"
+    if len(how) < 2:
+        return f"IF({ascending}, sort_array({array}, true), sort_array({array}, false))"
+    nulls, rest = f"filter({array}, __one -> __one IS NULL)", f"filter({array}, __one -> __one IS NOT NULL)"
+    ordered = f"IF({ascending}, sort_array({rest}, true), sort_array({rest}, false))"
+    known = f"{ascending} IS NULL OR {how[1]} IS NULL"
+    either = f"WHEN {how[1]} THEN concat({nulls}, {ordered}) ELSE concat({ordered}, {nulls})"
+    return f"CASE WHEN {known} THEN NULL {either} END"
+
+
 COLLECTIONS.add(
-    "ARRAY_SORT(array ARRAY [, ascending BOOLEAN])",
-    same_as(),
-    lambda _, each: f"sort_array({each[0]}, {each[1] if len(each) > 1 else 'true'})",
-    "The elements in order; NULL is the smallest.",
+    "ARRAY_SORT(array ARRAY [, ascending BOOLEAN, nulls_first BOOLEAN])",
+    _sortable("ARRAY_SORT"),
+    _emit_sort,
+    "The elements in order; NULL is the smallest, unless something else is said.",
 )
 
 
@@ -230,11 +325,28 @@ COLLECTIONS.add(
     "map_entries({0})",
     "Keys and values as rows.",
 )
-COLLECTIONS.add(
-    "MAP_UNION(map MAP, other MAP)",
-    same_as(),
-    "map_concat(map_filter({0}, (__k, __v) -> NOT map_contains_key({1}, __k)), {1})",
-    "Both maps in one; the second one's values win.",
+
+
+def _united(types: Sequence[t.DataType]) -> Resolved:
+    arguments = _bound("MAP_UNION(map MAP [, other MAP...])", types)
+    found = _one_type("MAP_UNION", arguments)
+    return tuple(found.with_nullability(one.is_nullable) for one in arguments), found
+
+
+def _emit_union(_: Call, operands: list[str]) -> str:
+    made = operands[0]
+    for other in operands[1:]:
+        made = f"map_concat(map_filter({made}, (__k, __v) -> NOT map_contains_key({other}, __k)), {other})"
+    return made
+
+
+COLLECTIONS.add_shape(
+    "MAP_UNION",
+    "MAP_UNION(map, other, ...)",
+    "All maps in one; the values of the last one win.",
+    _united,
+    _emit_union,
+    exact=False,
 )
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from headrace.planner.coercion import common_type, comparison_type
+from headrace.planner.coercion import common_type, comparison_type, is_string
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry
 from headrace.planner.functions.signature import Resolved, Resolver, WrongArguments
 from headrace.planner.functions.text import any_is_null, quoted
-from headrace.types import BooleanType, DataType, DataTypes, NullType
+from headrace.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DataTypes,
+    MapType,
+    MultisetType,
+    NullType,
+    RowType,
+)
 
 __all__ = ["CONDITIONAL"]
 
@@ -82,7 +91,7 @@ CONDITIONAL.add_shape(
 def _null_if(types: Sequence[DataType]) -> Resolved:
     if len(types) != 2:
         raise WrongArguments("NULLIF takes two values", "NULLIF(value, other)")
-    if comparison_type(*types) is None:
+    if comparison_type(*types) is None or (is_string(types[1]) and not is_string(types[0])):
         raise WrongArguments(f"NULLIF cannot compare {types[0].summary()} and {types[1].summary()}")
     return (types[0], types[1]), types[0].nullable()
 
@@ -102,7 +111,8 @@ def _if(types: Sequence[DataType]) -> Resolved:
     if not isinstance(types[0], BooleanType | NullType):
         raise WrongArguments(f"IF takes a BOOLEAN as condition, not {types[0].summary_without_null()}")
     result = _common("IF", types[1:])
-    return (BooleanType(types[0].is_nullable), result, result), result.nullable()
+    nullable = any(one.is_nullable for one in types)
+    return (BooleanType(types[0].is_nullable), result, result), result.with_nullability(nullable)
 
 
 CONDITIONAL.add_shape("IF", "IF(condition, value, otherwise)", "One of two values.", _if, "IF({0}, {1}, {2})")
@@ -113,6 +123,10 @@ def _extreme(name: str) -> Resolver:
         if not types:
             raise WrongArguments(f"{name} takes at least one value")
         result = _common(name, types)
+        if isinstance(result, ArrayType | MapType | MultisetType | RowType):
+            raise WrongArguments(
+                f"{name} takes values that can be ordered, not {result.summary_without_null()}"
+            )
         return tuple(result.with_nullability(one.is_nullable) for one in types), result
 
     return resolve

@@ -12,7 +12,7 @@ from headrace import types as t
 from headrace.planner.coercion import is_binary, is_string
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry
-from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments
+from headrace.planner.functions.signature import Resolved, WrongArguments
 from headrace.planner.functions.text import constant, let, quoted
 from headrace.types.logical import quote_name
 
@@ -303,5 +303,4 @@ JSON_TEXT.add(
     _STRING,
     _emit_unquote,
     "The string that JSON in double quotes says; a string that is no such JSON as it is.",
-    nulls=Nulls.ALWAYS,
 )

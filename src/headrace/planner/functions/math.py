@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from headrace.planner.expressions import Call
+from headrace.planner.expressions import Call, Literal
 from headrace.planner.functions.registry import Registry, same_as
-from headrace.planner.functions.signature import Nulls, WrongArguments
+from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments, signature
 from headrace.planner.functions.text import constant, negative
-from headrace.types import DataType, DataTypes, DecimalType, DoubleType, FloatType
+from headrace.types import (
+    DataType,
+    DataTypes,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    NumericType,
+    SmallIntType,
+    TinyIntType,
+)
 
 __all__ = ["MATH"]
 
@@ -44,7 +54,16 @@ for _name, _text in (
 ):
     MATH.add(f"{_name}(number DOUBLE)", _DOUBLE, f"{_name.lower()}({{0}})", _text)
 MATH.add("POWER(number DOUBLE, power DOUBLE)", _DOUBLE, "power({0}, {1})", "The number to the power.")
-MATH.add("ATAN2(y DOUBLE, x DOUBLE)", _DOUBLE, "atan2({0}, {1})", "The arc tangent of a point.")
+
+
+def _point(types: Sequence[DataType]) -> Resolved:
+    arguments = signature("ATAN2(y DOUBLE, x DOUBLE)").bind(types)
+    if any(isinstance(one, DecimalType) for one in types):
+        raise WrongArguments("ATAN2 takes no DECIMAL", "CAST it to DOUBLE")
+    return arguments, DoubleType(any(one.is_nullable for one in types))
+
+
+MATH.add_shape("ATAN2", "ATAN2(y, x)", "The arc tangent of a point.", _point, "atan2({0}, {1})")
 MATH.add("LN(number DOUBLE)", _DOUBLE, lambda _, each: _logarithm(each[0]), "The natural logarithm.")
 MATH.add(
     "LOG10(number DOUBLE)", _DOUBLE, lambda _, each: _logarithm(each[0], "log10"), "The logarithm to base 10."
@@ -82,11 +101,21 @@ MATH.add("CEIL(number NUMBER)", _whole, "ceil({0})", "The next whole number up."
 MATH.add("FLOOR(number NUMBER)", _whole, "floor({0})", "The next whole number down.")
 
 
-def _digits(call: Call) -> int:
+#: Digits that make a difference where their number is not known.
+_DIGITS: Final = range(-19, 39)
+
+
+def _to_digits(call: Call, operands: list[str], made: Callable[[int], str]) -> str:
+    """What is made for a number of digits, which Spark wants to know."""
     digits = constant(call.operands[1]) if len(call.operands) > 1 else 0
-    if not isinstance(digits, int):
-        raise WrongArguments(f"{call.function} takes a constant number of digits")
-    return digits
+    if isinstance(digits, int):
+        return made(digits)
+    kind = call.type.spark_name()
+    if isinstance(call.operands[1], Literal):
+        return f"CAST(NULL AS {kind})"
+    cases = " ".join(f"WHEN {number} THEN CAST({made(number)} AS {kind})" for number in _DIGITS)
+    beyond = f"IF({operands[1]} > 0, {operands[0]}, CAST(0 AS {kind}))"
+    return f"IF({operands[1]} IS NULL, NULL, CASE {operands[1]} {cases} ELSE {beyond} END)"
 
 
 def _rounded(types: Sequence[DataType]) -> DataType:
@@ -103,24 +132,31 @@ def round_type(name: str, operand: DataType, digits: int | None) -> DataType:
     if digits is not None and digits >= scale:
         return operand
     if digits is None:
-        return DecimalType(max(precision - scale + 1, 1), 0, operand.is_nullable)
+        return DecimalType(min(max(precision - scale + 1, 1), 38), 0, operand.is_nullable)
     return DecimalType(min(1 + precision - scale + kept, 38), kept, operand.is_nullable)
 
 
 def _emit_truncate(call: Call, operands: list[str]) -> str:
-    digits = _digits(call)
+    if isinstance(call.operands[0].type, TinyIntType | SmallIntType):
+        raise WrongArguments(
+            f"TRUNCATE takes no {call.operands[0].type.summary_without_null()}", "CAST it to INT"
+        )
     number = operands[0]
     if isinstance(call.operands[0].type, FloatType | DoubleType):
         number = f"CAST({number} AS decimal(38,18))"
     elif not isinstance(call.operands[0].type, DecimalType):
         number = f"CAST({number} AS decimal(20,0))"
-    return f"IF({operands[0]} < 0, ceil({number}, {digits}), floor({number}, {digits}))"
+    return _to_digits(
+        call,
+        operands,
+        lambda digits: f"IF({operands[0]} < 0, ceil({number}, {digits}), floor({number}, {digits}))",
+    )
 
 
 MATH.add(
     "ROUND(number NUMBER [, digits INT])",
     _rounded,
-    lambda call, each: f"round({each[0]}, {_digits(call)})",
+    lambda call, each: _to_digits(call, each, lambda digits: f"round({each[0]}, {digits})"),
     "Rounds to a number of digits behind the point; halves away from zero.",
 )
 MATH.add(
@@ -146,10 +182,19 @@ MATH.add(
 )
 MATH.add("UUID()", DataTypes.CHAR(36), "uuid()", "A random id.", nulls=Nulls.NEVER)
 MATH.add("BIN(number INTEGER)", _STRING, "bin({0})", "The number in binary digits.")
+
+
+def _emit_hex(call: Call, operands: list[str]) -> str:
+    kind = call.operands[0].type
+    if isinstance(kind, NumericType) and not isinstance(kind, IntegralType):
+        raise WrongArguments(f"HEX takes a whole number or a string, not {kind.summary_without_null()}")
+    return f"hex({operands[0]})"
+
+
 MATH.add(
     "HEX(value NUMBER OR STRING)",
     _STRING,
-    "hex({0})",
+    _emit_hex,
     "The number, or the bytes of a string, in hexadecimal digits.",
 )
 MATH.add(

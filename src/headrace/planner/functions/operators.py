@@ -16,11 +16,12 @@ from headrace.planner.coercion import (
     is_interval,
     is_string,
     is_temporal,
+    length_of,
 )
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry
 from headrace.planner.functions.signature import Emission, Resolved, Resolver, WrongArguments
-from headrace.planner.functions.text import constant, negative, quoted, string_constant
+from headrace.planner.functions.text import constant, negative, quoted, string_constant, whole_months
 from headrace.types.logical import MAX_LENGTH
 
 __all__ = ["COMPARISON_NAMES", "OPERATORS"]
@@ -47,6 +48,9 @@ def _nullable(types: Sequence[t.DataType]) -> bool:
     return any(one.is_nullable for one in types)
 
 
+#: Comparisons that take no text for a number.
+_EQUALITY: Final = ("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+
 # --- comparisons ----------------------------------------------------------------------------------
 
 
@@ -55,6 +59,9 @@ def _compared(symbol: str) -> Resolver:
         found: t.DataType | None = types[0]
         for other in types[1:]:
             found = None if found is None else comparison_type(found, other)
+        if symbol in _EQUALITY and any(map(is_string, types)) and isinstance(found, t.NumericType):
+            # As Flink, which compares them with < and > alone.
+            found = None
         if found is None:
             shown = ", ".join(one.summary_without_null() for one in types)
             raise WrongArguments(f"{symbol} cannot compare {shown}", "CAST one of them to the other's type")
@@ -114,6 +121,8 @@ _operator(
 
 def _listed(types: Sequence[t.DataType]) -> Resolved:
     """A text is looked for among texts, also where the list has numbers: as in Flink it need not be a number."""
+    if any(map(is_string, types[1:])) and any(isinstance(one, t.NumericType) for one in types[1:]):
+        raise WrongArguments("IN looks among texts or among numbers, not both", "CAST them to one type")
     if is_string(types[0]) and all(is_string(one) or isinstance(one, t.NumericType) for one in types[1:]):
         texts = tuple(t.DataTypes.STRING().with_nullability(one.is_nullable) for one in types)
         return texts, t.BooleanType(_nullable(types))
@@ -160,7 +169,17 @@ def _emit_like(call: Call, operands: list[str]) -> str:
     escape = string_constant(call, 2) if len(call.operands) == 3 else "\u0001"
     if escape is None or len(escape) != 1:
         raise WrongArguments("LIKE's ESCAPE is one character")
+    if len(call.operands) == 3 and _ends_in_escape(string_constant(call, 1), escape):
+        raise WrongArguments(
+            "the pattern of LIKE ends with the ESCAPE character, which has to stand before another"
+        )
     return f"({operands[0]} LIKE {operands[1]} ESCAPE {quoted(escape)})"
+
+
+def _ends_in_escape(pattern: str | None, escape: str) -> bool:
+    if pattern is None:
+        return False
+    return (len(pattern) - len(pattern.rstrip(escape))) % 2 == 1
 
 
 def _emit_similar(call: Call, operands: list[str]) -> str:
@@ -204,9 +223,11 @@ _operator(
 
 
 def _concatenated(types: Sequence[t.DataType]) -> Resolved:
+    if all(isinstance(one, t.CharType) for one in types):
+        return tuple(types), t.CharType(sum(map(length_of, types)), _nullable(types))
     for same, made in ((is_string, t.VarCharType), (is_binary, t.VarBinaryType)):
         if all(same(one) or isinstance(one, t.NullType) for one in types):
-            length = sum(getattr(one, "length", MAX_LENGTH) for one in types)
+            length = sum(map(length_of, types))
             found = tuple(made(MAX_LENGTH) if isinstance(one, t.NullType) else one for one in types)
             return found, made(min(length, MAX_LENGTH), _nullable(types))
     shown = " and ".join(one.summary_without_null() for one in types)
@@ -265,13 +286,15 @@ def _numbers(symbol: str, types: Sequence[t.DataType]) -> list[t.DataType]:
 def _arithmetic(symbol: str, types: Sequence[t.DataType]) -> Resolved:
     one, other = _numbers(symbol, types)
     nullable = _nullable(types)
+    if symbol == "%" and not all(isinstance(each, t.IntegralType | t.DecimalType) for each in (one, other)):
+        raise WrongArguments("a remainder is of whole numbers and DECIMALs", "CAST the number to a DECIMAL")
+    if symbol == "%" and not getattr(one, "scale", 0) and not getattr(other, "scale", 0):
+        # A remainder is no larger than the divisor.
+        return (one, other), other.with_nullability(nullable)
     if isinstance(one, t.DecimalType) or isinstance(other, t.DecimalType):
         left, right = as_decimal(one), as_decimal(other)
         if left is not None and right is not None:
             return (left, right), _decimal_result(symbol, left, right, nullable)
-    if symbol == "%" and isinstance(one, t.IntegralType) and isinstance(other, t.IntegralType):
-        # A remainder is no larger than the divisor.
-        return (one, other), other.with_nullability(nullable)
     if isinstance(one, t.FloatType | t.DoubleType) and isinstance(other, t.FloatType | t.DoubleType):
         # Flink takes the first of two floating types, whichever is wider.
         result: t.DataType = one
@@ -335,9 +358,7 @@ def _time_of_day(call: Call, operands: list[str], symbol: str) -> str:
     is_first = isinstance(call.operands[0].type, t.TimeType)
     time, interval = operands if is_first else reversed(operands)
     if not isinstance(call.operands[1 if is_first else 0].type, t.DayTimeIntervalType):
-        raise WrongArguments(
-            "a TIME can only be combined with an interval of days, hours, minutes or seconds"
-        )
+        return f"IF({interval} IS NULL, NULL, {time})"  # whole days, as months are
     moment = f"make_timestamp_ntz(DATE'2000-01-01', {time}) {symbol} {interval}"
     return f"CAST(({moment}) AS {call.type.spark_name()})"
 
@@ -436,20 +457,41 @@ _operator("POSITIVE", "+ value", _signed, "{0}", "The number itself.")
 
 
 def _time_difference(types: Sequence[t.DataType]) -> Resolved:
-    if not all(is_temporal(one) for one in types[:2]):
+    return _subtracted(types, t.DataTypes.INTERVAL(t.DataTypes.SECOND(3)))
+
+
+def _subtracted(types: Sequence[t.DataType], result: t.DataType) -> Resolved:
+    if not all(is_temporal(one) for one in types):
         raise WrongArguments("(a - b) with an interval qualifier needs two times")
-    found = comparison_type(types[0], types[1])
-    if found is None:
-        raise WrongArguments("both times must have the same type")
-    result = t.DataTypes.INTERVAL(t.DataTypes.SECOND(3)).with_nullability(_nullable(types))
-    return (found, found), result
+    found = common_type(types)
+    zoned = [isinstance(one, t.LocalZonedTimestampType) for one in types]
+    if found is None or zoned[0] != zoned[1]:
+        raise WrongArguments("both times must have the same type", "CAST one of them to the other's type")
+    return (found, found), result.with_nullability(_nullable(types))
+
+
+def _month_difference(types: Sequence[t.DataType]) -> Resolved:
+    return _subtracted(types, t.DataTypes.INTERVAL(t.DataTypes.MONTH()))
+
+
+def _emit_month_difference(call: Call, operands: list[str]) -> str:
+    times = [f"CAST({text} AS timestamp_ntz)" for text in operands]
+    return f"make_ym_interval(0, CAST({whole_months('MONTH', times[1], times[0])} AS int))"
 
 
 _operator(
     "TIMESTAMP_MINUS",
-    "(time1 - time2) unit",
+    "(time1 - time2) {DAY | HOUR | MINUTE | SECOND | DAY TO SECOND | ...}",
     _time_difference,
     "({0} - {1})",
     "The interval between two times.",
+    exact=False,
+)
+_operator(
+    "MONTHS_MINUS",
+    "(time1 - time2) {YEAR | MONTH | YEAR TO MONTH}",
+    _month_difference,
+    _emit_month_difference,
+    "The whole months between two times.",
     exact=False,
 )

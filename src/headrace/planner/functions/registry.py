@@ -58,9 +58,8 @@ class Registry:
 
         def resolve(types: Sequence[DataType]) -> Resolved:
             arguments = _first_fit(read, types)
-            nullable = nulls is Nulls.ALWAYS or (
-                nulls is Nulls.PASS and any(one.is_nullable for one in types)
-            )
+            asked = types if nulls is Nulls.PASS else types[: 1 if nulls is Nulls.FIRST else 0]
+            nullable = nulls is Nulls.ALWAYS or any(one.is_nullable for one in asked)
             return arguments, make(arguments).with_nullability(nullable)
 
         self.put(

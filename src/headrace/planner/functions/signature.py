@@ -84,6 +84,8 @@ class Nulls(Enum):
 
     #: When an argument may be.
     PASS = "pass"  # noqa: S105  # no password
+    #: When the first argument may be.
+    FIRST = "first"
     ALWAYS = "always"
     NEVER = "never"
 

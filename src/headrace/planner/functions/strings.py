@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from headrace.planner.coercion import common_type, is_string, length_of
 from headrace.planner.expressions import Call
 from headrace.planner.functions.registry import Registry, same_as
-from headrace.planner.functions.signature import Emission, Nulls
+from headrace.planner.functions.signature import Emission, Nulls, WrongArguments
 from headrace.planner.functions.text import any_is_null, constant, let, quoted, string_constant
 from headrace.types import ArrayType, BooleanType, DataType, DataTypes, IntType, MapType
 from headrace.types.logical import MAX_LENGTH, VarCharType
@@ -22,7 +23,7 @@ _ALWAYS: Final = Nulls.ALWAYS
 
 
 def _as_long_as_the_first(types: Sequence[DataType]) -> DataType:
-    return VarCharType(getattr(types[0], "length", MAX_LENGTH) or 1)
+    return VarCharType(length_of(types[0]))
 
 
 STRINGS.add(
@@ -99,20 +100,20 @@ for _name, _side, _where in (
 ):
     STRINGS.add(
         f"{_name}(text STRING [, characters STRING])",
-        _STRING,
+        _STRING if _name == "BTRIM" else _as_long_as_the_first,
         _trimming(_side),
         f"The string without blanks, or given characters, at its {_where}.",
     )
 STRINGS.add(
     "TRIM(side ANY, characters STRING, text STRING)",
-    _STRING,
+    lambda types: _as_long_as_the_first(types[2:]),
     lambda call, each: emit_trim(str(constant(call.operands[0])), each[1], each[2]),
     "`TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)`: the string without blanks, or given characters.",
 )
 STRINGS.add("REPEAT(text STRING, times INT)", _STRING, "repeat({0}, {1})", "The string several times.")
 STRINGS.add(
     "OVERLAY(text STRING, new STRING, start INT [, length INT])",
-    _STRING,
+    lambda types: VarCharType(min(length_of(types[0]) + length_of(types[1]), MAX_LENGTH)),
     lambda _, each: (
         f"IF({each[2]} <= 0 OR {each[2]} > char_length({each[0]}), {each[0]}, "
         f"overlay({each[0]} PLACING {each[1]} FROM {each[2]}{f' FOR {each[3]}' if len(each) > 3 else ''}))"
@@ -139,24 +140,42 @@ STRINGS.add(
     nulls=_ALWAYS,
     aliases=["SUBSTR"],
 )
-STRINGS.add("LEFT(text STRING, length INT)", _STRING, "left({0}, {1})", "The first characters.")
-STRINGS.add("RIGHT(text STRING, length INT)", _STRING, "right({0}, {1})", "The last characters.")
+STRINGS.add(
+    "LEFT(text STRING, length INT)",
+    _as_long_as_the_first,
+    "left({0}, {1})",
+    "The first characters.",
+    nulls=_ALWAYS,
+)
+STRINGS.add(
+    "RIGHT(text STRING, length INT)",
+    _as_long_as_the_first,
+    "right({0}, {1})",
+    "The last characters.",
+    nulls=_ALWAYS,
+)
 STRINGS.add(
     "REPLACE(text STRING, old STRING, new STRING)",
     _STRING,
     "replace({0}, {1}, {2})",
     "The string with every occurrence of another replaced.",
-    nulls=_ALWAYS,
 )
 STRINGS.add(
     "TRANSLATE(text STRING, from STRING, to STRING)",
     _STRING,
-    "translate({0}, {1}, {2})",
+    "coalesce(translate({0}, {1}, {2}), {0})",
     "The string with characters replaced one by one.",
-    nulls=_ALWAYS,
+    nulls=Nulls.FIRST,
 )
-STRINGS.add("INITCAP(text STRING)", _STRING, "initcap({0})", "Each word with a capital.")
-STRINGS.add("REVERSE(text STRING)", _STRING, "reverse({0})", "The string backwards.")
+# Words are letters and digits of ASCII, and no other letters change: Spark's are all that is between blanks.
+STRINGS.add(
+    "INITCAP(text STRING)",
+    same_as(),
+    "array_join(transform(regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+', 0), __word -> IF(__word RLIKE "
+    "'^[A-Za-z0-9]', concat(upper(left(__word, 1)), lower(substring(__word, 2))), __word)), '')",
+    "Each word with a capital, where a word is of letters and digits of ASCII.",
+)
+STRINGS.add("REVERSE(text STRING)", _STRING, "reverse({0})", "The string backwards.", nulls=_ALWAYS)
 STRINGS.add("CONCAT(text STRING...)", _STRING, "concat({all})", "The strings joined; NULL if one is.")
 STRINGS.add(
     "CONCAT_WS(separator STRING, text STRING...)",
@@ -177,39 +196,42 @@ STRINGS.add(
     _STRING,
     "CAST(unbase64({0}) AS string)",
     "The string that BASE64 holds.",
-    nulls=_ALWAYS,
 )
-STRINGS.add(
-    "TO_BASE64(text STRING)", _STRING, "base64(CAST({0} AS binary))", "The string in BASE64.", nulls=_ALWAYS
-)
+STRINGS.add("TO_BASE64(text STRING)", _STRING, "base64(CAST({0} AS binary))", "The string in BASE64.")
 STRINGS.add("ASCII(text STRING)", _INT, "ascii({0})", "The number of the first character.")
-STRINGS.add("CHR(number INTEGER)", _STRING, "chr({0})", "The character with a number.")
-STRINGS.add(
-    "DECODE(bytes BYTES, charset STRING)", _STRING, "decode({0}, {1})", "Bytes as a string.", nulls=_ALWAYS
-)
+STRINGS.add("CHR(number INTEGER)", _STRING, "chr({0})", "The character with a number.", nulls=_ALWAYS)
+STRINGS.add("DECODE(bytes BYTES, charset STRING)", _STRING, "decode({0}, {1})", "Bytes as a string.")
 STRINGS.add(
     "ENCODE(text STRING, charset STRING)",
     DataTypes.BYTES(),
     "encode({0}, {1})",
     "A string as bytes.",
-    nulls=_ALWAYS,
 )
 STRINGS.add(
-    "STARTSWITH(text STRING, start STRING)",
+    ["STARTSWITH(text STRING, start STRING)", "STARTSWITH(bytes BYTES, start BYTES)"],
     BooleanType(),
     "startswith({0}, {1})",
     "Whether the string starts with another.",
 )
 STRINGS.add(
-    "ENDSWITH(text STRING, end STRING)",
+    ["ENDSWITH(text STRING, end STRING)", "ENDSWITH(bytes BYTES, end BYTES)"],
     BooleanType(),
     "endswith({0}, {1})",
     "Whether the string ends with another.",
 )
+
+
+def _emit_element(call: Call, operands: list[str]) -> str:
+    place = constant(call.operands[0])
+    if isinstance(place, int) and place < 0:
+        raise WrongArguments(f"ELT counts from 1, not from {place}")
+    return f"elt({', '.join(operands)})"
+
+
 STRINGS.add(
     "ELT(place INT, text STRING...)",
-    _STRING,
-    "elt({all})",
+    lambda types: common_type(types[1:]) or _STRING,
+    _emit_element,
     "One of the strings, by its place from 1.",
     nulls=_ALWAYS,
 )
@@ -255,6 +277,9 @@ def _literal_pattern(call: Call, place: int, operands: list[str]) -> str:
 
 def _emit_split_index(call: Call, operands: list[str]) -> str:
     text, delimiter, index = operands
+    if not is_string(call.operands[1].type):
+        code = f"IF({delimiter} BETWEEN 1 AND 65535, decode(unhex(lpad(hex({delimiter}), 4, '0')), 'UTF-16BE'), NULL)"
+        return f"IF({text} = '', NULL, get(split({text}, concat('\\\\Q', {code}, '\\\\E')), {index}))"
     parts = f"split({text}, {_literal_pattern(call, 1, operands)})"
     known = string_constant(call, 1)
     if known is None:
@@ -266,7 +291,10 @@ def _emit_split_index(call: Call, operands: list[str]) -> str:
 
 
 STRINGS.add(
-    "SPLIT_INDEX(text STRING, delimiter STRING, index INT)",
+    [
+        "SPLIT_INDEX(text STRING, delimiter STRING, index INT)",
+        "SPLIT_INDEX(text STRING, character INTEGER, index INT)",
+    ],
     _STRING,
     _emit_split_index,
     "One of the parts between delimiters, by its place from 0; NULL if there is none.",
@@ -275,9 +303,11 @@ STRINGS.add(
 STRINGS.add(
     "SPLIT(text STRING, delimiter STRING)",
     ArrayType(_STRING),
-    lambda call, each: f"split({each[0]}, {_literal_pattern(call, 1, each)})",
-    "The parts between delimiters.",
-    nulls=_ALWAYS,
+    lambda call, each: (
+        f"CASE WHEN {each[0]} = '' THEN array() WHEN {each[1]} = '' THEN split({each[0]}, '') "
+        f"ELSE split({each[0]}, {_literal_pattern(call, 1, each)}) END"
+    ),
+    "The parts between delimiters; characters, if the delimiter is empty.",
 )
 #: Between entries, and between key and value.
 _DELIMITERS: Final = (quoted(","), quoted("="))
@@ -326,14 +356,12 @@ STRINGS.add(
         f"regexp_replace({each[0]}, {each[1]}, replace(replace({each[2]}, '\\\\', '\\\\\\\\'), '$', '\\\\$'))"
     ),
     "The string with every match of a regular expression replaced by text as it is.",
-    nulls=_ALWAYS,
 )
 STRINGS.add(
     "REGEXP(text STRING, pattern STRING)",
     BooleanType(),
     "({0} RLIKE {1})",
     "Whether a regular expression finds something.",
-    nulls=_ALWAYS,
 )
 STRINGS.add(
     "REGEXP_COUNT(text STRING, pattern STRING)",
@@ -372,9 +400,9 @@ for _name, _pattern, _what in (
     ("IS_DECIMAL", r"^[+-]?(\\d+(\\.\\d*)?|\\.\\d+)$", "a number"),
 ):
     STRINGS.add(
-        f"{_name}(text STRING)",
+        f"{_name}(text NUMBER OR STRING)",
         BooleanType(),
-        f"coalesce({{0}} RLIKE '{_pattern}', false)",
+        f"coalesce(CAST({{0}} AS string) RLIKE '{_pattern}', false)",
         f"Whether the string is {_what}.",
         nulls=Nulls.NEVER,
     )
@@ -433,10 +461,18 @@ for _bits in (224, 256, 384, 512):
         f"sha2({{0}}, {_bits})",
         f"The SHA-{_bits} hash in hexadecimal digits.",
     )
+
+
+def _emit_sha2(call: Call, operands: list[str]) -> str:
+    bits = constant(call.operands[1])
+    if isinstance(bits, int) and bits not in (224, 256, 384, 512):
+        raise WrongArguments(f"SHA2 has 224, 256, 384 or 512 bits, not {bits}")
+    return f"sha2({operands[0]}, {operands[1]})"
+
+
 STRINGS.add(
     "SHA2(text STRING, bits INT)",
     DataTypes.VARCHAR(128),
-    "sha2({0}, {1})",
+    _emit_sha2,
     "A SHA-2 hash in hexadecimal digits.",
-    nulls=_ALWAYS,
 )

@@ -6,10 +6,10 @@ from typing import Final
 
 from headrace import types as t
 from headrace.planner.coercion import is_string
-from headrace.planner.expressions import Call
+from headrace.planner.expressions import Call, Literal
 from headrace.planner.functions.registry import Registry, same_as
 from headrace.planner.functions.signature import Nulls, WrongArguments
-from headrace.planner.functions.text import constant, quoted
+from headrace.planner.functions.text import constant, quoted, whole_months, without_cast
 
 __all__ = ["TEMPORAL", "truncated"]
 
@@ -94,8 +94,13 @@ def _emit_extract(call: Call, operands: list[str]) -> str:
         if isinstance(kind, t.LocalZonedTimestampType):
             return f"unix_seconds({operand})"
         return f"timestampdiff(SECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', CAST({operand} AS timestamp_ntz))"
-    if isinstance(kind, t.TimeType) and unit not in {"HOUR", "MINUTE", "SECOND"}:
-        raise WrongArguments(f"a TIME has no {unit}")
+    if isinstance(kind, t.TimeType):
+        if unit not in {"HOUR", "MINUTE", "SECOND", "MILLISECOND"}:
+            raise WrongArguments(f"a TIME has no {unit}")
+        if unit not in {"HOUR", "MINUTE", "SECOND"}:
+            operand = f"make_timestamp_ntz(DATE'2000-01-01', {operand})"
+    if isinstance(kind, t.DateType) and unit in {"MICROSECOND", "NANOSECOND"}:
+        raise WrongArguments(f"a DATE has no {unit}")
     if isinstance(kind, t.DateType) and unit in {"HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"}:
         operand = f"CAST({operand} AS timestamp_ntz)"
     return _PARTS[unit].format(operand)
@@ -114,6 +119,8 @@ def _emit_part(call: Call, operands: list[str]) -> str:
     operand = operands[0]
     if isinstance(call.operands[0].type, t.DateType) and call.function in {"HOUR", "MINUTE", "SECOND"}:
         operand = f"CAST({operand} AS timestamp_ntz)"
+    if isinstance(call.operands[0].type, t.TimeType) and call.function not in {"HOUR", "MINUTE", "SECOND"}:
+        raise WrongArguments(f"a TIME has no {call.function}")
     unit = {"DAYOFYEAR": "DOY", "DAYOFMONTH": "DAY", "DAYOFWEEK": "DOW"}.get(call.function, call.function)
     return _PARTS[unit].format(operand)
 
@@ -160,20 +167,19 @@ TEMPORAL.add(
 )
 
 
-def _months(unit: str, early: str, late: str) -> str:
-    # From the 31st of January to the 28th of February is a month, because a month later than the first is the second.
-    whole = f"timestampdiff({unit}, {early}, {late})"
-    return f"IF(timestampadd({unit}, CAST({whole} + 1 AS int), {early}) <= {late}, {whole} + 1, {whole})"
-
-
 def _emit_difference(call: Call, operands: list[str]) -> str:
     unit = str(constant(call.operands[0]))
+    zoned = [isinstance(one.type, t.LocalZonedTimestampType) for one in call.operands[1:]]
+    if zoned[0] != zoned[1]:
+        raise WrongArguments(
+            "TIMESTAMPDIFF takes two times with a time zone, or two without", "CAST one of them"
+        )
     first, second = (
         f"CAST({text} AS timestamp_ntz)" if isinstance(one.type, t.DateType) else text
         for text, one in zip(operands[1:], call.operands[1:], strict=True)
     )
     if unit in _CALENDAR:
-        return f"IF({first} <= {second}, {_months(unit, first, second)}, - ({_months(unit, second, first)}))"
+        return whole_months(unit, first, second)
     return f"timestampdiff({unit}, {first}, {second})"
 
 
@@ -185,10 +191,18 @@ TEMPORAL.add(
 )
 
 
+#: Units of several years: a century starts with the year 1901, a decade with 1900.
+_YEARS: Final = {"DECADE": (10, 0), "CENTURY": (100, 1), "MILLENNIUM": (1000, 1)}
+
+
 def _floor(unit: str, operand: str, kind: t.DataType) -> str:
     if unit == "WEEK":
         # Flink's weeks start on Sunday.
         text = f"(date_trunc('DAY', {operand}) - make_dt_interval(dayofweek({operand}) - 1))"
+    elif unit in _YEARS:
+        length, first = _YEARS[unit]
+        back = f"make_ym_interval(CAST(pmod(year({operand}) - {first}, {length}) AS int))"
+        text = f"(date_trunc('YEAR', {operand}) - {back})"
     else:
         text = f"date_trunc('{unit}', {operand})"
     return f"CAST({text} AS {kind.spark_name()})"
@@ -201,7 +215,9 @@ def _emit_floor(call: Call, operands: list[str]) -> str:
 def _emit_ceil(call: Call, operands: list[str]) -> str:
     unit = str(constant(call.operands[1]))
     floor = _floor(unit, operands[0], call.type)
-    return f"IF({floor} = {operands[0]}, {floor}, timestampadd({unit}, 1, {floor}))"
+    length, _ = _YEARS.get(unit, (1, 0))
+    following = f"timestampadd({'YEAR' if unit in _YEARS else unit}, {length}, {floor})"
+    return f"IF({floor} = {operands[0]}, {floor}, {following})"
 
 
 TEMPORAL.add(
@@ -271,10 +287,20 @@ def _emit_to_ltz(call: Call, operands: list[str]) -> str:
     if is_string(call.operands[0].type):
         return _emit_text_to_ltz(operands)
     digits = constant(call.operands[1]) if len(operands) > 1 else 3
-    if digits not in {0, 3}:
-        raise WrongArguments("TO_TIMESTAMP_LTZ counts seconds (0) or milliseconds (3)")
-    number = operands[0] if digits == 3 else f"({operands[0]} * 1000)"
-    return f"timestamp_millis(CAST({number} AS bigint))"
+    if len(operands) > 1 and isinstance(without_cast(call.operands[1]), Literal) and digits is None:
+        return "CAST(NULL AS timestamp)"
+    if not isinstance(digits, int) or not 0 <= digits <= 6:
+        raise WrongArguments(
+            "TO_TIMESTAMP_LTZ takes a constant precision from 0 (seconds) to 6 (microseconds)",
+        )
+    number = operands[0]
+    if not isinstance(call.operands[0].type, t.FloatType | t.DoubleType):
+        number = f"CAST({number} AS bigint)"
+    if digits > 3:
+        return f"timestamp_micros(CAST({number} * {10 ** (6 - digits)} AS bigint))"
+    # Flink's moments go from the year 1 to 9999.
+    millis = f"CAST({number} * {10 ** (3 - digits)} AS bigint)"
+    return f"IF({millis} BETWEEN -62135596800000 AND 253402300799999, timestamp_millis({millis}), NULL)"
 
 
 def _emit_text_to_ltz(operands: list[str]) -> str:

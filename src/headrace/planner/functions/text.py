@@ -6,7 +6,16 @@ from headrace.operators.table.base import SIGNED_DIGITS, negative_decimal
 from headrace.planner.expressions import Call, Expression, Literal
 from headrace.types import DataType, DecimalType
 
-__all__ = ["any_is_null", "constant", "let", "negative", "quoted", "string_constant"]
+__all__ = [
+    "any_is_null",
+    "constant",
+    "let",
+    "negative",
+    "quoted",
+    "string_constant",
+    "whole_months",
+    "without_cast",
+]
 
 
 def quoted(text: str) -> str:
@@ -30,9 +39,15 @@ def let(name: str, value: str, text: str) -> str:
 
 def constant(expression: Expression) -> object | None:
     """The value of a literal, also behind a cast of it; None for anything else."""
+    expression = without_cast(expression)
+    return expression.value if isinstance(expression, Literal) else None
+
+
+def without_cast(expression: Expression) -> Expression:
+    """What a cast is of."""
     while isinstance(expression, Call) and expression.function == "CAST":
         expression = expression.operands[0]
-    return expression.value if isinstance(expression, Literal) else None
+    return expression
 
 
 def string_constant(call: Call, place: int) -> str | None:
@@ -55,3 +70,15 @@ def negative(number: str, kind: DataType) -> str:
     if isinstance(kind, DecimalType) and kind.precision > SIGNED_DIGITS:
         return negative_decimal(number, kind.spark_name())
     return f"(- {number})"
+
+
+def whole_months(unit: str, first: str, second: str) -> str:
+    """How many whole months, quarters or years lie between two timestamps."""
+    forward, backward = _months(unit, first, second), _months(unit, second, first)
+    return f"IF({first} <= {second}, {forward}, - ({backward}))"
+
+
+def _months(unit: str, early: str, late: str) -> str:
+    # From the 31st of January to the 28th of February is a month, because a month later than the first is the second.
+    whole = f"timestampdiff({unit}, {early}, {late})"
+    return f"IF(timestampadd({unit}, CAST({whole} + 1 AS int), {early}) <= {late}, {whole} + 1, {whole})"

@@ -179,7 +179,7 @@ def _bound(condition: e.Expression, number: int) -> tuple[int, int | None] | Non
     if not isinstance(condition, e.Call) or condition.function not in (*_MIRRORED, "BETWEEN"):
         return None
     if condition.function == "BETWEEN":
-        between, low, high = condition.operands
+        between, low, high = map(_plain, condition.operands)
         if _is_number(between, number) and isinstance(low, e.Literal) and isinstance(high, e.Literal):
             return int(low.value), int(high.value)
         return None

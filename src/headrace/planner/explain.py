@@ -17,6 +17,7 @@ from typing import Any, Final
 from headrace.common.changelog import ChangelogMode
 from headrace.planner import expressions as e
 from headrace.planner import logical, physical
+from headrace.planner.cost import Estimate, estimates
 from headrace.planner.functions.operators import COMPARISON_NAMES
 from headrace.planner.logical import LogicalNode, TimeKind
 from headrace.planner.optimize import Plan
@@ -49,19 +50,27 @@ _POSTFIX: Final = {
 }
 
 
-def explain(plan: Plan, *, changelog_mode: bool = False, execution_plan: str | None = None) -> str:
+def explain(
+    plan: Plan,
+    *,
+    changelog_mode: bool = False,
+    estimated_cost: bool = False,
+    execution_plan: str | None = None,
+) -> str:
     """Return what EXPLAIN prints.
 
     Args:
         plan: The plan of the job.
         changelog_mode: Whether each operator says which kinds of rows it emits.
+        estimated_cost: Whether each operator says how many rows it is supposed to give, at what costs.
         execution_plan: The job's graph as JSON, to be put at the end.
     """
     trees = [explain_logical(request.query) for request in plan.requests]
     modes = plan.changelogs if changelog_mode else None
+    costs = estimates(plan.nodes) if estimated_cost else None
     parts = [
         "== Abstract Syntax Tree ==\n" + "\n\n".join(trees),
-        "== Optimized Physical Plan ==\n" + "\n\n".join(_physical_trees(plan.sinks, modes)),
+        "== Optimized Physical Plan ==\n" + "\n\n".join(_physical_trees(plan.sinks, modes, costs)),
     ]
     if execution_plan is not None:
         parts.append("== Physical Execution Plan ==\n" + execution_plan)
@@ -100,7 +109,9 @@ def explain_logical(node: LogicalNode) -> str:
 
 
 def _physical_trees(
-    sinks: Sequence[PhysicalNode], modes: dict[PhysicalNode, ChangelogMode] | None
+    sinks: Sequence[PhysicalNode],
+    modes: dict[PhysicalNode, ChangelogMode] | None,
+    costs: dict[PhysicalNode, Estimate] | None,
 ) -> list[str]:
     """Draw plans; a sub-plan that several read is drawn once and referred to from then on."""
     readers = Counter(each for node in physical.walk(sinks) for each in node.inputs)
@@ -112,6 +123,8 @@ def _physical_trees(
             return f"Reused(reference_id=[{reused[node]}])"
         drawn.add(node)
         text = describe(node, None if modes is None else modes[node])
+        if costs is not None:
+            text += f": {costs[node]}"
         if readers[node] > 1:
             reused[node] = len(reused) + 1
             text += f"(reuse_id=[{reused[node]}])"

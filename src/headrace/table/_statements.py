@@ -170,10 +170,13 @@ class StatementRunner:
         return self._explained(self._jobs.plan_inserts(sinks), details)
 
     def _explained(self, plan: Plan, details: Sequence[s.ExplainDetail]) -> str:
-        for unknown in (s.ExplainDetail.ESTIMATED_COST, s.ExplainDetail.PLAN_ADVICE):
-            if unknown in details:
-                raise UnsupportedFeatureError.not_yet(f"EXPLAIN {unknown.value}", "EXPLAIN CHANGELOG_MODE")
+        if s.ExplainDetail.PLAN_ADVICE in details:
+            raise UnsupportedFeatureError.not_yet("EXPLAIN PLAN_ADVICE", "EXPLAIN CHANGELOG_MODE")
         if self._jobs.is_batch:
+            if s.ExplainDetail.ESTIMATED_COST in details:
+                raise UnsupportedFeatureError.not_yet(
+                    "EXPLAIN ESTIMATED_COST in BATCH mode", "Spark plans the statement that EXPLAIN shows"
+                )
             trees = "\n\n".join(explain_logical(request.query) for request in plan.requests)
             queries = [
                 node.declaration.sql for node in self._jobs.nodes(plan) if hasattr(node.declaration, "sql")
@@ -183,6 +186,7 @@ class StatementRunner:
         return explain(
             plan,
             changelog_mode=s.ExplainDetail.CHANGELOG_MODE in details,
+            estimated_cost=s.ExplainDetail.ESTIMATED_COST in details,
             execution_plan=plan_json(plan) if is_json else None,
         )
 

@@ -305,6 +305,25 @@ def test_explain_can_show_the_plan_as_json(t_env):
         t_env.sql_query("SELECT url FROM clicks").explain(ExplainDetail.PLAN_ADVICE)
 
 
+def test_explain_can_estimate_rows_and_costs(t_env):
+    t_env.execute_sql(
+        "CREATE TABLE few (k STRING, v INT) WITH ('connector' = 'datagen', 'number-of-rows' = '1000')"
+    )
+    text = t_env.explain_sql(
+        "SELECT k, COUNT(*) FROM few WHERE v > 3 AND k = 'a' GROUP BY k", ExplainDetail.ESTIMATED_COST
+    )
+    counts = [line.partition("rowcount = ")[2].partition(",")[0] for line in text.splitlines()]
+
+    assert [count for count in counts if count] == ["7.5", "7.5", "7.5", "75.0", "75.0", "1000.0"]
+    assert (
+        "fields=[k, v]): rowcount = 1000.0, cumulative cost = "
+        "{1000.0 rows, 1000.0 cpu, 28000.0 io, 0.0 network, 0.0 memory}" in text
+    )
+    t_env.execute_sql("CREATE TABLE many (k STRING) WITH ('connector' = 'datagen')")
+    unknown = t_env.explain_sql("SELECT k FROM many", ExplainDetail.ESTIMATED_COST)
+    assert "rowcount = 1.0E8, cumulative cost = {1.0E8 rows" in unknown
+
+
 def test_a_table_is_put_together_call_by_call(t_env):
     clicks = t_env.from_path("clicks")
     table = (

@@ -14,6 +14,7 @@ from headrace.planner import expressions as e
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.elsewhere import ELSEWHERE
 from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
+from headrace.planner.binder.refinements import refined, way_to_cast
 from headrace.planner.binder.scope import Scope, field_at, field_of
 from headrace.planner.coercion import can_cast, can_cast_implicitly, is_interval
 from headrace.planner.dialect import syntax
@@ -22,13 +23,10 @@ from headrace.planner.functions import (
     FUNCTIONS,
     MISSING,
     AggregateFunction,
-    Function,
     WrongArguments,
     aggregates,
     find_aggregate,
 )
-from headrace.planner.functions.math import round_type
-from headrace.planner.functions.temporal import add_type
 from headrace.planner.functions.text import constant
 from headrace.planner.logical import Join, JoinKind, LogicalNode
 from headrace.types import (
@@ -37,7 +35,6 @@ from headrace.types import (
     CharType,
     DataType,
     DataTypes,
-    LocalZonedTimestampType,
     NullType,
     RowType,
 )
@@ -239,7 +236,7 @@ class ExpressionBinder:
         assert function is not None, name
         try:
             types, result = function.resolve([one.type for one in operands])
-            result = _refined(function, operands, result)
+            result = refined(function, operands, result)
             cast = tuple(cast_to(one, kind) for one, kind in zip(operands, types, strict=False))
             call = e.Call(function.name, cast, result)
             # What only emission would notice, such as a pattern that must be constant, is told here, with its place.
@@ -259,7 +256,7 @@ class ExpressionBinder:
                 f"there is no CAST from {operand.type.summary_without_null()} to "
                 f"{node.type.summary_without_null()}",
                 node.span,
-                hint=_way_to_cast(operand.type, node.type),
+                hint=way_to_cast(operand.type, node.type),
             )
         try:
             node.type.spark_name()
@@ -536,28 +533,6 @@ class ExpressionBinder:
                 hint="RANGE BETWEEN INTERVAL '1' HOUR PRECEDING ...",
             )
         return length
-
-
-def _refined(function: Function, operands: Sequence[e.Expression], result: DataType) -> DataType:
-    """Types that depend on a value, not only on types."""
-    if function.name in {"ROUND", "TRUNCATE"}:
-        digits = constant(operands[1]) if len(operands) > 1 else None
-        if len(operands) > 1 and not isinstance(digits, int):
-            return result
-        return round_type(function.name, result, digits if isinstance(digits, int) else None)
-    if function.name == "TO_TIMESTAMP_LTZ" and len(operands) == 2 and isinstance(constant(operands[1]), int):
-        return LocalZonedTimestampType(max(3, int(str(constant(operands[1])))))
-    if function.name == "TIMESTAMPADD":
-        return add_type(str(constant(operands[0])), result)
-    return result
-
-
-def _way_to_cast(source: DataType, target: DataType) -> str | None:
-    if target.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and source.type_name() in {"BIGINT", "INT"}:
-        return "TO_TIMESTAMP_LTZ(number, 3) makes a moment of milliseconds"
-    if source.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and target.type_name() in {"BIGINT", "INT"}:
-        return "EXTRACT(EPOCH FROM time) or UNIX_TIMESTAMP gives seconds"
-    return None
 
 
 def aggregate_call(

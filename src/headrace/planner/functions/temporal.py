@@ -208,16 +208,24 @@ def _floor(unit: str, operand: str, kind: t.DataType) -> str:
     return f"CAST({text} AS {kind.spark_name()})"
 
 
+def _timestamp(call: Call, operand: str) -> tuple[str, t.DataType]:
+    """A time of day as one of a day, which Spark can round; its type, too."""
+    if isinstance(call.type, t.TimeType):
+        return f"make_timestamp_ntz(DATE'2000-01-01', {operand})", t.TimestampType(6)
+    return operand, call.type
+
+
 def _emit_floor(call: Call, operands: list[str]) -> str:
-    return _floor(str(constant(call.operands[1])), operands[0], call.type)
+    return _floor(str(constant(call.operands[1])), *_timestamp(call, operands[0]))
 
 
 def _emit_ceil(call: Call, operands: list[str]) -> str:
     unit = str(constant(call.operands[1]))
-    floor = _floor(unit, operands[0], call.type)
+    time, kind = _timestamp(call, operands[0])
+    floor = _floor(unit, time, kind)
     length, _ = _YEARS.get(unit, (1, 0))
     following = f"timestampadd({'YEAR' if unit in _YEARS else unit}, {length}, {floor})"
-    return f"IF({floor} = {operands[0]}, {floor}, {following})"
+    return f"IF({floor} = {time}, {floor}, {following})"
 
 
 TEMPORAL.add(

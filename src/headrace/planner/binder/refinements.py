@@ -1,0 +1,37 @@
+"""Types of calls that depend on the value of an argument, and the way round a CAST that there is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.planner.expressions import Expression
+from headrace.planner.functions import Function
+from headrace.planner.functions.math import round_type
+from headrace.planner.functions.temporal import add_type
+from headrace.planner.functions.text import constant
+from headrace.types import DataType, LocalZonedTimestampType
+
+__all__ = ["refined", "way_to_cast"]
+
+
+def refined(function: Function, operands: Sequence[Expression], result: DataType) -> DataType:
+    """Types that depend on a value, not only on types."""
+    if function.name in {"ROUND", "TRUNCATE"}:
+        digits = constant(operands[1]) if len(operands) > 1 else None
+        if len(operands) > 1 and not isinstance(digits, int):
+            return result
+        return round_type(function.name, result, digits if isinstance(digits, int) else None)
+    if function.name == "TO_TIMESTAMP_LTZ" and len(operands) == 2 and isinstance(constant(operands[1]), int):
+        return LocalZonedTimestampType(max(3, int(str(constant(operands[1])))))
+    if function.name == "TIMESTAMPADD":
+        return add_type(str(constant(operands[0])), result)
+    return result
+
+
+def way_to_cast(source: DataType, target: DataType) -> str | None:
+    """What to write instead of a CAST."""
+    if target.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and source.type_name() in {"BIGINT", "INT"}:
+        return "TO_TIMESTAMP_LTZ(number, 3) makes a moment of milliseconds"
+    if source.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and target.type_name() in {"BIGINT", "INT"}:
+        return "EXTRACT(EPOCH FROM time) or UNIX_TIMESTAMP gives seconds"
+    return None

@@ -28,7 +28,14 @@ SPARK_SETTINGS: Final = {
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     # The type TIME, which Spark keeps behind a switch.
     "spark.sql.timeType.enabled": "true",
+    # Of equal keys of a map the last one counts, and characters that a charset does not have are replaced.
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.legacy.codingErrorAction": "true",
 }
+
+
+#: What a text is that is cast to a timestamp.
+_MOMENT: Final = r"^\s*\d{1,4}-\d{1,2}-\d{1,2}( .*)?$"
 
 
 def emit(expression: Expression, columns: Sequence[str]) -> str:
@@ -139,6 +146,13 @@ def _plain_cast(text: str, source: t.DataType, target: t.DataType) -> str:
     if isinstance(source, t.TimeType) and isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
         text = f"make_timestamp_ntz(DATE'1970-01-01', {text})"
     made = f"CAST({text} AS {target.spark_name()})"
+    if isinstance(target, t.BinaryType):
+        return f"rpad({made}, {target.length}, X'00')"
+    if isinstance(target, t.VarBinaryType) and target.length < MAX_LENGTH:
+        return f"left({made}, {target.length})"
+    if is_string(source) and isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
+        # Spark also takes a year, a time of today, and a T before the time.
+        made = f"IF({text} RLIKE {quoted(_MOMENT)}, {made}, NULL)"
     if isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
         known = source.precision if isinstance(source, t.TimestampType | t.LocalZonedTimestampType) else 0
         if is_string(source):

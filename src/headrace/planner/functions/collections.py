@@ -17,7 +17,7 @@ from headrace.planner.functions.signature import (
     WrongArguments,
     signature,
 )
-from headrace.planner.functions.text import constant, quoted
+from headrace.planner.functions.text import any_is_null, constant, quoted
 
 __all__ = ["COLLECTIONS"]
 
@@ -177,7 +177,10 @@ COLLECTIONS.add(
 COLLECTIONS.add(
     "ELEMENT(array ARRAY)",
     _element,
-    "IF(size({0}) > 1, CAST(raise_error('ELEMENT takes an array of one element') AS string), get({0}, 0))",
+    lambda call, each: (
+        f"IF(size({each[0]}) > 1, CAST(raise_error('ELEMENT takes an array of one element') AS "
+        f"{call.type.spark_name()}), get({each[0]}, 0))"
+    ),
     "The only element; NULL if there is none.",
 )
 COLLECTIONS.add_shape(
@@ -271,7 +274,8 @@ def _emit_slice(call: Call, operands: list[str]) -> str:
         return f"IF({text} < 0, {size} + {text} + 1, IF({text} = 0, 1, {text}))"
 
     last = place(operands[2]) if len(operands) > 2 else size
-    return f"filter({array}, (__one, __at) -> __at + 1 BETWEEN {place(operands[1])} AND {last})"
+    part = f"filter({array}, (__one, __at) -> __at + 1 BETWEEN {place(operands[1])} AND {last})"
+    return f"IF({any_is_null(operands[1:])}, NULL, {part})"
 
 
 COLLECTIONS.add(
@@ -286,7 +290,8 @@ def _emit_sort(_: Call, operands: list[str]) -> str:
     array, *how = operands
     ascending = how[0] if how else "true"
     if len(how) < 2:
-        return f"IF({ascending}, sort_array({array}, true), sort_array({array}, false))"
+        either = f"IF({ascending}, sort_array({array}, true), sort_array({array}, false))"
+        return f"IF({ascending} IS NULL, NULL, {either})"
     nulls, rest = f"filter({array}, __one -> __one IS NULL)", f"filter({array}, __one -> __one IS NOT NULL)"
     ordered = f"IF({ascending}, sort_array({rest}, true), sort_array({rest}, false))"
     known = f"{ascending} IS NULL OR {how[1]} IS NULL"

@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.planner.expressions import Call, Literal
 from headrace.planner.functions.registry import Registry, same_as
-from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments, signature
+from headrace.planner.functions.signature import Emission, Nulls, Resolved, WrongArguments, signature
 from headrace.planner.functions.text import constant, negative
 from headrace.types import (
     DataType,
@@ -97,8 +97,22 @@ def _whole(types: Sequence[DataType]) -> DataType:
     return DecimalType(one.precision, 0) if isinstance(one, DecimalType) else one
 
 
-MATH.add("CEIL(number NUMBER)", _whole, "ceil({0})", "The next whole number up.", aliases=["CEILING"])
-MATH.add("FLOOR(number NUMBER)", _whole, "floor({0})", "The next whole number down.")
+def _emit_whole(name: str) -> Emission:
+    def emit(call: Call, operands: list[str]) -> str:
+        (number,) = operands
+        made = f"{name}({number})"
+        if not isinstance(call.type, FloatType | DoubleType):
+            return made
+        # Spark's are whole numbers: NaN, infinity and zero's sign would be lost.
+        kind = call.type.spark_name()
+        zero = f"WHEN {number} > -1 AND {number} < 0 THEN CAST('-0.0' AS {kind}) " if name == "ceil" else ""
+        return f"CASE {zero}WHEN abs({number}) < 9e15 THEN CAST({made} AS {kind}) ELSE {number} END"
+
+    return emit
+
+
+MATH.add("CEIL(number NUMBER)", _whole, _emit_whole("ceil"), "The next whole number up.", aliases=["CEILING"])
+MATH.add("FLOOR(number NUMBER)", _whole, _emit_whole("floor"), "The next whole number down.")
 
 
 #: Digits that make a difference where their number is not known.
@@ -146,17 +160,32 @@ def _emit_truncate(call: Call, operands: list[str]) -> str:
         number = f"CAST({number} AS decimal(38,18))"
     elif not isinstance(call.operands[0].type, DecimalType):
         number = f"CAST({number} AS decimal(20,0))"
-    return _to_digits(
+    made = _to_digits(
         call,
         operands,
         lambda digits: f"IF({operands[0]} < 0, ceil({number}, {digits}), floor({number}, {digits}))",
     )
+    return _finite(call, operands, made, "1e20")
+
+
+def _finite(call: Call, operands: list[str], made: str, limit: str) -> str:
+    """What is made of a number that decimal digits can say; others fail, as in Flink."""
+    if not isinstance(call.operands[0].type, FloatType | DoubleType):
+        return made
+    fail = f"raise_error('{call.function} takes no such number')"
+    known = " OR ".join(f"{one} IS NULL" for one in operands)
+    return f"CASE WHEN {known} THEN NULL WHEN abs({operands[0]}) < {limit} THEN {made} ELSE {fail} END"
 
 
 MATH.add(
     "ROUND(number NUMBER [, digits INT])",
     _rounded,
-    lambda call, each: _to_digits(call, each, lambda digits: f"round({each[0]}, {digits})"),
+    lambda call, each: _finite(
+        call,
+        each,
+        _to_digits(call, each, lambda digits: f"round({each[0]}, {digits})"),
+        "double('Infinity')",
+    ),
     "Rounds to a number of digits behind the point; halves away from zero.",
 )
 MATH.add(
@@ -177,7 +206,10 @@ MATH.add(
 MATH.add(
     ["RAND_INTEGER(bound INT)", "RAND_INTEGER(seed INT, bound INT)"],
     DataTypes.INT(),
-    lambda _, each: f"floor(rand({', '.join(each[:-1])}) * {each[-1]})",
+    lambda _, each: (
+        f"IF({each[-1]} <= 0, CAST(raise_error('RAND_INTEGER takes a bound above 0') AS int), "
+        f"CAST(floor(rand({', '.join(each[:-1])}) * {each[-1]}) AS int))"
+    ),
     "A random whole number from 0 up to a bound.",
 )
 MATH.add("UUID()", DataTypes.CHAR(36), "uuid()", "A random id.", nulls=Nulls.NEVER)

@@ -81,26 +81,37 @@ def _never_null(inner: Resolver) -> Resolver:
     return resolve
 
 
+def _emit_compared(template: str) -> Callable[[Call, list[str]], str]:
+    """Spark compares no maps, but lists of their entries."""
+
+    def emit(call: Call, operands: list[str]) -> str:
+        if isinstance(call.operands[0].type, t.MapType):
+            operands = [f"array_sort(map_entries({text}))" for text in operands]
+        return template.format(*operands)
+
+    return emit
+
+
 for _name, _symbol in COMPARISON_NAMES.items():
     _operator(
         _name,
         f"value1 {_symbol} value2",
         _compared(_symbol),
-        "({0} " + _symbol + " {1})",
+        _emit_compared("({0} " + _symbol + " {1})"),
         "Compares; NULL if one of the values is.",
     )
 _operator(
     "IS_DISTINCT_FROM",
     "value1 IS DISTINCT FROM value2",
     _never_null(_compared("IS DISTINCT FROM")),
-    "(NOT ({0} <=> {1}))",
+    _emit_compared("(NOT ({0} <=> {1}))"),
     "Whether the values differ, where NULL is a value like others.",
 )
 _operator(
     "IS_NOT_DISTINCT_FROM",
     "value1 IS NOT DISTINCT FROM value2",
     _never_null(_compared("IS NOT DISTINCT FROM")),
-    "({0} <=> {1})",
+    _emit_compared("({0} <=> {1})"),
     "Whether the values are the same, where NULL is a value like others.",
 )
 _operator(
@@ -198,7 +209,7 @@ def _regular_expression(pattern: str, escape: str | None) -> str:
         if escape is not None and letter == escape and place + 1 < len(pattern):
             place += 1
             made.append(re.escape(pattern[place]))
-        elif letter in "\\.^$":
+        elif letter in "\\^$":
             made.append("\\" + letter)
         else:
             made.append({"%": ".*", "_": "."}.get(letter, letter))
@@ -343,14 +354,25 @@ def _sum(symbol: str) -> Resolver:
 def _emit_sum(symbol: str) -> Callable[[Call, list[str]], str]:
     def emit(call: Call, operands: list[str]) -> str:
         text = f"({operands[0]} {symbol} {operands[1]})"
-        if isinstance(call.type, t.DateType | t.DecimalType):
-            # Spark makes a timestamp of a day and an interval, and other digits of two decimals.
+        if isinstance(call.type, t.DateType):
+            return _day(call, operands, symbol)
+        if isinstance(call.type, t.DecimalType):
+            # Spark has other digits for the sum of two decimals.
             return f"CAST({text} AS {call.type.spark_name()})"
         if isinstance(call.type, t.TimeType):
             return _time_of_day(call, operands, symbol)
         return text
 
     return emit
+
+
+def _day(call: Call, operands: list[str], symbol: str) -> str:
+    """A day and an interval, of which whole days count."""
+    is_first = isinstance(call.operands[0].type, t.DateType)
+    day, interval = operands if is_first else reversed(operands)
+    if isinstance(call.operands[1 if is_first else 0].type, t.YearMonthIntervalType):
+        return f"CAST(({day} {symbol} {interval}) AS date)"
+    return f"date_add({day}, {symbol} CAST(extract(DAY FROM {interval}) AS int))"
 
 
 def _time_of_day(call: Call, operands: list[str], symbol: str) -> str:

@@ -44,7 +44,11 @@ STRINGS.add(
 STRINGS.add(
     "LOCATE(needle STRING, text STRING [, start INT])",
     _INT,
-    "locate({all})",
+    lambda _, each: (
+        f"locate({', '.join(each)})"
+        if len(each) < 3
+        else f"IF({each[2]} IS NULL, NULL, locate({', '.join(each)}))"
+    ),
     "Where a string is found in another, from 1; 0 if it is not.",
 )
 
@@ -115,7 +119,7 @@ STRINGS.add(
     "OVERLAY(text STRING, new STRING, start INT [, length INT])",
     lambda types: VarCharType(min(length_of(types[0]) + length_of(types[1]), MAX_LENGTH)),
     lambda _, each: (
-        f"IF({each[2]} <= 0 OR {each[2]} > char_length({each[0]}), {each[0]}, "
+        f"IF({each[1]} IS NOT NULL AND ({each[2]} <= 0 OR {each[2]} > char_length({each[0]})), {each[0]}, "
         f"overlay({each[0]} PLACING {each[1]} FROM {each[2]}{f' FOR {each[3]}' if len(each) > 3 else ''}))"
     ),
     "`OVERLAY(text PLACING new FROM start [FOR length])`: puts a string in place of a part.",
@@ -157,7 +161,11 @@ STRINGS.add(
 STRINGS.add(
     "REPLACE(text STRING, old STRING, new STRING)",
     _STRING,
-    "replace({0}, {1}, {2})",
+    lambda call, each: (
+        f"replace({', '.join(each)})"
+        if string_constant(call, 1)
+        else f"IF({each[1]} = '', regexp_replace({each[0]}, '', {_as_it_is(each[2])}), replace({', '.join(each)}))"
+    ),
     "The string with every occurrence of another replaced.",
 )
 STRINGS.add(
@@ -198,7 +206,13 @@ STRINGS.add(
     "The string that BASE64 holds.",
 )
 STRINGS.add("TO_BASE64(text STRING)", _STRING, "base64(CAST({0} AS binary))", "The string in BASE64.")
-STRINGS.add("ASCII(text STRING)", _INT, "ascii({0})", "The number of the first character.")
+# The first byte, which has a sign in Java.
+STRINGS.add(
+    "ASCII(text STRING)",
+    _INT,
+    "IF({0} = '', 0, CAST(CAST(conv(hex(left(CAST({0} AS binary), 1)), 16, 10) AS int) AS tinyint))",
+    "The number of the first byte in UTF-8: that of the character, if it is of ASCII; otherwise negative.",
+)
 STRINGS.add("CHR(number INTEGER)", _STRING, "chr({0})", "The character with a number.", nulls=_ALWAYS)
 STRINGS.add("DECODE(bytes BYTES, charset STRING)", _STRING, "decode({0}, {1})", "Bytes as a string.")
 STRINGS.add(
@@ -314,7 +328,9 @@ _DELIMITERS: Final = (quoted(","), quoted("="))
 STRINGS.add(
     "STR_TO_MAP(text STRING [, delimiter STRING, assignment STRING])",
     MapType(_STRING, _STRING),
-    lambda _, each: f"str_to_map({', '.join([*each, *_DELIMITERS[len(each) - 1 :]])})",
+    lambda _, each: (
+        f"IF({each[0]} = '', map(), str_to_map({', '.join([*each, *_DELIMITERS[len(each) - 1 :]])}))"
+    ),
     "A map from text such as `k1=v1,k2=v2`.",
     nulls=_ALWAYS,
 )
@@ -329,7 +345,24 @@ def _groups(pattern: str) -> int | None:
         return None  # Java's and Python's differ: let Spark judge.
 
 
+def _is_broken(call: Call) -> bool:
+    """Whether a pattern is known to have a bracket that nobody closes: Flink finds nothing then, Spark fails."""
+    pattern = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]", "", string_constant(call, 1) or "")
+    return pattern.count("(") != pattern.count(")")
+
+
+def _searched(template: str, otherwise: str = "NULL") -> Emission:
+    return lambda call, each: otherwise if _is_broken(call) else template.format(*each)
+
+
+def _as_it_is(text: str) -> str:
+    """A replacement in which nothing means a group."""
+    return f"replace(replace({text}, '\\\\', '\\\\\\\\'), '$', '\\\\$')"
+
+
 def _emit_regexp_extract(call: Call, operands: list[str]) -> str:
+    if _is_broken(call):
+        return "NULL"
     # Flink's default group is the whole match, and no match is NULL; Spark's are group 1 and ''.
     index = operands[2] if len(operands) > 2 else "0"
     number = constant(call.operands[2]) if len(operands) > 2 else 0
@@ -352,42 +385,52 @@ STRINGS.add(
 STRINGS.add(
     "REGEXP_REPLACE(text STRING, pattern STRING, new STRING)",
     _STRING,
-    lambda _, each: (
-        f"regexp_replace({each[0]}, {each[1]}, replace(replace({each[2]}, '\\\\', '\\\\\\\\'), '$', '\\\\$'))"
+    lambda call, each: (
+        "NULL" if _is_broken(call) else f"regexp_replace({each[0]}, {each[1]}, {_as_it_is(each[2])})"
     ),
     "The string with every match of a regular expression replaced by text as it is.",
 )
 STRINGS.add(
     "REGEXP(text STRING, pattern STRING)",
     BooleanType(),
-    "({0} RLIKE {1})",
+    _searched("({0} RLIKE {1})", "FALSE"),
     "Whether a regular expression finds something.",
 )
 STRINGS.add(
     "REGEXP_COUNT(text STRING, pattern STRING)",
     _INT,
-    "regexp_count({0}, {1})",
+    _searched("regexp_count({0}, {1})"),
     "How often a regular expression matches.",
     nulls=_ALWAYS,
 )
+
+
+def _emit_extract_all(call: Call, operands: list[str]) -> str:
+    number = constant(call.operands[2]) if len(operands) > 2 else 1
+    groups = _groups(string_constant(call, 1) or "")
+    if _is_broken(call) or (isinstance(number, int) and groups is not None and not 0 <= number <= groups):
+        return "NULL"
+    return f"regexp_extract_all({', '.join(operands)})"
+
+
 STRINGS.add(
     "REGEXP_EXTRACT_ALL(text STRING, pattern STRING [, group INT])",
     ArrayType(_STRING),
-    "regexp_extract_all({all})",
+    _emit_extract_all,
     "What a group, by default the first, matched each time.",
     nulls=_ALWAYS,
 )
 STRINGS.add(
     "REGEXP_INSTR(text STRING, pattern STRING)",
     _INT,
-    "regexp_instr({0}, {1})",
+    _searched("regexp_instr({0}, {1})"),
     "Where a regular expression matches first, from 1.",
     nulls=_ALWAYS,
 )
 STRINGS.add(
     "REGEXP_SUBSTR(text STRING, pattern STRING)",
     _STRING,
-    "regexp_substr({0}, {1})",
+    _searched("IF({0} RLIKE {1}, regexp_extract({0}, {1}, 0), NULL)"),
     "The first match of a regular expression.",
     nulls=_ALWAYS,
 )
@@ -397,7 +440,11 @@ STRINGS.add(
 for _name, _pattern, _what in (
     ("IS_ALPHA", r"^\\p{{L}}+$", "letters"),
     ("IS_DIGIT", r"^\\p{{Nd}}+$", "digits"),
-    ("IS_DECIMAL", r"^[+-]?(\\d+(\\.\\d*)?|\\.\\d+)$", "a number"),
+    (
+        "IS_DECIMAL",
+        r"^\\s*[+-]?(NaN|Infinity|(\\d+(\\.\\d*)?|\\.\\d+)([eE][+-]?\\d+)?[fFdD]?)\\s*$",
+        "a number",
+    ),
 ):
     STRINGS.add(
         f"{_name}(text NUMBER OR STRING)",

@@ -35,6 +35,8 @@ from headrace.types import (
     CharType,
     DataType,
     DataTypes,
+    MapType,
+    MultisetType,
     NullType,
     RowType,
 )
@@ -495,6 +497,8 @@ class ExpressionBinder:
     def sort_key(self, item: syntax.OrderItem) -> e.SortKey:
         """A sort key; NULL is the smallest value where nothing is said."""
         expression = self.typed(item.expression)
+        if isinstance(expression.type, MapType | MultisetType):
+            self.fail(f"{expression.type.summary_without_null()} has no order", item.expression.span)
         nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
         return e.SortKey(expression, item.ascending, nulls_first)
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from headrace.errors import SqlError, SqlValidationError
+from headrace.errors import SqlError, SqlValidationError, UnsupportedFeatureError
 from headrace.planner import expressions as e
 from headrace.planner.dialect.tokens import error_at
 from headrace.planner.logical import Field, LogicalNode, TimeKind
 from headrace.planner.physical import Calc, Exchange, PhysicalNode
+from headrace.types.logical import ArrayType
 
-__all__ = ["Conversion", "Convert", "calc", "columns_of", "exchanged", "placed_error", "with_columns"]
+__all__ = [
+    "Conversion",
+    "Convert",
+    "calc",
+    "check_order",
+    "columns_of",
+    "exchanged",
+    "placed_error",
+    "with_columns",
+]
 
 #: Turns a logical node, and all below it, into physical ones.
 Convert = Callable[[LogicalNode], PhysicalNode]
@@ -74,6 +84,14 @@ def with_columns(node: PhysicalNode, expressions: Sequence[e.Expression]) -> tup
         return node, places
     names = [*node.names, *(f"$k{at}" for at in range(len(computed)))]
     return calc(node, [*columns_of(node, range(width)), *computed], names), places
+
+
+def check_order(keys: Iterable[e.SortKey]) -> None:
+    """Refuse to keep rows in the order of an array, which columns in state do not have."""
+    if any(isinstance(key.expression.type, ArrayType) for key in keys):
+        raise UnsupportedFeatureError.not_yet(
+            "ORDER BY an ARRAY in streaming mode", "order by elements of it, or use BATCH mode"
+        )
 
 
 def exchanged(node: PhysicalNode, columns: Sequence[int]) -> PhysicalNode:

@@ -8,7 +8,7 @@ from headrace.errors import SqlValidationError
 from headrace.planner.expressions import InputRef, SortKey
 from headrace.planner.logical import Limit, LogicalNode, Project, Sort
 from headrace.planner.physical import PhysicalNode, Rank, TemporalSort
-from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
+from headrace.planner.rules.nodes import Convert, calc, check_order, columns_of, exchanged, with_columns
 from headrace.planner.rules.tree import over_inputs
 
 __all__ = ["convert_sort_limit"]
@@ -51,6 +51,7 @@ def convert_sort_limit(node: LogicalNode, convert: Convert) -> PhysicalNode | No
 
 def _with_order(node: PhysicalNode, keys: tuple[SortKey, ...]) -> tuple[PhysicalNode, tuple[SortKey, ...]]:
     """Have what is sorted by as columns."""
+    check_order(keys)
     made, places = with_columns(node, [key.expression for key in keys])
     columns = zip(keys, places, strict=True)
     return made, tuple(

@@ -25,7 +25,7 @@ from headrace.planner.logical import (
     window_columns,
 )
 from headrace.planner.physical import Deduplicate, PhysicalNode, Rank, WindowRank
-from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
+from headrace.planner.rules.nodes import Convert, calc, check_order, columns_of, exchanged, with_columns
 from headrace.planner.rules.tree import identity
 from headrace.planner.windows import WindowKind
 from headrace.types.logical import BigIntType
@@ -86,6 +86,7 @@ def _ranked(
     over: Over, call: e.WindowCall, rows: _Range, convert: Convert, *, has_number: bool
 ) -> PhysicalNode:
     """Return the columns of the input and the number, whether anybody wants it or not."""
+    check_order(call.order_by)
     below = convert(over.input)
     order = [key.expression for key in call.order_by]
     below, places = with_columns(below, [*call.partition_by, *order])

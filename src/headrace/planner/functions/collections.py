@@ -243,10 +243,16 @@ for _name, _emission, _what in (
         _emission,
         exact=False,
     )
+
+
+def _sortable_element(name: str) -> Result:
+    return lambda types: _element([_sortable(name)(types)])
+
+
 for _name, _what in (("ARRAY_MAX", "largest"), ("ARRAY_MIN", "smallest")):
     COLLECTIONS.add(
         f"{_name}(array ARRAY)",
-        lambda types, name=_name: _element([_sortable(name)(types)]),
+        _sortable_element(_name),
         f"{_name.lower()}({{0}})",
         f"The {_what} element.",
         nulls=_ALWAYS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from headrace.table import DataTypes, StreamTableEnvironment
-from tests.differential.grammar import PLAIN, WINDOWED
+from tests.differential.grammar import PLAIN, WINDOWED, either
 from tests.differential.oracle import oracle_session
 from tests.differential.runs import (
     Case,
@@ -26,7 +27,7 @@ from tests.differential.runs import (
     check_over_a_savepoint,
     check_upserts,
 )
-from tests.differential.tables import NumberType, Rows
+from tests.differential.tables import BEGIN, NumberType, Rows
 from tests.differential.time_grammar import IN_TIME
 from tests.engines import MINI
 from tests.surveys import examples
@@ -96,6 +97,38 @@ def test_sinks_with_a_key(env, session, case):
 @given(case=cases(_ON_SPARK, max_queries=3), max_records=st.integers(2, 8))
 def test_queries_on_spark(env, session, case, max_records):
     check(check_on_spark, env, session, case, max_records=max_records)
+
+
+def test_queries_in_time_on_spark(env, session):
+    """OVER, interval and temporal joins in one job, over several epochs."""
+    seconds = [0, 2, 1, 4, 6, 5, 9, 8, 12]
+    left = tuple(
+        (number, "ab"[number % 2], number % 4, BEGIN + timedelta(seconds=second), None)
+        for number, second in enumerate(seconds)
+    )
+    changes = tuple(("+I", *row[:-1]) for row in left)
+    tables = {name: Rows(changes, left, cuts=(), tells_end=True) for name in "ef"}
+    versions = tuple(
+        (number % 3, "xyz"[number % 3], number, BEGIN + timedelta(seconds=2 * number), None)
+        for number in range(6)
+    )
+    tables["w"] = Rows(tuple(("+I", *row[:-1]) for row in versions), versions, cuts=(), tells_end=True)
+    near = (
+        "l.k = r.k AND l.ts BETWEEN r.ts - INTERVAL '2' SECOND AND r.ts + INTERVAL '1' SECOND AND l.v < r.v"
+    )
+    of_time = "FROM e l LEFT JOIN w FOR SYSTEM_TIME AS OF l.ts AS r ON l.v = r.id"
+    found = "FROM e l LEFT JOIN w r ON l.v = r.id AND r.ts <= l.ts GROUP BY l.id"
+    queries = (
+        "SELECT id, SUM(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '4' SECOND PRECEDING AND "
+        "CURRENT ROW) AS s, COUNT(*) OVER (ORDER BY ts) AS n FROM e",
+        f"SELECT l.id AS a, r.id AS b FROM e l FULL JOIN f r ON {near}",
+        either(
+            f"SELECT l.id AS a, r.v AS b {of_time}",
+            f"SELECT l.id AS a, max_by(r.v, r.ts) AS b {found}",
+        ),
+    )
+    t_env = StreamTableEnvironment.create(env(parallelism=2, max_records=4))
+    check_on_spark(t_env, session, Case(queries, tables, parallelism=2))
 
 
 def test_decimals_on_spark(env, session):

@@ -91,7 +91,7 @@ INTERVAL_JOIN_CLEANUP = (
     option("table.exec.interval-join.min-cleanup-interval", timedelta)
     .default(timedelta(0))
     .describe("How often an interval join drops rows it no longer needs.")
-    .checked_by(only(timedelta(0), "joins of tables within an interval are not supported yet"))
+    .without_effect("every epoch drops the rows that an interval join no longer needs")
 )
 LOOKUP_CAPACITY = (
     option("table.exec.async-lookup.buffer-capacity", int)

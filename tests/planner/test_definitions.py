@@ -162,6 +162,14 @@ def test_like_takes_what_it_is_told_to(session: Session) -> None:
     assert made.options == {"connector": "print", "topic": "it's"}
 
 
+def test_strings_and_bytes_without_a_length_have_no_limit(session: Session) -> None:
+    session.run(
+        "CREATE TABLE s (a VARCHAR, b CHARACTER VARYING, c VARBINARY, d CHAR, e VARCHAR(3), f BINARY)"
+    )
+    types = [column.type for column in table(session, "s").physical_columns]
+    assert types == [T.STRING(), T.STRING(), T.BYTES(), T.CHAR(1), T.VARCHAR(3), T.BINARY(1)]
+
+
 def test_alter_table_changes_columns_options_and_keys(session: Session) -> None:
     session.run("""
         ALTER TABLE orders SET ('topic' = 'new');

@@ -382,6 +382,10 @@ class Committer(ABC):
     (files that are not full yet) or leave something behind (staged files).
     """
 
+    #: Whether it publishes after every epoch, whatever checkpoints do, and keeps nothing in them: for output that is
+    #: only looked at. A job that is restored may publish it again.
+    is_immediate: ClassVar[bool] = False
+
     @abstractmethod
     def commit(self, committables: Sequence[Committable]) -> None:
         """Publish in the order given (by epoch, then subtask).

@@ -23,10 +23,10 @@ from headrace.elements import Batch
 
 @dataclass(frozen=True)
 class PrintSink(base.Sink):
-    """Prints records, each on a line, after the checkpoint that covers them; in live jobs at once.
+    """Prints records, each on a line, at the end of their epoch; in live jobs at once.
 
     The prefix follows Flink: `identifier:subtask> `, the subtask counted from 1 and only where there are
-    several. A driver that is lost while it prints prints those lines again when it is back.
+    several. A job that is restored prints again what has come after its checkpoint, as in Flink.
 
     Args:
         identifier: What to begin each line with; None means nothing.
@@ -124,6 +124,8 @@ class _PrintWriter(base.SinkWriter):
 
 
 class _PrintCommitter(base.Committer):
+    is_immediate = True
+
     def __init__(self, to_stderr: bool) -> None:
         self._to_stderr = to_stderr
         #: Epoch and subtask printed last. Commits come in this order, so what is not after it has been

@@ -33,6 +33,11 @@ _LENGTHS: Final[dict[str, Callable[[int], t.DataType]]] = {
     "BINARY": t.BinaryType,
     "VARBINARY": t.VarBinaryType,
 }
+#: What is as long as it can be where no length is given, as in Flink; the others have length 1.
+_UNLIMITED: Final[dict[str, Callable[[], t.DataType]]] = {
+    "VARCHAR": t.DataTypes.STRING,
+    "VARBINARY": t.DataTypes.BYTES,
+}
 _FOREIGN: Final = {
     "TEXT": "STRING",
     "LONG": "BIGINT",
@@ -88,6 +93,8 @@ def _base(cursor: Cursor) -> t.DataType:
     if word in _LENGTHS:
         if word in {"CHAR", "CHARACTER"} and cursor.accept("VARYING"):
             word = "VARCHAR"
+        if word in _UNLIMITED and not cursor.sees("("):
+            return _UNLIMITED[word]()
         return _LENGTHS[word](_length(cursor))
     if word in _READERS:
         return _READERS[word](cursor)

@@ -2,6 +2,7 @@
 
     without checkpoints    epoch -> commit                        every epoch, at once
     with them              epoch, epoch, epoch -> checkpoint n -> commit all three
+    only looked at         epoch -> commit                        whether there are checkpoints or not
 
 Until a checkpoint that covers it is complete, staged output may have to be forgotten; from then on it must come out,
 and a checkpoint names it, so that whoever recovers the job can publish it again.
@@ -120,8 +121,9 @@ class SinkCoordinator:
             if watermark is not None:
                 with self._blaming(state.node):
                     state.committer.advance(watermark)
-        if not self._waits:
-            self._publish([state for state in self._sinks.values() if state.staged], None)
+        self._publish(
+            [state for state in self._sinks.values() if state.staged and not self._waits_for(state)], None
+        )
 
     def show(self, operator_id: str, payloads: Sequence[object]) -> None:
         """Publish what a live subtask of a sink has written and waits for nothing; from any thread."""
@@ -136,8 +138,7 @@ class SinkCoordinator:
 
     def commit(self, checkpoint_id: int) -> None:
         """The checkpoint is complete: publish what it covers."""
-        if self._waits:
-            self._publish(list(self._sinks.values()), checkpoint_id)
+        self._publish([state for state in self._sinks.values() if self._waits_for(state)], checkpoint_id)
 
     def take_publications(self) -> list[Publication]:
         """Return what was published since this was last asked."""
@@ -195,6 +196,10 @@ class SinkCoordinator:
         """Return the committers, to be closed."""
         return [state.committer for state in self._sinks.values()]
 
+    def _waits_for(self, state: _SinkState) -> bool:
+        """Whether a sink's output waits for a checkpoint."""
+        return self._waits and not state.committer.is_immediate
+
     def _publish(self, states: Sequence[_SinkState], up_to: int | None) -> None:
         epochs: set[int] = set()
         durations: dict[str, float] = {}
@@ -208,7 +213,7 @@ class SinkCoordinator:
     def _commit(self, state: _SinkState, up_to: int | None) -> frozenset[int]:
         """Publish what a sink has staged, and return of which epochs it was."""
         taken = state.take(up_to)
-        if taken or self._waits:
+        if taken or self._waits_for(state):
             with self._blaming(state.node):
                 state.committer.commit(taken)
         return frozenset(each.epoch for each in taken)

@@ -1,8 +1,8 @@
 """InputGate: the input of one subtask, its channels merged into one stream of elements.
 
-Buffers are taken in the order of their sequence numbers, channels in turn, so an epoch that is run again sees the same
-order. The gate's watermark is the lowest of its active channels and never goes back; a channel that is idle or has
-ended does not hold it.
+Buffers are taken in the order of their sequence numbers, channels in turn, those of edges that are read first
+(`graph/input_order.py`) before all others; so an epoch that is run again sees the same order. The gate's watermark is
+the lowest of its active channels and never goes back; a channel that is idle or has ended does not hold it.
 
     channel 0   r r W5 r r W9 |
     channel 1   r W3 r r W7 r |        gate   ... W3 ... W5 ... W7
@@ -54,9 +54,15 @@ GateElement = InputBatch | Watermark | InputIdle | LatencyMarker | EndOfInput
 class InputGate:
     """Merges the channels of all edges into a vertex."""
 
-    def __init__(self, channels: Sequence[tuple[int, int]], input_of_edge: dict[int, int]) -> None:
-        """Take the channels as (edge, producer), and which input each edge feeds."""
+    def __init__(
+        self,
+        channels: Sequence[tuple[int, int]],
+        input_of_edge: dict[int, int],
+        early_edges: frozenset[int] = frozenset(),
+    ) -> None:
+        """Take the channels as (edge, producer), which input each edge feeds, and which edges are read first."""
         self._input_of_edge = input_of_edge
+        self._early_edges = early_edges
         self._states = {channel: ChannelState() for channel in channels}
         self.watermark = MIN_WATERMARK
         self._is_idle = False
@@ -94,13 +100,15 @@ class InputGate:
 
     def elements(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[GateElement]:
         """Yield what the buffers hold, merged."""
-        ordered = deque(
-            sorted(buffers, key=lambda item: (item[0].sequence, item[0].edge_id, item[0].producer))
-        )
+        ordered = deque(sorted(buffers, key=lambda item: self._place(item[0])))
         while ordered:
             # Let go of each buffer as it is consumed: an epoch may be large.
             header, buffer = ordered.popleft()
             yield from self.of_buffer(header, buffer)
+
+    def _place(self, header: Header) -> tuple[bool, int, int, int]:
+        is_late = header.edge_id not in self._early_edges
+        return is_late, header.sequence, header.edge_id, header.producer
 
     def of_buffer(self, header: Header, buffer: bytes) -> Iterator[GateElement]:
         """Yield what one buffer holds; the buffers of a channel must come in order."""

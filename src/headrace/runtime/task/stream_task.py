@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.common.accumulators import TaskAccumulators
 from headrace.elements import EndOfInput, LatencyMarker, StreamStatus, TableRows, Watermark
+from headrace.graph.input_order import early_edges
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.metrics.reports import MetricName, MetricReport
@@ -277,7 +278,8 @@ class StreamTask:
                 self._vertex.parallelism,
             )
         ]
-        return InputGate(channels, {edge.edge_id: edge.target_input for edge in edges})
+        early = early_edges(self._job, self._subtask.vertex_id)
+        return InputGate(channels, {edge.edge_id: edge.target_input for edge in edges}, early)
 
     def _make_partitions(
         self, link: ChainLink, epoch: int, send: SendBuffer

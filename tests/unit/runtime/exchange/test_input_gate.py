@@ -83,6 +83,12 @@ def test_inputs_are_taken_in_turn_and_not_one_after_the_other() -> None:
     assert shown(two.elements(buffers)) == ["0/0", "1/0", "0/1", "1/1", "0/2", "1/2"]
 
 
+def test_an_edge_that_is_read_first_comes_before_all_others() -> None:
+    two = InputGate([(0, 0), (1, 0)], {0: 0, 1: 1}, early_edges=frozenset({1}))
+    buffers = [buffer([f"{edge}/{n}"], edge=edge, sequence=n) for edge in (0, 1) for n in range(2)]
+    assert shown(two.elements(buffers)) == ["1/0", "1/1", "0/0", "0/1"]
+
+
 def test_two_inputs_are_told_apart() -> None:
     two = InputGate([(3, 0), (8, 0)], {3: 0, 8: 1})
     elements = two.elements([buffer(["b"], edge=8), buffer([Batch(["a"], [5])], edge=3)])

@@ -1,0 +1,35 @@
+"""Which inputs of a vertex are read first in an epoch.
+
+Flink leaves the order between two inputs open, but a small one is usually there before the records that need it: rules
+have been broadcast, a small table has been read. An epoch has both at once, so what comes first is decided here.
+"""
+
+from __future__ import annotations
+
+from headrace.connectors.base import Boundedness
+from headrace.graph.job_graph import JobGraph
+from headrace.graph.partitioning import Broadcast
+from headrace.operators.io import SourceOperator
+
+
+def early_edges(job: JobGraph, vertex_id: str) -> frozenset[int]:
+    """Return the edges whose records come before those of the others: broadcasts, and what has an end.
+
+    Args:
+        job: The job.
+        vertex_id: The vertex that reads them.
+    """
+    edges = job.inputs_of(vertex_id)
+    endless = {edge.edge_id for edge in edges if not _is_bounded(job, edge.source_vertex)}
+    bounded = {edge.edge_id for edge in edges} - endless if endless else set()
+    return frozenset(bounded | {edge.edge_id for edge in edges if isinstance(edge.partitioner, Broadcast)})
+
+
+def _is_bounded(job: JobGraph, vertex_id: str) -> bool:
+    """Whether all sources above a vertex, or in it, have an end."""
+    vertex = job.vertex(vertex_id)
+    declaration = vertex.head.declaration
+    if isinstance(declaration, SourceOperator):
+        return declaration.source.boundedness is Boundedness.BOUNDED
+    inputs = job.inputs_of(vertex_id)
+    return bool(inputs) and all(_is_bounded(job, edge.source_vertex) for edge in inputs)

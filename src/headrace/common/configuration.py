@@ -182,7 +182,9 @@ class Configuration:
             return NotImplemented
         return self._values == other._values
 
-    __hash__ = None  # type: ignore[assignment]  # it changes, and compares by content
+    def __hash__(self) -> int:
+        # By content, as in PyFlink: one that is changed later is not found again.
+        return hash(frozenset((key, str(value)) for key, value in self._values.items()))
 
     def __str__(self) -> str:
         return str(self._values)

@@ -205,4 +205,6 @@ class ExecutionConfig:
             return NotImplemented
         return self._configuration == other._configuration
 
-    __hash__ = None  # type: ignore[assignment]  # it changes, and compares by content
+    def __hash__(self) -> int:
+        # By content, as in PyFlink: one that is changed later is not found again.
+        return hash(self._configuration)

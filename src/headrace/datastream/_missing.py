@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from headrace.datastream._older_names import OLDER_NAMES
 from headrace.errors import UnsupportedFeatureError
 
 
@@ -33,10 +34,13 @@ def missing_names(module: str, *names: str, **hints: str) -> Callable[[str], NoR
         headrace.datastream._missing.MissingNameError: WindowedStream is not supported yet
     """
     known = dict.fromkeys(names) | hints
+    older = OLDER_NAMES.get(module, {})
 
     def look_up(name: str) -> NoReturn:
         if name in known:
             raise MissingNameError.not_yet(name, known[name])
+        if name in older:
+            raise MissingNameError(f"{name} was removed in PyFlink 2", feature=name, hint=older[name])
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return look_up

@@ -13,6 +13,7 @@ from headrace.common.time import Duration, as_millis
 from headrace.config.option import ConfigOption
 from headrace.config.options import checkpointing
 from headrace.config.options.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
+from headrace.datastream._older_names import OlderMethods
 from headrace.errors import ConfigurationError
 
 __all__ = ["CheckpointConfig"]
@@ -25,7 +26,7 @@ _UNLIMITED: Final = 2**31 - 1
 _MIN_INTERVAL_MS: Final = 10
 
 
-class CheckpointConfig:
+class CheckpointConfig(OlderMethods):
     """When and how checkpoints are taken. All times are milliseconds.
 
     Args:

@@ -31,6 +31,7 @@ from headrace.datastream._checks import (
     check_type,
     kind_and_value,
 )
+from headrace.datastream._older_names import OlderMethods
 from headrace.datastream._program_configuration import ProgramConfiguration
 from headrace.datastream._typed_elements import typed_elements
 from headrace.datastream.checkpoint_config import CheckpointConfig
@@ -59,7 +60,7 @@ T = TypeVar("T")
 DEFAULT_JOB_NAME = "Flink Streaming Job"
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(OlderMethods):
     """Where a program begins. Make one with `get_execution_environment`.
 
     Example:

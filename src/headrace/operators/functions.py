@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorT
 from typing import Any, ClassVar
 
 from headrace.elements import Batch
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, UserFunctionError, shorten
 from headrace.operators.base import EpochPlace, KeyOf, Operator, Output
 from headrace.operators.checkpointed import (
     CheckpointedFunction,
@@ -282,7 +282,14 @@ class Emission:
     def add(self, results: Iterable[Any], timestamp: int | None = None) -> None:
         """Take the results of one call; they get the timestamp of the record that caused them."""
         append = self.values.append
-        for result in results:
+        try:
+            each_result = iter(results)
+        except TypeError:
+            raise UserFunctionError(
+                f"the function returned {type(results).__name__}: {shorten(results)}; expected an iterable of results",
+                hint="return a list, or yield each result; map() is for functions with one result for each record",
+            ) from None
+        for result in each_result:
             kind = type(result)
             if kind in ATOMS or (kind is tuple and is_all_atoms(map(type, result))):
                 append(result)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from headrace.errors import HeadraceError, UserFunctionError
+from headrace.errors import HeadraceError, UserFunctionError, shorten
 from headrace.operators.context import OperatorContext
 
 
@@ -27,6 +27,8 @@ def located(
     place = context.place
     if isinstance(error, UserFunctionError) and error.operator is None:
         error.job, error.operator, error.subtask = place.job_name, place.operator_name, place.subtask
+        if error.record is None and record is not None:
+            error.record = shorten(record)
     if isinstance(error, HeadraceError):
         raise error
     name = place.operator_name if what is None else f"{place.operator_name} {what}"

@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Any, Protocol
 
 from headrace.common.codec import value_codec
-from headrace.errors import StateError
+from headrace.errors import StateError, StateTypeError, shorten
 from headrace.state import entries
 from headrace.state.changes import Column, column_of
 from headrace.state.entries import KeyScheme
@@ -77,6 +77,15 @@ class StoredTable:
         self._encode, self._decode = value_codec(type_info)
         self._store: LocalStore | None = None
         self._fetch: Callable[[bytes], bytes | None] = lambda key: None
+
+    def _encoded(self, key: Any, value: Any) -> bytes:
+        """Encode the value of a key; an error says whose it is."""
+        try:
+            return self._encode(value)
+        except StateTypeError as error:
+            raise StateTypeError(
+                f"state '{self._name}', key {shorten(key)}: {error.message}", hint=error.hint
+            ) from None
 
 
 class EntryTable(StoredTable):
@@ -163,7 +172,14 @@ class EntryTable(StoredTable):
                 self.written[key] = value
         keys = self._scheme.storage_keys(list(self.written))
         encode = self._encode
-        return column_of(keys, [None if value is None else encode(value) for value in self.written.values()])
+        try:
+            values = [None if value is None else encode(value) for value in self.written.values()]
+        except StateTypeError:
+            # Once more, with the keys, for the error to name the one.
+            values = [
+                None if value is None else self._encoded(key, value) for key, value in self.written.items()
+            ]
+        return column_of(keys, values)
 
     def settle(self, cache_entries: int) -> None:
         if len(self._read) + len(self.written) > cache_entries:
@@ -238,9 +254,9 @@ class ListTable(StoredTable):
     def take_changes(self, version: int) -> Column:
         changed: dict[bytes, bytes | None] = {}
         for key, added in self._appended.items():
-            changed[entries.chunk_key(self._scheme.prefix(key), version)] = self._encode(added)
+            changed[entries.chunk_key(self._scheme.prefix(key), version)] = self._encoded(key, added)
         for key, (elements, chunks) in self._whole.items():
-            encoded = self._encode(elements) if elements else None
+            encoded = self._encoded(key, elements) if elements else None
             if encoded is None:
                 changed.update(dict.fromkeys(chunks))
             elif len(chunks) != 1 or next(iter(chunks.values())) != encoded:
@@ -350,7 +366,7 @@ class MapTable(StoredTable):
                 if map_key not in opened.written and self._encode(opened.known[map_key]) != stored:
                     opened.written.add(map_key)
             for map_key in opened.written:
-                value = self._encode(opened.known[map_key])
+                value = self._encoded(key, opened.known[map_key])
                 storage_key = entries.map_key(prefix, map_key)
                 changed[storage_key] = entries.pack_map_entry(map_key, value)
             for map_key in opened.removed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -155,7 +156,9 @@ def _sinks(name: str, table: CatalogTable) -> WritableTables:
 def _factory(name: str, table: CatalogTable) -> TableFactory:
     connector = _connector(table)
     if connector is None:
-        raise SqlValidationError(f"table {name!r} has no option 'connector'", hint=CONNECTORS.available())
+        near = difflib.get_close_matches("connector", table.options, 1)
+        hint = f"did you mean 'connector' instead of {near[0]!r}?" if near else CONNECTORS.available()
+        raise SqlValidationError(f"table {name!r} has no option 'connector'", hint=hint)
     factory = CONNECTORS.make(connector)
     if factory is None:
         raise UnsupportedFeatureError(

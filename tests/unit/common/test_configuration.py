@@ -159,3 +159,10 @@ def test_there_are_no_java_serializers():
     config = ExecutionConfig()
     assert config.get_default_kryo_serializer_classes() == {}
     assert config.get_registered_kryo_types() == config.get_registered_pojo_types() == []
+
+
+def test_equal_configurations_hash_alike() -> None:
+    one, other = Configuration(), Configuration()
+    one.set_integer("parallelism.default", 3)
+    other.set_integer("parallelism.default", 3)
+    assert (one == other, hash(one) == hash(other)) == (True, True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headrace.datastream._missing import MissingNameError
+from headrace.datastream._missing import MissingNameError, missing_names
 from headrace.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source"]
@@ -55,3 +55,6 @@ def _stand_in(name: str, names: str) -> None:
 
 for _name, _names in _MISSING.items():
     _stand_in(_name, _names)
+
+if not TYPE_CHECKING:  # checkers should go on to report these names as missing
+    __getattr__ = missing_names(__name__)

@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.common.accumulators import TaskAccumulators
 from headrace.elements import EndOfInput, LatencyMarker, StreamStatus, TableRows, Watermark
+from headrace.errors import StateTypeError
 from headrace.graph.input_order import early_edges
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.metrics.metricbase import InMemoryMetricGroup
@@ -393,7 +394,12 @@ class StreamTask:
                 continue
             chain = self._chain_of(link)
             version = self._plan.epoch
-            change = keyed.take_changes(version)
+            try:
+                change = keyed.take_changes(version)
+            except StateTypeError as error:
+                place = self._context(link).place
+                error.job, error.operator, error.subtask = place.job_name, place.operator_name, place.subtask
+                raise
             tip = chain.tip
             if change:
                 name = f"{link.node.operator_id}-{self._subtask.subtask}-{version}-{self._attempt.attempt_id}.change"

@@ -19,6 +19,7 @@ import { timeline } from "./views/timeline.js";
 // A view: { name, load(params, signal, state) -> data, render(data, params, state, ctx) -> nodes, title(data, params) }.
 const ROUTES = compile([
   ["", overview],
+  ["overview", overview], // as in Flink's bookmarks
   ["jobs/:job", graph],
   ["jobs/:job/vertices/:vertex", graph],
   ["jobs/:job/vertices/:vertex/:tab", graph],

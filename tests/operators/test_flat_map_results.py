@@ -1,0 +1,20 @@
+"""What a flat map function may return."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.errors import UserFunctionError
+from headrace.operators.simple import FlatMapOperator
+from headrace.testing.harness import OperatorHarness
+
+
+def test_a_result_that_is_no_iterable_is_named_without_frames_of_headrace() -> None:
+    with (
+        OperatorHarness(FlatMapOperator(lambda value: value)) as harness,
+        pytest.raises(UserFunctionError) as raised,
+    ):
+        harness.process(7)
+    assert "the function returned int: 7; expected an iterable of results" in str(raised.value)
+    assert "record: 7" in str(raised.value)
+    assert "Traceback" not in str(raised.value)

@@ -19,7 +19,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import resources
 
@@ -32,7 +32,7 @@ from pyspark.logger import PySparkLogger
 from headrace.config.configuration import Configuration
 from headrace.config.options import spark as spark_options
 from headrace.config.secrets import looks_secret
-from headrace.errors import JobExecutionError
+from headrace.errors import ConfigurationError, HeadraceError, JobExecutionError
 from headrace.spark.artifacts import clear_staging
 from headrace.spark.failures import reason_of
 from headrace.spark.jvm_output import JvmOutput
@@ -122,6 +122,8 @@ def spark_context(
         try:
             with _loopback_only(master):
                 context = SparkContext(conf=conf, gateway=_launch_gateway(conf, log))
+        except HeadraceError:
+            raise
         except Exception as error:
             raise _start_failure(error, log) from error
         if threading.current_thread() is threading.main_thread():
@@ -158,6 +160,7 @@ def _launch_gateway(conf: SparkConf, log: ApplicationLog) -> JavaGateway | None:
     """Start Spark's Java process; None if one runs already."""
     if SparkContext._gateway is not None:
         return None
+    check_java_home(os.environ)
     output = JvmOutput(log.open(WORKERS_LOG))
     # What is registered first runs last: Spark is stopped by then.
     atexit.register(output.silence)
@@ -167,6 +170,20 @@ def _launch_gateway(conf: SparkConf, log: ApplicationLog) -> JavaGateway | None:
         return launch_gateway(seen, popen_kwargs={"stderr": output.descriptor})
     finally:
         output.close_own_end()
+
+
+def check_java_home(environment: Mapping[str, str]) -> None:
+    """Refuse a JAVA_HOME without Java, which Spark's own script would report as a command that was not found.
+
+    Raises:
+        ConfigurationError: If there is no Java where it says.
+    """
+    home = environment.get("JAVA_HOME")
+    if home and not os.access(os.path.join(home, "bin", "java"), os.X_OK):
+        raise ConfigurationError(
+            f"JAVA_HOME is {home!r}, but there is no program bin/java in it",
+            hint="set JAVA_HOME to the directory of a Java 17 or later, or unset it to use the java on PATH",
+        )
 
 
 def _spark_conf(configuration: Configuration, log: ApplicationLog, least_threads: int) -> SparkConf:

@@ -11,7 +11,7 @@ from pyspark import SparkConf, SparkContext
 from headrace.config import Configuration
 from headrace.errors import ConfigurationError
 from headrace.spark import session
-from headrace.spark.session import spark_settings
+from headrace.spark.session import check_java_home, spark_settings
 from headrace.util.application_log import ApplicationLog
 
 DAEMON = "spark.python.daemon.module"
@@ -100,3 +100,13 @@ def test_a_context_of_the_program_that_breaks_epochs_is_refused(monkeypatch: pyt
         ConfigurationError, match=r"own Spark context cannot run epochs: spark\.speculation is true"
     ):
         session.spark_context(Configuration())
+
+
+def test_a_java_home_without_java_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"JAVA_HOME is .*, but there is no program bin/java in it"):
+        check_java_home({"JAVA_HOME": str(tmp_path)})
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.touch(0o755)
+    check_java_home({"JAVA_HOME": str(tmp_path)})
+    check_java_home({})

@@ -154,7 +154,7 @@ def test_a_program_written_for_pyflink_runs_unchanged(cli: Cli):
     words = "to be or not to be that is the question to die to sleep to sleep perchance".split()
     updates = Counter(line.split("> ", 1)[1] for line in lines)
     assert updates == Counter(
-        str((word, number)) for word, total in Counter(words).items() for number in range(1, total + 1)
+        f"({word},{number})" for word, total in Counter(words).items() for number in range(1, total + 1)
     )
     assert {line.split("> ")[0] for line in lines} == {"count:1", "count:2"}
     # The standard error holds what we say about the job, and no greetings from Java.

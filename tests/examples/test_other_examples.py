@@ -152,7 +152,7 @@ PRINTS = {
     "sensor_alerts": r"ALERT:\d> sensor-0: jumped by \+16\.3 to 42\.3 at second 4",
     "state_kinds": r"ada     best 69, last three \[43, 56, 69\], .* total 546, average 45\.5",
     "upgrade_with_savepoint": "nothing lost, nothing twice: True",
-    "word_count": r"\d> \('the', 8\)",
+    "word_count": r"\d> \(the,8\)",
 }
 
 

@@ -15,6 +15,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+from headrace.common.time import Instant
 from headrace.common.typeinfo import (
     BasicArrayTypeInfo,
     BasicType,
@@ -152,7 +153,7 @@ def _strings(values: list[Any]) -> list[Any]:
     return values
 
 
-def _instances(declared: str, expected: str, kind: type) -> Conform:
+def _instances(declared: str, expected: str, kind: type | tuple[type, ...]) -> Conform:
     def conform(values: list[Any]) -> list[Any]:
         for value in values:
             if value is not None and not isinstance(value, kind):
@@ -160,13 +161,6 @@ def _instances(declared: str, expected: str, kind: type) -> Conform:
         return values
 
     return conform
-
-
-def _in_milliseconds(value: Any) -> datetime.datetime:
-    if not isinstance(value, datetime.datetime):
-        raise _misfit("SQL_TIMESTAMP", "a datetime.datetime", value)
-    rest = value.microsecond % 1000
-    return value if rest == 0 else value.replace(microsecond=value.microsecond - rest)
 
 
 def _each(change: Callable[[Any], Any]) -> Conform:
@@ -309,7 +303,10 @@ _MAKERS: Final[dict[type, Callable[[Any], Conform | None]]] = {
     RowTypeInfo: _Rows,
     DateTypeInfo: lambda _: _instances("SQL_DATE", "a datetime.date", datetime.date),
     TimeTypeInfo: lambda _: _instances("SQL_TIME", "a datetime.time", datetime.time),
-    TimestampTypeInfo: lambda _: _each(_in_milliseconds),
+    # Microseconds are kept: tables and formats have them, and streams of theirs have this type.
+    TimestampTypeInfo: lambda _: _instances(
+        "SQL_TIMESTAMP", "a datetime.datetime", (datetime.datetime, Instant)
+    ),
     PrimitiveArrayTypeInfo: _array,
     BasicArrayTypeInfo: _array,
     ObjectArrayTypeInfo: _array,

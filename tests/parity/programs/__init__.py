@@ -7,12 +7,13 @@ headrace its alias. A function's name is the case's name.
     @stream         takes an environment and returns a stream: the lines that `print` writes are compared
     @failing        as `stream`, but the job is expected to fail
 
-`because` says why headrace answers otherwise, where it does so on purpose.
+`because`, or `program_differences.toml`, says why headrace answers otherwise, where it does so on purpose.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,11 +36,14 @@ class Case:
 _cases: dict[str, Case] = {}
 
 
+def _add(case: Case) -> None:
+    assert case.name not in _cases, f"two programs are called {case.name}"
+    _cases[case.name] = case
+
+
 def _register(kind: Kind, because: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def register(run: Callable[..., Any]) -> Callable[..., Any]:
-        name = f"{run.__module__.rpartition('.')[2]}.{run.__name__}"
-        assert name not in _cases, f"two programs are called {name}"
-        _cases[name] = Case(name, kind, run, because)
+        _add(Case(f"{run.__module__.rpartition('.')[2]}.{run.__name__}", kind, run, because))
         return run
 
     return register
@@ -48,6 +52,13 @@ def _register(kind: Kind, because: str | None) -> Callable[[Callable[..., Any]],
 def value(run: Callable[..., Any] | None = None, *, because: str | None = None) -> Any:
     """Mark a function that returns something to compare."""
     return _register("value", because)(run) if run else _register("value", because)
+
+
+def values(because: str | None = None, **programs: Callable[[], Any]) -> None:
+    """Mark short programs that return something to compare, by name."""
+    module = inspect.stack()[1].frame.f_globals["__name__"]
+    for name, run in programs.items():
+        _add(Case(f"{module.rpartition('.')[2]}.{name}", "value", run, because))
 
 
 def stream(run: Callable[..., Any] | None = None, *, because: str | None = None) -> Any:

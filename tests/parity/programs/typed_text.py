@@ -494,3 +494,28 @@ def float_as_int(env):
 @failing
 def string_as_double(env):
     return env.from_collection([1]).map(lambda _: "1.5", Types.DOUBLE())
+
+
+@failing(because="headrace prints null, where PyFlink fails in its print sink")
+def none_as_int(env):
+    return env.from_collection([1]).map(lambda _: None, Types.INT())
+
+
+@failing
+def float_overflow(env):
+    return env.from_collection([1]).map(lambda _: 1e300, Types.FLOAT())
+
+
+@failing
+def short_row(env):
+    return env.from_collection([1]).map(lambda _: Row(1), Types.ROW([Types.INT(), Types.INT()]))
+
+
+@failing(because="PyFlink cuts the number to 32 bits; headrace refuses it")
+def collected_int_overflow(env):
+    return env.from_collection([2**31], Types.INT())
+
+
+@failing
+def scalar_as_tuple(env):
+    return env.from_collection([1]).map(lambda _: 1, Types.TUPLE([Types.INT()]))

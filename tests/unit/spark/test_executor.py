@@ -57,7 +57,7 @@ class Master:
 def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[SparkExecutor]:
     """An executor whose Spark is not there."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(executor, "spark_context", lambda *_: SimpleNamespace())
+    monkeypatch.setattr(executor, "spark_context", lambda *_, **__: SimpleNamespace())
     monkeypatch.setattr(executor, "SparkEpochRunner", lambda *_: SimpleNamespace(close=lambda: None))
     monkeypatch.setattr(executor, "JobMaster", Master)
     monkeypatch.setattr(executor, "ship", lambda *_: ((), WorkerKind()))

@@ -79,8 +79,9 @@ def compare(arguments: argparse.Namespace, files: Path) -> None:
     """Measure the queries, and sum up."""
     ratios: dict[str, list[float]] = {"cold": [], "warm": [], "cpu": []}
     for name in arguments.queries.split(","):
-        results = dict(measure(name, arguments, files))
-        for system, result in results.items():
+        results: dict[str, Result] = {}
+        for system, result in measure(name, arguments, files):
+            results[system] = result
             line = {"query": name, "system": system, "format": arguments.format, "events": arguments.events}
             line |= {"cold": round(result.cold), "warm": round(result.warm), "unit": "events/s"}
             line |= {

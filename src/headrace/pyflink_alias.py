@@ -44,7 +44,6 @@ _MISSING: Final = frozenset(
         "pyflink.serializers",
         "pyflink.shell",
         "pyflink.table.compiled_plan",
-        "pyflink.table.data_view",
         "pyflink.table.descriptors",
         "pyflink.table.functions",
         "pyflink.table.model_descriptor",

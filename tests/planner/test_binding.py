@@ -288,7 +288,6 @@ def test_a_null_in_not_in_counts_as_a_partner(session: Session) -> None:
             "a scalar subquery in SELECT",
         ),
         ("SELECT k FROM a JOIN b FOR SYSTEM_TIME AS OF a.pt ON TRUE", "FOR SYSTEM_TIME"),
-        ("SELECT * FROM a, LATERAL TABLE(split(x))", "LATERAL TABLE"),
         ("SELECT JSON_TYPE(k) FROM a", "the function JSON_TYPE is not supported yet"),
     ],
 )

@@ -19,6 +19,8 @@ class FunctionKind(Enum):
     SCALAR = "scalar"
     #: A column for each batch of rows, as pandas series.
     PANDAS_SCALAR = "pandas scalar"
+    #: A value for each row, which is waited for; rows wait together.
+    ASYNC_SCALAR = "asynchronous scalar"
     #: Any number of rows for each row.
     TABLE = "table"
     #: One value for each group.

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import pyarrow as pa
+
 from headrace.catalog.functions import UserFunction
 from headrace.connectors.base import Source, SparkSource
 from headrace.errors import InvariantViolation, UnsupportedFeatureError
@@ -21,14 +23,16 @@ from headrace.planner.emit import emit
 from headrace.planner.explain import explain_logical
 from headrace.planner.fragments import Stream, as_collection, column, columns_of, from_millis, millis
 from headrace.planner.gathering import Gathering, gather
+from headrace.planner.opened_functions import AggregateOfRows
 from headrace.planner.optimize import Plan, SinkRequest
 from headrace.planner.physical import Sink, StreamTarget, Values
 from headrace.planner.rules.plain import with_a_column
 from headrace.planner.stream_borders import RECORD_TIME, StreamInput, time_of_records
 from headrace.planner.translate import Connectors, TranslationSettings
-from headrace.planner.user_functions import callable_of, is_pandas
+from headrace.planner.user_functions import aggregate_of, callable_of, is_pandas
 from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
 from headrace.types import logical as t
+from headrace.types.arrow import to_arrow_type
 
 __all__ = ["BatchQuery", "translate_batch"]
 
@@ -186,6 +190,7 @@ class BatchQuery:
         #: The Python functions that the statement calls, each with the name it is registered by.
         self._functions: dict[UserFunction, str] = {}
         self._results: dict[UserFunction, t.DataType] = {}
+        self._aggregates: list[steps.PythonCall] = []
         #: The tables that the statement reads; ``{0}`` in it is the first.
         self.inputs: list[n.Scan | n.Values] = []
 
@@ -385,7 +390,7 @@ class BatchQuery:
                 function.is_deterministic,
             )
             for function, name in self._functions.items()
-        )
+        ) + tuple(self._aggregates)
 
     # --- expressions ---------------------------------------------------------------------------------
 
@@ -426,9 +431,11 @@ class BatchQuery:
         """Write an aggregation with Flink's result: SUM and AVG keep the type of what they are given."""
         if call.order_by:
             raise UnsupportedFeatureError.not_yet(f"ORDER BY in {call.function}", "leave it out")
+        condition = "" if call.filter is None else f" FILTER (WHERE {self._sql(call.filter, below)})"
+        if call.user_function is not None:
+            return self._of_rows(call, call.user_function, below, condition)
         arguments = ", ".join(self._sql(each, below) for each in call.arguments)
         distinct = "DISTINCT " if call.distinct else ""
-        condition = "" if call.filter is None else f" FILTER (WHERE {self._sql(call.filter, below)})"
 
         def made(function: str, given: str = arguments) -> str:
             return f"{function}({distinct}{given}){condition}"
@@ -463,9 +470,31 @@ class BatchQuery:
             case _:
                 raise UnsupportedFeatureError.not_yet(f"{call.function} in BATCH mode", "use STREAMING mode")
 
+    def _of_rows(
+        self,
+        call: e.AggregateCall | e.WindowCall,
+        function: UserFunction,
+        below: n.LogicalNode,
+        behind: str,
+    ) -> str:
+        """Write the call of a user's aggregate function, with all rows of its group in a list."""
+        types = [each.type for each in call.arguments]
+        kind = pa.struct([(f"f{at}", to_arrow_type(each)) for at, each in enumerate(types)])
+        name = f"headrace_udf_{len(self._functions)}_{len(self._aggregates)}"
+        called = AggregateOfRows(aggregate_of(function), kind)
+        self._aggregates.append(
+            steps.PythonCall(called, (), column(name, call.type), is_deterministic=function.is_deterministic)
+        )
+        pairs = [f"'f{at}', {self._sql(each, below)}" for at, each in enumerate(call.arguments)]
+        row = f"named_struct({', '.join(pairs)})" if pairs else "named_struct('f0', 0)"
+        distinct = "DISTINCT " if call.distinct else ""
+        return f"{name}(collect_list({distinct}{row}){behind})"
+
     def _over_sql(self, call: e.WindowCall, below: n.LogicalNode) -> str:
         values = [self._sql(each, below) for each in call.arguments]
         window = f"({self._window_sql(call, below)})"
+        if call.user_function is not None:
+            return self._of_rows(call, call.user_function, below, f" OVER {window}")
         if call.function in _RANKS:
             return f"CAST({call.function.lower()}({', '.join(values)}) OVER {window} AS {call.type.spark_name()})"
         return f"CAST({_over_result(call, values, f' OVER {window}')} AS {call.type.spark_name()})"

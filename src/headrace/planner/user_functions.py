@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.catalog.functions import FunctionKind, UserFunction
+from headrace.operators.table.user_functions import UserAggregate
+from headrace.planner.opened_functions import OpenedAsyncFunction, OpenedFunction, OpenedTableFunction
+from headrace.types.logical import ArrayType, RowType
 
-__all__ = ["OpenedFunction", "callable_of", "is_pandas"]
+__all__ = ["aggregate_of", "callable_of", "is_pandas"]
 
 
 def is_pandas(function: UserFunction) -> bool:
@@ -18,42 +21,24 @@ def is_pandas(function: UserFunction) -> bool:
 def callable_of(function: UserFunction) -> Callable[..., Any]:
     """Return what is called for each row, or for each batch of rows."""
     implementation = function.implementation
+    if function.kind is FunctionKind.ASYNC_SCALAR:
+        return OpenedAsyncFunction(implementation, function.name)
+    if function.kind is FunctionKind.TABLE:
+        result = function.result_type
+        assert isinstance(result, RowType)
+        return OpenedTableFunction(implementation, function.name, len(result.field_names()))
     if hasattr(implementation, "eval"):
         return OpenedFunction(implementation)
     called: Callable[..., Any] = implementation
     return called
 
 
-class OpenedFunction:
-    """A `ScalarFunction`, to be opened before its first row in the task that calls it, and closed behind its last."""
-
-    def __init__(self, function: Any) -> None:
-        self._function = function
-        self.is_open = False
-
-    def open(self, context: Any) -> None:
-        """Get it ready; the context is a `FunctionContext`."""
-        self.is_open = True
-        opener = getattr(self._function, "open", None)
-        if opener is not None:
-            opener(context)
-
-    def close(self) -> None:
-        """Have it let go of what it holds, once."""
-        if not self.is_open:
-            return
-        self.is_open = False
-        closer = getattr(self._function, "close", None)
-        if closer is not None:
-            closer()
-
-    @property
-    def __name__(self) -> str:
-        """The name of its class."""
-        return type(self._function).__name__
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._function.eval(*arguments)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_function": self._function, "is_open": False}
+def aggregate_of(function: UserFunction) -> UserAggregate:
+    """Return an aggregate function as operators call it."""
+    width = None
+    if function.kind is FunctionKind.TABLE_AGGREGATE:
+        rows = function.result_type
+        assert isinstance(rows, ArrayType)
+        assert isinstance(rows.element_type, RowType)
+        width = len(rows.element_type.field_names())
+    return UserAggregate(function.name, function.implementation, is_pandas(function), width)

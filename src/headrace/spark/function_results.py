@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headrace.errors import UserFunctionError, shorten
 from headrace.operators.table.steps import PythonCall
+from headrace.planner.opened_functions import OpenedTableFunction
 from headrace.types.arrow import from_arrow_type
 
 __all__ = ["checked"]
@@ -37,22 +38,46 @@ _TAKEN: Final[tuple[tuple[Callable[[pa.DataType], bool], tuple[type, ...]], ...]
 
 
 def checked(function: Callable[..., Any], call: PythonCall) -> Callable[..., Any]:
-    """Have a function's results checked, one by one."""
-    taken = next((types for is_of, types in _TAKEN if is_of(call.result.arrow)), None)
+    """Have a function's results checked, one by one; of a table function the values of its rows."""
+    name = getattr(call.function, "__name__", "a function")
+    if isinstance(call.function, OpenedTableFunction):
+        return _checked_rows(function, name, [field.type for field in call.result.arrow.value_type])
+    taken = _taken(call.result.arrow)
     if taken is None:
         return function
-    name = getattr(call.function, "__name__", "a function")
-    declared = from_arrow_type(call.result.arrow).summary()
 
     @wraps(function)
     def called(*arguments: Any) -> Any:
         result = function(*arguments)
         if result is not None and not isinstance(result, taken):
-            raise UserFunctionError(
-                f"{name} returned {shorten(result)}, which is not {declared}",
-                record=arguments,
-                hint="return a value of the declared type, or declare another result_type",
-            )
+            raise _wrong_type(name, result, call.result.arrow, arguments)
         return result
 
     return called
+
+
+def _checked_rows(function: Callable[..., Any], name: str, kinds: list[pa.DataType]) -> Callable[..., Any]:
+    judged = [(at, kind, taken) for at, kind in enumerate(kinds) if (taken := _taken(kind)) is not None]
+
+    @wraps(function)
+    def called(*arguments: Any) -> Any:
+        rows = function(*arguments)
+        for row in rows:
+            for at, kind, taken in judged:
+                if row[at] is not None and not isinstance(row[at], taken):
+                    raise _wrong_type(name, row[at], kind, arguments)
+        return rows
+
+    return called
+
+
+def _taken(kind: pa.DataType) -> tuple[type, ...] | None:
+    return next((types for is_of, types in _TAKEN if is_of(kind)), None)
+
+
+def _wrong_type(name: str, result: Any, kind: pa.DataType, arguments: tuple[Any, ...]) -> UserFunctionError:
+    return UserFunctionError(
+        f"{name} returned {shorten(result)}, which is not {from_arrow_type(kind).summary()}",
+        record=arguments,
+        hint="return a value of the declared type, or declare another result_type",
+    )

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -20,13 +20,16 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
 
+from headrace.common.arrow_values import arrow_form, python_values
 from headrace.common.types import Row, make_row
 from headrace.errors import UserFunctionError
+from headrace.metrics import MetricGroup
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.table.base import quote
+from headrace.operators.table.factory import spark_arrow_type
 from headrace.operators.table.steps import PythonCall
-from headrace.planner.user_functions import OpenedFunction
+from headrace.planner.opened_functions import OpenedAsyncFunction, OpenedFunction
 from headrace.runtime.epoch.messages import CalledFunction, SubtaskId, SubtaskReport
 from headrace.spark.failures import carry
 from headrace.spark.function_results import checked
@@ -74,13 +77,29 @@ def result_of(call: PythonCall, site: CallSite) -> SparkColumn:
 def spark_function(call: PythonCall, site: CallSite) -> Any:
     """Return a python function as Spark calls it."""
     kind, function = _spark_type(call), _opening(call, site)
-    if call.is_pandas:
+    if isinstance(call.function, OpenedAsyncFunction):
+        made: Any = F.arrow_udf(_carrying(_of_arrays(function, call.result.arrow)), kind)
+    elif call.is_pandas:
         make_vectorized: Any = pandas_udf
-        made: Any = make_vectorized(_carrying(function), kind)
+        made = make_vectorized(_carrying(function), kind)
     else:
         has_rows = pa.types.is_nested(call.result.arrow)
         made = F.udf(_carrying(checked(_with_rows(function, has_rows=has_rows), call)), kind)
     return made if call.is_deterministic else made.asNondeterministic()
+
+
+def _of_arrays(function: Callable[..., Any], kind: pa.DataType) -> Callable[..., Any]:
+    """Have a function that takes the rows of a batch called with arrays."""
+    kind = spark_arrow_type(kind)
+    convert = arrow_form(kind)
+
+    @wraps(function)
+    def called(*arrays: Any) -> Any:
+        columns = [python_values(each) for each in arrays]
+        results = function(list(zip(*columns, strict=True)))
+        return pa.array(results if convert is None else map(convert, results), kind)
+
+    return called
 
 
 def _spark_type(call: PythonCall) -> str:
@@ -107,6 +126,40 @@ def _opening(call: PythonCall, site: CallSite) -> Callable[..., Any]:
     return called
 
 
+class Site(Protocol):
+    """What functions may know of the vertex that they are called in."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many subtasks it has."""
+
+    @property
+    def max_parallelism(self) -> int:
+        """How many it may have."""
+
+
+def function_context(metrics: MetricGroup, site: Site, subtask: int) -> Any:
+    """Make what a function learns when it is opened in one of Spark's tasks."""
+    from headrace.table.udf import FunctionContext  # few functions ask for it
+
+    task = TaskContext.get()
+    assert task is not None
+    return FunctionContext(
+        metrics,
+        json.loads(task.getLocalProperty(JOB_PARAMETERS) or "{}"),
+        task_name=site.name,
+        task_name_with_subtasks=f"{site.name} ({subtask + 1}/{site.parallelism})",
+        number_of_parallel_subtasks=site.parallelism,
+        max_number_of_parallel_subtasks=site.max_parallelism,
+        index_of_this_subtask=subtask,
+        attempt_number=task.attemptNumber(),
+    )
+
+
 class _InTask:
     """A function in one of Spark's tasks.
 
@@ -119,26 +172,12 @@ class _InTask:
         assert task is not None
         self._function = function
         self._site = site
-        self._task = task
         self._place = (name, task.stageId(), task.partitionId())
         self._subtask = task.partitionId() % site.parallelism
         self._metrics = InMemoryMetricGroup()
 
     def open(self) -> None:
-        from headrace.table.udf import FunctionContext  # few functions ask for it
-
-        site = self._site
-        context = FunctionContext(
-            self._metrics,
-            json.loads(self._task.getLocalProperty(JOB_PARAMETERS) or "{}"),
-            task_name=site.name,
-            task_name_with_subtasks=f"{site.name} ({self._subtask + 1}/{site.parallelism})",
-            number_of_parallel_subtasks=site.parallelism,
-            max_number_of_parallel_subtasks=site.max_parallelism,
-            index_of_this_subtask=self._subtask,
-            attempt_number=self._task.attemptNumber(),
-        )
-        self._function.open(context)
+        self._function.open(function_context(self._metrics, self._site, self._subtask))
 
     def __reduce__(self) -> tuple[Any, ...]:
         _close(self._function)

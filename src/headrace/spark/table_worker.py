@@ -39,7 +39,7 @@ from headrace.runtime.task.table_ends import ScanTask, write_rows
 from headrace.runtime.task.table_task import TableTask, kept_table_tasks
 from headrace.runtime.task.table_time import VertexTime
 from headrace.spark.failures import carry
-from headrace.spark.python_calls import CallSite
+from headrace.spark.python_calls import CallSite, function_context
 from headrace.spark.table_frames import Sides, split_sides
 from headrace.spark.user_code import unpack_job
 
@@ -94,7 +94,7 @@ class TableFunctions:
                 known, place = _job_code(job_key, code), SubtaskId(vertex_id, subtask)
                 make = partial(TableTask, known.job, place, known.lineage, known.settings)
                 with _tasks.task((job_key, place), make) as task:
-                    output, report = task.run(pickle.loads(plan), at, inputs, _attempt())
+                    output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
                 messages.tell(report)
             yield from output.combine_chunks().to_batches(_OUT_ROWS)
 

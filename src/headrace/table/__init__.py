@@ -9,6 +9,7 @@ from headrace.common.changelog import ChangelogMode
 from headrace.common.types import Row, RowKind
 from headrace.datastream._missing import missing_names
 from headrace.planner.statements import ExplainDetail
+from headrace.table.data_view import DataView, ListView, MapView
 from headrace.table.environment_settings import EnvironmentSettings
 from headrace.table.expression import Expression
 from headrace.table.module import ModuleEntry
@@ -44,6 +45,7 @@ __all__ = [
     "AsyncScalarFunction",
     "ChangelogMode",
     "DataTypes",
+    "DataView",
     "EnvironmentSettings",
     "ExplainDetail",
     "Expression",
@@ -51,6 +53,8 @@ __all__ = [
     "FunctionContext",
     "GroupWindowedTable",
     "GroupedTable",
+    "ListView",
+    "MapView",
     "ModuleEntry",
     "OverWindowedTable",
     "ResultKind",
@@ -76,15 +80,11 @@ __all__ = [
 __getattr__ = missing_names(
     __name__,
     "CompiledPlan",
-    "DataView",
-    "ListView",
-    "MapView",
     "Module",
     "PlanReference",
     "UserDefinedType",
     # Modules.
     "compiled_plan",
-    "data_view",
     "descriptors",
     "functions",
     "model_descriptor",

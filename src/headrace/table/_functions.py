@@ -7,20 +7,20 @@ from typing import Any
 
 from headrace.catalog.functions import CatalogFunction, UserFunction
 from headrace.errors import CatalogError, JobDefinitionError, UnsupportedFeatureError
-from headrace.table.udf import UserDefinedScalarFunctionWrapper
+from headrace.table._wrappers import UserDefinedFunctionWrapper
 
 __all__ = ["as_user_function", "load_function"]
 
 
 def as_user_function(name: str | None, function: Any) -> UserFunction:
-    """Return a function that `udf` made as queries know it.
+    """Return a function that `udf` or its like made as queries know it.
 
     Raises:
-        JobDefinitionError: If it was not made by `udf`.
+        JobDefinitionError: If it was not made by one of them.
     """
-    if not isinstance(function, UserDefinedScalarFunctionWrapper):
+    if not isinstance(function, UserDefinedFunctionWrapper):
         raise JobDefinitionError(
-            f"expected a function created with udf(); got {function!r}",
+            f"expected a function created with udf(), udtf(), udaf() or udtaf(); got {function!r}",
             hint="udf(function, result_type=DataTypes.BIGINT())",
         )
     return function._function(name)

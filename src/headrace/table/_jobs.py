@@ -10,7 +10,7 @@ from datetime import timedelta
 from headrace.common import JobClient, JobID
 from headrace.common.changelog import ALL, ChangelogMode
 from headrace.config import Configuration
-from headrace.config.options import execution
+from headrace.config.options import execution, table_async
 from headrace.config.options import table as options
 from headrace.connectors.collect import open_collector
 from headrace.datastream import StreamExecutionEnvironment
@@ -21,9 +21,11 @@ from headrace.graph.mixed_job import table_steps
 from headrace.graph.stream_graph import default_max_parallelism
 from headrace.graph.table_job import TableNode, build_table_job
 from headrace.graph.transformations import PhysicalTransformation
+from headrace.planner.async_calls import with_settings
 from headrace.planner.batch import translate_batch
 from headrace.planner.emit import SPARK_SETTINGS
 from headrace.planner.logical import LogicalNode, Scan, Sink
+from headrace.planner.opened_functions import AsyncSettings
 from headrace.planner.optimize import Plan, SinkRequest, plan_batch, plan_job
 from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.statements import ShowPartitions
@@ -146,7 +148,20 @@ class TableJobs:
             zone=zone,
         )
         how = translate_batch if self.is_batch else translate
-        return how(plan, self._connectors, settings)
+        nodes = how(plan, self._connectors, settings)
+        with_settings(nodes, self._async_settings)
+        return nodes
+
+    @property
+    def _async_settings(self) -> AsyncSettings:
+        get = self.configuration.get
+        retries = get(table_async.SCALAR_RETRIES) is table_async.RetryStrategy.FIXED_DELAY
+        return AsyncSettings(
+            max_concurrent=get(table_async.SCALAR_CONCURRENCY),
+            timeout=get(table_async.SCALAR_TIMEOUT),
+            max_attempts=get(table_async.SCALAR_ATTEMPTS) if retries else 1,
+            retry_delay=get(table_async.SCALAR_RETRY_DELAY),
+        )
 
     def steps(self, plan: Plan) -> list[PhysicalTransformation]:
         """Return a plan as steps of the stream program, producers before consumers."""

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable
-from headrace.datastream._missing import missing_names
 from headrace.errors import SqlValidationError, UnsupportedFeatureError, shorten
 from headrace.planner.logical import LogicalNode
 from headrace.planner.show_create import declared_lines
 from headrace.table._column_names import with_default_names
 from headrace.table._pieces import Columns, Names
+from headrace.table._row_based import (
+    AggregatedTable,
+    FlatAggregateTable,
+    Groups,
+    flat_mapped,
+    joined_lateral,
+    with_keys,
+)
 from headrace.table.catalog import ResolvedSchema
 from headrace.table.expression import Expression
 from headrace.table.expressions import col, row
@@ -27,14 +34,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from headrace.planner.statements import ExplainDetail
+    from headrace.table._wrappers import (
+        UserDefinedAggregateFunctionWrapper,
+        UserDefinedScalarFunctionWrapper,
+        UserDefinedTableFunctionWrapper,
+    )
     from headrace.table.table_descriptor import TableDescriptor
     from headrace.table.table_environment import TableEnvironment
     from headrace.table.table_pipeline import TablePipeline
-    from headrace.table.udf import UserDefinedScalarFunctionWrapper
 
-__all__ = ["GroupWindowedTable", "GroupedTable", "OverWindowedTable", "Table", "WindowGroupedTable"]
-
-__getattr__ = missing_names(__name__, "AggregatedTable", "FlatAggregateTable")
+__all__ = [
+    "AggregatedTable",
+    "FlatAggregateTable",
+    "GroupWindowedTable",
+    "GroupedTable",
+    "OverWindowedTable",
+    "Table",
+    "WindowGroupedTable",
+]
 
 
 class Table:
@@ -129,9 +146,13 @@ class Table:
             return made
         return made.select(*(col("f0").get(name).alias(name) for name in result.field_names()))
 
-    def flat_map(self, func: Any) -> Table:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("flat_map()", "UNNEST an ARRAY that a udf returns")
+    def flat_map(self, func: Expression[Any] | UserDefinedTableFunctionWrapper) -> Table:
+        """Call a table function for each row; the rows that it gives take the place of the row.
+
+        Args:
+            func: The call of a function that `udtf` made; or the function alone, which then gets the whole row.
+        """
+        return flat_mapped(self, func)
 
     # --- groups and windows -------------------------------------------------------------------------
 
@@ -152,13 +173,19 @@ class Table:
         """Name windows of earlier rows; `select` then aggregates over them."""
         return OverWindowedTable(self, over_windows)
 
-    def aggregate(self, func: Any) -> Table:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("aggregate()", "select() aggregations")
+    def aggregate(self, func: Expression[Any] | UserDefinedAggregateFunctionWrapper) -> AggregatedTable:
+        """Aggregate all rows with a function that `udaf` made; `select` then takes fields of its result.
 
-    def flat_aggregate(self, func: Any) -> Table:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("flat_aggregate()", "use a top-N query")
+        Args:
+            func: The call, with `alias` to name the fields; or the function alone, which then gets whole rows.
+        """
+        return AggregatedTable(Groups(self), func)
+
+    def flat_aggregate(
+        self, func: Expression[Any] | UserDefinedAggregateFunctionWrapper
+    ) -> FlatAggregateTable:
+        """Aggregate all rows with a function that `udtaf` made; `select` then takes columns of its rows."""
+        return FlatAggregateTable(Groups(self), func)
 
     # --- two tables ---------------------------------------------------------------------------------
 
@@ -178,15 +205,27 @@ class Table:
         """Join, and keep rows of both tables that have no partner."""
         return self._joined("FULL JOIN", right, join_predicate)
 
-    def join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("join_lateral()", "UNNEST an ARRAY that a udf returns")
+    def join_lateral(
+        self,
+        table_function_call: Expression[Any] | UserDefinedTableFunctionWrapper,
+        join_predicate: Expression[bool] | None = None,
+    ) -> Table:
+        """Join each row with the rows that a table function gives for it.
 
-    def left_outer_join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet(
-            "left_outer_join_lateral()", "UNNEST an ARRAY that a udf returns"
-        )
+        Args:
+            table_function_call: The call, with `alias` to name the columns; or the function alone, which then gets the
+                whole row.
+            join_predicate: Which pairs stay; all if None.
+        """
+        return joined_lateral(self, "JOIN", table_function_call, join_predicate)
+
+    def left_outer_join_lateral(
+        self,
+        table_function_call: Expression[Any] | UserDefinedTableFunctionWrapper,
+        join_predicate: Expression[bool] | None = None,
+    ) -> Table:
+        """Join each row with the rows that a table function gives for it, and keep rows that get none."""
+        return joined_lateral(self, "LEFT JOIN", table_function_call, join_predicate)
 
     def minus(self, right: Table) -> Table:
         """Keep the rows that the other table has not, each once."""
@@ -432,17 +471,19 @@ class GroupedTable:
 
     def select(self, *fields: Expression[Any]) -> Table:
         """Compute a row for each group, of its keys and of aggregations."""
-        table, keys = _with_keys(self._table, self._fields)
+        table, keys = with_keys(self._table, self._fields)
         grouped = ", ".join(table._sql(key) for key in keys)
         return table._selected(fields, f"FROM {table._as_input()} GROUP BY {grouped}")
 
-    def aggregate(self, func: Any) -> Table:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("aggregate()", "select() aggregations")
+    def aggregate(self, func: Expression[Any] | UserDefinedAggregateFunctionWrapper) -> AggregatedTable:
+        """Aggregate each group with a function that `udaf` made; `select` then takes fields of its result."""
+        return AggregatedTable(Groups(self._table, self._fields), func)
 
-    def flat_aggregate(self, func: Any) -> Table:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("flat_aggregate()", "use a top-N query")
+    def flat_aggregate(
+        self, func: Expression[Any] | UserDefinedAggregateFunctionWrapper
+    ) -> FlatAggregateTable:
+        """Aggregate each group with a function that `udtaf` made; `select` then takes columns of its rows."""
+        return FlatAggregateTable(Groups(self._table, self._fields), func)
 
 
 class GroupWindowedTable:
@@ -475,7 +516,7 @@ class WindowGroupedTable:
 
     def select(self, *fields: Expression[Any]) -> Table:
         """Compute a row for each group and window: ``col("w").start`` and ``.end`` are the window's."""
-        table, keys = _with_keys(self._table, self._fields)
+        table, keys = with_keys(self._table, self._fields)
         window = self._window
 
         def property_of(alias: str, name: str) -> str:
@@ -490,9 +531,15 @@ class WindowGroupedTable:
         grouped = ", ".join([window._sql(plain), *(table._sql(key) for key in keys)])
         return table._selected(fields, f"FROM {table._as_input()} GROUP BY {grouped}", names)
 
-    def aggregate(self, func: Any) -> Table:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("aggregate()", "select() aggregations")
+    def aggregate(self, func: Expression[Any] | UserDefinedAggregateFunctionWrapper) -> AggregatedTable:
+        """Aggregate each group and window with a function that `udaf` made; `select` then takes its fields."""
+        return AggregatedTable(Groups(self._table, self._fields, self._window), func)
+
+    def flat_aggregate(
+        self, func: Expression[Any] | UserDefinedAggregateFunctionWrapper
+    ) -> FlatAggregateTable:
+        """Aggregate each group and window with a function that `udtaf` made."""
+        return FlatAggregateTable(Groups(self._table, self._fields, self._window), func)
 
 
 class OverWindowedTable:
@@ -516,14 +563,6 @@ class OverWindowedTable:
 
         names = table._names(over=window)
         return table._selected(fields, f"FROM {table._as_input()}", names)
-
-
-def _with_keys(table: Table, keys: Sequence[Expression[Any]]) -> tuple[Table, list[Expression[Any]]]:
-    """Compute keys that have a name of their own first, so that `select` can use it."""
-    named = [key for key in table._expanded(keys) if key._aliases]
-    if named:
-        table = table.add_columns(*named)
-    return table, [col(key._aliases[0]) if key._aliases else key for key in table._expanded(keys)]
 
 
 def _checked_table(call: str, table: Any) -> Table:

@@ -12,8 +12,6 @@ __all__ += types.__all__
 
 __getattr__ = missing_names(
     __name__,
-    "ListViewType",
-    "MapViewType",
     "RawType",
     "UserDefinedType",
     "ZonedTimestampType",

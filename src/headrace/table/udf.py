@@ -1,30 +1,46 @@
-"""Python functions that queries call: `udf`, and what classes of functions derive from."""
+"""Python functions that queries call: `udf`, `udtf`, `udaf`, `udtaf`, and what classes of functions derive from."""
 
 from __future__ import annotations
 
-import functools
 import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, overload
 
-from headrace.catalog import CatalogManager
-from headrace.catalog.functions import FunctionKind, UserFunction
 from headrace.datastream._missing import missing_names
-from headrace.errors import JobDefinitionError, UnsupportedFeatureError, describe_function
-from headrace.metrics import MetricGroup
-from headrace.planner import bind_expression
-from headrace.table.expression import Expression
-from headrace.table.expressions import call_object
+from headrace.errors import JobDefinitionError
+from headrace.table._function_classes import (
+    AggregateFunction,
+    AsyncScalarFunction,
+    FunctionContext,
+    ImperativeAggregateFunction,
+    ScalarFunction,
+    TableAggregateFunction,
+    TableFunction,
+    UserDefinedFunction,
+)
+from headrace.table._wrappers import (
+    UserDefinedAggregateFunctionWrapper,
+    UserDefinedAsyncScalarFunctionWrapper,
+    UserDefinedFunctionWrapper,
+    UserDefinedScalarFunctionWrapper,
+    UserDefinedTableFunctionWrapper,
+)
 from headrace.types import DataType
 
 __all__ = [
     "AggregateFunction",
     "AsyncScalarFunction",
     "FunctionContext",
+    "ImperativeAggregateFunction",
     "ScalarFunction",
     "TableAggregateFunction",
     "TableFunction",
+    "UserDefinedAggregateFunctionWrapper",
+    "UserDefinedAsyncScalarFunctionWrapper",
+    "UserDefinedFunction",
+    "UserDefinedFunctionWrapper",
+    "UserDefinedScalarFunctionWrapper",
+    "UserDefinedTableFunctionWrapper",
     "udaf",
     "udf",
     "udtaf",
@@ -38,231 +54,7 @@ __getattr__ = missing_names(
     "DelegatingScalarFunction",
     "DelegationTableFunction",
     "PandasAggregateFunctionWrapper",
-    "UserDefinedAggregateFunctionWrapper",
-    "UserDefinedAsyncScalarFunctionWrapper",
-    "UserDefinedTableFunctionWrapper",
 )
-
-
-class FunctionContext:
-    """What a function learns when it is opened."""
-
-    def __init__(
-        self,
-        base_metric_group: MetricGroup | None,
-        job_parameters: dict[str, str] | None,
-        task_name: str | None = None,
-        task_name_with_subtasks: str | None = None,
-        number_of_parallel_subtasks: int | None = None,
-        max_number_of_parallel_subtasks: int | None = None,
-        index_of_this_subtask: int | None = None,
-        attempt_number: int | None = None,
-    ) -> None:
-        self._metric_group = base_metric_group
-        self._job_parameters = job_parameters or {}
-        self._task_name = task_name
-        self._task_name_with_subtasks = task_name_with_subtasks
-        self._number_of_parallel_subtasks = number_of_parallel_subtasks
-        self._max_number_of_parallel_subtasks = max_number_of_parallel_subtasks
-        self._index_of_this_subtask = index_of_this_subtask
-        self._attempt_number = attempt_number
-
-    def get_metric_group(self) -> MetricGroup:
-        """Return where the function's metrics belong."""
-        if self._metric_group is None:
-            raise JobDefinitionError("this context has no metric group")
-        return self._metric_group
-
-    def get_job_parameter(self, key: str, default_value: str) -> str:
-        """Return a parameter of the job."""
-        return self._job_parameters.get(key, default_value)
-
-    def get_task_name(self) -> str | None:
-        """Return the name of the operator."""
-        return self._task_name
-
-    def get_task_name_with_subtasks(self) -> str | None:
-        """Return the name of the operator and of its subtask."""
-        return self._task_name_with_subtasks
-
-    def get_number_of_parallel_subtasks(self) -> int | None:
-        """Return how many subtasks there are."""
-        return self._number_of_parallel_subtasks
-
-    def get_max_number_of_parallel_subtasks(self) -> int | None:
-        """Return how many subtasks there may ever be."""
-        return self._max_number_of_parallel_subtasks
-
-    def get_index_of_this_subtask(self) -> int | None:
-        """Return which subtask this is."""
-        return self._index_of_this_subtask
-
-    def get_attempt_number(self) -> int | None:
-        """Return how often it was tried before."""
-        return self._attempt_number
-
-
-class UserDefinedFunction:
-    """What all functions have in common."""
-
-    def open(self, function_context: FunctionContext) -> None:
-        """Get ready; called in every task of an epoch before its first row."""
-
-    def close(self) -> None:
-        """Let go of resources; called in every task behind its last row, and when a row fails."""
-
-    def is_deterministic(self) -> bool:
-        """Whether equal arguments always give equal results."""
-        return True
-
-
-class ScalarFunction(UserDefinedFunction, ABC):
-    """A value for each row."""
-
-    @abstractmethod
-    def eval(self, *args: Any) -> Any:
-        """Return the value for the arguments of a row."""
-
-
-class AsyncScalarFunction(UserDefinedFunction, ABC):
-    """A value for each row, waited for without standing still. Not run yet."""
-
-    @abstractmethod
-    async def eval(self, *args: Any) -> Any:
-        """Return the value for the arguments of a row."""
-
-
-class TableFunction(UserDefinedFunction, ABC):
-    """Rows for each row. Not run yet."""
-
-    @abstractmethod
-    def eval(self, *args: Any) -> Any:
-        """Yield the rows for the arguments of a row."""
-
-
-class ImperativeAggregateFunction(UserDefinedFunction, ABC):
-    """What functions over groups have in common. Not run yet."""
-
-    @abstractmethod
-    def create_accumulator(self) -> Any:
-        """Return what a group starts with."""
-
-    @abstractmethod
-    def accumulate(self, accumulator: Any, *args: Any) -> None:
-        """Take a row into a group."""
-
-    def retract(self, accumulator: Any, *args: Any) -> None:
-        """Take a row out of a group."""
-        raise NotImplementedError(
-            f"{type(self).__name__} cannot retract rows: it does not implement retract()"
-        )
-
-    def merge(self, accumulator: Any, accumulators: Any) -> None:
-        """Merge other accumulators into this one, for session windows and partial aggregates."""
-        raise NotImplementedError(f"{type(self).__name__} cannot merge groups: it does not implement merge()")
-
-    def get_result_type(self) -> DataType:
-        """Return the type of the result."""
-        raise NotImplementedError(f"{type(self).__name__} does not define get_result_type()")
-
-    def get_accumulator_type(self) -> DataType:
-        """Return the type of the accumulator."""
-        raise NotImplementedError(f"{type(self).__name__} does not define get_accumulator_type()")
-
-
-class AggregateFunction(ImperativeAggregateFunction):
-    """A value for each group. Not run yet."""
-
-    @abstractmethod
-    def get_value(self, accumulator: Any) -> Any:
-        """Return the value of a group."""
-
-
-class TableAggregateFunction(ImperativeAggregateFunction):
-    """Rows for each group. Not run yet."""
-
-    @abstractmethod
-    def emit_value(self, accumulator: Any) -> Any:
-        """Yield the rows of a group."""
-
-
-class UserDefinedFunctionWrapper:
-    """A function that expressions can call. Made by `udf`."""
-
-    def __init__(
-        self,
-        func: Any,
-        input_types: Any,
-        func_type: str,
-        deterministic: bool | None = None,
-        name: str | None = None,
-    ) -> None:
-        self._func = func
-        self._input_types = input_types
-        self._func_type = func_type
-        self._deterministic = deterministic
-        self._name = name or getattr(func, "__name__", None) or type(func).__name__
-        self._alias_names: tuple[str, ...] = ()
-        functools.update_wrapper(self, func, updated=())
-
-    def alias(self, *alias_names: str) -> UserDefinedFunctionWrapper:
-        """Name the columns of the result."""
-        self._alias_names = alias_names
-        return self
-
-    def __call__(self, *args: Any) -> Expression[Any]:
-        return call_object(self, args)
-
-
-class UserDefinedScalarFunctionWrapper(UserDefinedFunctionWrapper):
-    """A scalar function that expressions can call."""
-
-    def __init__(
-        self,
-        func: Any,
-        input_types: Any,
-        result_type: Any,
-        func_type: str,
-        deterministic: Any,
-        name: str | None,
-    ) -> None:
-        super().__init__(func, input_types, func_type, deterministic, name)
-        if result_type is None:
-            raise JobDefinitionError(
-                f"udf(): {describe_function(func)} declares no result_type",
-                hint="pass result_type, such as DataTypes.BIGINT()",
-            )
-        self._result_type = _type(result_type)
-
-    def _function(self, name: str | None = None) -> UserFunction:
-        """Return the function as queries know it."""
-        is_pandas = self._func_type == "pandas"
-        types = self._input_types
-        if isinstance(types, DataType | str):
-            types = [types]
-        deterministic = self._deterministic
-        if deterministic is None:
-            deterministic = (
-                self._func.is_deterministic() if isinstance(self._func, UserDefinedFunction) else True
-            )
-        return UserFunction(
-            name or self._name,
-            FunctionKind.PANDAS_SCALAR if is_pandas else FunctionKind.SCALAR,
-            self._func,
-            None if types is None else tuple(_type(each) for each in types),
-            self._result_type,
-            deterministic,
-        )
-
-
-def _type(given: Any) -> DataType:
-    if isinstance(given, DataType):
-        return given
-    if isinstance(given, str):
-        # A type is read as SQL reads it, where a CAST names one.
-        cast = bind_expression(f"CAST(NULL AS {given})", (), CatalogManager())
-        return cast.type
-    raise JobDefinitionError(f"udf(): expected a data type such as DataTypes.BIGINT(); got {given!r}")
 
 
 @overload
@@ -298,9 +90,10 @@ def udf(
     """Make a function that expressions and SQL can call, or decorate one.
 
     Args:
-        f: A function, or a `ScalarFunction`; None to decorate one.
+        f: A function, a `ScalarFunction` or an `AsyncScalarFunction`; ``async def`` functions wait together. None to
+            decorate one.
         input_types: Types of its arguments; taken as they come if None.
-        result_type: Type of what it returns.
+        result_type: Type of what it returns; if None, what its hint says (`-> int` is BIGINT).
         deterministic: Whether equal arguments give equal results; True if None.
         name: What it is called; its own name if None.
         func_type: ``general`` for a value per row, ``pandas`` for a Series per batch of rows.
@@ -324,25 +117,67 @@ def udf(
     if isinstance(f, type):
         f = f()
     if isinstance(f, AsyncScalarFunction) or inspect.iscoroutinefunction(f):
-        raise UnsupportedFeatureError.not_yet("an asynchronous scalar function", "use AsyncDataStream")
+        return _async(f, input_types, result_type, func_type, deterministic, name)
     if not callable(f) and not isinstance(f, ScalarFunction):
         raise JobDefinitionError(f"udf(): expected a function or a ScalarFunction; got {f!r}")
     return UserDefinedScalarFunctionWrapper(f, input_types, result_type, func_type, deterministic, name)
 
 
+def _async(
+    f: Any, input_types: Any, result_type: Any, func_type: str, deterministic: Any, name: str | None
+) -> UserDefinedAsyncScalarFunctionWrapper:
+    if func_type == "pandas":
+        raise JobDefinitionError(
+            "udf(): an asynchronous function takes rows one by one", hint="leave out func_type='pandas'"
+        )
+    return UserDefinedAsyncScalarFunctionWrapper(f, input_types, result_type, func_type, deterministic, name)
+
+
 def udtf(
-    f: Any = None,
+    f: Callable[..., Any] | TableFunction | type | None = None,
     input_types: Any = None,
     result_types: Any = None,
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """Not in headrace yet."""
-    raise UnsupportedFeatureError.not_yet("udtf()", "return an ARRAY from a udf, and UNNEST it")
+    """Make a table function, which gives any number of rows for each row, or decorate one.
+
+    It stands in ``LATERAL TABLE(f(...))``, `Table.join_lateral`, `Table.left_outer_join_lateral` and
+    `Table.flat_map`.
+
+    Args:
+        f: A function, or a `TableFunction`, that yields tuples or `Row`; a value alone is a row of one column. None
+            to decorate one.
+        input_types: Types of its arguments; taken as they come if None.
+        result_types: Types of the columns, as a list or a ROW; if None, what its hint says
+            (`-> Iterator[tuple[int, str]]`).
+        deterministic: Whether equal arguments give equal rows; True if None.
+        name: What it is called; its own name if None.
+
+    Raises:
+        JobDefinitionError: If it has no result types, or is nothing that can be called.
+
+    Example:
+        >>> from headrace.types import DataTypes
+        >>> from headrace.table.expressions import col
+        >>> @udtf(result_types=[DataTypes.STRING(), DataTypes.INT()])
+        ... def words(line):
+        ...     for word in line.split():
+        ...         yield word, len(word)
+        >>> words(col("line"))
+        <Expression `words`(`line`)>
+    """
+    if f is None:
+        return lambda function: udtf(function, input_types, result_types, deterministic, name)
+    if isinstance(f, type):
+        f = f()
+    if not callable(f) and not isinstance(f, TableFunction):
+        raise JobDefinitionError(f"udtf(): expected a function or a TableFunction; got {f!r}")
+    return UserDefinedTableFunctionWrapper(f, input_types, result_types, deterministic, name)
 
 
 def udaf(
-    f: Any = None,
+    f: Callable[..., Any] | AggregateFunction | type | None = None,
     input_types: Any = None,
     result_type: Any = None,
     accumulator_type: Any = None,
@@ -350,12 +185,55 @@ def udaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """Not in headrace yet."""
-    raise UnsupportedFeatureError.not_yet("udaf()", "use the aggregations of SQL, or a keyed stream")
+    """Make an aggregate function, which gives one value for each group, or decorate one.
+
+    Args:
+        f: An `AggregateFunction`; with ``func_type="pandas"`` also a function of pandas Series. None to decorate one.
+        input_types: Types of its arguments; taken as they come if None.
+        result_type: Type of the value; if None, what `get_result_type` says.
+        accumulator_type: Type of the accumulator; if None, what `get_accumulator_type` says. Any Python value may be
+            one: what is kept of it in state follows from the value.
+        deterministic: Whether equal rows give equal values; True if None.
+        name: What it is called; its own name if None.
+        func_type: ``general`` to take rows one by one, ``pandas`` for all rows of a group as Series.
+
+    Raises:
+        JobDefinitionError: If it has no result type, or is no aggregate function.
+
+    Example:
+        >>> from headrace.types import DataTypes
+        >>> from headrace.table.expressions import col
+        >>> class Longest(AggregateFunction):
+        ...     def create_accumulator(self):
+        ...         return [""]
+        ...     def accumulate(self, accumulator, word):
+        ...         accumulator[0] = max(accumulator[0], word, key=len)
+        ...     def get_value(self, accumulator):
+        ...         return accumulator[0]
+        >>> longest = udaf(Longest(), result_type=DataTypes.STRING())
+        >>> longest(col("word"))
+        <Expression `Longest`(`word`)>
+    """
+    if func_type not in ("general", "pandas"):
+        raise JobDefinitionError(f"udaf(): func_type is 'general' or 'pandas'; got {func_type!r}")
+    if f is None:
+        return lambda function: udaf(
+            function, input_types, result_type, accumulator_type, deterministic, name, func_type
+        )
+    if isinstance(f, type):
+        f = f()
+    if not isinstance(f, AggregateFunction) and not (func_type == "pandas" and callable(f)):
+        raise JobDefinitionError(
+            f"udaf(): expected an AggregateFunction; got {f!r}",
+            hint="derive a class from AggregateFunction, or pass func_type='pandas' for a function of Series",
+        )
+    return UserDefinedAggregateFunctionWrapper(
+        f, input_types, result_type, accumulator_type, func_type, deterministic, name
+    )
 
 
 def udtaf(
-    f: Any = None,
+    f: TableAggregateFunction | type | None = None,
     input_types: Any = None,
     result_type: Any = None,
     accumulator_type: Any = None,
@@ -363,5 +241,35 @@ def udtaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """Not in headrace yet."""
-    raise UnsupportedFeatureError.not_yet("udtaf()", "use a top-N query, or a keyed stream")
+    """Make a table aggregate function, which gives rows for each group, or decorate one.
+
+    It stands in `flat_aggregate` of the Table API; SQL has no place for it.
+
+    Args:
+        f: A `TableAggregateFunction`; None to decorate one.
+        input_types: Types of its arguments; taken as they come if None.
+        result_type: A ROW with the columns; if None, what `get_result_type` says.
+        accumulator_type: Type of the accumulator, as for `udaf`.
+        deterministic: Whether equal rows give equal results; True if None.
+        name: What it is called; its own name if None.
+        func_type: ``general``.
+
+    Raises:
+        JobDefinitionError: If it has no result type, or is no table aggregate function.
+    """
+    if func_type != "general":
+        raise JobDefinitionError(f"udtaf(): func_type is 'general'; got {func_type!r}")
+    if f is None:
+        return lambda function: udtaf(
+            function, input_types, result_type, accumulator_type, deterministic, name
+        )
+    if isinstance(f, type):
+        f = f()
+    if not isinstance(f, TableAggregateFunction):
+        raise JobDefinitionError(
+            f"udtaf(): expected a TableAggregateFunction; got {f!r}",
+            hint="derive a class from TableAggregateFunction, with emit_value()",
+        )
+    return UserDefinedAggregateFunctionWrapper(
+        f, input_types, result_type, accumulator_type, func_type, deterministic, name, is_table_aggregate=True
+    )

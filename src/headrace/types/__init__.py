@@ -9,10 +9,13 @@ from headrace.types.arrow import create_arrow_schema, from_arrow_type, to_arrow_
 from headrace.types.factory import DataTypes
 from headrace.types.intervals import DayTimeIntervalType, Resolution, YearMonthIntervalType
 from headrace.types.logical import *  # noqa: F403 - every class of types is shown here
+from headrace.types.views import ListViewType, MapViewType
 
 __all__ = [
     "DataTypes",
     "DayTimeIntervalType",
+    "ListViewType",
+    "MapViewType",
     "Resolution",
     "YearMonthIntervalType",
     "create_arrow_schema",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
-from headrace.errors import TypeInferenceError, UnsupportedFeatureError
-from headrace.types import logical
+from headrace.errors import TypeInferenceError
+from headrace.types import logical, views
 from headrace.types.intervals import DayTimeIntervalType, Resolution, YearMonthIntervalType
 
 __all__ = ["DataTypes"]
@@ -130,18 +129,14 @@ class DataTypes:
         return logical.ArrayType(element_type, nullable)
 
     @staticmethod
-    def LIST_VIEW(element_type: logical.DataType) -> NoReturn:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet(
-            "DataTypes.LIST_VIEW()", "keep lists in the state of a keyed stream"
-        )
+    def LIST_VIEW(element_type: logical.DataType) -> views.ListViewType:
+        """A `ListView` in an accumulator of an aggregate function."""
+        return views.ListViewType(element_type)
 
     @staticmethod
-    def MAP_VIEW(key_type: logical.DataType, value_type: logical.DataType) -> NoReturn:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet(
-            "DataTypes.MAP_VIEW()", "keep maps in the state of a keyed stream"
-        )
+    def MAP_VIEW(key_type: logical.DataType, value_type: logical.DataType) -> views.MapViewType:
+        """A `MapView` in an accumulator of an aggregate function."""
+        return views.MapViewType(key_type, value_type)
 
     @staticmethod
     def MAP(

@@ -19,6 +19,7 @@ from typing import ClassVar, NoReturn
 from headrace.errors import InvariantViolation
 from headrace.operators.io import SinkOperator, SourceOperator
 from headrace.operators.table.steps import Column, Fragment, PythonCall, Schema
+from headrace.operators.table.user_functions import UserAggregate
 
 # -- both ends -------------------------------------------------------------------------------------------------
 
@@ -135,6 +136,7 @@ class AggSpec:
         distinct: Whether equal values count once.
         filter: A BOOLEAN column of the input; rows where it is not true are passed over.
         separator: What stands between the values of LISTAGG.
+        user: The user's own function; then ``function`` is only its name.
     """
 
     function: str
@@ -143,6 +145,7 @@ class AggSpec:
     distinct: bool = False
     filter: str | None = None
     separator: str = ","
+    user: UserAggregate | None = None
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,12 @@ class StatefulNode(OnlyInEpochs):
     def holds_back_ms(self) -> int:
         """How far event time behind it is behind its own: its rows may be so much older."""
         return 0
+
+    @property
+    def user_functions(self) -> tuple[UserAggregate, ...]:
+        """The functions of the user's that it calls, to be opened before its rows and closed behind them."""
+        calls: tuple[AggSpec, ...] = getattr(self, "calls", ())
+        return tuple(call.user for call in calls if call.user is not None)
 
 
 @dataclass(frozen=True)

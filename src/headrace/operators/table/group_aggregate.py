@@ -157,7 +157,7 @@ class AggregateCalls:
     """The calls of an aggregation, with the bags that some of them need.
 
     With ``in_lists`` values that a call goes by are a part of its accumulator, and there are no bags. So it is for
-    ARRAY_AGG(DISTINCT ...) in any case: NULL is a value to it.
+    ARRAY_AGG(DISTINCT ...) in any case: NULL is a value to it. ``merges`` says whether accumulators are put together.
     """
 
     def __init__(
@@ -169,6 +169,7 @@ class AggregateCalls:
         *,
         retracts: bool,
         in_lists: bool = False,
+        merges: bool = False,
     ) -> None:
         self._calls = calls
         self._accumulators: list[Accumulator] = []
@@ -181,12 +182,16 @@ class AggregateCalls:
                 (call.distinct and call.function.upper() not in _ALWAYS_DISTINCT)
                 or (retracts and call.function.upper() in _EXTREMES)
             )
-            if needs_bag and call.function.upper() not in _BY_VALUES:
+            if needs_bag and call.function.upper() not in _BY_VALUES and call.user is None:
                 raise UnsupportedFeatureError.not_yet(
                     f"{call.function}(DISTINCT ...) in a streaming query", "run the query in BATCH mode"
                 )
-            accumulator = make_aggregate(position, call, types, retracts=retracts and not needs_bag)
-            is_listed = needs_bag and (in_lists or call.function.upper() == "ARRAY_AGG")
+            accumulator = make_aggregate(
+                position, call, types, retracts=retracts and not needs_bag, merges=merges
+            )
+            is_listed = needs_bag and (
+                in_lists or call.function.upper() == "ARRAY_AGG" or call.user is not None
+            )
             if is_listed:
                 accumulator = DistinctInList(f"a{position}", call, types, accumulator, retracts=retracts)
             self._accumulators.append(accumulator)

@@ -24,6 +24,7 @@ from headrace.operators.table.accumulators import (
 )
 from headrace.operators.table.base import quote
 from headrace.operators.table.declarations import AggSpec
+from headrace.operators.table.user_aggregates import UserAccumulator
 from headrace.state.columns import ColumnType, Ints
 
 #: What is made of the list of values.
@@ -33,10 +34,21 @@ _VALUE, _WEIGHT = "v", "w"
 
 
 def make_aggregate(
-    position: int, call: AggSpec, arguments: Mapping[str, pa.DataType], *, retracts: bool
+    position: int,
+    call: AggSpec,
+    arguments: Mapping[str, pa.DataType],
+    *,
+    retracts: bool,
+    merges: bool = False,
 ) -> Accumulator:
-    """Make what computes a call over rows as they come; arguments as of `make_accumulator`."""
+    """Make what computes a call over rows as they come; arguments as of `make_accumulator`.
+
+    ``merges`` says whether accumulators are put together, for which functions of the user's may have no way.
+    """
     function = call.function.upper()
+    if call.user is not None:
+        keeps_rows = merges and not call.user.can_merge
+        return UserAccumulator(f"a{position}", call, arguments, retracts=retracts, keeps_rows=keeps_rows)
     if function in LISTS or (function in _EDGES and retracts):
         return ListedValues(f"a{position}", call, arguments[call.arguments[0]], retracts=retracts)
     return make_accumulator(position, call, arguments, retracts=retracts)

@@ -379,6 +379,7 @@ def window_calls(
         TimeToLive(0),
         retracts=retracts,
         in_lists=not has_slices,
+        merges=window is not None and window.kind is not WindowKind.TUMBLE,
     )
 
 

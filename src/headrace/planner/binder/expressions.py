@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from headrace.catalog.functions import CatalogFunction, FunctionKind, UserFunction
+from headrace.catalog.functions import FunctionKind, UserFunction
 from headrace.catalog.manager import nearest
 from headrace.errors import HeadraceError
 from headrace.planner import expressions as e
+from headrace.planner.binder.casts import cast_to
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.elsewhere import ELSEWHERE
 from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
 from headrace.planner.binder.refinements import refined, way_to_cast
 from headrace.planner.binder.scope import Scope, field_at, field_of
+from headrace.planner.binder.user_calls import checked_operands, find_user_function, is_aggregate
 from headrace.planner.coercion import can_cast, can_cast_implicitly, is_interval
 from headrace.planner.dialect import syntax
 from headrace.planner.dialect.tokens import Span
@@ -49,36 +50,6 @@ _WINDOW_PROPERTIES = tuple(
     for kind in ("TUMBLE", "HOP", "SESSION")
     for what in ("START", "END", "ROWTIME", "PROCTIME")
 )
-
-
-def _signature(function: UserFunction) -> inspect.Signature | None:
-    """What a Python function takes; None if nobody knows."""
-    called = getattr(function.implementation, "eval", function.implementation)
-    try:
-        return inspect.signature(called)
-    except (TypeError, ValueError):
-        return None
-
-
-def _takes(function: UserFunction, count: int) -> bool:
-    signature = _signature(function)
-    if signature is None:
-        return True
-    try:
-        signature.bind(*(None for _ in range(count)))
-    except TypeError:
-        return False
-    return True
-
-
-def cast_to(expression: e.Expression, data_type: DataType) -> e.Expression:
-    """The expression as another type, if it has another; NULL is the caller's to judge."""
-    target = data_type.with_nullability(expression.type.is_nullable)
-    if expression.type == target:
-        return expression
-    if isinstance(expression, e.Literal) and expression.value is None:
-        return e.Literal(None, data_type.nullable())
-    return e.Call("CAST", (expression,), target)
 
 
 @dataclass
@@ -295,7 +266,6 @@ class ExpressionBinder:
                 return self.window_property(node)
         user = self._user_function(node)
         if user is not None:
-            self._plain(node)
             return self._user_call(node, user)
         if name.upper() == "CURRENT_DATABASE" and not node.arguments:
             return e.Literal(self.context.manager.current_database, DataTypes.STRING(False))
@@ -337,52 +307,39 @@ class ExpressionBinder:
     # --- user functions ---------------------------------------------------------------------------
 
     def _user_function(self, node: syntax.FunctionCall) -> UserFunction | None:
-        try:
-            found = self.context.manager.function(node.name.path)
-        except HeadraceError as wrong:
-            raise self.context.catalog_error(wrong.message, node.name.span) from wrong
-        if isinstance(found, CatalogFunction):
-            try:
-                return self.context.load_function(node.name.path[-1], found)
-            except HeadraceError as wrong:
-                raise self.context.error(wrong.message, node.span, hint=wrong.hint) from wrong
-        return found
+        return find_user_function(self.context, node)
 
     def _user_call(self, node: syntax.FunctionCall, function: UserFunction) -> e.Expression:
-        if function.kind not in {FunctionKind.SCALAR, FunctionKind.PANDAS_SCALAR}:
-            self.fail(
-                f"{function.name} is a {function.kind.value} function, which gives no single value", node.span
+        if is_aggregate(function):
+            return self.user_aggregate(node, function)
+        if function.kind not in {FunctionKind.SCALAR, FunctionKind.PANDAS_SCALAR, FunctionKind.ASYNC_SCALAR}:
+            is_table = function.kind is FunctionKind.TABLE
+            hint = (
+                "put it into FROM: LATERAL TABLE(...)"
+                if is_table
+                else "use flat_aggregate() of the Table API"
             )
-        operands = [self.typed(one) for one in node.arguments]
-        if not _takes(function, len(operands)):
             self.fail(
-                f"{function.name} does not take {len(operands)} argument{'' if len(operands) == 1 else 's'}",
+                f"{function.name} is a {function.kind.value} function, which gives no single value",
                 node.span,
-                hint=f"it is {function.name}{_signature(function)}",
+                hint=hint,
             )
-        if function.argument_types is not None:
-            if len(operands) != len(function.argument_types):
-                self.fail(
-                    f"{function.name} takes {len(function.argument_types)} arguments, not {len(operands)}",
-                    node.span,
-                )
-            for place, (one, wanted) in enumerate(zip(operands, function.argument_types, strict=True)):
-                if not can_cast_implicitly(one.type, wanted):
-                    self.fail(
-                        f"argument {place + 1} of {function.name} is {wanted.summary_without_null()}, "
-                        f"not {one.type.summary_without_null()}",
-                        node.arguments[place].span,
-                        hint="CAST it",
-                    )
-            operands = [
-                cast_to(one, kind) for one, kind in zip(operands, function.argument_types, strict=True)
-            ]
+        self._plain(node)
+        operands = [self.typed(one) for one in node.arguments]
+        operands = list(checked_operands(self.context, node, function, operands))
         return e.UserCall(function, tuple(operands), function.result_type)
+
+    def user_aggregate(self, node: syntax.FunctionCall, function: UserFunction) -> e.Expression:
+        """A call of the user's aggregate function; refused where there are no groups."""
+        self._no_groups(node)
 
     # --- what depends on the place ----------------------------------------------------------------
 
     def aggregate(self, node: syntax.FunctionCall, function: AggregateFunction) -> e.Expression:
         """An aggregate call; refused where there are no groups."""
+        self._no_groups(node)
+
+    def _no_groups(self, node: syntax.FunctionCall) -> NoReturn:
         hint = "conditions on groups stand in HAVING" if self.place == "WHERE" else None
         self.fail(f"an aggregate function cannot stand in {self.place}", node.span, hint=hint)
 
@@ -431,10 +388,12 @@ class ExpressionBinder:
     # --- OVER -------------------------------------------------------------------------------------
 
     def _over_call(self, node: syntax.FunctionCall, function: AggregateFunction | None) -> e.Expression:
-        if function is None:
-            if FUNCTIONS.find(node.name.path[-1]) is None and self._user_function(node) is None:
+        user = None if function is not None else self._user_function(node)
+        if function is None and (user is None or not is_aggregate(user)):
+            if FUNCTIONS.find(node.name.path[-1]) is None and user is None:
                 self._unknown(node.name)
             self.fail(f"{node.name.dotted()} cannot be used with OVER", node.span)
+        shown = node.name.dotted() if function is None else function.name
         if self.over is None:
             self.fail(
                 f"OVER cannot stand in {self.place}", node.span, hint="put it in SELECT, and filter around it"
@@ -444,7 +403,7 @@ class ExpressionBinder:
         if node.nulls == "IGNORE":
             raise self.context.unsupported("IGNORE NULLS", node.span)
         if node.order_by or node.argument_names:
-            self.fail(f"{function.name} OVER takes plain arguments", node.span)
+            self.fail(f"{shown} OVER takes plain arguments", node.span)
         window = self._window(node.over)
         over, self.over = self.over, None
         try:
@@ -453,6 +412,14 @@ class ExpressionBinder:
             order = tuple(self.sort_key(one) for one in window.order_by)
         finally:
             self.over = over
+        if function is None:
+            assert user is not None
+            arguments = checked_operands(self.context, node, user, arguments)
+            frame = self._frame(window, node.span)
+            result = user.result_type.nullable()
+            return over.reference(
+                e.WindowCall(user.name, arguments, result, partition, order, frame, node.distinct, user)
+            )
         try:
             result = function.resolve([one.type for one in arguments], grouped=True)
         except WrongArguments as wrong:
@@ -569,3 +536,28 @@ def aggregate_call(
         result = result.nullable()
     order = tuple(binder.sort_key(one) for one in node.order_by)
     return e.AggregateCall(function.name, arguments, result, node.distinct, condition, order)
+
+
+def user_aggregate_call(
+    binder: ExpressionBinder, node: syntax.FunctionCall, function: UserFunction
+) -> e.AggregateCall:
+    """A call of the user's aggregate function, with its arguments over the rows of the group."""
+    for given, what in (
+        (node.star, "*"),
+        (bool(node.order_by), "ORDER BY"),
+        (node.nulls is not None, f"{node.nulls} NULLS"),
+        (bool(node.argument_names), "named arguments"),
+    ):
+        if given:
+            binder.fail(f"{what} cannot stand in {function.name}, a function in Python", node.span)
+    operands = [binder.typed(one) for one in node.arguments]
+    arguments = checked_operands(binder.context, node, function, operands)
+    condition = None if node.filter is None else binder.condition(node.filter, "FILTER")
+    return e.AggregateCall(
+        function.name,
+        arguments,
+        function.result_type.nullable(),
+        node.distinct,
+        condition,
+        user_function=function,
+    )

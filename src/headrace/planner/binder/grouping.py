@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import combinations, product
 
+from headrace.catalog.functions import UserFunction
 from headrace.planner import expressions as e
 from headrace.planner.binder.context import Context
-from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, aggregate_call
+from headrace.planner.binder.expressions import (
+    ExpressionBinder,
+    OverCalls,
+    aggregate_call,
+    user_aggregate_call,
+)
 from headrace.planner.binder.literals import interval_ms
 from headrace.planner.binder.scope import Scope
+from headrace.planner.binder.user_calls import calls_user_aggregate
 from headrace.planner.dialect.syntax import FunctionCall, GroupItem, Name, Node
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.functions import AggregateFunction, find_aggregate
@@ -138,7 +145,9 @@ class GroupedBinder(ExpressionBinder):
 
     def _whole_key(self, node: Node) -> e.Expression | None:
         """The key that an expression is as a whole."""
-        if all(isinstance(key, e.InputRef) for key in self.grouping_.keys) or _has_aggregate(node):
+        if all(isinstance(key, e.InputRef) for key in self.grouping_.keys) or _has_aggregate(
+            node, self.context
+        ):
             return None
         bound = self._rows.bind(node)
         return self._key(bound) if bound in self.grouping_.keys else None
@@ -167,6 +176,10 @@ class GroupedBinder(ExpressionBinder):
         """An aggregate becomes a column of the result."""
         group = self.grouping_
         return group.reference(aggregate_call(self._rows, node, function, group.grouped))
+
+    def user_aggregate(self, node: FunctionCall, function: UserFunction) -> e.Expression:
+        """The same for a function of the user's."""
+        return self.grouping_.reference(user_aggregate_call(self._rows, node, function))
 
     def grouping(self, node: FunctionCall) -> e.Expression:
         """GROUPING says which keys a row was not grouped by."""
@@ -232,16 +245,18 @@ def settle(expression: e.Expression, grouping: Grouping) -> e.Expression:
     return e.rewrite(expression, change)
 
 
-def _has_aggregate(node: object) -> bool:
+def _has_aggregate(node: object, context: Context) -> bool:
     if isinstance(node, FunctionCall):
         name = node.name.path[-1]
         special = name.upper().startswith(("TUMBLE", "HOP", "SESSION", "GROUPING"))
         if node.over is not None or find_aggregate(name) is not None or special:
             return True
+        if calls_user_aggregate(context, node):
+            return True
     if isinstance(node, tuple):
-        return any(map(_has_aggregate, node))
+        return any(_has_aggregate(one, context) for one in node)
     if is_dataclass(node):
-        return any(_has_aggregate(getattr(node, one.name)) for one in fields(node))
+        return any(_has_aggregate(getattr(node, one.name), context) for one in fields(node))
     return False
 
 

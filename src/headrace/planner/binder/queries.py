@@ -199,7 +199,9 @@ class QueryBinder:
 
     def _binder(self, select: Select, node: LogicalNode, scope: Scope, over: OverCalls) -> ExpressionBinder:
         parts = (select.items, select.having, select.qualify)
-        grouped = select.group_by is not None or select.having is not None or calls_aggregate(parts)
+        grouped = (
+            select.group_by is not None or select.having is not None or calls_aggregate(parts, self.context)
+        )
         over.width = _OVER_ROOM
         if not grouped:
             binder = ExpressionBinder(self.context, scope, over, "SELECT")
@@ -254,7 +256,11 @@ class QueryBinder:
     def _scalar_query(self, query: Query) -> LogicalNode:
         """A query that gives one row with one value, whatever it reads: an aggregate without GROUP BY."""
         body = query.body
-        if not isinstance(body, Select) or body.group_by is not None or not calls_aggregate(body.items):
+        if (
+            not isinstance(body, Select)
+            or body.group_by is not None
+            or not calls_aggregate(body.items, self.context)
+        ):
             raise self.context.unsupported(
                 "a scalar subquery that can return more or less than one row",
                 query.span,
@@ -337,7 +343,7 @@ class QueryBinder:
             isinstance(body, Select)
             and not (query.with_ or query.order_by or query.offset or query.fetch is not None)
             and not (body.distinct or body.group_by or body.having or body.qualify)
-            and not calls_aggregate(body.items)
+            and not calls_aggregate(body.items, self.context)
         )
         if simple:
             assert isinstance(body, Select)

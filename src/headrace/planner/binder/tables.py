@@ -12,10 +12,11 @@ from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, 
 from headrace.errors import HeadraceError, SqlError
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder, cast_to
+from headrace.planner.binder.lateral import ONE_ROW, bind_lateral, is_window, join_lateral
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
 from headrace.planner.binder.versions import NoVersions, temporal_condition
-from headrace.planner.binder.windows import WINDOWS, bind_window_table
+from headrace.planner.binder.windows import bind_window_table
 from headrace.planner.coercion import comparison_type
 from headrace.planner.dialect import Statements
 from headrace.planner.dialect.syntax import (
@@ -44,7 +45,6 @@ from headrace.planner.logical import (
     Scan,
     TimeKind,
     Unnest,
-    Values,
     Watermark,
     element_types,
 )
@@ -159,10 +159,14 @@ class TableBinder:
                     raise self.context.unsupported("LATERAL with a query", node.span)
                 plan = self._bind_query(self.context, node.query, None)
                 return self._named(plan, node.alias, node.span)
+            case TableFunction() if is_window(node):
+                plan = bind_window_table(self.context, node.call, self._argument_plan)
+                return self._named(plan, node.alias, node.span)
             case TableFunction():
-                return self._named(self._table_function(node), node.alias, node.span)
+                scope = Scope(self.context, ())
+                return bind_lateral(self.context, ONE_ROW, scope, node, JoinKind.INNER, self._outer)
             case UnnestTable():
-                return self._unnest(Values(((),), ()), Scope(self.context, ()), node, JoinKind.INNER)
+                return self._unnest(ONE_ROW, Scope(self.context, ()), node, JoinKind.INNER)
             case JoinTable():
                 return self._join(node)
 
@@ -265,19 +269,6 @@ class TableBinder:
 
     # --- windowing table functions ----------------------------------------------------------------
 
-    def _table_function(self, node: TableFunction) -> LogicalNode:
-        name = node.call.name.dotted().upper()
-        if name not in WINDOWS:
-            known = self.context.manager.function(node.call.name.path)
-            if known is not None:
-                raise self.context.unsupported(f"the table function {name}", node.span)
-            raise self.context.error(
-                f"table function {node.call.name.dotted()!r} does not exist",
-                node.call.name.span,
-                hint=nearest(name, WINDOWS),
-            )
-        return bind_window_table(self.context, node.call, self._argument_plan)
-
     def _argument_plan(self, data: TableArgument) -> LogicalNode:
         if isinstance(data.source, Name):
             return self.table_plan(data.source)[0]
@@ -290,10 +281,8 @@ class TableBinder:
         kind = JoinKind.INNER if node.kind == "CROSS" else JoinKind[node.kind]
         if isinstance(node.right, UnnestTable):
             return self._join_unnest(left, left_scope, node, kind)
-        if isinstance(node.right, TableFunction) and node.right.lateral:
-            raise self.context.unsupported(
-                "LATERAL TABLE", node.right.span, hint="UNNEST expands arrays and maps"
-            )
+        if isinstance(node.right, TableFunction) and not is_window(node.right):
+            return join_lateral(self.context, left, left_scope, node, self._outer)
         as_of = node.right.as_of if isinstance(node.right, TableName) else None
         right, right_scope = self.bind(_as_it_is(node.right))
         width = len(left.schema)

@@ -7,8 +7,10 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from headrace.planner import expressions as e
+from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import cast_to
 from headrace.planner.binder.scope import Scope
+from headrace.planner.binder.user_calls import calls_user_aggregate
 from headrace.planner.dialect.syntax import FieldAccess, FunctionCall, Name, Node, Operator, Query, SelectItem
 from headrace.planner.functions import find_aggregate
 from headrace.planner.logical import LogicalNode, Project
@@ -37,20 +39,24 @@ def as_types(node: LogicalNode, types: Sequence[DataType]) -> LogicalNode:
     return Project(node, tuple(expressions), tuple(one.name for one in node.schema))
 
 
-def calls_aggregate(parts: object) -> bool:
+def calls_aggregate(parts: object, context: Context) -> bool:
     """Whether there is an aggregate that is not OVER a window."""
     if isinstance(parts, Query):
         return False
     if isinstance(parts, FunctionCall):
-        found = find_aggregate(parts.name.path[-1])
-        if parts.over is None and found is not None and not found.only_over:
+        if parts.over is None and _is_aggregate(parts, context):
             return True
-        return any(map(calls_aggregate, parts.arguments)) or calls_aggregate(parts.over)
+        return calls_aggregate((*parts.arguments, parts.over), context)
     if isinstance(parts, tuple):
-        return any(map(calls_aggregate, parts))
+        return any(calls_aggregate(one, context) for one in parts)
     if is_dataclass(parts):
-        return any(calls_aggregate(getattr(parts, one.name)) for one in fields(parts))
+        return any(calls_aggregate(getattr(parts, one.name), context) for one in fields(parts))
     return False
+
+
+def _is_aggregate(call: FunctionCall, context: Context) -> bool:
+    found = find_aggregate(call.name.path[-1])
+    return not found.only_over if found is not None else calls_user_aggregate(context, call)
 
 
 def with_aliases(part: Any, aliases: Mapping[str, Node], scope: Scope) -> Any:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from headrace.errors import UnsupportedFeatureError
+from headrace.catalog.functions import UserFunction
+from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.operators.table import declarations as d
 from headrace.operators.table import steps
+from headrace.operators.table.user_functions import UserAggregate
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.expressions import AggregateCall, Expression, InputRef, Literal
 from headrace.planner.fragments import BIGINT, Stream
 from headrace.planner.translate.context import Translation, names_of, zoned
+from headrace.planner.user_functions import aggregate_of
 from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
 from headrace.types.logical import TimestampType, quote_name
 
@@ -130,10 +133,12 @@ def _aggregated(
 
     for call, result in zip(calls, results, strict=True):
         separator = _separator(call)
-        values = call.arguments[:1] if call.function == "LISTAGG" else call.arguments
+        is_list = call.function == "LISTAGG" and call.user_function is None
+        values = call.arguments[:1] if is_list else call.arguments
+        user = None if call.user_function is None else _user_function(to, node, call.user_function)
         arguments = tuple(named(each) for each in values)
         condition = None if call.filter is None else named(call.filter)
-        specs.append(d.AggSpec(call.function, arguments, result, call.distinct, condition, separator))
+        specs.append(d.AggSpec(call.function, arguments, result, call.distinct, condition, separator, user))
     streams = []
     for rows in to.streams[node.input]:
         stream, computed = f.with_python([each for each, _ in wanted], rows)
@@ -148,6 +153,24 @@ def _aggregated(
         items += [(to.millis(stream, each, window), f.column(name, BIGINT)) for each, name in extra]
         streams.append(stream.select(items))
     return streams, tuple(specs)
+
+
+def _user_function(to: Translation, node: p.OneInput, function: UserFunction) -> UserAggregate:
+    """Return a function of the user's; refuse one that cannot do what the query needs of it."""
+    made = aggregate_of(function)
+    if not to.plan.changelogs[node.input].is_insert_only and not made.can_retract:
+        raise JobDefinitionError(
+            f"{made.name} does not implement retract(), but rows that it aggregates may be taken back",
+            hint="implement retract(accumulator, ...), which undoes accumulate()",
+        )
+    window = node.window if isinstance(node, p.WindowAggregate) else None
+    is_session = window is not None and window.kind is WindowKind.SESSION
+    if is_session and not made.can_merge and not made.is_pandas:
+        raise JobDefinitionError(
+            f"{made.name} does not implement merge(), but sessions that touch become one",
+            hint="implement merge(accumulator, accumulators), which adds other accumulators to the first",
+        )
+    return made
 
 
 def _window(to: Translation, window: WindowSpec, is_proctime: bool) -> d.WindowSpec:

@@ -5,12 +5,18 @@ state at the epoch's start + its rows (Arrow) -> operator -> changelog (Arrow), 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 
+from headrace.errors import UserFunctionError
 from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of, producer_of
+from headrace.metrics import MetricGroup
+from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.metrics.reports import CounterReport, MetricName
 from headrace.operators.table.base import EpochTime, TableOperator
 from headrace.operators.table.declarations import StatefulNode
@@ -28,6 +34,11 @@ from headrace.state.columnar.copy import TableCopy
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
 from headrace.storage.paths import join_path
+
+_log = logging.getLogger(__name__)
+
+#: Makes a `FunctionContext` of where metrics belong, the vertex, and the subtask.
+ContextMaker = Callable[[MetricGroup, JobVertex, int], Any]
 
 
 def operator_of(job: JobGraph, vertex: JobVertex) -> TableOperator:
@@ -82,10 +93,24 @@ class TableTask:
         self._copy.close()
 
     def run(
-        self, plan: EpochPlan, at: VertexTime, inputs: Mapping[int, pa.Table], spark_attempt: int = 0
+        self,
+        plan: EpochPlan,
+        at: VertexTime,
+        inputs: Mapping[int, pa.Table],
+        spark_attempt: int = 0,
+        make_context: ContextMaker | None = None,
     ) -> tuple[pa.Table, SubtaskReport]:
-        """Work off the subtask's rows of an epoch, by side; returns what comes out, and the report."""
+        """Work off the subtask's rows of an epoch, by side; returns what comes out, and the report.
+
+        Args:
+            plan: The epoch.
+            at: The time.
+            inputs: The rows.
+            spark_attempt: How often Spark has tried before.
+            make_context: Makes what functions of the user's learn when they are opened.
+        """
         attempt = TaskAttempt(plan, spark_attempt)
+        metrics = InMemoryMetricGroup()
         self.has_ended = at.is_final
         own: SubtaskPlan = plan.subtasks[self._subtask]
         operator_id = self._node.operator_id
@@ -97,7 +122,8 @@ class TableTask:
         try:
             self._copy.catch_up(chain, groups)
             now = EpochTime(at.before, at.after, attempt.started_ms, at.is_final, plan.epoch)
-            output = self._operator.process(inputs, self._copy.tables, now)
+            with self._opened(metrics, make_context):
+                output = self._operator.process(inputs, self._copy.tables, now)
         finally:
             self._copy.release()
         change = table_change(output.changes, self._vertex.max_parallelism)
@@ -107,7 +133,9 @@ class TableTask:
             path = join_path(state_files_dir(plan.state_dir), name)
             changes[operator_id] = StateFile(path, chain.version, plan.epoch, write_change(path, change))
             self._copy.remember(path, output.changes)
-        late = {MetricName(LATE_DROPPED): CounterReport(output.late_rows)} if output.late_rows else {}
+        counted = dict(metrics.reports())
+        if output.late_rows:
+            counted[MetricName(LATE_DROPPED)] = CounterReport(output.late_rows)
         report = SubtaskReport(
             subtask=self._subtask,
             changes=changes,
@@ -119,9 +147,34 @@ class TableTask:
             records_out=output.rows.num_rows,
             bytes_in=sum(table.nbytes for table in inputs.values()),
             bytes_out=output.rows.nbytes,
-            user_metrics={operator_id: late} if late else {},
+            user_metrics={operator_id: counted} if counted else {},
         )
         return output.rows, attempt.stamped(report)
+
+    @contextmanager
+    def _opened(self, metrics: MetricGroup, make_context: ContextMaker | None) -> Iterator[None]:
+        """Have functions of the user's opened while rows are worked off, and errors of theirs name the operator."""
+        functions = getattr(self._node.declaration, "user_functions", ())
+        try:
+            for each in functions:
+                if make_context is not None:
+                    each.open(make_context(metrics, self._vertex, self._subtask.subtask))
+            yield
+        except UserFunctionError as error:
+            if error.operator is None:
+                error.operator, error.subtask = self._node.name, self._subtask.subtask
+            raise
+        finally:
+            for each in functions:
+                _close(each)
+
+
+def _close(function: Any) -> None:
+    """Close a function that is not needed any more: what fails now has no row to blame."""
+    try:
+        function.close()
+    except Exception:  # noqa: BLE001 - from a function's close(), which may raise anything
+        _log.warning("a function could not be closed", exc_info=True)
 
 
 def kept_table_tasks() -> KeptTasks[tuple[str, SubtaskId], TableTask]:

@@ -1,0 +1,32 @@
+"""Tells the asynchronous functions of a job how they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from headrace.graph.table_job import TableNode
+from headrace.operators.table.declarations import SparkQuery
+from headrace.operators.table.steps import PythonCall, PythonCalls
+from headrace.planner.opened_functions import AsyncSettings, OpenedAsyncFunction
+
+__all__ = ["with_settings"]
+
+
+def with_settings(nodes: Sequence[TableNode], settings: AsyncSettings) -> None:
+    """Tell the asynchronous functions of a job how they are called."""
+    for call in _calls(nodes):
+        if isinstance(call.function, OpenedAsyncFunction):
+            call.function.settings = settings
+
+
+def _calls(nodes: Iterable[TableNode]) -> Iterator[PythonCall]:
+    for node in nodes:
+        declaration = node.declaration
+        if isinstance(declaration, SparkQuery):
+            yield from declaration.functions
+        fragments = [each.fragment for each in node.inputs]
+        fragments += [each for each in [getattr(declaration, "fragment", None)] if each is not None]
+        for fragment in fragments:
+            for step in fragment.steps:
+                if isinstance(step, PythonCalls):
+                    yield from step.calls

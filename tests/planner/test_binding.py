@@ -287,7 +287,6 @@ def test_a_null_in_not_in_counts_as_a_partner(session: Session) -> None:
             "SELECT COUNT(*) FROM a HAVING COUNT(*) > (SELECT MAX(k) FROM b)",
             "a scalar subquery in SELECT",
         ),
-        ("SELECT k FROM a JOIN b FOR SYSTEM_TIME AS OF a.pt ON TRUE", "FOR SYSTEM_TIME"),
         ("SELECT JSON_TYPE(k) FROM a", "the function JSON_TYPE is not supported yet"),
     ],
 )

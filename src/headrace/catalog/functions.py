@@ -23,6 +23,8 @@ class FunctionKind(Enum):
     ASYNC_SCALAR = "asynchronous scalar"
     #: Any number of rows for each row.
     TABLE = "table"
+    #: The rows of a table that have a key; the planner makes it of a join.
+    LOOKUP = "lookup"
     #: One value for each group.
     AGGREGATE = "aggregate"
     #: One value for each group, from pandas series.

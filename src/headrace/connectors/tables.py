@@ -6,7 +6,7 @@ runs in the program; workers get the sources and sinks that it makes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
@@ -14,9 +14,11 @@ from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
+from headrace.connectors.lookup_tables import TableLookup
 
 __all__ = [
     "APPEND",
+    "LookupTables",
     "PartitionedTables",
     "ReadableTables",
     "SinkAbility",
@@ -60,6 +62,14 @@ class ReadableTables(Protocol):
 
     def source(self, request: TableRequest) -> Source:
         """Make what reads the table: its records are rows of `request.table.source_columns`."""
+
+
+@runtime_checkable
+class LookupTables(Protocol):
+    """A connector whose tables can be asked for the rows under a key: FOR SYSTEM_TIME AS OF a processing time."""
+
+    def lookup(self, request: TableRequest, keys: Sequence[str]) -> TableLookup:
+        """Make what looks rows up by these columns: it returns rows of `request.table.physical_columns`."""
 
 
 @runtime_checkable

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from headrace.connectors.lookup_tables import LookupSettings
 from headrace.graph.table_job import TableNode
 from headrace.operators.table.declarations import SparkQuery
 from headrace.operators.table.steps import PythonCall, PythonCalls
-from headrace.planner.opened_functions import AsyncSettings, OpenedAsyncFunction
+from headrace.planner.opened_functions import AsyncSettings, OpenedAsyncFunction, OpenedLookup
 
 __all__ = ["with_settings"]
 
 
-def with_settings(nodes: Sequence[TableNode], settings: AsyncSettings) -> None:
-    """Tell the asynchronous functions of a job how they are called."""
+def with_settings(nodes: Sequence[TableNode], settings: AsyncSettings, lookups: LookupSettings) -> None:
+    """Tell the asynchronous functions and lookups of a job how they are called."""
     for call in _calls(nodes):
         if isinstance(call.function, OpenedAsyncFunction):
             call.function.settings = settings
+        elif isinstance(call.function, OpenedLookup):
+            call.function.settings = lookups
 
 
 def _calls(nodes: Iterable[TableNode]) -> Iterator[PythonCall]:

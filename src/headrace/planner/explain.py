@@ -180,8 +180,9 @@ def _attributes(node: PhysicalNode) -> Attributes:
                 ("watermark", expression_text(node.expression, names)),
             ]
         case physical.Unnest():
+            call = expression_text(node.collection, names)
             return [
-                ("invocation", f"UNNEST({expression_text(node.collection, names)})"),
+                ("lookup", call) if node.is_lookup else ("invocation", f"UNNEST({call})"),
                 ("joinType", "LEFT" if node.is_outer else "INNER"),
                 ("select", ", ".join(node.names)),
             ]

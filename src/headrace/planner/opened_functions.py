@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 
 from headrace.common.types import Row
+from headrace.connectors.lookup_tables import LookupRetry, LookupSettings, TableLookup
 from headrace.errors import UserFunctionError
 from headrace.operators.table.user_functions import UserAggregate, rows_in, wrong_width
 
-__all__ = ["AggregateOfRows", "AsyncSettings", "OpenedAsyncFunction", "OpenedFunction", "OpenedTableFunction"]
+__all__ = [
+    "AggregateOfRows",
+    "AsyncSettings",
+    "BatchFunction",
+    "LookupCall",
+    "OpenedAsyncFunction",
+    "OpenedFunction",
+    "OpenedLookup",
+    "OpenedTableFunction",
+]
 
 
 class OpenedFunction:
@@ -127,7 +137,54 @@ class AsyncSettings:
     retry_delay: timedelta = timedelta(milliseconds=100)
 
 
-class OpenedAsyncFunction(OpenedFunction):
+class BatchFunction(OpenedFunction):
+    """What is called with the rows of a batch, and returns the list of their results."""
+
+
+@dataclass(frozen=True)
+class LookupCall:
+    """A table that rows are looked up in, and how.
+
+    Args:
+        table: The table.
+        token: What tells it apart from others in a worker, which keeps what it has looked up.
+        retry: How often keys are asked for if nothing is found.
+        is_async: Whether keys are asked for side by side.
+        settings: How, if a hint says so; None: as the configuration says.
+    """
+
+    table: TableLookup
+    token: str
+    retry: LookupRetry = field(default_factory=LookupRetry)
+    is_async: bool = False
+    settings: LookupSettings | None = None
+
+
+class OpenedLookup(BatchFunction):
+    """Looks up the rows under keys."""
+
+    def __init__(self, call: LookupCall, name: str) -> None:
+        super().__init__(call)
+        self._call = call
+        self._name = name
+        self.settings = LookupSettings()
+
+    @property
+    def __name__(self) -> str:
+        """What the table is called."""
+        return self._name
+
+    def __call__(self, *arguments: Any) -> Any:
+        (keys,) = arguments
+        call = self._call
+        settings = (call.settings or self.settings) if call.is_async else None
+        return call.table.kept(call.token).find(keys, call.retry, settings)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_call": self._call, "_name": self._name, "settings": self.settings}
+
+
+class OpenedAsyncFunction(BatchFunction):
     """An `AsyncScalarFunction` or coroutine function: called with the rows of a batch, it returns their results."""
 
     def __init__(self, function: Any, name: str) -> None:

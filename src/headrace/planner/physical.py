@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
+from headrace.catalog.functions import FunctionKind
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
-from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey, WindowCall
+from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey, UserCall, WindowCall
 from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind
 from headrace.planner.windows import WindowProperty, WindowSpec
 from headrace.types.logical import LocalZonedTimestampType, TimestampType
@@ -195,8 +196,13 @@ class Unnest(OneInput):
     with_ordinality: bool = False
 
     @property
+    def is_lookup(self) -> bool:
+        """Whether the collection is what a table has under a key."""
+        return isinstance(self.collection, UserCall) and self.collection.function.kind is FunctionKind.LOOKUP
+
+    @property
     def label(self) -> str:
-        return "Correlate"
+        return "LookupJoin" if self.is_lookup else "Correlate"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

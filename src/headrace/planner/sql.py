@@ -13,6 +13,7 @@ from headrace.catalog.functions import CatalogFunction, UserFunction
 from headrace.catalog.manager import CatalogManager
 from headrace.errors import CatalogError, SqlError, SqlParseError, UnsupportedFeatureError
 from headrace.planner.binder import Context, FunctionLoader, bind_statement
+from headrace.planner.binder.context import LookupLoader
 from headrace.planner.binder.expressions import ExpressionBinder
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.dialect import Statements, StatementSyntax
@@ -81,6 +82,7 @@ def bind(
     load_function: FunctionLoader = _no_loader,
     *,
     batch: bool = False,
+    load_lookup: LookupLoader | None = None,
 ) -> BoundStatement:
     """Look up the names of a statement and type its expressions. Changes nothing.
 
@@ -89,13 +91,15 @@ def bind(
         manager: The catalogs it is read in.
         load_function: Makes functions callable that the catalog only names (CREATE FUNCTION).
         batch: Whether it will run in BATCH mode, where windows need no time attribute.
+        load_lookup: Makes what looks rows up in a table, for lookup joins.
 
     Raises:
         SqlValidationError: Names, types or clauses do not fit; with line and column.
         CatalogError: A table, view or database is missing; with line and column.
     """
     try:
-        return bind_statement(Context(statement.text, manager, load_function, batch=batch), statement.syntax)
+        context = Context(statement.text, manager, load_function, load_lookup, batch=batch)
+        return bind_statement(context, statement.syntax)
     except RecursionError:
         raise _too_deep(statement.text) from None
     except SqlError as wrong:

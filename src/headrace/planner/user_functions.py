@@ -7,7 +7,12 @@ from typing import Any
 
 from headrace.catalog.functions import FunctionKind, UserFunction
 from headrace.operators.table.user_functions import UserAggregate
-from headrace.planner.opened_functions import OpenedAsyncFunction, OpenedFunction, OpenedTableFunction
+from headrace.planner.opened_functions import (
+    OpenedAsyncFunction,
+    OpenedFunction,
+    OpenedLookup,
+    OpenedTableFunction,
+)
 from headrace.types.logical import ArrayType, RowType
 
 __all__ = ["aggregate_of", "callable_of", "is_pandas"]
@@ -21,6 +26,8 @@ def is_pandas(function: UserFunction) -> bool:
 def callable_of(function: UserFunction) -> Callable[..., Any]:
     """Return what is called for each row, or for each batch of rows."""
     implementation = function.implementation
+    if function.kind is FunctionKind.LOOKUP:
+        return OpenedLookup(implementation, function.name)
     if function.kind is FunctionKind.ASYNC_SCALAR:
         return OpenedAsyncFunction(implementation, function.name)
     if function.kind is FunctionKind.TABLE:

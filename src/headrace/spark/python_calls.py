@@ -29,7 +29,7 @@ from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.table.base import quote
 from headrace.operators.table.factory import spark_arrow_type
 from headrace.operators.table.steps import PythonCall
-from headrace.planner.opened_functions import OpenedAsyncFunction, OpenedFunction
+from headrace.planner.opened_functions import BatchFunction, OpenedFunction
 from headrace.runtime.epoch.messages import CalledFunction, SubtaskId, SubtaskReport
 from headrace.spark.failures import carry
 from headrace.spark.function_results import checked
@@ -77,7 +77,7 @@ def result_of(call: PythonCall, site: CallSite) -> SparkColumn:
 def spark_function(call: PythonCall, site: CallSite) -> Any:
     """Return a python function as Spark calls it."""
     kind, function = _spark_type(call), _opening(call, site)
-    if isinstance(call.function, OpenedAsyncFunction):
+    if isinstance(call.function, BatchFunction):
         made: Any = F.arrow_udf(_carrying(_of_arrays(function, call.result.arrow)), kind)
     elif call.is_pandas:
         make_vectorized: Any = pandas_udf

@@ -12,7 +12,9 @@ from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Boundedness, Source
 from headrace.connectors.collect import CollectSink
+from headrace.connectors.lookup_tables import TableLookup
 from headrace.connectors.tables import (
+    LookupTables,
     PartitionedTables,
     ReadableTables,
     SinkAbility,
@@ -72,6 +74,20 @@ class TableConnectors:
                 hint="use STREAMING mode, or make the table bounded",
             )
         return source
+
+    def lookup_of(self, name: str, table: CatalogTable, keys: Sequence[str]) -> TableLookup:
+        """Return what looks rows of a table up by some of its columns."""
+        factory = _factory(name, table)
+        if not isinstance(factory, LookupTables):
+            raise UnsupportedFeatureError(
+                f"table {name!r}: rows cannot be looked up in a table with 'connector' = {_connector(table)!r}",
+                feature=f"a lookup join with {_connector(table)!r}",
+                hint="use a table with 'connector' = 'jdbc' or 'filesystem', or join the table as it is",
+            )
+        request = self._request(name, table)
+        found = factory.lookup(request, keys)
+        request.options.check()
+        return found
 
     def values_source(self, rows: Sequence[Sequence[Expression]], schema: PlanSchema) -> Source:
         """Return what gives rows that are written in the query."""

@@ -7,12 +7,14 @@ import uuid
 from collections.abc import Sequence
 from datetime import timedelta
 
+from headrace.catalog.objects import CatalogTable
 from headrace.common import JobClient, JobID
 from headrace.common.changelog import ALL, ChangelogMode
 from headrace.config import Configuration
 from headrace.config.options import execution, table_async
 from headrace.config.options import table as options
 from headrace.connectors.collect import open_collector
+from headrace.connectors.lookup_tables import LookupSettings, TableLookup
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.datastream.closeable_iterator import CloseableIterator
 from headrace.errors import SqlValidationError
@@ -149,8 +151,13 @@ class TableJobs:
         )
         how = translate_batch if self.is_batch else translate
         nodes = how(plan, self._connectors, settings)
-        with_settings(nodes, self._async_settings)
+        lookups = LookupSettings(get(table_async.LOOKUP_CAPACITY), get(table_async.LOOKUP_TIMEOUT))
+        with_settings(nodes, self._async_settings, lookups)
         return nodes
+
+    def lookup_of(self, name: str, table: CatalogTable, keys: Sequence[str]) -> TableLookup:
+        """Return what looks rows of a table up."""
+        return self._connectors.lookup_of(name, table, keys)
 
     @property
     def _async_settings(self) -> AsyncSettings:

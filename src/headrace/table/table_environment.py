@@ -153,7 +153,13 @@ class TableEnvironment(CatalogCalls, RefusedCalls):
         return self._bind(parse_statement(text))
 
     def _bind(self, statement: Statement) -> BoundStatement:
-        return bind(statement, self._manager, load_function, batch=self._jobs.is_batch)
+        return bind(
+            statement,
+            self._manager,
+            load_function,
+            batch=self._jobs.is_batch,
+            load_lookup=self._jobs.lookup_of,
+        )
 
     def _bind_query(self, text: str) -> LogicalNode:
         statement = self._bind_one(text)

@@ -1,4 +1,4 @@
-"""Tables and SQL: asynchronous functions in Python."""
+"""Tables and SQL: asynchronous functions in Python, and lookups."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ class RetryStrategy(Enum):
 
     NO_RETRY = "NO_RETRY"
     FIXED_DELAY = "FIXED_DELAY"
+
+
+class OutputMode(Enum):
+    """Whether rows keep their order."""
+
+    ORDERED = "ORDERED"
+    ALLOW_UNORDERED = "ALLOW_UNORDERED"
 
 
 SCALAR_CONCURRENCY = (
@@ -40,4 +47,20 @@ SCALAR_ATTEMPTS = (
     option("table.exec.async-scalar.max-attempts", int)
     .default(3)
     .describe("How often a call is made in all before the job fails.")
+)
+LOOKUP_CAPACITY = (
+    option("table.exec.async-lookup.buffer-capacity", int)
+    .default(100)
+    .describe("How many keys an asynchronous lookup join asks for at a time, per task.")
+)
+LOOKUP_TIMEOUT = (
+    option("table.exec.async-lookup.timeout", timedelta)
+    .default(timedelta(minutes=3))
+    .describe("How long an asynchronous lookup may take before the job fails.")
+)
+LOOKUP_MODE = (
+    option("table.exec.async-lookup.output-mode", OutputMode)
+    .default(OutputMode.ORDERED)
+    .describe("Whether rows must keep their order behind an asynchronous lookup join.")
+    .without_effect("rows keep their order in any case")
 )

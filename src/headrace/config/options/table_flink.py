@@ -7,7 +7,6 @@ from datetime import timedelta
 from headrace.config.option import option
 from headrace.config.options.table import only
 
-_LOOKUP = "tables are not looked up while a query runs"
 _PLANS = "plans are not kept in files: a statement is planned when it runs, and operators keep their ids"
 _CLIENT = "it is for Flink's SQL client; execute_sql(...).print() prints results as a tableau"
 _EMIT = "a window emits once, when it is over"
@@ -92,24 +91,6 @@ INTERVAL_JOIN_CLEANUP = (
     .default(timedelta(0))
     .describe("How often an interval join drops rows it no longer needs.")
     .without_effect("every epoch drops the rows that an interval join no longer needs")
-)
-LOOKUP_CAPACITY = (
-    option("table.exec.async-lookup.buffer-capacity", int)
-    .default(100)
-    .describe("How many lookups may be in progress.")
-    .checked_by(only(100, _LOOKUP))
-)
-LOOKUP_MODE = (
-    option("table.exec.async-lookup.output-mode", str)
-    .default("ORDERED")
-    .describe("Whether rows keep their order after a lookup.")
-    .checked_by(only("ORDERED", _LOOKUP))
-)
-LOOKUP_TIMEOUT = (
-    option("table.exec.async-lookup.timeout", timedelta)
-    .default(timedelta(minutes=3))
-    .describe("The timeout of a lookup.")
-    .checked_by(only(timedelta(minutes=3), _LOOKUP))
 )
 EARLY_FIRE = (
     option("table.exec.emit.early-fire.enabled", bool)

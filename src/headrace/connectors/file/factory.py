@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Final
 from urllib.parse import quote
@@ -17,10 +18,12 @@ from headrace.connectors.file._sink_options import (
     set_partition_commit,
     set_rolling_policy,
 )
+from headrace.connectors.file.lookup import FileRows
 from headrace.connectors.file.table import FileTableSource
+from headrace.connectors.lookup_tables import CacheKind, TableLookup, lookup_options
 from headrace.connectors.tables import APPEND, SinkAbility, TableRequest
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
-from headrace.formats.tables import file_format
+from headrace.formats.tables import file_format, message_format
 from headrace.storage.locations import locate
 from headrace.storage.search import InputPath
 from headrace.types.logical import RowField, RowType
@@ -47,6 +50,7 @@ class FilesystemFactory:
         reader = file_format(options).spark_reader()
         interval = options.duration("source.monitor-interval")
         read_sink_options(options)
+        lookup_options(options, CacheKind.FULL)  # rows may be looked up in it, too
         base = {"basePath": path} if request.table.partition_keys else {}
         return FileTableSource(
             InputPath.parse(path, who=f"table {request.name}"),
@@ -60,6 +64,28 @@ class FilesystemFactory:
             has_event_time=request.table.watermark is not None,
         )
 
+    def lookup(self, request: TableRequest, keys: Sequence[str]) -> TableLookup:
+        options = request.options
+        path, kind = options.required("path"), options.required("format")
+        settings = lookup_options(options, CacheKind.FULL)
+        options.duration("source.monitor-interval")
+        read_sink_options(options)
+        columns = request.table.physical_columns
+        if settings.cache is not CacheKind.FULL:
+            raise SqlValidationError(
+                f"table {request.name!r}: files are looked up as a whole, not by key",
+                hint="set 'lookup.cache' = 'FULL'",
+            )
+        if request.table.partition_keys or request.table.metadata_columns:
+            raise UnsupportedFeatureError.not_yet(
+                f"table {request.name!r}: lookups in files with partitions or metadata columns"
+            )
+        row_type = RowType([RowField(each.name, each.type) for each in columns])
+        lines = None if kind == "parquet" else message_format(options, "format").reader(row_type)
+        names = tuple(each.name for each in columns)
+        rows = FileRows(InputPath.parse(path, who=f"table {request.name}"), names, lines)
+        return TableLookup(request.name, settings, None, rows.read_all, tuple(map(names.index, keys)))
+
     def partitions(self, request: TableRequest) -> list[dict[str, str]]:
         path = locate(request.options.required("path"), who=f"table {request.name}")
         return list_partitions(path, request.table.partition_keys)
@@ -72,6 +98,7 @@ class FilesystemFactory:
         path, kind = options.required("path"), options.required("format")
         options.text("source.monitor-interval")
         read_sink_options(options)
+        lookup_options(options, CacheKind.FULL)  # rows may be looked up in it, too
         if request.is_overwrite and not request.is_batch:
             raise _overwriting(request)
         columns = request.table.sink_columns

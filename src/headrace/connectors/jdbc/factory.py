@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from headrace.catalog.objects import CatalogTable
+from headrace.catalog.objects import CatalogTable, PhysicalColumn
 from headrace.common.changelog import UPSERT
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
@@ -13,8 +14,10 @@ from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions
 from headrace.connectors.jdbc._connections import engine_for
 from headrace.connectors.jdbc._statements import insert_sql
 from headrace.connectors.jdbc.changelog_sink import JdbcChangelogSink
+from headrace.connectors.jdbc.lookup import JdbcLookup, JdbcTableLookup
 from headrace.connectors.jdbc.source import FETCH_ROWS
-from headrace.connectors.jdbc.table import JdbcTableSource, can_hold
+from headrace.connectors.jdbc.table import JdbcTableSource, TypedRows, can_hold
+from headrace.connectors.lookup_tables import TableLookup, lookup_options
 from headrace.connectors.tables import APPEND, SinkAbility, TableRequest
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
 
@@ -33,15 +36,8 @@ class JdbcFactory:
         options = request.options
         connection, table = _connection(options), options.required("table-name")
         _execution(options)  # the table may be written, too
-        columns = request.table.physical_columns
-        for column in columns:
-            if not can_hold(column.type):
-                raise UnsupportedFeatureError.not_yet(
-                    f"table {request.name!r}: reading column {column.name!r} as "
-                    f"{column.type.summary_without_null()} from a database"
-                )
-        if request.table.metadata_columns:
-            raise SqlValidationError(f"table {request.name!r}: jdbc tables have no metadata columns")
+        lookup_options(options)  # and rows looked up in it
+        columns = _columns(request)
         key = request.table.primary_key
         fetch = options.integer("scan.fetch-size")
         return JdbcTableSource(
@@ -54,6 +50,18 @@ class JdbcFactory:
             types=tuple(column.type for column in columns),
         )
 
+    def lookup(self, request: TableRequest, keys: Sequence[str]) -> TableLookup:
+        options = request.options
+        connection, table = _connection(options), options.required("table-name")
+        _execution(options)  # the table may be written, too
+        _partition(options)
+        options.integer("scan.fetch-size")
+        settings, columns = lookup_options(options), _columns(request)
+        names = tuple(column.name for column in columns)
+        asked = JdbcLookup(connection, table, names, tuple(keys), max_retries=settings.max_retries)
+        rows = JdbcTableLookup(asked, TypedRows(table, names, tuple(column.type for column in columns)))
+        return TableLookup(request.name, settings, rows.ask, rows.read_all, tuple(map(names.index, keys)))
+
     def ability(self, table: CatalogTable) -> SinkAbility:
         return APPEND if table.primary_key is None else SinkAbility(UPSERT)
 
@@ -65,6 +73,7 @@ class JdbcFactory:
             _execution(options),
         )
         _partition(options)  # the table may be read, too
+        lookup_options(options)
         options.integer("scan.fetch-size")
         columns = tuple(column.name for column in request.table.sink_columns)
         key = request.table.primary_key
@@ -72,6 +81,20 @@ class JdbcFactory:
             return JdbcChangelogSink(connection, table, columns, key.columns, execution)
         insert = insert_sql(connection.database_url().dialect, table, columns)
         return JdbcSink.sink(insert, None, connection, execution)
+
+
+def _columns(request: TableRequest) -> Sequence[PhysicalColumn]:
+    """Return the columns of a table that is read; refuse those that a database has not."""
+    columns = request.table.physical_columns
+    for column in columns:
+        if not can_hold(column.type):
+            raise UnsupportedFeatureError.not_yet(
+                f"table {request.name!r}: reading column {column.name!r} as "
+                f"{column.type.summary_without_null()} from a database"
+            )
+    if request.table.metadata_columns:
+        raise SqlValidationError(f"table {request.name!r}: jdbc tables have no metadata columns")
+    return columns
 
 
 def _connection(options: TableOptions) -> JdbcConnectionOptions:

@@ -10,6 +10,7 @@ from typing import Any
 from headrace.common.types import Row, make_row
 from headrace.connectors.jdbc._tables import TableColumns, column
 from headrace.connectors.jdbc.options import JdbcConnectionOptions
+from headrace.connectors.jdbc.table import TypedRows
 from headrace.connectors.lookup import LookupCache, LookupCacheOptions
 from headrace.errors import JobDefinitionError
 
@@ -82,3 +83,21 @@ class JdbcLookup:
             query = query.where(column(name) == value)
         names = tuple(self.columns)
         return [make_row(names, row, 0) for row in self._columns.fetch(query, self.max_retries)]
+
+
+@dataclass(frozen=True)
+class JdbcTableLookup:
+    """Rows of a table in the types that it declares, under a key or all of them; for lookup joins of SQL."""
+
+    lookup: JdbcLookup
+    rows: TypedRows
+
+    def ask(self, *key: Any) -> list[tuple[Any, ...]]:
+        """Return the rows under a key."""
+        return [self.rows.typed(row) for row in self.lookup(*key)]
+
+    def read_all(self) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+        columns = TableColumns(self.lookup.connection, self.lookup.table, tuple(self.lookup.columns))
+        found = columns.fetch(columns.select(), self.lookup.max_retries)
+        return [self.rows.typed(row) for row in found]

@@ -87,12 +87,11 @@ class JdbcTableSource(JdbcSource):
 class _TypedReader(SourceReader):
     def __init__(self, reader: SourceReader, source: JdbcTableSource) -> None:
         self._reader = reader
-        self._source = source
-        self._convert = [_CONVERT[type(each)] for each in source.types]
+        self._rows = TypedRows(source.table, tuple(source.columns), tuple(source.types))
 
     def read(self, piece: Slice) -> Iterator[Batch]:
         for batch in self._reader.read(piece):
-            yield Batch([self._row(row) for row in batch.values])
+            yield Batch([self._rows.typed(row) for row in batch.values])
 
     def progress(self) -> SplitProgress:
         return self._reader.progress()
@@ -100,17 +99,30 @@ class _TypedReader(SourceReader):
     def close(self) -> None:
         self._reader.close()
 
-    def _row(self, row: Any) -> tuple[Any, ...]:
+
+@dataclass(frozen=True)
+class TypedRows:
+    """Gives values of a database the types that a table declares."""
+
+    table: str
+    columns: tuple[str, ...]
+    types: tuple[DataType, ...]
+
+    def typed(self, row: Sequence[Any]) -> tuple[Any, ...]:
+        """Return a row with values of the declared types.
+
+        Raises:
+            FormatError: One is of another type.
+        """
         values = []
-        for index, convert in enumerate(self._convert):
+        for index, kind in enumerate(self.types):
             value = row[index]
             try:
-                values.append(None if value is None else convert(value))
+                values.append(None if value is None else _CONVERT[type(kind)](value))
             except (TypeError, ValueError, ArithmeticError) as error:
-                wanted = self._source.types[index].summary_without_null()
                 raise FormatError(
-                    f"JDBC: {self._source.table}, column {self._source.columns[index]!r}: {value!r} is no "
-                    f"{wanted}: {error}",
+                    f"JDBC: {self.table}, column {self.columns[index]!r}: {value!r} is no "
+                    f"{kind.summary_without_null()}: {error}",
                     example=row,
                     hint="declare the column with the type it has in the database",
                 ) from None

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from headrace.catalog.functions import CatalogFunction, UserFunction
 from headrace.catalog.manager import CatalogManager, nearest
+from headrace.catalog.objects import CatalogTable
+from headrace.connectors.lookup_tables import TableLookup
 from headrace.errors import CatalogError, SqlError, SqlValidationError
 from headrace.planner.dialect.tokens import Span, error_at
 from headrace.planner.logical import LogicalNode, Place
 
-__all__ = ["BoundTable", "Context", "FunctionLoader"]
+__all__ = ["BoundTable", "Context", "FunctionLoader", "LookupLoader"]
 
 #: Makes a function that a catalog only names callable.
 FunctionLoader = Callable[[str, CatalogFunction], UserFunction]
+#: Makes what looks rows of a table up: by its name in messages, itself, and the columns of the key.
+LookupLoader = Callable[[str, CatalogTable, Sequence[str]], TableLookup]
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Context:
     text: str
     manager: CatalogManager
     load_function: FunctionLoader
+    #: None where no tables are read.
+    load_lookup: LookupLoader | None = None
     #: Queries of WITH in reach.
     common_tables: dict[str, BoundTable] = field(default_factory=dict)
     #: Whether the query runs over bounded input at once, where every timestamp can be windowed.

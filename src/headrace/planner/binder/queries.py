@@ -9,6 +9,7 @@ from headrace.planner import expressions as e
 from headrace.planner.binder.context import BoundTable, Context
 from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, ScalarQueries, cast_to
 from headrace.planner.binder.grouping import GroupedBinder, Grouping, bind_grouping, settle
+from headrace.planner.binder.lookup import LookupHints
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
 from headrace.planner.binder.tables import TableBinder, renamed
@@ -169,15 +170,17 @@ class QueryBinder:
     def _block(self, select: Select) -> _Block:
         hints = [hint for hint in select.hints if hint.name == "STATE_TTL"]
         ttl = StateTtl.of_hints(self.context, hints)
-        tables = TableBinder(self.context, bind_query, self.outer, ttl)
+        lookups = LookupHints(self.context, [hint for hint in select.hints if hint.name == "LOOKUP"])
+        tables = TableBinder(self.context, bind_query, self.outer, ttl, lookups)
         for hint in select.hints:
-            if hint not in hints:
+            if hint.name not in ("STATE_TTL", "LOOKUP"):
                 tables.refuse_hint(hint)
         if select.source is None:
             node: LogicalNode = Values(((),), ())
             scope = Scope(self.context, (), outer=self.outer)
         else:
             node, scope = tables.bind(select.source)
+            lookups.check()
             named = (item.alias.name for item in select.items if item.alias is not None)
             scope = replace(scope, later=frozenset(named))
         if select.where is not None:

@@ -13,6 +13,7 @@ from headrace.errors import HeadraceError, SqlError
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder, cast_to
 from headrace.planner.binder.lateral import ONE_ROW, bind_lateral, is_window, join_lateral
+from headrace.planner.binder.lookup import LookupHints, is_lookup, join_lookup
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
 from headrace.planner.binder.versions import NoVersions, temporal_condition
@@ -43,7 +44,6 @@ from headrace.planner.logical import (
     LogicalNode,
     Project,
     Scan,
-    TimeKind,
     Unnest,
     Watermark,
     element_types,
@@ -143,11 +143,13 @@ class TableBinder:
         bind_query: QueryBinding,
         outer: Scope | None,
         ttl: StateTtl | None = None,
+        lookups: LookupHints | None = None,
     ) -> None:
         self.context = context
         self._bind_query = bind_query
         self._outer = outer
         self._ttl = ttl or StateTtl({})
+        self._lookups = lookups or LookupHints(context, ())
 
     def bind(self, node: TableExpression) -> tuple[LogicalNode, Scope]:
         """The rows of FROM, and the names of their columns."""
@@ -285,6 +287,10 @@ class TableBinder:
             return join_lateral(self.context, left, left_scope, node, self._outer)
         as_of = node.right.as_of if isinstance(node.right, TableName) else None
         right, right_scope = self.bind(_as_it_is(node.right))
+        if as_of is not None and is_lookup(self.context, as_of, left, left_scope):
+            self._no_name_twice(left_scope, right_scope, node)
+            rows, table = (left, left_scope), (right, right_scope)
+            return join_lookup(self.context, rows, table, node, self._lookups, self._outer)
         width = len(left.schema)
         self._no_name_twice(left_scope, right_scope, node)
         relations = (*left_scope.relations, *right_scope.shifted(width))
@@ -314,12 +320,6 @@ class TableBinder:
         left, scope = rows
         time = ExpressionBinder(self.context, scope, None, "FOR SYSTEM_TIME AS OF").bind(as_of)
         kind = left.schema[time.index].time if isinstance(time, InputRef) else None
-        if kind is TimeKind.PROCTIME:
-            raise self.context.unsupported(
-                "FOR SYSTEM_TIME AS OF processing time (lookup joins)",
-                as_of.span,
-                hint="join by event time, or join the table as it is",
-            )
         if kind is None:
             raise self.context.error(
                 "FOR SYSTEM_TIME AS OF needs a time attribute of the left side",

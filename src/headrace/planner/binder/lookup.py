@@ -1,0 +1,294 @@
+"""Lookup joins: FOR SYSTEM_TIME AS OF a processing time, on a table that is asked for the rows under a key.
+
+To the planner the join is a function of the key that returns an array of rows, and an UNNEST of it; see `lateral`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headrace.catalog.functions import FunctionKind, UserFunction
+from headrace.catalog.manager import nearest
+from headrace.catalog.objects import CatalogTable
+from headrace.config.parsing import parse_duration
+from headrace.connectors.lookup_tables import LookupRetry, LookupSettings
+from headrace.errors import HeadraceError
+from headrace.planner import expressions as e
+from headrace.planner.binder.casts import cast_to
+from headrace.planner.binder.context import Context
+from headrace.planner.binder.expressions import ExpressionBinder
+from headrace.planner.binder.scope import Relation, Scope
+from headrace.planner.dialect.syntax import Hint, JoinTable, Node, TableName
+from headrace.planner.logical import Field, Filter, JoinKind, LogicalNode, Scan, TimeKind, Unnest
+from headrace.planner.opened_functions import LookupCall
+from headrace.types.logical import ArrayType, RowField, RowType
+
+__all__ = ["LookupHints", "is_lookup", "join_lookup"]
+
+_CHOICES = (
+    "table",
+    "async",
+    "output-mode",
+    "capacity",
+    "timeout",
+    "retry-predicate",
+    "retry-strategy",
+    "fixed-delay",
+    "max-attempts",
+)
+
+
+class LookupHints:
+    """The hints LOOKUP of a SELECT, by the name of the table; and which of them a join asked for."""
+
+    def __init__(self, context: Context, hints: Sequence[Hint]) -> None:
+        self._context = context
+        self._hints: dict[str, Hint] = {}
+        self._used: set[str] = set()
+        for hint in hints:
+            options = dict(hint.options)
+            unknown = [key for key in options if key not in _CHOICES]
+            if unknown:
+                raise context.error(
+                    f"the hint LOOKUP has no option {unknown[0]!r}",
+                    hint.span,
+                    hint=nearest(unknown[0], _CHOICES),
+                )
+            if "table" not in options:
+                raise context.error(
+                    "the hint LOOKUP does not name a table",
+                    hint.span,
+                    hint="LOOKUP('table' = 'd', 'retry-predicate' = 'lookup_miss', ...)",
+                )
+            self._hints.setdefault(options["table"], hint)
+
+    def of(self, name: str) -> Hint | None:
+        """Return the hint for a table, by its alias or name."""
+        self._used.add(name)
+        return self._hints.get(name)
+
+    def check(self) -> None:
+        """Refuse hints for tables that are not looked up."""
+        for name, hint in self._hints.items():
+            if name not in self._used:
+                raise self._context.error(
+                    f"the hint LOOKUP names {name!r}, in which this SELECT looks nothing up", hint.span
+                )
+
+
+def join_lookup(
+    context: Context,
+    left: tuple[LogicalNode, Scope],
+    right: tuple[LogicalNode, Scope],
+    node: JoinTable,
+    hints: LookupHints,
+    outer: Scope | None,
+) -> tuple[LogicalNode, Scope]:
+    """Join rows with those that a table has under their keys when they come.
+
+    Args:
+        context: Where functions are looked for.
+        left: The rows, and their names.
+        right: The table as a plain scan, and the names of its columns.
+        node: The join.
+        hints: The hints of the SELECT.
+        outer: The names of the query around.
+    """
+    assert isinstance(node.right, TableName)
+    kind = JoinKind.INNER if node.kind == "CROSS" else JoinKind[node.kind]
+    if kind not in {JoinKind.INNER, JoinKind.LEFT}:
+        raise context.error(
+            f"{kind.value} JOIN with FOR SYSTEM_TIME AS OF is not valid",
+            node.span,
+            hint="use JOIN or LEFT JOIN, with the table that is looked up on the right",
+        )
+    plan, scope = left
+    scan = _scan(context, right[0], node.right)
+    width = len(plan.schema)
+    relations = (*scope.relations, *right[1].shifted(width))
+    both = Scope(context, relations, outer=outer)
+    if node.on is None:
+        raise _no_equality(context, node)
+    condition = ExpressionBinder(context, both, None, "ON").condition(node.on, "ON")
+    split = _split(condition, width)
+    if not split.keys:
+        raise _other_types(context, condition, width, node) or _no_equality(context, node)
+    names = [column.name for column in scan.table.physical_columns]
+    keys = dict(split.keys)
+    columns = sorted(keys)
+    call = _call(context, scan, node.right, [names[at] for at in columns], hints)
+    row = RowType([RowField(column.name, column.type) for column in scan.table.physical_columns])
+    function = UserFunction(f"lookup of {scan.identifier.name}", FunctionKind.LOOKUP, call, None, row)
+    operands = tuple(cast_to(keys[at], scan.schema[at].type.nullable()) for at in columns)
+    found = e.UserCall(function, operands, ArrayType(row.not_null()))
+    joined: LogicalNode = Unnest(plan, found, kind, tuple(names))
+    if split.others and kind is JoinKind.LEFT:
+        raise context.unsupported(
+            "LEFT JOIN with FOR SYSTEM_TIME AS OF and conditions besides equalities",
+            node.on.span,
+            hint="use JOIN, or compare columns of the table with = only",
+        )
+    if split.others:
+        joined = Filter(joined, e.conjunction(split.others))
+    return joined, _renamed(context, joined, both, scope, outer)
+
+
+def _renamed(context: Context, joined: LogicalNode, both: Scope, left: Scope, outer: Scope | None) -> Scope:
+    """The names over the join, whose columns may be nullable now."""
+    relations = []
+    for one in both.relations:
+        fields = tuple(
+            Field(old.name, new.type, new.time)
+            for old, new in zip(
+                one.fields, joined.schema[one.start : one.start + len(one.fields)], strict=True
+            )
+        )
+        relations.append(Relation(one.path, one.start, fields))
+    return Scope(context, tuple(relations), left.merged, outer)
+
+
+def is_lookup(context: Context, as_of: Node, left: LogicalNode, scope: Scope) -> bool:
+    """Whether a join with FOR SYSTEM_TIME AS OF is by processing time."""
+    time = ExpressionBinder(context, scope, None, "FOR SYSTEM_TIME AS OF").bind(as_of)
+    return isinstance(time, e.InputRef) and left.schema[time.index].time is TimeKind.PROCTIME
+
+
+def _scan(context: Context, plan: LogicalNode, node: TableName) -> Scan:
+    if not isinstance(plan, Scan):
+        has_table = any(isinstance(one, Scan) for one in _below(plan))
+        what = "has computed columns or a watermark" if has_table else "is no table of a connector"
+        raise context.unsupported(
+            f"a lookup join with {node.name.dotted()!r}, which {what}",
+            node.span,
+            hint="look rows up in a table with physical columns only",
+        )
+    return plan
+
+
+def _below(plan: LogicalNode) -> list[LogicalNode]:
+    return [plan, *(each for one in plan.inputs for each in _below(one))]
+
+
+def _no_equality(context: Context, node: JoinTable) -> Exception:
+    return context.error(
+        "a lookup join needs an equality with a column of the table that is looked up",
+        node.span if node.on is None else node.on.span,
+        hint="ON left_column = column_of_the_table",
+    )
+
+
+def _other_types(context: Context, condition: e.Expression, width: int, node: JoinTable) -> Exception | None:
+    """The error for an equality that is one only after a column of the table is cast."""
+    for one in e.conjuncts(condition):
+        if isinstance(one, e.Call) and one.function == "EQUALS":
+            for part in one.operands:
+                inner = part.operands[0] if isinstance(part, e.Call) and part.function == "CAST" else part
+                if inner is not part and isinstance(inner, e.InputRef) and inner.index >= width:
+                    assert node.on is not None
+                    return context.error(
+                        f"a key of a lookup join must be of the type of its column: "
+                        f"{inner.type.summary_without_null()}, not {part.type.summary_without_null()}",
+                        node.on.span,
+                        hint=f"CAST(left_column AS {inner.type.summary_without_null()})",
+                    )
+    return None
+
+
+@dataclass(frozen=True)
+class _Condition:
+    #: Columns of the table with what they equal, over the left row.
+    keys: list[tuple[int, e.Expression]]
+    others: list[e.Expression]
+
+
+def _split(condition: e.Expression, width: int) -> _Condition:
+    """Tell equalities of a column of the table from other conditions."""
+    keys: dict[int, e.Expression] = {}
+    others = []
+    for one in e.conjuncts(condition):
+        found = _equality(one, width)
+        if found is None or found[0] in keys:
+            others.append(one)
+        else:
+            keys[found[0]] = found[1]
+    return _Condition(list(keys.items()), others)
+
+
+def _equality(condition: e.Expression, width: int) -> tuple[int, e.Expression] | None:
+    if not isinstance(condition, e.Call) or condition.function != "EQUALS":
+        return None
+    for column, value in (condition.operands, condition.operands[::-1]):
+        if (
+            isinstance(column, e.InputRef)
+            and column.index >= width
+            and all(place < width for place in e.references(value))
+        ):
+            return column.index - width, value
+    return None
+
+
+# --- hints --------------------------------------------------------------------------------------------
+
+
+def _call(
+    context: Context, scan: Scan, node: TableName, keys: Sequence[str], hints: LookupHints
+) -> LookupCall:
+    if context.load_lookup is None:
+        raise context.error(
+            "FOR SYSTEM_TIME AS OF reads a table, but there are no connectors here", node.span
+        )
+    table: CatalogTable = scan.table
+    try:
+        lookup = context.load_lookup(scan.identifier.dotted(), table, keys)
+    except HeadraceError as wrong:
+        raise context.error(wrong.message, node.span, hint=wrong.hint) from wrong
+    name = node.alias.name.name if node.alias is not None else node.name.path[-1]
+    hint = hints.of(name)
+    options = {} if hint is None else dict(hint.options)
+    made = LookupCall(lookup, str(uuid.uuid4()), is_async=lookup.options.is_async)
+    if hint is None:
+        return made
+    try:
+        return _with_hint(made, options)
+    except ValueError as wrong:
+        raise context.error(f"the hint LOOKUP: {wrong}", hint.span) from wrong
+
+
+def _with_hint(call: LookupCall, options: dict[str, str]) -> LookupCall:
+    """Return the call as a hint wants it.
+
+    Raises:
+        ValueError: An option has another value than it may have.
+    """
+    is_async = _one_of(options, "async", ("true", "false"), str(call.is_async).lower()) == "true"
+    _one_of(options, "output-mode", ("ordered", "allow_unordered"), "ordered")
+    settings = None
+    if "capacity" in options or "timeout" in options:
+        timeout = parse_duration(options["timeout"]) if "timeout" in options else LookupSettings().timeout
+        settings = LookupSettings(int(options.get("capacity", LookupSettings().capacity)), timeout)
+    return LookupCall(call.table, call.token, _retry(options), is_async, settings)
+
+
+def _retry(options: dict[str, str]) -> LookupRetry:
+    wanted = [key for key in ("retry-strategy", "fixed-delay", "max-attempts") if key in options]
+    if "retry-predicate" not in options:
+        if wanted:
+            raise ValueError(f"{wanted[0]!r} needs 'retry-predicate' = 'lookup_miss'")
+        return LookupRetry()
+    _one_of(options, "retry-predicate", ("lookup_miss",), "lookup_miss")
+    _one_of(options, "retry-strategy", ("fixed_delay",), "fixed_delay")
+    if "fixed-delay" not in options or "max-attempts" not in options:
+        raise ValueError("retries need 'fixed-delay' and 'max-attempts'")
+    delay: timedelta = parse_duration(options["fixed-delay"])
+    # As in Flink, the first question is none of the attempts.
+    return LookupRetry(delay, 1 + int(options["max-attempts"]))
+
+
+def _one_of(options: dict[str, str], key: str, values: Sequence[str], default: str) -> str:
+    value = options.get(key, default).lower()
+    if value not in values:
+        raise ValueError(f"{key!r} is {' or '.join(values)}, not {options[key]!r}")
+    return value

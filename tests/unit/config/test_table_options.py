@@ -52,7 +52,6 @@ def test_the_default_of_flink_is_taken(key: str):
         ("table.optimizer.delta-join.strategy", "FORCE", "expected AUTO or NONE, for joins keep their rows"),
         ("table.exec.sink.require-on-conflict", "true", "ON CONFLICT is not in headrace"),
         ("table.exec.emit.allow-lateness", "1 s", "expected nothing, for a window emits once"),
-        ("table.exec.async-lookup.timeout", "1 min", "expected 180 s, for tables are not looked up"),
         (
             "table.column-expansion-strategy",
             "EXCLUDE_ALIASED_VIRTUAL_METADATA_COLUMNS",

@@ -45,8 +45,8 @@ def test_the_key_is_what_columns_of_the_table_equal(t_env: TableEnvironment):
     [
         (f"JOIN d {AS_OF} ON l.k > d.id", "a lookup join needs an equality with a column"),
         (f"CROSS JOIN d {AS_OF}", "a lookup join needs an equality with a column"),
-        ("JOIN d FOR SYSTEM_TIME AS OF l.k ON l.k = d.id", "takes a time attribute of the rows on the left"),
-        ("JOIN d FOR SYSTEM_TIME AS OF l.ts ON l.k = d.id", "AS OF an event time is not supported yet"),
+        ("JOIN d FOR SYSTEM_TIME AS OF l.k ON l.k = d.id", "needs a time attribute of the left side"),
+        ("JOIN d FOR SYSTEM_TIME AS OF l.ts ON l.k = d.id", "primary key|version"),
         (f"RIGHT JOIN d {AS_OF} ON l.k = d.id", "RIGHT JOIN with FOR SYSTEM_TIME AS OF is not valid"),
         (
             f"LEFT JOIN d {AS_OF} ON l.k = d.id AND d.rate > 1",

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
+from headrace.common.time import Duration
 from headrace.config.table_options import TableOptions
 from headrace.connectors.lookup import LookupCache, LookupCacheOptions
 from headrace.errors import ConnectorError
@@ -97,13 +98,17 @@ def lookup_options(options: TableOptions, default: CacheKind = CacheKind.NONE) -
     retries = options.integer("lookup.max-retries")
     return LookupOptions(
         cache,
-        LookupCacheOptions(2**62 if rows is None else rows, written, used, missing),
+        LookupCacheOptions(2**62 if rows is None else rows, _span(written), _span(used), missing),
         every,
         at,
         from_start,
         3 if retries is None else retries,
         options.boolean("lookup.async", default=False),
     )
+
+
+def _span(given: datetime.timedelta | None) -> Duration | None:
+    return None if given is None else Duration.of_millis(given // datetime.timedelta(milliseconds=1))
 
 
 def _reload(options: TableOptions) -> tuple[datetime.timedelta | None, datetime.time | None, bool]:

@@ -8,6 +8,7 @@ from typing import Any
 from headrace.catalog.functions import FunctionKind, UserFunction
 from headrace.operators.table.user_functions import UserAggregate
 from headrace.planner.opened_functions import (
+    LookupCall,
     OpenedAsyncFunction,
     OpenedFunction,
     OpenedLookup,
@@ -27,6 +28,7 @@ def callable_of(function: UserFunction) -> Callable[..., Any]:
     """Return what is called for each row, or for each batch of rows."""
     implementation = function.implementation
     if function.kind is FunctionKind.LOOKUP:
+        assert isinstance(implementation, LookupCall)
         return OpenedLookup(implementation, function.name)
     if function.kind is FunctionKind.ASYNC_SCALAR:
         return OpenedAsyncFunction(implementation, function.name)

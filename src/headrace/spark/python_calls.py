@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import pandas_udf
+from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
 from headrace.common.arrow_values import arrow_form, python_values
 from headrace.common.types import Row, make_row
@@ -78,7 +78,8 @@ def spark_function(call: PythonCall, site: CallSite) -> Any:
     """Return a python function as Spark calls it."""
     kind, function = _spark_type(call), _opening(call, site)
     if isinstance(call.function, BatchFunction):
-        made: Any = F.arrow_udf(_carrying(_of_arrays(function, call.result.arrow)), kind)
+        of_arrays: Any = arrow_udf
+        made: Any = of_arrays(_carrying(_of_arrays(function, call.result.arrow)), kind)
     elif call.is_pandas:
         make_vectorized: Any = pandas_udf
         made = make_vectorized(_carrying(function), kind)

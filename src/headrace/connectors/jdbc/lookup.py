@@ -94,7 +94,7 @@ class JdbcTableLookup:
 
     def ask(self, *key: Any) -> list[tuple[Any, ...]]:
         """Return the rows under a key."""
-        return [self.rows.typed(row) for row in self.lookup(*key)]
+        return [self.rows.typed(tuple(row)) for row in self.lookup(*key)]
 
     def read_all(self) -> list[tuple[Any, ...]]:
         """Return all rows."""

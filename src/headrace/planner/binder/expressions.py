@@ -415,10 +415,18 @@ class ExpressionBinder:
         if function is None:
             assert user is not None
             arguments = checked_operands(self.context, node, user, arguments)
-            frame = self._frame(window, node.span)
             result = user.result_type.nullable()
             return over.reference(
-                e.WindowCall(user.name, arguments, result, partition, order, frame, node.distinct, user)
+                e.WindowCall(
+                    user.name,
+                    arguments,
+                    result,
+                    partition,
+                    order,
+                    self._frame(window, node.span),
+                    node.distinct,
+                    user,
+                )
             )
         try:
             result = function.resolve([one.type for one in arguments], grouped=True)

@@ -414,20 +414,10 @@ class ExpressionBinder:
             self.over = over
         if function is None:
             assert user is not None
-            arguments = checked_operands(self.context, node, user, arguments)
-            result = user.result_type.nullable()
-            return over.reference(
-                e.WindowCall(
-                    user.name,
-                    arguments,
-                    result,
-                    partition,
-                    order,
-                    self._frame(window, node.span),
-                    node.distinct,
-                    user,
-                )
-            )
+            given = checked_operands(self.context, node, user, arguments)
+            kind, frame_ = user.result_type.nullable(), self._frame(window, node.span)
+            call = e.WindowCall(user.name, given, kind, partition, order, frame_, node.distinct, user)
+            return over.reference(call)
         try:
             result = function.resolve([one.type for one in arguments], grouped=True)
         except WrongArguments as wrong:

@@ -17,7 +17,7 @@ from headrace.planner.binder.literals import bind_constant, bind_interval, inter
 from headrace.planner.binder.refinements import refined, way_to_cast
 from headrace.planner.binder.scope import Scope, field_at, field_of
 from headrace.planner.binder.user_calls import checked_operands, find_user_function, is_aggregate
-from headrace.planner.coercion import can_cast, can_cast_implicitly, is_interval
+from headrace.planner.coercion import can_cast, is_interval
 from headrace.planner.dialect import syntax
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.functions import (
@@ -34,7 +34,6 @@ from headrace.types import (
     BigIntType,
     BooleanType,
     CharType,
-    DataType,
     DataTypes,
     MapType,
     MultisetType,

@@ -22,9 +22,16 @@ import pyarrow.compute as pc
 
 from headrace.connectors.nexmark import NexmarkEvents
 from headrace.operators.table.base import HASHES, SEQUENCE, EpochTime
-from headrace.operators.table.declarations import Deduplicate, Join, JoinKind, Order, Rank, StatefulNode
+from headrace.operators.table.declarations import (
+    DeduplicateDeclaration,
+    JoinDeclaration,
+    JoinKind,
+    Order,
+    RankDeclaration,
+    StatefulNode,
+)
 from headrace.operators.table.factory import build_operator
-from headrace.operators.table.steps import Column, Schema
+from headrace.operators.table.steps import Schema, StepColumn
 from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.handles import StateChain, StateFile
@@ -68,7 +75,7 @@ def events_of(kind: str, indexes: range, keys: tuple[str, ...], names: tuple[str
 def schema_of(table: pa.Table, prefix: str = "") -> Schema:
     """Return the columns of rows that are the query's."""
     fields = [field for field in table.schema if not field.name.startswith("__")]
-    return tuple(Column(prefix + field.name, "", field.type) for field in fields)
+    return tuple(StepColumn(prefix + field.name, "", field.type) for field in fields)
 
 
 def join(left: Callable[[range], pa.Table], right: Callable[[range], pa.Table], **how: object) -> Case:
@@ -79,7 +86,9 @@ def join(left: Callable[[range], pa.Table], right: Callable[[range], pa.Table], 
         *(replace(c, name=f"l_{c.name}") for c in schemas[0]),
         *(replace(c, name=f"r_{c.name}") for c in schemas[1]),
     )
-    node = Join(output, kind=JoinKind.INNER, left=schemas[0], right=schemas[1], is_insert_only=True, **how)  # type: ignore[arg-type]
+    node = JoinDeclaration(
+        output, kind=JoinKind.INNER, left=schemas[0], right=schemas[1], is_insert_only=True, **how
+    )  # type: ignore[arg-type]
     return Case(node, schemas, lambda events: {0: left(events), 1: right(events)})
 
 
@@ -101,7 +110,7 @@ def cases() -> dict[str, Case]:
         auctions = events_of("auction", events, ("id",))
         return auctions.filter(pc.equal(auctions.column("category"), 10))
 
-    rank = Column("rank_number", "BIGINT", pa.int64())
+    rank = StepColumn("rank_number", "BIGINT", pa.int64())
     top, last = ordered_bids("auction"), ordered_bids("bidder", "auction")
     bid = schema_of(top(range(100))[0])
     return {
@@ -113,14 +122,14 @@ def cases() -> dict[str, Case]:
             condition="(r3 BETWEEN l5 AND l6)",
         ),
         "q18": Case(
-            Deduplicate(
+            DeduplicateDeclaration(
                 bid, keys=("bidder", "auction"), time="time", keep_last=True, emits_update_before=False
             ),
             [bid],
             last,
         ),
         "q19": Case(
-            Rank(
+            RankDeclaration(
                 (*bid, rank),
                 partition=("auction",),
                 order=(Order("price", ascending=False, nulls_first=False),),

@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.operators.table.base import EpochTime
-from headrace.operators.table.declarations import AggSpec, GroupAggregate
+from headrace.operators.table.declarations import AggSpec, GroupAggregateDeclaration
 from headrace.operators.table.factory import build_operator
-from headrace.operators.table.steps import Column
+from headrace.operators.table.steps import StepColumn
 from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.handles import StateChain, StateFile
 
-NUMBER, TEXT = Column("k", "BIGINT", pa.int64()), Column("k", "STRING", pa.string())
-VALUE, N, S = (Column(name, "BIGINT", pa.int64()) for name in ("v", "n", "s"))
+NUMBER, TEXT = StepColumn("k", "BIGINT", pa.int64()), StepColumn("k", "STRING", pa.string())
+VALUE, N, S = (StepColumn(name, "BIGINT", pa.int64()) for name in ("v", "n", "s"))
 GROUPS = 128
 CHANGED = 100_000
 ROUNDS = 9
@@ -36,9 +36,9 @@ _RECORD = np.dtype(("V", 64))
 class Run:
     """Epochs of one aggregation: COUNT and SUM by a key."""
 
-    def __init__(self, directory: Path, key: Column = NUMBER) -> None:
+    def __init__(self, directory: Path, key: StepColumn = NUMBER) -> None:
         calls = (AggSpec("COUNT", (), N), AggSpec("SUM", ("v",), S))
-        declaration = GroupAggregate((key, N, S), keys=("k",), calls=calls)
+        declaration = GroupAggregateDeclaration((key, N, S), keys=("k",), calls=calls)
         self._operator = build_operator(declaration, [(key, VALUE)], [False])
         self._key = key
         self._directory = directory
@@ -81,7 +81,7 @@ class Run:
         )
 
 
-def cost_per_key(keys: int, key: Column = NUMBER) -> float:
+def cost_per_key(keys: int, key: StepColumn = NUMBER) -> float:
     """Return the seconds that a changed key costs in a state of so many keys."""
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:

@@ -18,9 +18,15 @@ import pandas as pd
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
-from headrace.operators.table.declarations import Join, StatefulNode, TableScan, TableSink, WindowJoin
+from headrace.operators.table.declarations import (
+    JoinDeclaration,
+    StatefulNode,
+    TableScanDeclaration,
+    TableSinkDeclaration,
+    WindowJoinDeclaration,
+)
 from headrace.operators.table.steps import Explode, Fragment, PythonCalls, RowIds, Schema, Select, Step, Where
-from headrace.operators.table.timed_declarations import IntervalJoin
+from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.runtime.task.table_task import has_kinds
 from tests.operators.table_harness import Change, Harness, as_binary, as_type, connect, in_sqlite, key_of
 
@@ -60,7 +66,9 @@ class LocalEngine:
         }
         #: What each sink has got.
         self.written: dict[str, list[Change]] = {
-            vertex.vertex_id: [] for vertex in job.vertices if isinstance(vertex.head.declaration, TableSink)
+            vertex.vertex_id: []
+            for vertex in job.vertices
+            if isinstance(vertex.head.declaration, TableSinkDeclaration)
         }
 
     def _harness(self, vertex: JobVertex, directory: Path, parallelism: int, forgets: bool) -> Harness:
@@ -96,7 +104,7 @@ class LocalEngine:
         for vertex in self._job.vertices:
             name, declaration = vertex.vertex_id, vertex.head.declaration
             time = self._times[name]
-            if isinstance(declaration, TableScan):
+            if isinstance(declaration, TableScanDeclaration):
                 time.after = MAX_WATERMARK if ends[name] else max(time.after, self._seen[name])
                 time.is_final = ends[name]
                 out[name], seen[name] = self._scanned(declaration, rows[name], seen[name])
@@ -104,7 +112,7 @@ class LocalEngine:
             producers = [self._times[edge.source_vertex] for edge in self._job.inputs_of(name)]
             time.before, time.after = time.after, max(time.after, min(each.behind for each in producers))
             time.is_final = all(each.is_final for each in producers)
-            if isinstance(declaration, TableSink):
+            if isinstance(declaration, TableSinkDeclaration):
                 self.written[name] += self._input(vertex, 0, out)
                 continue
             assert isinstance(declaration, StatefulNode)
@@ -116,7 +124,9 @@ class LocalEngine:
             )
             out[name] = (
                 _pairs(made, declaration)
-                if isinstance(declaration, Join | WindowJoin | IntervalJoin)
+                if isinstance(
+                    declaration, JoinDeclaration | WindowJoinDeclaration | TableIntervalJoinDeclaration
+                )
                 else made
             )
         self._seen = seen
@@ -136,7 +146,9 @@ class LocalEngine:
         for node in self._nodes.values():
             node.rescale(parallelism)
 
-    def _scanned(self, scan: TableScan, rows: Sequence[Change], seen: int) -> tuple[list[Change], int]:
+    def _scanned(
+        self, scan: TableScanDeclaration, rows: Sequence[Change], seen: int
+    ) -> tuple[list[Change], int]:
         given = [(mark, *as_binary(values)) for mark, *values in rows]
         if scan.fragment is not None:
             given = apply_fragment(given, scan.schema, scan.fragment)
@@ -237,7 +249,9 @@ def _sequence(first: int | None, last: int | None, step: int = 1) -> str | None:
     return json.dumps(list(range(first, last + (1 if step > 0 else -1), step)))
 
 
-def _pairs(rows: Sequence[Change], join: Join | WindowJoin | IntervalJoin) -> list[Change]:
+def _pairs(
+    rows: Sequence[Change], join: JoinDeclaration | WindowJoinDeclaration | TableIntervalJoinDeclaration
+) -> list[Change]:
     """Check what else must hold of the pairs of an inner join."""
     if join.condition is None:
         return list(rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.planner.sql import Statement, bind, parse_statements
-from headrace.planner.statements import CreateTableAs, Insert, Query, ShowJobs, StatementSet, StopJob
+from headrace.planner.statements import CreateTableAs, Insert, QueryStatement, ShowJobs, StatementSet, StopJob
 from headrace.table import EnvironmentSettings, TableEnvironment
 from headrace.table._functions import load_function
 from tests.docs.documents import DOCUMENTS, ROOT, blocks_of
@@ -25,7 +25,7 @@ def run(t_env: TableEnvironment, statement: Statement) -> None:
     jobs = t_env._jobs
     bound = bind(statement, t_env._manager, load_function)
     match bound:
-        case Query(plan):
+        case QueryStatement(plan):
             jobs.job_graph(jobs.plan_query(plan), "query")
         case Insert(sink):
             jobs.job_graph(jobs.plan_inserts([sink]), "insert")

@@ -21,7 +21,7 @@ from headrace.datastream.async_retry_strategies import (
 )
 from headrace.elements import Batch, Event, Watermark
 from headrace.errors import JobDefinitionError, UserFunctionError
-from headrace.operators.async_wait import AsyncWaitOperator, TaskLoop
+from headrace.operators.async_wait import AsyncWaitDeclaration, TaskLoop
 from headrace.testing.event_loop import VirtualTimeLoop
 from headrace.testing.harness import OperatorHarness
 
@@ -45,9 +45,9 @@ class Answer(AsyncFunction[tuple[str, float], str]):
         return [name]
 
 
-def declared(function: Any = None, **settings: Any) -> AsyncWaitOperator:
+def declared(function: Any = None, **settings: Any) -> AsyncWaitDeclaration:
     values = {"timeout_ms": 60_000, "capacity": 100, "is_ordered": True, "make_loop": VirtualTimeLoop}
-    return AsyncWaitOperator(Answer() if function is None else function, **{**values, **settings})
+    return AsyncWaitDeclaration(Answer() if function is None else function, **{**values, **settings})
 
 
 class InOrder:

@@ -19,12 +19,12 @@ from headrace.operators.table.bridge import (
     from_bytes,
     to_bytes,
 )
-from headrace.operators.table.steps import KIND, Column
+from headrace.operators.table.steps import KIND, StepColumn
 from headrace.operators.table.wall_clock import instant_ms, wall_clock_ms
 from headrace.testing.harness import OperatorHarness
 
-ID, NAME = Column("id", "BIGINT", pa.int64()), Column("name", "STRING", pa.string())
-TIME = Column("rowtime", "TIMESTAMP", pa.timestamp("us", "UTC"))
+ID, NAME = StepColumn("id", "BIGINT", pa.int64()), StepColumn("name", "STRING", pa.string())
+TIME = StepColumn("rowtime", "TIMESTAMP", pa.timestamp("us", "UTC"))
 FIELDS = (("id", 0), ("name", 1))
 UTC = datetime.UTC
 
@@ -92,10 +92,10 @@ def test_a_value_that_is_none_of_its_type_is_named_with_column_and_record():
 def test_rows_lists_and_maps_inside_records_keep_their_parts():
     inner = pa.struct([pa.field("x", pa.int64()), pa.field("at", pa.timestamp("us", "UTC"))])
     columns = (
-        Column("s", "STRUCT<x: BIGINT, at: TIMESTAMP>", inner),
-        Column("l", "ARRAY<STRUCT<x: BIGINT, at: TIMESTAMP>>", pa.list_(inner)),
-        Column("m", "MAP<STRING, BIGINT>", pa.map_(pa.string(), pa.int64())),
-        Column("d", "DECIMAL(10, 2)", pa.decimal128(10, 2)),
+        StepColumn("s", "STRUCT<x: BIGINT, at: TIMESTAMP>", inner),
+        StepColumn("l", "ARRAY<STRUCT<x: BIGINT, at: TIMESTAMP>>", pa.list_(inner)),
+        StepColumn("m", "MAP<STRING, BIGINT>", pa.map_(pa.string(), pa.int64())),
+        StepColumn("d", "DECIMAL(10, 2)", pa.decimal128(10, 2)),
     )
     row = Row(x=1, at=Instant(2, 0))
     made = {"x": 1, "at": datetime.datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC)}
@@ -124,7 +124,7 @@ def test_a_moment_comes_back_from_the_clock_on_the_wall(zone: str | None):
 
 
 def test_rows_become_records_with_names_kinds_and_timestamps():
-    millis = Column("__time", "BIGINT", pa.int64())
+    millis = StepColumn("__time", "BIGINT", pa.int64())
     batch = pa.RecordBatch.from_pydict(
         {"id": [1, 2], "name": ["a", None], "__time": [10, None], KIND: [0, 3]}
     )

@@ -12,7 +12,7 @@ from headrace.datastream.functions import (
     RuntimeContext,
 )
 from headrace.errors import StateDescriptorError, StateError, UserFunctionError
-from headrace.operators.co import BroadcastProcessOperator, KeyedBroadcastProcessOperator
+from headrace.operators.co import BroadcastProcessDeclaration, KeyedBroadcastProcessDeclaration
 from headrace.state.descriptors import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from headrace.testing.harness import OperatorHarness, rescale
 
@@ -47,12 +47,12 @@ class Above(KeyedBroadcastProcessFunction[Any, Any, Any, Any]):
         ctx.get_broadcast_state(RULES).put("limit", value)
 
 
-def apply() -> BroadcastProcessOperator:
-    return BroadcastProcessOperator(Apply(), (RULES,))
+def apply() -> BroadcastProcessDeclaration:
+    return BroadcastProcessDeclaration(Apply(), (RULES,))
 
 
-def above() -> KeyedBroadcastProcessOperator:
-    return KeyedBroadcastProcessOperator(Above(), lambda value: value[0], (RULES,))
+def above() -> KeyedBroadcastProcessDeclaration:
+    return KeyedBroadcastProcessDeclaration(Above(), lambda value: value[0], (RULES,))
 
 
 def test_one_side_reads_what_the_other_writes() -> None:
@@ -92,7 +92,7 @@ def test_the_other_side_cannot_write() -> None:
             ctx.get_broadcast_state(RULES).clear()
             yield value
 
-    with OperatorHarness(BroadcastProcessOperator(Writes(), (RULES,))) as harness:
+    with OperatorHarness(BroadcastProcessDeclaration(Writes(), (RULES,))) as harness:
         with pytest.raises(UserFunctionError, match="read-only"):
             harness.process(1)
 
@@ -107,7 +107,7 @@ def test_values_changed_in_place_are_kept_whatever_the_cuts(between: str) -> Non
             state.get("all").append(value)  # and no put
             yield list(state.get("all"))
 
-    with OperatorHarness(BroadcastProcessOperator(Collect(), (RULES,))) as harness:
+    with OperatorHarness(BroadcastProcessDeclaration(Collect(), (RULES,))) as harness:
         for value in (1, 2, 3):
             harness.process_second(value)
             if between != "nothing":
@@ -122,7 +122,7 @@ def test_the_context_knows_time_on_both_sides() -> None:
 
         process_broadcast_element = process_element
 
-    with OperatorHarness(BroadcastProcessOperator(Tell(), (RULES,))) as harness:
+    with OperatorHarness(BroadcastProcessDeclaration(Tell(), (RULES,))) as harness:
         harness.set_processing_time(99)
         harness.process_first_watermark(7)
         harness.process_second_watermark(5)
@@ -173,7 +173,7 @@ def test_there_is_no_keyed_state_on_the_broadcast_side() -> None:
         def process_broadcast_element(self, value: Any, ctx: Any) -> None:
             self._count.value()
 
-    declaration = KeyedBroadcastProcessOperator(Peeks(), lambda value: value[0], (RULES,))
+    declaration = KeyedBroadcastProcessDeclaration(Peeks(), lambda value: value[0], (RULES,))
     with OperatorHarness(declaration) as harness:
         harness.process(("a", 5))
         with pytest.raises(StateError, match="without a current key"):
@@ -192,7 +192,7 @@ def test_a_descriptor_with_a_time_to_live_is_refused_where_the_state_is_asked_fo
             return iter(())
 
     with (
-        OperatorHarness(BroadcastProcessOperator(Asks(), (RULES,))) as harness,
+        OperatorHarness(BroadcastProcessDeclaration(Asks(), (RULES,))) as harness,
         pytest.raises(StateDescriptorError, match="only keyed state can") as caught,
     ):
         harness.process_second(2)

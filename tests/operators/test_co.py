@@ -8,7 +8,7 @@ import pytest
 from headrace.datastream import OutputTag
 from headrace.datastream.functions import CoFlatMapFunction, CoMapFunction, CoProcessFunction
 from headrace.errors import UserFunctionError
-from headrace.operators.co import CoFlatMapOperator, CoMapOperator, CoProcessOperator
+from headrace.operators.co import CoFlatMapDeclaration, CoMapDeclaration, CoProcessDeclaration
 from headrace.testing.harness import OperatorHarness
 
 RIGHT = OutputTag("right")
@@ -39,7 +39,7 @@ class Tell(CoProcessFunction):
 
 
 def test_each_input_has_its_own_map() -> None:
-    with OperatorHarness(CoMapOperator(Mark())) as harness:
+    with OperatorHarness(CoMapDeclaration(Mark())) as harness:
         harness.process_batch(["a", "b"], [1, 2])
         harness.process_second("c", timestamp=3)
         harness.process("d")
@@ -52,14 +52,14 @@ def test_each_input_has_its_own_map() -> None:
 
 
 def test_each_input_has_its_own_flat_map() -> None:
-    with OperatorHarness(CoFlatMapOperator(Repeat())) as harness:
+    with OperatorHarness(CoFlatMapDeclaration(Repeat())) as harness:
         harness.process("a", timestamp=1)
         harness.process_batch(["", "b"], [2, 3], is_second=True)
         assert harness.output_with_timestamps == [("a", 1), ("a", 1), ("b", 3), ("b", 3), ("b", 3)]
 
 
 def test_each_input_has_its_own_process_element() -> None:
-    with OperatorHarness(CoProcessOperator(Tell())) as harness:
+    with OperatorHarness(CoProcessDeclaration(Tell())) as harness:
         harness.process_watermark(4)
         harness.process("a", timestamp=5)
         harness.process_second("b", timestamp=6)
@@ -70,7 +70,7 @@ def test_each_input_has_its_own_process_element() -> None:
 def test_the_watermark_is_the_lower_one_of_both_inputs() -> None:
     #   first     W5 .... W9
     #   second    .. W3 W7 .. W20      out   W3 W5 W7 W9
-    with OperatorHarness(CoProcessOperator(Tell())) as harness:
+    with OperatorHarness(CoProcessDeclaration(Tell())) as harness:
         harness.process_first_watermark(5)
         assert harness.watermarks == []
         harness.process_second_watermark(3)
@@ -92,7 +92,7 @@ def test_an_error_of_either_side_names_its_record(is_second: bool) -> None:
         def map2(self, value: Any) -> Any:
             return 1 // value
 
-    with OperatorHarness(CoMapOperator(Fails()), name="Join") as harness:
+    with OperatorHarness(CoMapDeclaration(Fails()), name="Join") as harness:
         with pytest.raises(UserFunctionError, match="ZeroDivisionError") as caught:
             harness.process_batch([1, 0, 2], is_second=is_second)
         assert (caught.value.operator, caught.value.record) == ("Join", "0")

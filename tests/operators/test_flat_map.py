@@ -7,7 +7,7 @@ import pytest
 
 from headrace.datastream.functions import FlatMapFunction
 from headrace.errors import UserFunctionError
-from headrace.operators.simple import FlatMapOperator
+from headrace.operators.simple import FlatMapDeclaration
 from headrace.testing.harness import OperatorHarness
 
 
@@ -40,25 +40,25 @@ def longer_than_one(value: str) -> list[str] | None:
     ],
 )
 def test_a_record_becomes_what_the_function_returns(function: Any, expected: list[Any]) -> None:
-    with OperatorHarness(FlatMapOperator(function)) as harness:
+    with OperatorHarness(FlatMapDeclaration(function)) as harness:
         harness.process("to be")
         assert harness.output == expected
 
 
 def test_none_is_nothing_and_the_next_records_follow() -> None:
-    with OperatorHarness(FlatMapOperator(longer_than_one)) as harness:
+    with OperatorHarness(FlatMapDeclaration(longer_than_one)) as harness:
         harness.process_batch(["a", "bc", "d", "ef"])
         assert harness.output == ["bc", "ef"]
 
 
 def test_results_get_the_timestamp_of_their_record() -> None:
-    with OperatorHarness(FlatMapOperator(Split())) as harness:
+    with OperatorHarness(FlatMapDeclaration(Split())) as harness:
         harness.process_batch(["a b", "", "c"], [1, 2, 3])
         assert harness.output_with_timestamps == [("a", 1), ("b", 1), ("c", 3)]
 
 
 def test_what_is_no_iterable_is_the_functions_error() -> None:
-    with OperatorHarness(FlatMapOperator(len)) as harness, pytest.raises(UserFunctionError) as caught:
+    with OperatorHarness(FlatMapDeclaration(len)) as harness, pytest.raises(UserFunctionError) as caught:
         harness.process("abc")
     assert "'int' object is not iterable" in caught.value.message
     assert caught.value.record == "'abc'"
@@ -69,6 +69,6 @@ def test_an_error_in_a_generator_names_the_record_it_was_at() -> None:
         yield value
         yield 1 / value
 
-    with OperatorHarness(FlatMapOperator(halves)) as harness, pytest.raises(UserFunctionError) as caught:
+    with OperatorHarness(FlatMapDeclaration(halves)) as harness, pytest.raises(UserFunctionError) as caught:
         harness.process_batch([1, 2, 0, 4])
     assert caught.value.record == "0"

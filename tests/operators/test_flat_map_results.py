@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import UserFunctionError
-from headrace.operators.simple import FlatMapOperator
+from headrace.operators.simple import FlatMapDeclaration
 from headrace.testing.harness import OperatorHarness
 
 
 def test_a_result_that_is_no_iterable_is_named_without_frames_of_headrace() -> None:
     with (
-        OperatorHarness(FlatMapOperator(lambda value: value)) as harness,
+        OperatorHarness(FlatMapDeclaration(lambda value: value)) as harness,
         pytest.raises(UserFunctionError) as raised,
     ):
         harness.process(7)

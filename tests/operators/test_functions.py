@@ -19,9 +19,14 @@ from headrace.datastream.functions import (
     RuntimeContext,
 )
 from headrace.errors import StateDescriptorError, UserFunctionError
-from headrace.operators.co import CoMapOperator
-from headrace.operators.keyed import KeyedMapOperator, KeyedProcessOperator, ReduceOperator
-from headrace.operators.simple import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
+from headrace.operators.co import CoMapDeclaration
+from headrace.operators.keyed import KeyedMapDeclaration, KeyedProcessDeclaration, ReduceDeclaration
+from headrace.operators.simple import (
+    FilterDeclaration,
+    FlatMapDeclaration,
+    MapDeclaration,
+    ProcessDeclaration,
+)
 from headrace.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 from headrace.testing.harness import OperatorHarness
 
@@ -83,14 +88,14 @@ class TracedCoMap(Traced, CoMapFunction):
 
 
 DECLARATIONS = [
-    MapOperator(TracedMap()),
-    FilterOperator(TracedFilter()),
-    FlatMapOperator(TracedFlatMap()),
-    ProcessOperator(TracedProcess()),
-    KeyedProcessOperator(TracedKeyedProcess(), str),
-    KeyedMapOperator(TracedMap(), str),
-    ReduceOperator(TracedReduce(), str),
-    CoMapOperator(TracedCoMap()),
+    MapDeclaration(TracedMap()),
+    FilterDeclaration(TracedFilter()),
+    FlatMapDeclaration(TracedFlatMap()),
+    ProcessDeclaration(TracedProcess()),
+    KeyedProcessDeclaration(TracedKeyedProcess(), str),
+    KeyedMapDeclaration(TracedMap(), str),
+    ReduceDeclaration(TracedReduce(), str),
+    CoMapDeclaration(TracedCoMap()),
 ]
 
 
@@ -106,7 +111,7 @@ def test_a_function_is_opened_once_and_closed_once(declaration: Any) -> None:
 
 
 def test_records_come_between_open_and_close() -> None:
-    with OperatorHarness(MapOperator(TracedMap())) as harness:
+    with OperatorHarness(MapDeclaration(TracedMap())) as harness:
         harness.process_batch([1, 2])
         harness.end_epoch()
         harness.process(3)
@@ -114,7 +119,7 @@ def test_records_come_between_open_and_close() -> None:
 
 
 def test_another_worker_opens_its_own_copy() -> None:
-    with OperatorHarness(MapOperator(TracedMap())) as harness:
+    with OperatorHarness(MapDeclaration(TracedMap())) as harness:
         harness.process(1)
         harness.move()
         harness.process(2)
@@ -126,7 +131,7 @@ def test_a_function_is_closed_after_a_failure_too() -> None:
         def map(self, value: Any) -> Any:
             raise ValueError(value)
 
-    with OperatorHarness(MapOperator(Fails())) as harness, pytest.raises(UserFunctionError):
+    with OperatorHarness(MapDeclaration(Fails())) as harness, pytest.raises(UserFunctionError):
         harness.process(1)
     assert calls == ["open", "close"]
 
@@ -153,7 +158,7 @@ def test_the_runtime_context_knows_the_subtask() -> None:
             }
 
     with OperatorHarness(
-        MapOperator(Ask()),
+        MapDeclaration(Ask()),
         name="Asking",
         parallelism=4,
         subtask=2,
@@ -189,7 +194,7 @@ def test_a_function_counts_in_its_own_metrics() -> None:
             self.sizes.update(len(value))
             return value
 
-    with OperatorHarness(MapOperator(Count())) as harness:
+    with OperatorHarness(MapDeclaration(Count())) as harness:
         harness.process_batch(["a", "bcd"])
         assert harness.metrics == {"seen": 2, "by.size.sizes": {"count": 2, "sum": 4, "min": 1, "max": 3}}
 
@@ -204,7 +209,7 @@ def test_the_runtime_context_gives_keyed_state_of_every_kind() -> None:
         def process_element(self, value: Any, ctx: Any) -> Any:
             return [self.same]
 
-    with OperatorHarness(KeyedProcessOperator(Ask(), str)) as harness:
+    with OperatorHarness(KeyedProcessDeclaration(Ask(), str)) as harness:
         harness.process(1)
         assert harness.output == [True]
 
@@ -216,7 +221,7 @@ def test_one_name_for_two_kinds_of_state_is_refused() -> None:
             runtime_context.get_list_state(ListStateDescriptor("v", None))
 
     with (
-        OperatorHarness(KeyedProcessOperator(Twice(), str)) as harness,
+        OperatorHarness(KeyedProcessDeclaration(Twice(), str)) as harness,
         pytest.raises(StateDescriptorError, match="'v' is declared both as value and as list"),
     ):
         harness.open()
@@ -230,7 +235,7 @@ def divide(value: int) -> float:
 
 
 def test_an_error_says_where_it_happened_and_shows_the_users_traceback_first() -> None:
-    with OperatorHarness(MapOperator(divide), name="Divide", parallelism=3, subtask=1) as harness:
+    with OperatorHarness(MapDeclaration(divide), name="Divide", parallelism=3, subtask=1) as harness:
         harness.process(1)
         with pytest.raises(UserFunctionError) as caught:
             harness.process_batch([1, 0, 2])
@@ -248,14 +253,14 @@ def test_an_error_says_where_it_happened_and_shows_the_users_traceback_first() -
 
 
 def test_an_error_survives_the_way_to_the_driver() -> None:
-    with OperatorHarness(MapOperator(divide)) as harness, pytest.raises(UserFunctionError) as caught:
+    with OperatorHarness(MapDeclaration(divide)) as harness, pytest.raises(UserFunctionError) as caught:
         harness.process(0)
     received = pickle.loads(pickle.dumps(caught.value))
     assert str(received) == str(caught.value)
 
 
 def test_a_long_record_is_shortened_in_the_error() -> None:
-    with OperatorHarness(MapOperator(divide)) as harness, pytest.raises(UserFunctionError) as caught:
+    with OperatorHarness(MapDeclaration(divide)) as harness, pytest.raises(UserFunctionError) as caught:
         harness.process("x" * 100_000)
     assert len(caught.value.record or "") < 500
 
@@ -270,7 +275,7 @@ def test_an_error_in_open_or_close_is_the_functions_error(method: str) -> None:
         raise OSError("no connection")
 
     setattr(Fails, method, fail)
-    harness = OperatorHarness(MapOperator(Fails()), name="Lookup")
+    harness = OperatorHarness(MapDeclaration(Fails()), name="Lookup")
     with pytest.raises(UserFunctionError, match="no connection") as caught, harness:
         harness.process(1)
     assert caught.value.operator == f"Lookup {method}()"
@@ -281,7 +286,7 @@ def test_an_error_that_is_ours_already_is_passed_on_as_it_is() -> None:
         raise StateDescriptorError("not like this")
 
     with (
-        OperatorHarness(MapOperator(refuse)) as harness,
+        OperatorHarness(MapDeclaration(refuse)) as harness,
         pytest.raises(StateDescriptorError, match="not like"),
     ):
         harness.process(1)
@@ -293,7 +298,7 @@ def test_of_nested_user_errors_the_inner_one_is_shown() -> None:
     def fail(value: Any) -> Any:
         raise inner
 
-    with OperatorHarness(MapOperator(fail)) as harness, pytest.raises(UserFunctionError) as caught:
+    with OperatorHarness(MapDeclaration(fail)) as harness, pytest.raises(UserFunctionError) as caught:
         harness.process(1)
     assert caught.value.operator == "Inner"
 
@@ -316,7 +321,7 @@ class Remembers(MapFunction):
 
 
 def test_fields_last_from_epoch_to_epoch_whoever_has_the_subtask() -> None:
-    with OperatorHarness(MapOperator(Remembers())) as harness:
+    with OperatorHarness(MapDeclaration(Remembers())) as harness:
         harness.process_batch("ab")
         harness.end_epoch()
         harness.process_batch("ab")
@@ -329,13 +334,13 @@ def test_fields_last_from_epoch_to_epoch_whoever_has_the_subtask() -> None:
 
 
 def test_fields_come_back_from_a_snapshot_of_as_many_subtasks() -> None:
-    with OperatorHarness(MapOperator(Remembers())) as harness:
+    with OperatorHarness(MapDeclaration(Remembers())) as harness:
         harness.process_batch("ab")
         snapshot = harness.snapshot()
-    with OperatorHarness.restored(MapOperator(Remembers()), snapshot) as restored:
+    with OperatorHarness.restored(MapDeclaration(Remembers()), snapshot) as restored:
         restored.process("c")
         assert restored.output == [103]
-    with OperatorHarness.restored(MapOperator(Remembers()), snapshot, parallelism=2) as rescaled:
+    with OperatorHarness.restored(MapDeclaration(Remembers()), snapshot, parallelism=2) as rescaled:
         rescaled.process("c")
         assert rescaled.output == [101]
 
@@ -355,7 +360,7 @@ class RemembersLock(MapFunction):
 
 
 def test_a_field_that_cannot_be_pickled_is_named_in_a_warning_and_as_open_left_it() -> None:
-    with OperatorHarness(MapOperator(RemembersLock()), name="Counter") as harness:
+    with OperatorHarness(MapDeclaration(RemembersLock()), name="Counter") as harness:
         harness.process_batch("ab")
         harness.end_epoch()
         harness.process("c")
@@ -375,7 +380,7 @@ def test_a_cache_that_cannot_be_pickled_lasts_as_long_as_the_worker_and_is_menti
             self.cache[value] = True
             return is_known
 
-    with OperatorHarness(MapOperator(Looks())) as harness:
+    with OperatorHarness(MapDeclaration(Looks())) as harness:
         harness.process_batch("aa")
         harness.end_epoch()
         harness.process("a")
@@ -394,7 +399,7 @@ def test_many_bytes_in_fields_are_mentioned() -> None:
             self.all += value
             return len(self.all)
 
-    with OperatorHarness(MapOperator(Hoards())) as harness:
+    with OperatorHarness(MapDeclaration(Hoards())) as harness:
         harness.process(bytes(2 * 1024**2))
         harness.end_epoch()
         [warning] = harness.warnings
@@ -410,7 +415,7 @@ def test_there_is_no_warning_about_a_function_that_keeps_to_its_state() -> None:
             self.count.update((self.count.value() or 0) + 1)
             return [self.count.value()]
 
-    with OperatorHarness(KeyedProcessOperator(Keeps(), str)) as harness:
+    with OperatorHarness(KeyedProcessDeclaration(Keeps(), str)) as harness:
         for _ in range(3):
             harness.process("a")
             harness.end_epoch()
@@ -427,7 +432,7 @@ def test_what_open_made_stays_open_from_epoch_to_epoch() -> None:
         def map(self, value: Any) -> Any:
             return id(self.connection)
 
-    with OperatorHarness(MapOperator(Connects())) as harness:
+    with OperatorHarness(MapDeclaration(Connects())) as harness:
         harness.process(1)
         harness.end_epoch()
         harness.process(1)

@@ -10,20 +10,20 @@ import pytest
 from headrace.connectors.collection import CollectionSource
 from headrace.datastream.functions import KeyedProcessFunction, MapFunction
 from headrace.errors import InvariantViolation, JobDefinitionError
-from headrace.operators.io import SourceOperator
-from headrace.operators.keyed import KeyedProcessOperator, ReduceOperator
-from headrace.operators.simple import MapOperator
+from headrace.operators.io import SourceDeclaration
+from headrace.operators.keyed import KeyedProcessDeclaration, ReduceDeclaration
+from headrace.operators.simple import MapDeclaration
 from headrace.state.descriptors import ListStateDescriptor
 from headrace.testing.harness import OperatorHarness, Snapshot
 
 
-def count() -> ReduceOperator:
-    return ReduceOperator(lambda left, right: (left[0], left[1] + right[1]), lambda pair: pair[0])
+def count() -> ReduceDeclaration:
+    return ReduceDeclaration(lambda left, right: (left[0], left[1] + right[1]), lambda pair: pair[0])
 
 
 def test_a_source_is_refused() -> None:
     with pytest.raises(JobDefinitionError, match="no input"):
-        OperatorHarness(SourceOperator(CollectionSource([1])))
+        OperatorHarness(SourceDeclaration(CollectionSource([1])))
 
 
 def test_the_function_that_was_given_is_left_alone() -> None:
@@ -36,7 +36,7 @@ def test_the_function_that_was_given_is_left_alone() -> None:
             return self.count
 
     function = Counts()
-    with OperatorHarness(MapOperator(function)) as harness:
+    with OperatorHarness(MapDeclaration(function)) as harness:
         harness.process_batch("abc")
         assert function.count == 0
         assert harness.operator.function.count == 3  # type: ignore[attr-defined]
@@ -51,13 +51,13 @@ def test_what_cannot_be_shipped_is_refused_with_a_way_out() -> None:
             return value
 
     with pytest.raises(JobDefinitionError, match="cannot be copied") as caught:
-        OperatorHarness(MapOperator(Locked())).open()
+        OperatorHarness(MapDeclaration(Locked())).open()
     assert "open()" in (caught.value.hint or "")
 
 
 def test_timestamps_must_be_as_many_as_records() -> None:
     with (
-        OperatorHarness(MapOperator(str)) as harness,
+        OperatorHarness(MapDeclaration(str)) as harness,
         pytest.raises(JobDefinitionError, match="2 records with 1"),
     ):
         harness.process_batch("ab", [1])
@@ -93,7 +93,7 @@ def test_a_restored_harness_goes_on_behind_the_epoch_of_the_snapshot() -> None:
             self._all.add(value)
             return [list(self._all.get())] if value == "?" else None
 
-    declaration = KeyedProcessOperator(Listing(), lambda value: 0)
+    declaration = KeyedProcessDeclaration(Listing(), lambda value: 0)
     with OperatorHarness(declaration) as harness:
         for value in "abc":
             harness.process(value)
@@ -152,7 +152,7 @@ def test_a_directory_that_was_given_stays(tmp_path: Path) -> None:
 
 
 def test_output_can_be_forgotten() -> None:
-    with OperatorHarness(MapOperator(str)) as harness:
+    with OperatorHarness(MapDeclaration(str)) as harness:
         harness.process(1)
         harness.process_watermark(1)
         harness.clear_output()
@@ -171,7 +171,7 @@ def test_metrics_and_accumulators_of_a_function_are_shown() -> None:
             self.total.add(len(value))
             return value
 
-    with OperatorHarness(MapOperator(Lengths())) as harness:
+    with OperatorHarness(MapDeclaration(Lengths())) as harness:
         harness.process_batch(["a", "bcd"])
         assert harness.metrics == {"seen": 2}
         assert harness.accumulators == {"total": 4}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headrace.datastream.functions import ProcessJoinFunction
 from headrace.datastream.output_tag import OutputTag
 from headrace.errors import JobDefinitionError, UserFunctionError
-from headrace.operators.interval_join import IntervalJoinOperator
+from headrace.operators.interval_join import IntervalJoinDeclaration
 from headrace.testing.harness import OperatorHarness
 
 
@@ -30,7 +30,7 @@ class WithTimes(ProcessJoinFunction[Any, Any, Any]):
 
 
 def join(lower: int, upper: int, function: Any = pair, **late: str) -> OperatorHarness:
-    return OperatorHarness(IntervalJoinOperator(function, (key_of, key_of), lower, upper, **late))
+    return OperatorHarness(IntervalJoinDeclaration(function, (key_of, key_of), lower, upper, **late))
 
 
 def test_a_record_meets_those_of_the_other_side_within_both_bounds() -> None:

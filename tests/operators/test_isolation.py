@@ -17,9 +17,9 @@ from headrace.datastream.functions import (
     ProcessFunction,
     RuntimeContext,
 )
-from headrace.operators.co import CoMapOperator
-from headrace.operators.keyed import KeyedMapOperator, KeyedProcessOperator
-from headrace.operators.simple import FlatMapOperator, MapOperator, ProcessOperator
+from headrace.operators.co import CoMapDeclaration
+from headrace.operators.keyed import KeyedMapDeclaration, KeyedProcessDeclaration
+from headrace.operators.simple import FlatMapDeclaration, MapDeclaration, ProcessDeclaration
 from headrace.state.descriptors import ValueStateDescriptor
 from headrace.testing.harness import OperatorHarness
 
@@ -98,15 +98,15 @@ def same_of_a_callable_object() -> Any:
 
 
 MAKERS = [
-    pytest.param(lambda: MapOperator(SameMap()), id="map"),
-    pytest.param(lambda: FlatMapOperator(SameFlatMap()), id="flat-map"),
-    pytest.param(lambda: ProcessOperator(SameProcess()), id="process"),
-    pytest.param(lambda: KeyedProcessOperator(SameKeyedProcess(), str), id="keyed-process"),
-    pytest.param(lambda: KeyedMapOperator(SameMap(), str), id="keyed-map"),
-    pytest.param(lambda: CoMapOperator(SameCoMap()), id="co-map"),
-    pytest.param(lambda: MapOperator(same_with_closure()), id="map-closure"),
-    pytest.param(lambda: MapOperator(same_with_default()), id="map-default"),
-    pytest.param(lambda: MapOperator(same_of_a_callable_object()), id="map-callable-object"),
+    pytest.param(lambda: MapDeclaration(SameMap()), id="map"),
+    pytest.param(lambda: FlatMapDeclaration(SameFlatMap()), id="flat-map"),
+    pytest.param(lambda: ProcessDeclaration(SameProcess()), id="process"),
+    pytest.param(lambda: KeyedProcessDeclaration(SameKeyedProcess(), str), id="keyed-process"),
+    pytest.param(lambda: KeyedMapDeclaration(SameMap(), str), id="keyed-map"),
+    pytest.param(lambda: CoMapDeclaration(SameCoMap()), id="co-map"),
+    pytest.param(lambda: MapDeclaration(same_with_closure()), id="map-closure"),
+    pytest.param(lambda: MapDeclaration(same_with_default()), id="map-default"),
+    pytest.param(lambda: MapDeclaration(same_of_a_callable_object()), id="map-callable-object"),
 ]
 
 
@@ -133,7 +133,7 @@ def test_side_outputs_are_isolated_too() -> None:
             yield SIDE, self.next()
 
     for object_reuse, expected in [(False, [1, 2, 3]), (True, [3, 3, 3])]:
-        with OperatorHarness(ProcessOperator(Sides()), object_reuse=object_reuse) as harness:
+        with OperatorHarness(ProcessDeclaration(Sides()), object_reuse=object_reuse) as harness:
             harness.process_batch("abc")
             assert [each["n"] for each in harness.side_output(SIDE)] == expected
 
@@ -149,7 +149,7 @@ def test_a_state_object_that_is_emitted_can_be_changed_later() -> None:
             self.state.update(profile)
             yield profile
 
-    with OperatorHarness(KeyedProcessOperator(Profile(), lambda value: 0)) as harness:
+    with OperatorHarness(KeyedProcessDeclaration(Profile(), lambda value: 0)) as harness:
         harness.process_batch([1, 2])
         harness.output[0].append("downstream")
         harness.end_epoch()
@@ -163,7 +163,7 @@ def looked_up(value: int) -> list[int]:
 
 
 def test_what_a_cache_hands_out_is_not_shared_with_those_behind() -> None:
-    with OperatorHarness(MapOperator(looked_up)) as harness:
+    with OperatorHarness(MapDeclaration(looked_up)) as harness:
         harness.process_batch([1, 1])
         first, second = harness.output
         first.append("changed behind")

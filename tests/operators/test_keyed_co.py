@@ -11,7 +11,7 @@ from headrace.datastream.functions import (
     KeyedCoProcessFunction,
     RuntimeContext,
 )
-from headrace.operators.co import KeyedCoFlatMapOperator, KeyedCoMapOperator, KeyedCoProcessOperator
+from headrace.operators.co import KeyedCoFlatMapDeclaration, KeyedCoMapDeclaration, KeyedCoProcessDeclaration
 from headrace.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 from headrace.testing.harness import OperatorHarness, rescale
 
@@ -65,7 +65,7 @@ class Difference(CoMapFunction, CoFlatMapFunction):
 
 
 def test_records_of_one_key_meet_in_one_state() -> None:
-    with OperatorHarness(KeyedCoProcessOperator(Match(), KEYS)) as harness:
+    with OperatorHarness(KeyedCoProcessDeclaration(Match(), KEYS)) as harness:
         harness.process(("o1", "book"), timestamp=1)
         harness.process(("o2", "pen"), timestamp=2)
         harness.process_second((9, "o1"), timestamp=3)
@@ -78,7 +78,7 @@ def test_records_of_one_key_meet_in_one_state() -> None:
 
 @pytest.mark.parametrize("keeps_local_copy", [True, False])
 def test_they_meet_over_epochs_and_workers(keeps_local_copy: bool) -> None:
-    with OperatorHarness(KeyedCoProcessOperator(Match(), KEYS)) as harness:
+    with OperatorHarness(KeyedCoProcessDeclaration(Match(), KEYS)) as harness:
         harness.process(("o1", "book"))
         harness.move(keeps_local_copy=keeps_local_copy)
         harness.process_second((9, "o1"))
@@ -89,7 +89,7 @@ def test_they_meet_over_epochs_and_workers(keeps_local_copy: bool) -> None:
 
 @pytest.mark.parametrize(
     "declaration",
-    [KeyedCoMapOperator(Difference(), KEYS), KeyedCoFlatMapOperator(Difference(), KEYS)],
+    [KeyedCoMapDeclaration(Difference(), KEYS), KeyedCoFlatMapDeclaration(Difference(), KEYS)],
     ids=["map", "flat-map"],
 )
 def test_both_methods_of_a_function_share_its_state(declaration: Any) -> None:
@@ -100,7 +100,7 @@ def test_both_methods_of_a_function_share_its_state(declaration: Any) -> None:
 
 
 def test_both_sides_find_their_state_at_another_parallelism() -> None:
-    declaration = KeyedCoProcessOperator(Match(), KEYS)
+    declaration = KeyedCoProcessDeclaration(Match(), KEYS)
     names = [f"o{number}" for number in range(12)]
     with OperatorHarness(declaration) as harness:
         harness.process_batch((name, "book") for name in names)

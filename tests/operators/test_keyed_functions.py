@@ -9,7 +9,7 @@ import pytest
 
 from headrace.datastream.functions import FilterFunction, FlatMapFunction, MapFunction, RuntimeContext
 from headrace.errors import UserFunctionError
-from headrace.operators.keyed import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
+from headrace.operators.keyed import KeyedFilterDeclaration, KeyedFlatMapDeclaration, KeyedMapDeclaration
 from headrace.state.descriptors import ValueStateDescriptor
 from headrace.testing.harness import OperatorHarness
 
@@ -49,9 +49,9 @@ def is_odd(value: int) -> bool:
 
 
 CASES = [
-    pytest.param(KeyedMapOperator(SumMap(), is_odd), [1, 2, 4, 6, 9], id="map"),
-    pytest.param(KeyedFlatMapOperator(SumFlatMap(), is_odd), [3, 4, 4, 6, 5, 9], id="flat-map"),
-    pytest.param(KeyedFilterOperator(SumFilter(), is_odd), [3, 4, 5], id="filter"),
+    pytest.param(KeyedMapDeclaration(SumMap(), is_odd), [1, 2, 4, 6, 9], id="map"),
+    pytest.param(KeyedFlatMapDeclaration(SumFlatMap(), is_odd), [3, 4, 4, 6, 5, 9], id="flat-map"),
+    pytest.param(KeyedFilterDeclaration(SumFilter(), is_odd), [3, 4, 5], id="filter"),
 ]
 
 
@@ -85,9 +85,9 @@ def test_results_get_the_timestamp_of_their_record(declaration: Any, expected: l
 @pytest.mark.parametrize(
     "declaration",
     [
-        KeyedMapOperator(lambda value: 1 / value, is_odd),
-        KeyedFlatMapOperator(lambda value: [1 / value], is_odd),
-        KeyedFilterOperator(lambda value: 1 / value, is_odd),
+        KeyedMapDeclaration(lambda value: 1 / value, is_odd),
+        KeyedFlatMapDeclaration(lambda value: [1 / value], is_odd),
+        KeyedFilterDeclaration(lambda value: 1 / value, is_odd),
     ],
     ids=["map", "flat-map", "filter"],
 )

@@ -12,7 +12,7 @@ from headrace.common.typeinfo import Types
 from headrace.datastream import OutputTag
 from headrace.datastream.functions import KeyedProcessFunction, RuntimeContext
 from headrace.errors import StateError, UserFunctionError
-from headrace.operators.keyed import KeyedProcessOperator
+from headrace.operators.keyed import KeyedProcessDeclaration
 from headrace.state.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -60,8 +60,8 @@ class Everything(KeyedProcessFunction):
         yield last[-3:], dict(self._by_length.items()), profile, self._longest.get()
 
 
-def count_words() -> KeyedProcessOperator:
-    return KeyedProcessOperator(CountWords(), lambda word: word)
+def count_words() -> KeyedProcessDeclaration:
+    return KeyedProcessDeclaration(CountWords(), lambda word: word)
 
 
 def test_each_key_has_its_own_state() -> None:
@@ -98,7 +98,7 @@ def test_results_do_not_depend_on_where_epochs_end(
     function: Any, between: Callable[[OperatorHarness], None]
 ) -> None:
     words = ["to", "be", "or", "not", "to", "be", "that", "is", "to", "be", "to", "to"]
-    declaration = KeyedProcessOperator(function, len)
+    declaration = KeyedProcessDeclaration(function, len)
     with OperatorHarness(declaration) as whole:
         whole.process_batch(words)
         expected = whole.output
@@ -116,7 +116,7 @@ def test_results_do_not_depend_on_where_epochs_end(
 @settings(max_examples=25, deadline=None)
 def test_state_is_right_at_any_cut(words: list[str], events: list[tuple[int, str]]) -> None:
     cuts = dict(events)
-    declaration = KeyedProcessOperator(Everything(), len)
+    declaration = KeyedProcessDeclaration(Everything(), len)
     with OperatorHarness(declaration) as whole, OperatorHarness(declaration) as harness:
         whole.process_batch(words)
         for index, word in enumerate(words):
@@ -195,7 +195,7 @@ def test_state_has_no_key_before_the_first_record() -> None:
             self._count.update(1)
 
     with (
-        OperatorHarness(KeyedProcessOperator(TooEarly(), len)) as harness,
+        OperatorHarness(KeyedProcessDeclaration(TooEarly(), len)) as harness,
         pytest.raises(StateError, match="without a current key"),
     ):
         harness.process("a")
@@ -203,7 +203,7 @@ def test_state_has_no_key_before_the_first_record() -> None:
 
 def test_an_error_of_the_key_selector_is_the_functions_error() -> None:
     with (
-        OperatorHarness(KeyedProcessOperator(CountWords(), lambda word: word["missing"])) as harness,
+        OperatorHarness(KeyedProcessDeclaration(CountWords(), lambda word: word["missing"])) as harness,
         pytest.raises(UserFunctionError) as caught,
     ):
         harness.process("abc")

@@ -9,7 +9,7 @@ from headrace.datastream import OutputTag
 from headrace.datastream.functions import ProcessFunction
 from headrace.elements import MIN_WATERMARK
 from headrace.errors import JobDefinitionError, StateDescriptorError
-from headrace.operators.simple import ProcessOperator
+from headrace.operators.simple import ProcessDeclaration
 from headrace.state.descriptors import ValueStateDescriptor
 from headrace.testing.harness import OperatorHarness
 
@@ -32,7 +32,7 @@ class Sort(ProcessFunction):
 
 
 def test_results_go_to_the_output_they_are_tagged_with() -> None:
-    with OperatorHarness(ProcessOperator(Sort())) as harness:
+    with OperatorHarness(ProcessDeclaration(Sort())) as harness:
         harness.process_batch([1, 2, 3, 4])
         assert harness.output == [2, 4]
         assert harness.side_output(ODD) == [1, -1, 3, -3]
@@ -40,7 +40,7 @@ def test_results_go_to_the_output_they_are_tagged_with() -> None:
 
 
 def test_timestamps_stay_with_results_of_every_output() -> None:
-    with OperatorHarness(ProcessOperator(Sort())) as harness:
+    with OperatorHarness(ProcessDeclaration(Sort())) as harness:
         harness.process_batch([1, 2, 4], [10, 20, 30])
         harness.process_watermark(50)
         harness.process(6, timestamp=40)
@@ -56,7 +56,7 @@ def test_the_context_knows_the_clocks_and_the_records_time() -> None:
         service = ctx.timer_service()
         seen.append((ctx.timestamp(), service.current_processing_time(), service.current_watermark()))
 
-    with OperatorHarness(ProcessOperator(look)) as harness:
+    with OperatorHarness(ProcessDeclaration(look)) as harness:
         harness.process("a")
         harness.set_processing_time(1000)
         harness.process_watermark(7)
@@ -68,14 +68,14 @@ def test_a_plain_tuple_is_a_record_and_no_side_output() -> None:
     def pair(value: Any, ctx: Any) -> list[Any]:
         return [("odd", value), (value, value, value), (None, value)]
 
-    with OperatorHarness(ProcessOperator(pair)) as harness:
+    with OperatorHarness(ProcessDeclaration(pair)) as harness:
         harness.process(1)
         assert harness.output == [("odd", 1), (1, 1, 1), (None, 1)]
         assert harness.side_output("odd") == []
 
 
 def test_a_function_may_return_nothing() -> None:
-    with OperatorHarness(ProcessOperator(lambda value, ctx: None)) as harness:
+    with OperatorHarness(ProcessDeclaration(lambda value, ctx: None)) as harness:
         harness.process_batch([1, 2])
         assert harness.output == []
 
@@ -89,7 +89,7 @@ def test_keyed_state_needs_a_key() -> None:
             pass
 
     with (
-        OperatorHarness(ProcessOperator(Counts()), name="Counting") as harness,
+        OperatorHarness(ProcessDeclaration(Counts()), name="Counting") as harness,
         pytest.raises(StateDescriptorError, match="'Counting': keyed state needs a keyed stream") as caught,
     ):
         harness.process(1)
@@ -110,7 +110,7 @@ def test_timers_need_a_key_and_the_error_says_how_to_get_one(call: str) -> None:
         getattr(ctx.timer_service(), call)(5)
 
     with (
-        OperatorHarness(ProcessOperator(ask), name="Alerts") as harness,
+        OperatorHarness(ProcessDeclaration(ask), name="Alerts") as harness,
         pytest.raises(JobDefinitionError, match="'Alerts': timers need a keyed stream") as caught,
     ):
         harness.process(1)

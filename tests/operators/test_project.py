@@ -11,7 +11,7 @@ from headrace.datastream._projection import Projection
 from headrace.elements import Batch, ColumnBatch
 from headrace.errors import UserFunctionError
 from headrace.formats.columns import ArrowRows, RowColumns
-from headrace.operators.simple import ProjectOperator
+from headrace.operators.simple import ProjectDeclaration
 from headrace.testing.harness import OperatorHarness
 from headrace.types import DataTypes
 
@@ -31,7 +31,7 @@ def columns() -> ArrowRows:
 
 
 def projected(batch: Batch, *indexes: int) -> Batch:
-    with OperatorHarness(ProjectOperator(Projection(indexes, None))) as harness:
+    with OperatorHarness(ProjectDeclaration(Projection(indexes, None))) as harness:
         harness.operator.process(batch)
         (found,) = harness._recorder.batches
         return found

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headrace.datastream.functions import ReduceFunction
 from headrace.errors import UserFunctionError
-from headrace.operators.keyed import ReduceOperator
+from headrace.operators.keyed import ReduceDeclaration
 from headrace.testing.harness import OperatorHarness, rescale
 
 Pair = tuple[str, int]
@@ -28,16 +28,16 @@ PAIRS: list[Pair] = [("a", 1), ("b", 10), ("a", 2), ("a", 3), ("b", 20)]
 
 @pytest.mark.parametrize("function", [Sum(), lambda a, b: (a[0], a[1] + b[1])], ids=["class", "callable"])
 def test_every_record_yields_what_was_reduced_so_far(function: Any) -> None:
-    with OperatorHarness(ReduceOperator(function, key_of)) as harness:
+    with OperatorHarness(ReduceDeclaration(function, key_of)) as harness:
         harness.process_batch(PAIRS)
         assert harness.output == [("a", 1), ("b", 10), ("a", 3), ("a", 6), ("b", 30)]
 
 
 def test_what_was_reduced_so_far_comes_first_even_if_it_is_nothing_much() -> None:
-    with OperatorHarness(ReduceOperator(lambda so_far, value: f"{so_far}{value}", len)) as harness:
+    with OperatorHarness(ReduceDeclaration(lambda so_far, value: f"{so_far}{value}", len)) as harness:
         harness.process_batch(["", "", "a"])
         assert harness.output == ["", "", "a"]
-    with OperatorHarness(ReduceOperator(lambda so_far, value: so_far - value, lambda value: 0)) as harness:
+    with OperatorHarness(ReduceDeclaration(lambda so_far, value: so_far - value, lambda value: 0)) as harness:
         harness.process_batch([0, 5, 3])
         harness.end_epoch()
         harness.process_batch([-8, 1])
@@ -45,13 +45,13 @@ def test_what_was_reduced_so_far_comes_first_even_if_it_is_nothing_much() -> Non
 
 
 def test_results_keep_the_timestamp_of_the_record_that_caused_them() -> None:
-    with OperatorHarness(ReduceOperator(Sum(), key_of)) as harness:
+    with OperatorHarness(ReduceDeclaration(Sum(), key_of)) as harness:
         harness.process_batch(PAIRS[:3], [1, 2, 3])
         assert [timestamp for _, timestamp in harness.output_with_timestamps] == [1, 2, 3]
 
 
 def test_the_reduced_value_lasts_over_epochs_and_workers() -> None:
-    with OperatorHarness(ReduceOperator(Sum(), key_of)) as harness:
+    with OperatorHarness(ReduceDeclaration(Sum(), key_of)) as harness:
         for index, pair in enumerate(PAIRS):
             harness.process(pair)
             harness.move(keeps_local_copy=index % 2 == 0)
@@ -59,7 +59,7 @@ def test_the_reduced_value_lasts_over_epochs_and_workers() -> None:
 
 
 def test_in_batch_only_the_final_value_of_each_key_comes_out() -> None:
-    with OperatorHarness(ReduceOperator(Sum(), key_of, emits_final_only=True)) as harness:
+    with OperatorHarness(ReduceDeclaration(Sum(), key_of, emits_final_only=True)) as harness:
         harness.process_batch(PAIRS, [1, 2, 3, 4, 5])
         harness.end_epoch()
         harness.process(("c", 7))
@@ -75,7 +75,7 @@ def test_in_batch_only_the_final_value_of_each_key_comes_out() -> None:
 @settings(max_examples=25, deadline=None)
 def test_final_values_do_not_depend_on_where_epochs_end(pairs: list[Pair], cuts: set[int]) -> None:
     expected: dict[str, int] = {}
-    with OperatorHarness(ReduceOperator(Sum(), key_of, emits_final_only=True)) as harness:
+    with OperatorHarness(ReduceDeclaration(Sum(), key_of, emits_final_only=True)) as harness:
         for index, (key, value) in enumerate(pairs):
             expected[key] = expected.get(key, 0) + value
             harness.process((key, value))
@@ -88,7 +88,7 @@ def test_final_values_do_not_depend_on_where_epochs_end(pairs: list[Pair], cuts:
 def test_final_values_come_out_in_the_same_order_each_time() -> None:
     orders = []
     for pairs in (PAIRS, PAIRS[::-1]):
-        with OperatorHarness(ReduceOperator(Sum(), key_of, emits_final_only=True)) as harness:
+        with OperatorHarness(ReduceDeclaration(Sum(), key_of, emits_final_only=True)) as harness:
             harness.process_batch(pairs)
             harness.finish()
             orders.append(harness.output)
@@ -96,7 +96,7 @@ def test_final_values_come_out_in_the_same_order_each_time() -> None:
 
 
 def test_many_final_values_leave_in_several_batches() -> None:
-    with OperatorHarness(ReduceOperator(Sum(), key_of, emits_final_only=True)) as harness:
+    with OperatorHarness(ReduceDeclaration(Sum(), key_of, emits_final_only=True)) as harness:
         harness.process_batch((str(number), number) for number in range(12_000))
         harness.finish()
         assert len(harness.output) == 12_000
@@ -104,7 +104,7 @@ def test_many_final_values_leave_in_several_batches() -> None:
 
 @pytest.mark.parametrize("emits_final_only", [False, True])
 def test_a_reduction_goes_on_at_another_parallelism(emits_final_only: bool) -> None:
-    declaration = ReduceOperator(Sum(), key_of, emits_final_only=emits_final_only)
+    declaration = ReduceDeclaration(Sum(), key_of, emits_final_only=emits_final_only)
     with OperatorHarness(declaration) as harness:
         harness.process_batch((str(number), number) for number in range(20))
         snapshot = harness.snapshot()
@@ -118,7 +118,7 @@ def test_a_reduction_goes_on_at_another_parallelism(emits_final_only: bool) -> N
 
 
 def test_an_error_names_the_record_that_was_to_be_added() -> None:
-    with OperatorHarness(ReduceOperator(lambda a, b: a + b, lambda value: 0)) as harness:
+    with OperatorHarness(ReduceDeclaration(lambda a, b: a + b, lambda value: 0)) as harness:
         harness.process_batch([1, 2])
         with pytest.raises(UserFunctionError, match="TypeError") as caught:
             harness.process_batch([3, "four", 5])
@@ -130,7 +130,7 @@ def test_reducing_in_place_does_not_change_what_was_emitted_before() -> None:
         into.update(other)
         return into
 
-    with OperatorHarness(ReduceOperator(merge, lambda value: 0)) as harness:
+    with OperatorHarness(ReduceDeclaration(merge, lambda value: 0)) as harness:
         harness.process_batch([{"a": 1}, {"b": 2}])
         harness.end_epoch()
         harness.process({"c": 3})

@@ -7,7 +7,7 @@ import pytest
 
 from headrace.connectors.base import Sink, SinkWriter, WriterContext
 from headrace.errors import ConnectorError, UserFunctionError
-from headrace.operators.io import SinkOperator
+from headrace.operators.io import SinkDeclaration
 from headrace.testing.harness import OperatorHarness
 
 #: What writers report; they run as copies.
@@ -52,7 +52,7 @@ class ListingWriter(SinkWriter):
 
 
 def test_every_epoch_has_a_writer_and_committables_of_its_own() -> None:
-    with OperatorHarness(SinkOperator(Listing()), parallelism=2, subtask=1) as harness:
+    with OperatorHarness(SinkDeclaration(Listing()), parallelism=2, subtask=1) as harness:
         harness.process_batch(["a", "b"], [1, 2])
         harness.process("c")
         [(_, first)] = harness.end_epoch()
@@ -65,7 +65,7 @@ def test_every_epoch_has_a_writer_and_committables_of_its_own() -> None:
 
 
 def test_an_epoch_without_records_stages_nothing() -> None:
-    with OperatorHarness(SinkOperator(Listing())) as harness:
+    with OperatorHarness(SinkDeclaration(Listing())) as harness:
         assert harness.end_epoch() == []
         harness.process_watermark(5)
         assert harness.end_epoch() == []
@@ -73,7 +73,7 @@ def test_an_epoch_without_records_stages_nothing() -> None:
 
 
 def test_what_a_failed_epoch_staged_is_aborted_and_the_next_try_has_another_name() -> None:
-    with OperatorHarness(SinkOperator(Listing())) as harness:
+    with OperatorHarness(SinkDeclaration(Listing())) as harness:
         harness.process("a")
         harness.retry_epoch()
         assert calls == ["open 0/1 epoch 1", "abort", "close"]
@@ -84,7 +84,7 @@ def test_what_a_failed_epoch_staged_is_aborted_and_the_next_try_has_another_name
 
 
 def test_a_sink_emits_nothing() -> None:
-    with OperatorHarness(SinkOperator(Listing())) as harness:
+    with OperatorHarness(SinkDeclaration(Listing())) as harness:
         harness.process("a")
         harness.process_watermark(5)
         harness.finish()
@@ -93,7 +93,7 @@ def test_a_sink_emits_nothing() -> None:
 
 def test_an_error_of_the_writer_says_which_sink_it_was() -> None:
     with (
-        OperatorHarness(SinkOperator(Listing(ValueError("too long"))), name="Sink: rows") as harness,
+        OperatorHarness(SinkDeclaration(Listing(ValueError("too long"))), name="Sink: rows") as harness,
         pytest.raises(UserFunctionError, match="too long") as caught,
     ):
         harness.process("a")
@@ -101,7 +101,7 @@ def test_an_error_of_the_writer_says_which_sink_it_was() -> None:
 
 
 def test_an_error_of_the_system_behind_it_is_passed_on() -> None:
-    declaration = SinkOperator(Listing(ConnectorError("disk full")))
+    declaration = SinkDeclaration(Listing(ConnectorError("disk full")))
     with OperatorHarness(declaration) as harness, pytest.raises(ConnectorError, match="disk full"):
         harness.process("a")
     assert calls[-2:] == ["abort", "close"]

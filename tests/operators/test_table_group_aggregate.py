@@ -12,30 +12,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.operators.table.declarations import AggSpec, GroupAggregate
-from headrace.operators.table.steps import Column
+from headrace.operators.table.declarations import AggSpec, GroupAggregateDeclaration
+from headrace.operators.table.steps import StepColumn
 from tests.operators.table_harness import Change, Harness, materialized
 
-USER = Column("user", "STRING", pa.string())
-AMOUNT = Column("amount", "BIGINT", pa.int64())
-TAG = Column("tag", "STRING", pa.string())
+USER = StepColumn("user", "STRING", pa.string())
+AMOUNT = StepColumn("amount", "BIGINT", pa.int64())
+TAG = StepColumn("tag", "STRING", pa.string())
 INPUT = (USER, AMOUNT, TAG)
 
 
-def result(name: str, kind: pa.DataType | None = None) -> Column:
-    return Column(name, "BIGINT", kind or pa.int64())
+def result(name: str, kind: pa.DataType | None = None) -> StepColumn:
+    return StepColumn(name, "BIGINT", kind or pa.int64())
 
 
-def aggregate(*calls: AggSpec, **node: Any) -> GroupAggregate:
+def aggregate(*calls: AggSpec, **node: Any) -> GroupAggregateDeclaration:
     output = (USER, *(call.result for call in calls))
-    return GroupAggregate(output, keys=("user",), calls=calls, **node)
+    return GroupAggregateDeclaration(output, keys=("user",), calls=calls, **node)
 
 
 COUNT = AggSpec("COUNT", (), result("n"))
 SUM = AggSpec("SUM", ("amount",), result("s"))
 
 
-def harness(declaration: GroupAggregate, directory: Path, *, retracts: bool = True, **how: Any) -> Harness:
+def harness(
+    declaration: GroupAggregateDeclaration, directory: Path, *, retracts: bool = True, **how: Any
+) -> Harness:
     return Harness(declaration, [INPUT], [retracts], directory, **how)
 
 
@@ -144,7 +146,7 @@ def test_an_average_of_whole_numbers_is_cut_off_towards_zero(tmp_path: Path):
 
 
 def test_a_filter_is_per_call(tmp_path: Path):
-    keep = Column("keep", "BOOLEAN", pa.bool_())
+    keep = StepColumn("keep", "BOOLEAN", pa.bool_())
     declaration = aggregate(COUNT, AggSpec("COUNT", (), result("k"), filter="keep"))
     job = Harness(declaration, [(*INPUT, keep)], [True], tmp_path)
     changes = [("+I", "ann", 1, "t", True), ("+I", "ann", 1, "t", False), ("+I", "ann", 1, "t", None)]
@@ -266,7 +268,7 @@ def test_the_spread_of_distinct_values_counts_each_once(tmp_path: Path, function
 
 
 def test_a_job_without_keys_has_one_row(tmp_path: Path):
-    declaration = GroupAggregate((COUNT.result,), keys=(), calls=(COUNT,))
+    declaration = GroupAggregateDeclaration((COUNT.result,), keys=(), calls=(COUNT,))
     job = harness(declaration, tmp_path)
     assert job.run([]) == []
     assert job.run(rows(("+I", "ann", 1), ("+I", "bob", 1))) == [("+I", 2)]
@@ -348,7 +350,7 @@ def test_the_result_is_that_of_the_rows_that_are_there(
         assert materialized(changes) == expected
 
 
-FLAGGED = (USER, AMOUNT, Column("small", "BOOLEAN", pa.bool_()), Column("odd", "BOOLEAN", pa.bool_()))
+FLAGGED = (USER, AMOUNT, StepColumn("small", "BOOLEAN", pa.bool_()), StepColumn("odd", "BOOLEAN", pa.bool_()))
 #: Name -> which rows count.
 FILTERS = {
     "small": lambda amount: amount < 4,

@@ -11,27 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.declarations import JoinAssociations, JoinKind, OuterSide
-from headrace.operators.table.steps import Column
-from headrace.operators.table.timed_declarations import IntervalJoin
+from headrace.operators.table.declarations import JoinAssociationsDeclaration, JoinKind, OuterSide
+from headrace.operators.table.steps import StepColumn
+from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from tests.operators.table_harness import Change, Harness
 
 LEFT = (
-    Column("k", "STRING", pa.string()),
-    Column("a", "BIGINT", pa.int64()),
-    Column("t", "BIGINT", pa.int64()),
+    StepColumn("k", "STRING", pa.string()),
+    StepColumn("a", "BIGINT", pa.int64()),
+    StepColumn("t", "BIGINT", pa.int64()),
 )
 RIGHT = (
-    Column("j", "STRING", pa.string()),
-    Column("b", "BIGINT", pa.int64()),
-    Column("s", "BIGINT", pa.int64()),
+    StepColumn("j", "STRING", pa.string()),
+    StepColumn("b", "BIGINT", pa.int64()),
+    StepColumn("s", "BIGINT", pa.int64()),
 )
-IDS = (Column("i1", "BIGINT", pa.int64()), Column("i2", "BIGINT", pa.int64()))
+IDS = (StepColumn("i1", "BIGINT", pa.int64()), StepColumn("i2", "BIGINT", pa.int64()))
 
 
-def join(lower: int, upper: int, *, is_timed: bool = True) -> IntervalJoin:
+def join(lower: int, upper: int, *, is_timed: bool = True) -> TableIntervalJoinDeclaration:
     times = ("t", "s") if is_timed else (None, None)
-    return IntervalJoin(
+    return TableIntervalJoinDeclaration(
         (*LEFT, *RIGHT), ("k",), ("j",), LEFT, RIGHT, *times, lower, upper, is_insert_only=True
     )
 
@@ -70,12 +70,12 @@ def test_updates_are_refused(tmp_path: Path) -> None:
         Harness(join(-5, 5), [LEFT, RIGHT], [True, False], tmp_path)
 
 
-def padded(lasts_ms: int, *, is_timed: bool = True) -> JoinAssociations:
+def padded(lasts_ms: int, *, is_timed: bool = True) -> JoinAssociationsDeclaration:
     side = OuterSide(
         1, LEFT, ("k",), ("k",), ("i1", "i2"), window_end="t" if is_timed else None, lasts_ms=lasts_ms
     )
     names = tuple(column.name for column in (*LEFT, *RIGHT))
-    return JoinAssociations(
+    return JoinAssociationsDeclaration(
         (*LEFT, *RIGHT), JoinKind.LEFT, (side,), names, interval_ms=lasts_ms, is_insert_only=True
     )
 

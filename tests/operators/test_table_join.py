@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.operators.table.declarations import Join, JoinKind
-from headrace.operators.table.steps import Column
+from headrace.operators.table.declarations import JoinDeclaration, JoinKind
+from headrace.operators.table.steps import StepColumn
 from tests.operators.table_harness import Change, Harness, materialized
 
-LK, LV = Column("lk", "BIGINT", pa.int64()), Column("lv", "STRING", pa.string())
-RK, RV = Column("rk", "BIGINT", pa.int64()), Column("rv", "STRING", pa.string())
+LK, LV = StepColumn("lk", "BIGINT", pa.int64()), StepColumn("lv", "STRING", pa.string())
+RK, RV = StepColumn("rk", "BIGINT", pa.int64()), StepColumn("rv", "STRING", pa.string())
 ONE_SIDED = (JoinKind.SEMI, JoinKind.ANTI)
 
 
-def join(kind: JoinKind, **node: Any) -> Join:
+def join(kind: JoinKind, **node: Any) -> JoinDeclaration:
     output = (LK, LV) if kind in ONE_SIDED else (LK, LV, RK, RV)
-    return Join(
+    return JoinDeclaration(
         output, kind=kind, left_keys=("lk",), right_keys=("rk",), left=(LK, LV), right=(RK, RV), **node
     )
 

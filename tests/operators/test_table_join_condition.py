@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.operators.table.steps import Column
+from headrace.operators.table.steps import StepColumn
 from headrace.planner.join_halves import declarations, input_of, outer_sides, window_declarations
 from headrace.planner.logical import JoinKind
 from tests.operators.table_harness import Change, Harness, materialized
 
-LEFT = (Column("__left0", "BIGINT", pa.int64()), Column("__left1", "BIGINT", pa.int64()))
-RIGHT = (Column("__right0", "BIGINT", pa.int64()), Column("__right1", "BIGINT", pa.int64()))
+LEFT = (StepColumn("__left0", "BIGINT", pa.int64()), StepColumn("__left1", "BIGINT", pa.int64()))
+RIGHT = (StepColumn("__right0", "BIGINT", pa.int64()), StepColumn("__right1", "BIGINT", pa.int64()))
 ONE_SIDED = (JoinKind.SEMI, JoinKind.ANTI)
 KINDS = [kind for kind in JoinKind if kind is not JoinKind.INNER]
 

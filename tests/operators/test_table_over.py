@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.declarations import AggSpec, Order
-from headrace.operators.table.steps import Column
-from headrace.operators.table.timed_declarations import OverAggregate, OverCall
+from headrace.operators.table.steps import StepColumn
+from headrace.operators.table.timed_declarations import OverAggregateDeclaration, OverCall
 from tests.operators.table_harness import Change, Harness
 
 K, V, T = (
-    Column("k", "STRING", pa.string()),
-    Column("v", "BIGINT", pa.int64()),
-    Column("t", "BIGINT", pa.int64()),
+    StepColumn("k", "STRING", pa.string()),
+    StepColumn("v", "BIGINT", pa.int64()),
+    StepColumn("t", "BIGINT", pa.int64()),
 )
-D = Column("d", "DECIMAL(10,2)", pa.decimal128(10, 2))
+D = StepColumn("d", "DECIMAL(10,2)", pa.decimal128(10, 2))
 NUMBERS = ("COUNT", "ROW_NUMBER", "RANK", "DENSE_RANK")
 FRAMES = [(None, True), (None, False), (2, False), (3, True), (0, False)]
 FUNCTIONS = ["COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "ARRAY_AGG"]
@@ -35,14 +35,14 @@ def over(
     name: str, function: str, preceding: int | None = None, is_range: bool = True, distinct: bool = False
 ) -> OverCall:
     kind = pa.list_(pa.int64()) if function == "ARRAY_AGG" else pa.int64()
-    result = Column(name, "BIGINT", kind)
+    result = StepColumn(name, "BIGINT", kind)
     arguments = () if function in NUMBERS[1:] else ("v",)
     return OverCall(AggSpec(function, arguments, result, distinct), preceding, is_range)
 
 
-def node(*calls: OverCall, **how: Any) -> OverAggregate:
+def node(*calls: OverCall, **how: Any) -> OverAggregateDeclaration:
     output = (K, V, T, *(each.call.result for each in calls))
-    return OverAggregate(output, ("k",), calls, **{"time": "t", "is_insert_only": True, **how})
+    return OverAggregateDeclaration(output, ("k",), calls, **{"time": "t", "is_insert_only": True, **how})
 
 
 def test_rows_come_out_when_the_watermark_has_passed_them(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_range_frees_its_rows_as_time_moves_on(tmp_path: Path) -> None:
 
 
 def test_lag_goes_by_the_last_row_of_a_time(tmp_path: Path) -> None:
-    before = OverCall(AggSpec("LAG", ("v",), Column("b", "BIGINT", pa.int64())), offset=2)
+    before = OverCall(AggSpec("LAG", ("v",), StepColumn("b", "BIGINT", pa.int64())), offset=2)
     job = Harness(node(before), [(K, V, T)], [False], tmp_path)
     rows = [("+I", "a", 1, 1), ("+I", "a", 2, 2), ("+I", "a", 3, 3), ("+I", "a", 4, 3)]
     assert [row[-1] for row in job.run(rows, before=0, after=5)] == [None, None, 2, 2]
@@ -111,12 +111,12 @@ def test_keys_end_with_their_time_to_live(tmp_path: Path) -> None:
 
 
 def test_sums_of_decimals_are_exact(tmp_path: Path) -> None:
-    result = Column("s", "DECIMAL(38,2)", pa.decimal128(38, 2))
+    result = StepColumn("s", "DECIMAL(38,2)", pa.decimal128(38, 2))
     calls = [
         OverCall(AggSpec("SUM", ("d",), replace(result, name=name)), n, False)
         for name, n in (("s", None), ("b", 1))
     ]
-    declaration = OverAggregate(
+    declaration = OverAggregateDeclaration(
         (K, D, T, *(each.call.result for each in calls)), ("k",), tuple(calls), time="t", is_insert_only=True
     )
     job = Harness(declaration, [(K, D, T)], [False], tmp_path)

@@ -13,26 +13,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.operators.table.declarations import (
-    ChangelogNormalize,
-    Deduplicate,
-    EpochSort,
+    ChangelogNormalizeDeclaration,
+    DeduplicateDeclaration,
+    EpochSortDeclaration,
     Order,
-    Rank,
-    SinkUpsertMaterialize,
+    RankDeclaration,
+    SinkUpsertMaterializeDeclaration,
     StatefulNode,
 )
-from headrace.operators.table.steps import Column
+from headrace.operators.table.steps import StepColumn
 from tests.operators.table_harness import Change, Harness, materialized
 
-K, V = Column("k", "STRING", pa.string()), Column("v", "BIGINT", pa.int64())
-RANK = Column("rn", "BIGINT", pa.int64())
+K, V = StepColumn("k", "STRING", pa.string()), StepColumn("v", "BIGINT", pa.int64())
+RANK = StepColumn("rn", "BIGINT", pa.int64())
 ROW = (K, V)
 
 
-def top(last: int | None, *, has_rank: bool = False, **node: Any) -> Rank:
+def top(last: int | None, *, has_rank: bool = False, **node: Any) -> RankDeclaration:
     order = (Order("v", ascending=False, nulls_first=False),)
     output = (*ROW, RANK) if has_rank else ROW
-    return Rank(
+    return RankDeclaration(
         output, partition=("k",), order=order, last=last, rank_column=RANK if has_rank else None, **node
     )
 
@@ -64,7 +64,7 @@ def test_a_row_that_is_taken_back_makes_room_for_the_next(tmp_path: Path):
 
 def test_rows_of_an_epoch_are_sorted_and_nothing_is_kept(tmp_path: Path):
     order = (Order("k", ascending=False, nulls_first=False), Order("v"))
-    ordered = job(EpochSort(ROW, order, is_insert_only=True), tmp_path, retracts=False)
+    ordered = job(EpochSortDeclaration(ROW, order, is_insert_only=True), tmp_path, retracts=False)
     given = [("+I", "a", 2), ("+I", None, 1), ("+I", "b", 5), ("+I", "a", None), ("+I", "a", 2)]
     assert ordered.run(given) == [
         ("+I", "b", 5),
@@ -79,7 +79,9 @@ def test_rows_of_an_epoch_are_sorted_and_nothing_is_kept(tmp_path: Path):
 
 
 def test_equal_rows_come_in_the_order_they_came(tmp_path: Path):
-    ranked = Harness(Rank(ROW, partition=(), order=(), last=2, is_insert_only=True), [ROW], [False], tmp_path)
+    ranked = Harness(
+        RankDeclaration(ROW, partition=(), order=(), last=2, is_insert_only=True), [ROW], [False], tmp_path
+    )
     assert ranked.run([("+I", "a", 5)]) == [("+I", "a", 5)]
     assert len(ranked.run([("+I", "b", 1), ("+I", "c", 9)])) == 1
     assert ranked.run([("+I", "d", 0)]) == []
@@ -91,14 +93,14 @@ def test_an_offset_leaves_the_first_ones_out(tmp_path: Path):
 
 
 def test_the_first_row_of_a_key_stays(tmp_path: Path):
-    first = Deduplicate(ROW, keys=("k",), time=None, is_insert_only=True)
+    first = DeduplicateDeclaration(ROW, keys=("k",), time=None, is_insert_only=True)
     rows = job(first, tmp_path, retracts=False)
     assert rows.run([("+I", "a", 1), ("+I", "a", 2)]) == [("+I", "a", 1)]
     assert rows.run([("+I", "a", 3), ("+I", "b", 4)]) == [("+I", "b", 4)]
 
 
 def test_the_last_row_of_a_key_takes_the_place_of_the_one_before(tmp_path: Path):
-    rows = job(Deduplicate(ROW, keys=("k",), time=None, keep_last=True), tmp_path, retracts=False)
+    rows = job(DeduplicateDeclaration(ROW, keys=("k",), time=None, keep_last=True), tmp_path, retracts=False)
     assert rows.run([("+I", "a", 1), ("+I", "a", 2)]) == [("+I", "a", 2)]
     assert rows.run([("+I", "a", 3)]) == [("-U", "a", 2), ("+U", "a", 3)]
     assert rows.run([("+I", "a", 3)]) == []
@@ -106,7 +108,9 @@ def test_the_last_row_of_a_key_takes_the_place_of_the_one_before(tmp_path: Path)
 
 @pytest.mark.parametrize(("keep_last", "expected"), [(True, [7, 7, 8]), (False, [5, 3, 3])])
 def test_by_event_time_an_earlier_row_may_come_later(tmp_path: Path, keep_last: bool, expected: list[int]):
-    rows = job(Deduplicate(ROW, keys=("k",), time="v", keep_last=keep_last), tmp_path, retracts=False)
+    rows = job(
+        DeduplicateDeclaration(ROW, keys=("k",), time="v", keep_last=keep_last), tmp_path, retracts=False
+    )
     kept = []
     table: Counter[Any] = Counter()
     for epoch in ([5, 7], [3], [8]):
@@ -117,7 +121,7 @@ def test_by_event_time_an_earlier_row_may_come_later(tmp_path: Path, keep_last: 
 
 
 def test_an_upsert_stream_gets_its_former_values(tmp_path: Path):
-    rows = job(ChangelogNormalize(ROW, keys=("k",)), tmp_path)
+    rows = job(ChangelogNormalizeDeclaration(ROW, keys=("k",)), tmp_path)
     assert rows.run([("+I", "a", 1)]) == [("+I", "a", 1)]
     assert rows.run([("+U", "a", 2)]) == [("-U", "a", 1), ("+U", "a", 2)]
     assert rows.run([("+U", "a", 2)]) == []
@@ -126,7 +130,7 @@ def test_an_upsert_stream_gets_its_former_values(tmp_path: Path):
 
 
 def test_a_sink_gets_the_newest_row_of_its_key_and_the_one_before_when_that_goes(tmp_path: Path):
-    declaration = SinkUpsertMaterialize(ROW, keys=("k",), emits_update_before=False)
+    declaration = SinkUpsertMaterializeDeclaration(ROW, keys=("k",), emits_update_before=False)
     rows = job(declaration, tmp_path)
     assert rows.run([("+I", "a", 1)]) == [("+I", "a", 1)]
     assert rows.run([("+I", "a", 2)]) == [("+U", "a", 2)]
@@ -140,7 +144,7 @@ CUTS = pytest.mark.parametrize("cut", [0, 1, 4, 8])
 @CUTS
 def test_a_sink_has_the_row_of_a_key_that_came_last(tmp_path: Path, cut: int):
     changes: list[Change] = [("+I", "a", value) for value in (5, 1, 7, 2, 6, 0, 3, 5)]
-    rows = job(SinkUpsertMaterialize(ROW, keys=("k",), emits_update_before=False), tmp_path)
+    rows = job(SinkUpsertMaterializeDeclaration(ROW, keys=("k",), emits_update_before=False), tmp_path)
     written = rows.run(changes[:cut]) + rows.run(changes[cut:])
     assert written[-1][1:] == ("a", 5)  # the copy that came again
     assert rows.run([("-D", "a", 3), ("-D", "a", 5)]) == []  # the first copy of the two goes
@@ -153,7 +157,7 @@ def test_of_rows_that_are_equal_the_first_that_came_are_first(
     tmp_path: Path, cut: int, order: tuple[Order, ...]
 ):
     changes: list[Change] = [("+I", name, 1) for name in "hbgacfed"]
-    rows = job(Rank(ROW, partition=(), order=order, last=3), tmp_path, retracts=False)
+    rows = job(RankDeclaration(ROW, partition=(), order=order, last=3), tmp_path, retracts=False)
     told = materialized(rows.run(changes[:cut]) + rows.run(changes[cut:]))
     assert {name for name, _ in told} == set("hbg")
 
@@ -231,12 +235,12 @@ def test_rows_that_nobody_takes_back_are_told_like_those_that_somebody_may(
     emits_update_before: bool,
 ):
     # Rows are different: of those that may go copies count together.
-    schema = (K, V, Column("w", "STRING", pa.string()), Column("id", "BIGINT", pa.int64()))
+    schema = (K, V, StepColumn("w", "STRING", pa.string()), StepColumn("id", "BIGINT", pa.int64()))
     rows = st.tuples(
         st.sampled_from("ab"), st.none() | st.integers(-2, 3), st.none() | st.sampled_from("xyz")
     )
     epochs = data.draw(st.lists(st.lists(rows, max_size=6), max_size=4))
-    declaration = Rank(
+    declaration = RankDeclaration(
         (*schema, RANK) if has_rank else schema,
         partition=("k",),
         order=(Order(order, ascending=ascending, nulls_first=nulls_first),),

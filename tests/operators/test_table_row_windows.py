@@ -12,16 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.declarations import AggSpec, GroupAggregate, RowWindows
-from headrace.operators.table.steps import Column
+from headrace.operators.table.declarations import AggSpec, GroupAggregateDeclaration, RowWindowsDeclaration
+from headrace.operators.table.steps import StepColumn
 from tests.operators.table_harness import Change, Harness
 
-K, V = Column("k", "STRING", pa.string()), Column("v", "BIGINT", pa.int64())
-W = Column("w", "BIGINT", pa.int64())
+K, V = StepColumn("k", "STRING", pa.string()), StepColumn("v", "BIGINT", pa.int64())
+W = StepColumn("w", "BIGINT", pa.int64())
 
 
-def windows(size: int, slide: int) -> RowWindows:
-    return RowWindows((K, V, W), keys=("k",), size=size, slide=slide, number="w", is_insert_only=True)
+def windows(size: int, slide: int) -> RowWindowsDeclaration:
+    return RowWindowsDeclaration(
+        (K, V, W), keys=("k",), size=size, slide=slide, number="w", is_insert_only=True
+    )
 
 
 def test_a_window_is_told_when_it_is_full(tmp_path: Path) -> None:
@@ -54,8 +56,8 @@ def test_rows_that_are_taken_back_are_refused(tmp_path: Path) -> None:
 
 
 def test_of_groups_that_come_whole_nothing_is_kept(tmp_path: Path) -> None:
-    total = AggSpec("SUM", ("v",), Column("s", "BIGINT", pa.int64()))
-    node = GroupAggregate(
+    total = AggSpec("SUM", ("v",), StepColumn("s", "BIGINT", pa.int64()))
+    node = GroupAggregateDeclaration(
         (K, total.result), keys=("k",), calls=(total,), keeps_groups=False, is_insert_only=True
     )
     job = Harness(node, [(K, V)], [False], tmp_path)

@@ -10,24 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.operators.table.declarations import JoinKind
-from headrace.operators.table.steps import Column
-from headrace.operators.table.timed_declarations import TemporalJoin
+from headrace.operators.table.steps import StepColumn
+from headrace.operators.table.timed_declarations import TemporalJoinDeclaration
 from tests.operators.table_harness import Change, Harness
 
 LEFT = (
-    Column("a", "BIGINT", pa.int64()),
-    Column("k", "STRING", pa.string()),
-    Column("t", "BIGINT", pa.int64()),
+    StepColumn("a", "BIGINT", pa.int64()),
+    StepColumn("k", "STRING", pa.string()),
+    StepColumn("t", "BIGINT", pa.int64()),
 )
 RIGHT = (
-    Column("j", "STRING", pa.string()),
-    Column("b", "BIGINT", pa.int64()),
-    Column("s", "BIGINT", pa.int64()),
+    StepColumn("j", "STRING", pa.string()),
+    StepColumn("b", "BIGINT", pa.int64()),
+    StepColumn("s", "BIGINT", pa.int64()),
 )
 
 
-def join(kind: JoinKind = JoinKind.LEFT, *, is_insert_only: bool = True) -> TemporalJoin:
-    return TemporalJoin((*LEFT, *RIGHT), kind, ("k",), ("j",), "t", "s", is_insert_only=is_insert_only)
+def join(kind: JoinKind = JoinKind.LEFT, *, is_insert_only: bool = True) -> TemporalJoinDeclaration:
+    return TemporalJoinDeclaration(
+        (*LEFT, *RIGHT), kind, ("k",), ("j",), "t", "s", is_insert_only=is_insert_only
+    )
 
 
 def test_a_row_joins_the_version_of_its_time(tmp_path: Path) -> None:

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from headrace.errors import UserFunctionError
 from headrace.operators.table.declarations import (
     AggSpec,
-    GroupAggregate,
-    WindowAggregate,
+    GroupAggregateDeclaration,
+    TableWindowSpec,
+    WindowAggregateDeclaration,
     WindowKind,
-    WindowSpec,
 )
-from headrace.operators.table.steps import Column
+from headrace.operators.table.steps import StepColumn
 from headrace.operators.table.user_aggregates import UserAccumulator
 from headrace.operators.table.user_functions import UserAggregate
 from headrace.table import AggregateFunction, TableAggregateFunction
 from tests.operators.table_harness import Harness, materialized
 
-USER = Column("user", "STRING", pa.string())
-AMOUNT = Column("amount", "BIGINT", pa.int64())
-TIME = Column("time", "BIGINT", pa.int64())
+USER = StepColumn("user", "STRING", pa.string())
+AMOUNT = StepColumn("amount", "BIGINT", pa.int64())
+TIME = StepColumn("time", "BIGINT", pa.int64())
 
 
 class Total(AggregateFunction):
@@ -75,12 +75,12 @@ class Top(TableAggregateFunction):
 
 
 def call(function: Any, kind: pa.DataType | None = None, **how: Any) -> AggSpec:
-    result = Column("x", "BIGINT", kind or pa.int64())
+    result = StepColumn("x", "BIGINT", kind or pa.int64())
     return AggSpec("f", ("amount",), result, user=UserAggregate("f", function, **how))
 
 
 def grouped(spec: AggSpec, directory: Path, *, retracts: bool = True) -> Harness:
-    node = GroupAggregate((USER, spec.result), keys=("user",), calls=(spec,))
+    node = GroupAggregateDeclaration((USER, spec.result), keys=("user",), calls=(spec,))
     return Harness(node, [(USER, AMOUNT)], [retracts], directory)
 
 
@@ -160,9 +160,9 @@ def test_the_table_is_the_same_whatever_the_epochs(drawn: list[Any], lengths: li
 @pytest.mark.parametrize("kind", [WindowKind.TUMBLE, WindowKind.HOP])
 def test_windows_are_put_together_of_slices(tmp_path: Path, kind: WindowKind, function: Any):
     spec = call(function)
-    window = WindowSpec(kind, "time", size_ms=10, slide_ms=5 if kind is WindowKind.HOP else 0)
-    end = Column("e", "TIMESTAMP_NTZ", pa.timestamp("us"))
-    node = WindowAggregate(
+    window = TableWindowSpec(kind, "time", size_ms=10, slide_ms=5 if kind is WindowKind.HOP else 0)
+    end = StepColumn("e", "TIMESTAMP_NTZ", pa.timestamp("us"))
+    node = WindowAggregateDeclaration(
         (USER, spec.result, end), window, ("user",), (spec,), properties=("window_end",), is_insert_only=True
     )
     job = Harness(node, [(USER, AMOUNT, TIME)], [False], tmp_path)

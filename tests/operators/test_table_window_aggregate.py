@@ -15,24 +15,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.elements import MAX_WATERMARK
-from headrace.operators.table.declarations import AggSpec, WindowAggregate, WindowKind, WindowSpec
-from headrace.operators.table.steps import Column
+from headrace.operators.table.declarations import (
+    AggSpec,
+    TableWindowSpec,
+    WindowAggregateDeclaration,
+    WindowKind,
+)
+from headrace.operators.table.steps import StepColumn
 from tests.operators.table_harness import Change, Harness
 
-USER = Column("user", "STRING", pa.string())
-TIME = Column("ts", "BIGINT", pa.int64())
-AMOUNT = Column("amount", "BIGINT", pa.int64())
+USER = StepColumn("user", "STRING", pa.string())
+TIME = StepColumn("ts", "BIGINT", pa.int64())
+AMOUNT = StepColumn("amount", "BIGINT", pa.int64())
 INPUT = (USER, TIME, AMOUNT)
-N, S = Column("n", "BIGINT", pa.int64()), Column("s", "BIGINT", pa.int64())
-START = Column("window_start", "TIMESTAMP_NTZ", pa.timestamp("us"))
-END = Column("window_end", "TIMESTAMP_NTZ", pa.timestamp("us"))
+N, S = StepColumn("n", "BIGINT", pa.int64()), StepColumn("s", "BIGINT", pa.int64())
+START = StepColumn("window_start", "TIMESTAMP_NTZ", pa.timestamp("us"))
+END = StepColumn("window_end", "TIMESTAMP_NTZ", pa.timestamp("us"))
 CALLS = (AggSpec("COUNT", (), N), AggSpec("SUM", ("amount",), S))
-DISTINCT = Column("d", "BIGINT", pa.int64())
+DISTINCT = StepColumn("d", "BIGINT", pa.int64())
 DISTINCT_CALLS = (*CALLS, AggSpec("COUNT", ("amount",), DISTINCT, distinct=True))
 
 
-def node(window: WindowSpec) -> WindowAggregate:
-    return WindowAggregate(
+def node(window: TableWindowSpec) -> WindowAggregateDeclaration:
+    return WindowAggregateDeclaration(
         (USER, N, S, START, END),
         window=window,
         keys=("user",),
@@ -42,7 +47,7 @@ def node(window: WindowSpec) -> WindowAggregate:
     )
 
 
-def job(window: WindowSpec, directory: Path, **how: Any) -> Harness:
+def job(window: TableWindowSpec, directory: Path, **how: Any) -> Harness:
     return Harness(node(window), [INPUT], [False], directory, **how)
 
 
@@ -56,8 +61,8 @@ def plain(changes: list[Change]) -> list[tuple[Any, ...]]:
     return sorted(rows)
 
 
-def tumble(size: int, offset: int = 0) -> WindowSpec:
-    return WindowSpec(WindowKind.TUMBLE, "ts", size_ms=size, offset_ms=offset)
+def tumble(size: int, offset: int = 0) -> TableWindowSpec:
+    return TableWindowSpec(WindowKind.TUMBLE, "ts", size_ms=size, offset_ms=offset)
 
 
 def test_a_window_fires_once_behind_its_end(tmp_path: Path):
@@ -79,7 +84,7 @@ def test_rows_of_a_window_that_has_fired_are_late(tmp_path: Path):
 
 
 def test_a_late_row_counts_in_the_hops_that_have_not_fired(tmp_path: Path):
-    windows = job(WindowSpec(WindowKind.HOP, "ts", size_ms=20, slide_ms=10), tmp_path)
+    windows = job(TableWindowSpec(WindowKind.HOP, "ts", size_ms=20, slide_ms=10), tmp_path)
     assert plain(windows.run([("+I", "ann", 5, 1)], before=0, after=9)) == [("ann", 1, 1, -10, 10)]
     assert plain(windows.run([("+I", "ann", 6, 1)], before=9, after=19)) == [("ann", 2, 2, 0, 20)]
     windows.run([("+I", "ann", 7, 1)], before=19, after=25)
@@ -100,13 +105,13 @@ def test_windows_that_come_and_go_within_an_epoch_leave_state_alone(tmp_path: Pa
     "window",
     [
         tumble(10),
-        WindowSpec(WindowKind.HOP, "ts", size_ms=20, slide_ms=5),
-        WindowSpec(WindowKind.CUMULATE, "ts", size_ms=20, slide_ms=5),
-        WindowSpec(WindowKind.SESSION, "ts", gap_ms=3),
+        TableWindowSpec(WindowKind.HOP, "ts", size_ms=20, slide_ms=5),
+        TableWindowSpec(WindowKind.CUMULATE, "ts", size_ms=20, slide_ms=5),
+        TableWindowSpec(WindowKind.SESSION, "ts", gap_ms=3),
     ],
     ids=lambda window: window.kind.value,
 )
-def test_windows_that_are_over_come_in_the_order_of_their_ends(window: WindowSpec, tmp_path: Path):
+def test_windows_that_are_over_come_in_the_order_of_their_ends(window: TableWindowSpec, tmp_path: Path):
     windows = job(window, tmp_path)
     windows.run([("+I", user, at, 1) for at in (31, 2, 17, 8) for user in ("ann", "bob", "eve")])
     ends = [row[-1] for row in windows.run([("+I", "tom", 24, 1)], after=MAX_WATERMARK)]
@@ -137,7 +142,7 @@ def test_windows_that_are_over_come_in_the_order_of_their_ends(window: WindowSpe
 def test_a_window_of_the_clock_fires_once_though_its_slices_stay(
     kind: WindowKind, expected: dict[int, list[Any]], forgets: bool, tmp_path: Path
 ):
-    windows = job(WindowSpec(kind, None, size_ms=30, slide_ms=10), tmp_path, forgets=forgets)
+    windows = job(TableWindowSpec(kind, None, size_ms=30, slide_ms=10), tmp_path, forgets=forgets)
     added = {5: 1, 13: 2}
     for now in (5, 11, 12, 13, 21, 22, 31, 32, 60, 61):
         rows = [("+I", "ann", None, added[now])] if now in added else []
@@ -157,7 +162,7 @@ def test_rows_without_a_time_are_in_no_window(tmp_path: Path):
 
 
 def test_windows_of_the_clock_close_when_it_passes_them(tmp_path: Path):
-    windows = job(WindowSpec(WindowKind.TUMBLE, None, size_ms=10), tmp_path)
+    windows = job(TableWindowSpec(WindowKind.TUMBLE, None, size_ms=10), tmp_path)
     assert windows.run([("+I", "ann", None, 1)], now_ms=23) == []
     assert windows.timers == [30]
     assert windows.run([("+I", "ann", None, 2)], now_ms=29) == []
@@ -168,7 +173,7 @@ def test_windows_of_the_clock_close_when_it_passes_them(tmp_path: Path):
 @pytest.mark.parametrize("kind", [WindowKind.TUMBLE, WindowKind.CUMULATE, WindowKind.SESSION])
 def test_windows_of_the_clock_go_by_the_clock_on_the_wall(kind: WindowKind, tmp_path: Path):
     hour = 3_600_000
-    window = WindowSpec(
+    window = TableWindowSpec(
         kind, None, size_ms=24 * hour, slide_ms=12 * hour, gap_ms=2 * hour, zone="Asia/Tokyo"
     )  # nine hours ahead of UTC
     windows = job(window, tmp_path)
@@ -186,8 +191,8 @@ def test_windows_of_the_clock_go_by_the_clock_on_the_wall(kind: WindowKind, tmp_
 
 
 def test_rows_that_have_their_windows_are_aggregated_by_them(tmp_path: Path):
-    start, end = Column("ws", "BIGINT", pa.int64()), Column("we", "BIGINT", pa.int64())
-    declaration = WindowAggregate(
+    start, end = StepColumn("ws", "BIGINT", pa.int64()), StepColumn("we", "BIGINT", pa.int64())
+    declaration = WindowAggregateDeclaration(
         (USER, N, S, START, END),
         window=None,
         keys=("user",),
@@ -209,8 +214,8 @@ def test_a_changelog_takes_rows_back_out_of_their_windows(tmp_path: Path):
     assert plain(windows.run([], after=9)) == [("ann", 1, 6, 0, 10)]
 
 
-def session(gap: int, time: str | None = "ts") -> WindowSpec:
-    return WindowSpec(WindowKind.SESSION, time, gap_ms=gap)
+def session(gap: int, time: str | None = "ts") -> TableWindowSpec:
+    return TableWindowSpec(WindowKind.SESSION, time, gap_ms=gap)
 
 
 def test_sessions_grow_merge_and_fire_behind_their_end(tmp_path: Path):
@@ -248,9 +253,9 @@ def test_rows_that_are_taken_back_leave_their_session(tmp_path: Path):
     assert plain(windows.run([], after=20)) == [("ann", 1, 6, 1, 8)]
 
 
-LISTED = Column("l", "STRING", pa.string())
-ITEMS = Column("i", "ARRAY<BIGINT>", pa.list_(pa.int64()))
-LEAST = Column("m", "BIGINT", pa.int64())
+LISTED = StepColumn("l", "STRING", pa.string())
+ITEMS = StepColumn("i", "ARRAY<BIGINT>", pa.list_(pa.int64()))
+LEAST = StepColumn("m", "BIGINT", pa.int64())
 
 
 @pytest.mark.parametrize(
@@ -259,12 +264,14 @@ LEAST = Column("m", "BIGINT", pa.int64())
         (session(5), False),
         (session(5), True),
         (session(5, None), True),
-        (WindowSpec(WindowKind.TUMBLE, None, size_ms=10), True),
+        (TableWindowSpec(WindowKind.TUMBLE, None, size_ms=10), True),
         (tumble(10), True),
-        (WindowSpec(WindowKind.CUMULATE, "ts", size_ms=10, slide_ms=5), False),
+        (TableWindowSpec(WindowKind.CUMULATE, "ts", size_ms=10, slide_ms=5), False),
     ],
 )
-def test_values_of_a_window_are_counted_once_and_listed(tmp_path: Path, window: WindowSpec, retracts: bool):
+def test_values_of_a_window_are_counted_once_and_listed(
+    tmp_path: Path, window: TableWindowSpec, retracts: bool
+):
     calls = (
         AggSpec("COUNT", ("amount",), DISTINCT, distinct=True),
         AggSpec("SUM", ("amount",), S, distinct=True),
@@ -274,7 +281,7 @@ def test_values_of_a_window_are_counted_once_and_listed(tmp_path: Path, window: 
         AggSpec("COUNT", ("user", "amount"), replace(N, name="pairs"), distinct=True),
         AggSpec("ARRAY_AGG", ("amount",), replace(ITEMS, name="once"), distinct=True),
     )
-    declaration = WindowAggregate(
+    declaration = WindowAggregateDeclaration(
         (*(call.result for call in calls), START, END),
         window=window,
         keys=(),
@@ -292,7 +299,7 @@ def test_values_of_a_window_are_counted_once_and_listed(tmp_path: Path, window: 
 
 
 def test_the_highest_value_of_a_window_gives_way_when_it_is_taken_back(tmp_path: Path):
-    high = WindowAggregate(
+    high = WindowAggregateDeclaration(
         (USER, S, START, END),
         window=tumble(10),
         keys=("user",),
@@ -310,7 +317,7 @@ def test_the_highest_value_of_a_window_gives_way_when_it_is_taken_back(tmp_path:
 # -- against a model -------------------------------------------------------------------------------------------
 
 
-def windows_of(spec: WindowSpec, time: int) -> list[tuple[int, int]]:
+def windows_of(spec: TableWindowSpec, time: int) -> list[tuple[int, int]]:
     if spec.kind is WindowKind.TUMBLE:
         start = time - (time - spec.offset_ms) % spec.size_ms
         return [(start, start + spec.size_ms)]
@@ -325,10 +332,10 @@ def windows_of(spec: WindowSpec, time: int) -> list[tuple[int, int]]:
 
 SPECS = [
     tumble(7, 2),
-    WindowSpec(WindowKind.HOP, "ts", size_ms=12, slide_ms=4),
-    WindowSpec(WindowKind.HOP, "ts", size_ms=10, slide_ms=4, offset_ms=1),
-    WindowSpec(WindowKind.HOP, "ts", size_ms=4, slide_ms=10),
-    WindowSpec(WindowKind.CUMULATE, "ts", size_ms=12, slide_ms=4, offset_ms=-1),
+    TableWindowSpec(WindowKind.HOP, "ts", size_ms=12, slide_ms=4),
+    TableWindowSpec(WindowKind.HOP, "ts", size_ms=10, slide_ms=4, offset_ms=1),
+    TableWindowSpec(WindowKind.HOP, "ts", size_ms=4, slide_ms=10),
+    TableWindowSpec(WindowKind.CUMULATE, "ts", size_ms=12, slide_ms=4, offset_ms=-1),
 ]
 rows = st.tuples(st.just("+I"), st.sampled_from(["ann", "bob"]), st.integers(-20, 60), st.integers(0, 9))
 
@@ -341,7 +348,7 @@ rows = st.tuples(st.just("+I"), st.sampled_from(["ann", "bob"]), st.integers(-20
     st.booleans(),
 )
 def test_every_window_has_the_rows_that_came_before_it_fired(
-    spec: WindowSpec, epochs: list[tuple[list[Change], int]], parallelism: int, forgets: bool
+    spec: TableWindowSpec, epochs: list[tuple[list[Change], int]], parallelism: int, forgets: bool
 ):
     with tempfile.TemporaryDirectory() as directory:
         declaration = replace(node(spec), output=(USER, N, S, DISTINCT, START, END), calls=DISTINCT_CALLS)

@@ -14,21 +14,27 @@ from hypothesis import strategies as st
 
 from headrace.elements import MAX_WATERMARK
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.declarations import Deduplicate, JoinKind, Order, Rank, WindowJoin
-from headrace.operators.table.steps import Column
+from headrace.operators.table.declarations import (
+    DeduplicateDeclaration,
+    JoinKind,
+    Order,
+    RankDeclaration,
+    WindowJoinDeclaration,
+)
+from headrace.operators.table.steps import StepColumn
 from tests.operators.table_harness import Change, Harness
 
 
-def column(name: str, kind: pa.DataType | None = None) -> Column:
-    return Column(name, "BIGINT", kind or pa.int64())
+def column(name: str, kind: pa.DataType | None = None) -> StepColumn:
+    return StepColumn(name, "BIGINT", kind or pa.int64())
 
 
 ROW = (column("k", pa.string()), column("v"), column("ws"), column("we"))
 OTHER = (column("k2", pa.string()), column("v2"), column("ws2"), column("we2"))
 
 
-def top(last: int) -> Rank:
-    return Rank(
+def top(last: int) -> RankDeclaration:
+    return RankDeclaration(
         (*ROW, column("rn")),
         partition=("ws", "we"),
         order=(Order("v", ascending=False),),
@@ -64,10 +70,12 @@ def test_windows_that_are_over_at_once_come_in_the_order_of_their_ends(tmp_path:
 TIMED = (column("k", pa.string()), column("ts"), column("over"))
 
 
-def sort() -> Rank:
+def sort() -> RankDeclaration:
     """ORDER BY ts, k: what ends with the row's own time is sorted by time."""
     order = (Order("ts"), Order("k", ascending=False))
-    return Rank(TIMED, partition=(), order=order, last=None, window_end="over", is_insert_only=True)
+    return RankDeclaration(
+        TIMED, partition=(), order=order, last=None, window_end="over", is_insert_only=True
+    )
 
 
 def test_rows_that_are_sorted_by_time_wait_until_it_has_passed_them(tmp_path: Path):
@@ -112,7 +120,7 @@ def test_rows_come_in_order_whatever_the_epochs(epochs: list[list[tuple[str, int
 def test_of_rows_of_the_same_time_the_one_that_came_first_or_last_stays(
     tmp_path: Path, keep_last: bool, expected: str, cut: int
 ):
-    declaration = Deduplicate(
+    declaration = DeduplicateDeclaration(
         ROW, keys=("ws", "we"), time="v", keep_last=keep_last, window_end="we", is_insert_only=True
     )
     changes: list[Change] = [("+I", name, 1, 0, 10) for name in "cabd"]
@@ -123,7 +131,7 @@ def test_of_rows_of_the_same_time_the_one_that_came_first_or_last_stays(
 
 @pytest.mark.parametrize(("keep_last", "expected"), [(True, 3), (False, 1)])
 def test_one_row_of_each_key_and_window_stays(tmp_path: Path, keep_last: bool, expected: int):
-    declaration = Deduplicate(
+    declaration = DeduplicateDeclaration(
         ROW, keys=("k", "ws", "we"), time="v", keep_last=keep_last, window_end="we", is_insert_only=True
     )
     rows = Harness(declaration, [ROW], [False], tmp_path)
@@ -136,8 +144,8 @@ def test_a_changelog_is_refused():
         Harness(top(1), [ROW], [True], Path("unused"))
 
 
-def window_join(kind: JoinKind) -> WindowJoin:
-    return WindowJoin(
+def window_join(kind: JoinKind) -> WindowJoinDeclaration:
+    return WindowJoinDeclaration(
         ROW if kind in (JoinKind.SEMI, JoinKind.ANTI) else (*ROW, *OTHER),
         kind=kind,
         left_keys=("k",),

@@ -21,12 +21,12 @@ from headrace.datastream.functions import (
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import JobDefinitionError, UserFunctionError
 from headrace.operators.co import (
-    BroadcastProcessOperator,
-    CoProcessOperator,
-    KeyedBroadcastProcessOperator,
-    KeyedCoProcessOperator,
+    BroadcastProcessDeclaration,
+    CoProcessDeclaration,
+    KeyedBroadcastProcessDeclaration,
+    KeyedCoProcessDeclaration,
 )
-from headrace.operators.keyed import KeyedProcessOperator
+from headrace.operators.keyed import KeyedProcessDeclaration
 from headrace.operators.time import TimeDomain
 from headrace.state.descriptors import MapStateDescriptor, ValueStateDescriptor
 from headrace.testing.harness import OperatorHarness, rescale
@@ -73,8 +73,8 @@ def follow_up(domain: TimeDomain, time: int) -> list[Command]:
     return []
 
 
-def obedient() -> KeyedProcessOperator:
-    return KeyedProcessOperator(Obedient(), first)
+def obedient() -> KeyedProcessDeclaration:
+    return KeyedProcessDeclaration(Obedient(), first)
 
 
 def on_timer_times(harness: OperatorHarness) -> list[tuple[Any, int]]:
@@ -124,7 +124,7 @@ def test_a_timer_that_is_registered_for_an_earlier_moment_while_others_fire_come
     domain: TimeDomain, is_stored: bool
 ) -> None:
     """As from Flink's queue: whatever is due first, also among those of one moment."""
-    with OperatorHarness(KeyedProcessOperator(GoesBack(), first)) as harness:
+    with OperatorHarness(KeyedProcessDeclaration(GoesBack(), first)) as harness:
         for key, time in [("a", 10), ("a", 20), ("b", 20), ("c", 20), ("a", 30)]:
             harness.process((key, [("register", domain, time)]))
             if is_stored:
@@ -240,7 +240,7 @@ def test_what_on_timer_knows() -> None:
             times = service.current_processing_time(), service.current_watermark()
             seen.append((timestamp, ctx.timestamp(), ctx.time_domain(), ctx.get_current_key(), *times))
 
-    with OperatorHarness(KeyedProcessOperator(Looks(), first)) as harness:
+    with OperatorHarness(KeyedProcessDeclaration(Looks(), first)) as harness:
         harness.process("ab", timestamp=1)
         harness.process_watermark(8)
         harness.set_processing_time(9)
@@ -257,7 +257,7 @@ def test_results_of_on_timer_may_go_to_a_side_output() -> None:
         def on_timer(self, timestamp: int, ctx: Any) -> Any:
             return [(alerts, ctx.get_current_key()), "fired"]
 
-    with OperatorHarness(KeyedProcessOperator(Alerts(), first)) as harness:
+    with OperatorHarness(KeyedProcessDeclaration(Alerts(), first)) as harness:
         harness.process("ab")
         harness.process_watermark(5)
         assert harness.side_output_with_timestamps(alerts) == [("a", 5)]
@@ -272,7 +272,7 @@ def test_an_error_in_on_timer_names_the_operator_and_the_key() -> None:
         def on_timer(self, timestamp: int, ctx: Any) -> None:
             raise ValueError("no")
 
-    with OperatorHarness(KeyedProcessOperator(Fails(), first), name="Alerts") as harness:
+    with OperatorHarness(KeyedProcessDeclaration(Fails(), first), name="Alerts") as harness:
         harness.process("ab")
         with pytest.raises(UserFunctionError, match="ValueError: no") as caught:
             harness.process_watermark(5)
@@ -443,7 +443,7 @@ class Reminds(KeyedCoProcessFunction):
 
 
 def test_both_inputs_share_the_timers_of_a_key() -> None:
-    with OperatorHarness(KeyedCoProcessOperator(Reminds(), (first, first))) as harness:
+    with OperatorHarness(KeyedCoProcessDeclaration(Reminds(), (first, first))) as harness:
         harness.process_batch([("a", 5), ("b", 5), ("a", 6)])
         harness.move()
         harness.process_second(("a", 5))
@@ -452,7 +452,7 @@ def test_both_inputs_share_the_timers_of_a_key() -> None:
 
 
 def test_the_lower_watermark_of_two_inputs_counts() -> None:
-    with OperatorHarness(KeyedCoProcessOperator(Reminds(), (first, first))) as harness:
+    with OperatorHarness(KeyedCoProcessDeclaration(Reminds(), (first, first))) as harness:
         harness.process(("a", 5))
         harness.process_first_watermark(9)
         assert harness.output == []
@@ -477,7 +477,7 @@ class Rules(KeyedBroadcastProcessFunction):
 
 
 def test_timers_beside_broadcast_state() -> None:
-    declaration = KeyedBroadcastProcessOperator(Rules(), first, (Rules.rules,))
+    declaration = KeyedBroadcastProcessDeclaration(Rules(), first, (Rules.rules,))
     with OperatorHarness(declaration) as harness:
         harness.process_batch([("a", 5), ("b", 9)])
         harness.process_second(("greeting", "hello"))
@@ -494,7 +494,7 @@ def test_a_broadcast_record_has_no_key_and_so_no_timers() -> None:
             ctx.timer_service().register_event_time_timer(5)
 
     with (
-        OperatorHarness(KeyedBroadcastProcessOperator(Tries(), first, (Rules.rules,))) as harness,
+        OperatorHarness(KeyedBroadcastProcessDeclaration(Tries(), first, (Rules.rules,))) as harness,
         pytest.raises(JobDefinitionError, match="timers need a keyed stream"),
     ):
         harness.process_second(("greeting", "hello"))
@@ -518,7 +518,7 @@ class BroadcastTries(BroadcastProcessFunction):
 
 @pytest.mark.parametrize(
     "declaration",
-    [CoProcessOperator(CoTries()), BroadcastProcessOperator(BroadcastTries(), (Rules.rules,))],
+    [CoProcessDeclaration(CoTries()), BroadcastProcessDeclaration(BroadcastTries(), (Rules.rules,))],
     ids=["co-process", "broadcast"],
 )
 @pytest.mark.parametrize("is_second", [False, True])

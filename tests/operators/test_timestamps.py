@@ -8,7 +8,7 @@ from headrace.common.time import Duration
 from headrace.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkStrategy
 from headrace.elements import MAX_WATERMARK, StreamStatus, Watermark
 from headrace.errors import JobDefinitionError, UserFunctionError
-from headrace.operators.timestamps import NO_TIMESTAMP, TimestampsOperator
+from headrace.operators.timestamps import NO_TIMESTAMP, TimestampsDeclaration
 from headrace.testing.harness import OperatorHarness
 
 
@@ -38,7 +38,9 @@ IN_ORDER = WatermarkStrategy.for_monotonous_timestamps()
 
 def test_records_get_their_timestamps_and_time_moves_behind_them() -> None:
     #   at     5000   4500   7000  |  6500        watermark = highest - 1000 - 1
-    with OperatorHarness(TimestampsOperator(ONE_SECOND_LATE.with_timestamp_assigner(ByField()))) as harness:
+    with OperatorHarness(
+        TimestampsDeclaration(ONE_SECOND_LATE.with_timestamp_assigner(ByField()))
+    ) as harness:
         harness.process_batch(at(5000, 4500, 7000))
         assert [timestamp for _, timestamp in harness.output_with_timestamps] == [5000, 4500, 7000]
         assert harness.watermarks == [5999]
@@ -49,7 +51,7 @@ def test_records_get_their_timestamps_and_time_moves_behind_them() -> None:
 
 
 def test_without_an_assigner_the_records_keep_the_time_they_have() -> None:
-    with OperatorHarness(TimestampsOperator(IN_ORDER)) as harness:
+    with OperatorHarness(TimestampsDeclaration(IN_ORDER)) as harness:
         harness.process_batch(["a", "b"], [10, 20])
         assert harness.output_with_timestamps == [("a", 10), ("b", 20)]
         assert harness.watermarks == [19]
@@ -60,14 +62,14 @@ def test_an_assigner_sees_the_time_a_record_had() -> None:
         def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
             return 0 if record_timestamp == NO_TIMESTAMP else record_timestamp + 1
 
-    with OperatorHarness(TimestampsOperator(IN_ORDER.with_timestamp_assigner(Later()))) as harness:
+    with OperatorHarness(TimestampsDeclaration(IN_ORDER.with_timestamp_assigner(Later()))) as harness:
         harness.process_batch(["a", "b"], [10, None])
         harness.process("c")
         assert harness.output_with_timestamps == [("a", 11), ("b", 0), ("c", 0)]
 
 
 def test_watermarks_from_upstream_end_here_except_the_last_one() -> None:
-    with OperatorHarness(TimestampsOperator(IN_ORDER)) as harness:
+    with OperatorHarness(TimestampsDeclaration(IN_ORDER)) as harness:
         harness.process_watermark(1000)
         assert harness.watermarks == []
         harness.finish()
@@ -76,7 +78,9 @@ def test_watermarks_from_upstream_end_here_except_the_last_one() -> None:
 
 @pytest.mark.parametrize("keeps_local_copy", [True, False])
 def test_time_goes_on_where_it_stood_in_the_next_epoch(keeps_local_copy: bool) -> None:
-    with OperatorHarness(TimestampsOperator(ONE_SECOND_LATE.with_timestamp_assigner(ByField()))) as harness:
+    with OperatorHarness(
+        TimestampsDeclaration(ONE_SECOND_LATE.with_timestamp_assigner(ByField()))
+    ) as harness:
         harness.process_batch(at(5000))
         harness.move(keeps_local_copy=keeps_local_copy)
         harness.process_batch(at(4000))
@@ -86,7 +90,7 @@ def test_time_goes_on_where_it_stood_in_the_next_epoch(keeps_local_copy: bool) -
 
 
 def test_an_epoch_that_runs_again_gives_the_same_watermarks() -> None:
-    with OperatorHarness(TimestampsOperator(IN_ORDER.with_timestamp_assigner(ByField()))) as harness:
+    with OperatorHarness(TimestampsDeclaration(IN_ORDER.with_timestamp_assigner(ByField()))) as harness:
         harness.process_batch(at(5))
         harness.end_epoch()
         harness.clear_output()
@@ -98,7 +102,7 @@ def test_an_epoch_that_runs_again_gives_the_same_watermarks() -> None:
 
 def test_a_generator_of_the_users_emits_when_it_likes() -> None:
     strategy = WatermarkStrategy.for_generator(AtMarkers).with_timestamp_assigner(ByField())
-    with OperatorHarness(TimestampsOperator(strategy)) as harness:
+    with OperatorHarness(TimestampsDeclaration(strategy)) as harness:
         harness.process_batch(at(5, 6))
         assert harness.watermarks == []
         harness.process_batch([*at(7), {"at": 8, "is marker": True}])
@@ -111,7 +115,7 @@ def test_a_watermark_that_a_record_carries_travels_right_behind_it(batch_size: i
     strategy = WatermarkStrategy.for_generator(AtMarkers).with_timestamp_assigner(ByField())
     marked = [{"at": time, "is marker": is_marker} for time, is_marker in enumerate((0, 1, 1, 0, 1, 0))]
     found: list[Any] = []
-    with OperatorHarness(TimestampsOperator(strategy)) as harness:
+    with OperatorHarness(TimestampsDeclaration(strategy)) as harness:
         harness._recorder.emit = lambda batch: found.extend(batch.timestamps)  # type: ignore[method-assign]
         harness._recorder.emit_event = found.append  # type: ignore[method-assign]
         for start in range(0, 6, batch_size):
@@ -127,13 +131,13 @@ def test_a_generator_that_takes_whole_batches_is_asked_once_per_batch() -> None:
             output.emit_watermark(max(timestamps))
 
     strategy = WatermarkStrategy.for_generator(Highest).with_timestamp_assigner(ByField())
-    with OperatorHarness(TimestampsOperator(strategy)) as harness:
+    with OperatorHarness(TimestampsDeclaration(strategy)) as harness:
         harness.process_batch(at(3, 9, 5))
         assert (harness.watermarks, len(harness._recorder.batches)) == ([9], 1)
 
 
 def test_an_error_of_the_assigner_is_the_functions_error() -> None:
-    declaration = TimestampsOperator(IN_ORDER.with_timestamp_assigner(ByField()))
+    declaration = TimestampsDeclaration(IN_ORDER.with_timestamp_assigner(ByField()))
     with OperatorHarness(declaration, name="Time") as harness, pytest.raises(UserFunctionError) as caught:
         harness.process_batch([{"at": 1}, {"when": 2}])
     assert caught.value.operator == "Time"
@@ -147,7 +151,7 @@ IDLE, ACTIVE = StreamStatus(active=False), StreamStatus(active=True)
 
 
 def test_a_stream_without_records_falls_idle_until_one_comes() -> None:
-    with OperatorHarness(TimestampsOperator(MAY_IDLE)) as harness:
+    with OperatorHarness(TimestampsDeclaration(MAY_IDLE)) as harness:
         harness.process("a", timestamp=10)
         assert harness.next_processing_time == 5000
         harness.set_processing_time(4000)
@@ -165,7 +169,7 @@ def test_a_stream_without_records_falls_idle_until_one_comes() -> None:
 
 
 def test_a_stream_that_never_had_a_record_falls_idle_too() -> None:
-    with OperatorHarness(TimestampsOperator(MAY_IDLE), processing_time=1000) as harness:
+    with OperatorHarness(TimestampsDeclaration(MAY_IDLE), processing_time=1000) as harness:
         assert harness.next_processing_time == 6000
         harness.end_epoch()
         harness.set_processing_time(6000)
@@ -174,7 +178,7 @@ def test_a_stream_that_never_had_a_record_falls_idle_too() -> None:
 
 @pytest.mark.parametrize("keeps_local_copy", [True, False])
 def test_idleness_outlasts_an_epoch(keeps_local_copy: bool) -> None:
-    with OperatorHarness(TimestampsOperator(MAY_IDLE)) as harness:
+    with OperatorHarness(TimestampsDeclaration(MAY_IDLE)) as harness:
         harness.process("a", timestamp=10)
         harness.set_processing_time(3000)
         harness.move(keeps_local_copy=keeps_local_copy)
@@ -188,7 +192,7 @@ def test_idleness_outlasts_an_epoch(keeps_local_copy: bool) -> None:
 
 
 def test_without_a_time_out_a_stream_never_falls_idle() -> None:
-    with OperatorHarness(TimestampsOperator(IN_ORDER)) as harness:
+    with OperatorHarness(TimestampsDeclaration(IN_ORDER)) as harness:
         harness.process("a", timestamp=10)
         harness.set_processing_time(10**12)
         assert (harness.events, harness.next_processing_time) == ([Watermark(9)], None)
@@ -203,7 +207,7 @@ def test_a_generator_may_say_that_its_stream_is_idle() -> None:
                 super().on_event(value, timestamp, output)
 
     strategy = WatermarkStrategy.for_generator(Rests).with_timestamp_assigner(ByField())
-    with OperatorHarness(TimestampsOperator(strategy)) as harness:
+    with OperatorHarness(TimestampsDeclaration(strategy)) as harness:
         harness.process_batch([{"at": 5, "is marker": True}, {"at": 6, "rests": True}])
         assert harness.events == [Watermark(5), IDLE]
         harness.process({"at": 7, "is marker": True})
@@ -211,7 +215,7 @@ def test_a_generator_may_say_that_its_stream_is_idle() -> None:
 
 
 def test_what_upstream_says_about_idleness_ends_here() -> None:
-    with OperatorHarness(TimestampsOperator(IN_ORDER)) as harness:
+    with OperatorHarness(TimestampsDeclaration(IN_ORDER)) as harness:
         harness.process("a", timestamp=10)
         harness.process_status(is_active=False)
         harness.process_status(is_active=True)
@@ -219,7 +223,7 @@ def test_what_upstream_says_about_idleness_ends_here() -> None:
 
 
 def test_the_end_of_time_comes_after_the_stream_is_active_again() -> None:
-    with OperatorHarness(TimestampsOperator(MAY_IDLE)) as harness:
+    with OperatorHarness(TimestampsDeclaration(MAY_IDLE)) as harness:
         harness.set_processing_time(5000)
         harness.finish()
         assert harness.events == [IDLE, ACTIVE, Watermark(MAX_WATERMARK)]
@@ -227,7 +231,7 @@ def test_the_end_of_time_comes_after_the_stream_is_active_again() -> None:
 
 @pytest.mark.parametrize("strategy", [WatermarkStrategy.no_watermarks(), IN_ORDER])
 def test_records_without_a_timestamp_pass(strategy: WatermarkStrategy) -> None:
-    with OperatorHarness(TimestampsOperator(strategy)) as harness:
+    with OperatorHarness(TimestampsDeclaration(strategy)) as harness:
         harness.process_batch(["a", "b"])
         harness.process_batch(["c", "d"], [5, None])
         harness.finish()
@@ -245,7 +249,7 @@ def test_a_punctuated_generator_sees_records_without_a_timestamp() -> None:
         def on_periodic_emit(self, output: Any) -> None:
             pass
 
-    with OperatorHarness(TimestampsOperator(WatermarkStrategy.for_generator(ByCount))) as harness:
+    with OperatorHarness(TimestampsDeclaration(WatermarkStrategy.for_generator(ByCount))) as harness:
         harness.process_batch([3, 9, 5])
         assert harness.watermarks == [3, 9]
 
@@ -253,5 +257,5 @@ def test_a_punctuated_generator_sees_records_without_a_timestamp() -> None:
 def test_alignment_is_refused_where_there_is_no_source_to_hold_back() -> None:
     aligned = IN_ORDER.with_watermark_alignment("group", Duration.of_seconds(1), Duration.of_seconds(1))
     with pytest.raises(JobDefinitionError, match="alignment") as caught:
-        TimestampsOperator(aligned)
+        TimestampsDeclaration(aligned)
     assert "from_source" in (caught.value.hint or "")

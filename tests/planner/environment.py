@@ -7,7 +7,7 @@ from headrace.planner import bind, ddl, parse_statements
 from headrace.planner.statements import (
     BoundStatement,
     CatalogStatement,
-    Query,
+    QueryStatement,
 )
 from headrace.types import DataTypes as T
 
@@ -44,5 +44,5 @@ class Session:
     def schema(self, query: str, batch: bool = False) -> list[str]:
         """The columns of a query, as `name TYPE`."""
         (bound,) = self.run(query, batch)
-        assert isinstance(bound, Query)
+        assert isinstance(bound, QueryStatement)
         return [f"{field.name} {field.summary()}" for field in bound.plan.schema]

@@ -12,7 +12,7 @@ from headrace.errors import SqlError
 from headrace.planner.emit import SPARK_SETTINGS, emit
 from headrace.planner.expressions import Call
 from headrace.planner.logical import Project, Schema
-from headrace.planner.statements import Query
+from headrace.planner.statements import QueryStatement
 from headrace.types import DataTypes
 from tests.planner.environment import Session
 from tests.planner.sweep_cases import COLUMNS
@@ -54,7 +54,7 @@ class Answers:
     def schema(self) -> Schema:
         """The columns of the table."""
         (query,) = self._session.run("SELECT * FROM edge")
-        assert isinstance(query, Query)
+        assert isinstance(query, QueryStatement)
         return query.plan.schema
 
     def bound(self, text: str) -> Bound | None:
@@ -63,7 +63,7 @@ class Answers:
             (query,) = self._session.run(f"SELECT {text} AS x FROM edge", batch=True)
         except SqlError:
             return None
-        assert isinstance(query, Query)
+        assert isinstance(query, QueryStatement)
         assert isinstance(query.plan, Project)
         expression = query.plan.expressions[0]
         shown = Call("CAST", (expression,), DataTypes.STRING())

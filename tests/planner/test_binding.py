@@ -25,7 +25,7 @@ from headrace.planner.logical import (
     Watermark,
     WindowTable,
 )
-from headrace.planner.statements import Query
+from headrace.planner.statements import QueryStatement
 from headrace.planner.windows import WindowKind
 from headrace.types import IntType
 from tests.planner.environment import Session
@@ -46,7 +46,7 @@ def session() -> Session:
 
 def plan(session: Session, text: str) -> LogicalNode:
     bound = session.one(text)
-    assert isinstance(bound, Query)
+    assert isinstance(bound, QueryStatement)
     return bound.plan
 
 

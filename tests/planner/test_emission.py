@@ -17,7 +17,7 @@ from headrace.planner import parse_statement
 from headrace.planner.emit import SPARK_SETTINGS, emit
 from headrace.planner.expressions import Expression
 from headrace.planner.logical import Project
-from headrace.planner.statements import Query
+from headrace.planner.statements import QueryStatement
 from tests.planner.environment import Session
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ DIFFERENT = {
 
 def bound(text: str) -> Expression:
     (query,) = Session().run(f"SELECT CAST(({text}) AS STRING)")
-    assert isinstance(query, Query)
+    assert isinstance(query, QueryStatement)
     assert isinstance(query.plan, Project)
     return query.plan.expressions[0]
 

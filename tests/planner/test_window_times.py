@@ -10,7 +10,7 @@ import pytest
 
 from headrace.planner.emit import SPARK_SETTINGS
 from headrace.planner.fragments import millis, window_millis
-from headrace.planner.windows import WindowKind, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowKind
 from headrace.types.logical import LocalZonedTimestampType, TimestampType
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ TEXTS = (
     "1969-12-31 23:59:50.000",
     "1901-02-03 04:05:06.789",
 )
-SECONDS = WindowSpec(WindowKind.TUMBLE, 10_000, 10_000, offset_ms=3_000)
-FRACTIONS = WindowSpec(WindowKind.TUMBLE, 1_500, 1_500)
+SECONDS = WindowFunctionSpec(WindowKind.TUMBLE, 10_000, 10_000, offset_ms=3_000)
+FRACTIONS = WindowFunctionSpec(WindowKind.TUMBLE, 1_500, 1_500)
 
 
 def wall_ms(text: str) -> int:
@@ -36,7 +36,7 @@ def wall_ms(text: str) -> int:
     return since // dt.timedelta(milliseconds=1)
 
 
-def number(time_ms: int, window: WindowSpec) -> int:
+def number(time_ms: int, window: WindowFunctionSpec) -> int:
     """Return which of the windows a time is in."""
     return (time_ms - window.offset_ms) // window.size_ms
 
@@ -72,7 +72,7 @@ def test_times_of_windows_are_in_the_windows_of_their_timestamps(
 
 def test_windows_with_fractions_of_a_second_and_sessions_want_the_exact_time() -> None:
     exact = millis("`ts`", TimestampType(3), is_utc=True)
-    session = WindowSpec(WindowKind.SESSION, 10_000, 10_000)
+    session = WindowFunctionSpec(WindowKind.SESSION, 10_000, 10_000)
     for window in (FRACTIONS, session):
         assert window_millis("`ts`", TimestampType(3), window, is_utc=True) == exact
     assert window_millis("`ts`", TimestampType(3), SECONDS, is_utc=True) != exact

@@ -14,19 +14,19 @@ from headrace.config import Configuration
 from headrace.connectors.collect import CollectSink, open_collector
 from headrace.connectors.values import ValuesSource
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
-from headrace.operators.table.declarations import TableScan, TableSink
-from headrace.operators.table.steps import Column, Fragment, Schema
+from headrace.operators.table.declarations import TableScanDeclaration, TableSinkDeclaration
+from headrace.operators.table.steps import Fragment, Schema, StepColumn
 from headrace.spark.executor import SparkJob
 from tests.conftest import BASE
 from tests.watching import EXECUTOR
 
 
-def bigint(name: str) -> Column:
-    return Column(name, "BIGINT", pa.int64())
+def bigint(name: str) -> StepColumn:
+    return StepColumn(name, "BIGINT", pa.int64())
 
 
-def string(name: str) -> Column:
-    return Column(name, "STRING", pa.string())
+def string(name: str) -> StepColumn:
+    return StepColumn(name, "STRING", pa.string())
 
 
 def straight(schema: Schema) -> Fragment:
@@ -34,7 +34,9 @@ def straight(schema: Schema) -> Fragment:
 
 
 def values(rows: Sequence[tuple[Any, ...]], schema: Schema, **scan: Any) -> TableNode:
-    return TableNode(TableScan(ValuesSource(tuple(rows)), schema=schema, **scan), "values", uid="values")
+    return TableNode(
+        TableScanDeclaration(ValuesSource(tuple(rows)), schema=schema, **scan), "values", uid="values"
+    )
 
 
 def submit(
@@ -57,7 +59,7 @@ def collect(
     """Run nodes, the last one of which has this schema, and return what comes out."""
     name = uuid4().hex
     sink = TableNode(
-        TableSink(CollectSink(name), schema=schema),
+        TableSinkDeclaration(CollectSink(name), schema=schema),
         "collect",
         (TableInput(len(nodes) - 1, fragment or straight(schema)),),
         uid="collect",

@@ -28,7 +28,7 @@ from headrace.connectors.base import (
 from headrace.elements import MIN_WATERMARK, Batch
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
-from headrace.operators.table.declarations import TableScan, TableSink
+from headrace.operators.table.declarations import TableScanDeclaration, TableSinkDeclaration
 from headrace.rest.resources.metrics import scope_name
 from headrace.runtime.job.dispatcher import LiveJob
 from headrace.spark.executor import Listeners, SparkExecutor
@@ -118,8 +118,10 @@ def stream_job() -> JobGraph:
 
 def table_job() -> JobGraph:
     schema = (bigint("n"),)
-    scan = TableNode(TableScan(Numbers(), schema=schema), "numbers")
-    sink = TableNode(TableSink(Nowhere(), schema=schema), "nowhere", (TableInput(0, straight(schema)),))
+    scan = TableNode(TableScanDeclaration(Numbers(), schema=schema), "numbers")
+    sink = TableNode(
+        TableSinkDeclaration(Nowhere(), schema=schema), "nowhere", (TableInput(0, straight(schema)),)
+    )
     return build_table_job([scan, sink], job_id=uuid4().hex, name="numbers", parallelism=1)
 
 

@@ -21,13 +21,13 @@ from headrace.elements import Batch
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table.declarations import (
     AggSpec,
-    TableScan,
-    WatermarkSpec,
-    WindowAggregate,
+    TableScanDeclaration,
+    TableWatermarkSpec,
+    TableWindowSpec,
+    WindowAggregateDeclaration,
     WindowKind,
-    WindowSpec,
 )
-from headrace.operators.table.steps import Column, Fragment, Select
+from headrace.operators.table.steps import Fragment, Select, StepColumn
 from tests.spark.table_jobs import bigint, collect, straight, string
 
 pytestmark = pytest.mark.spark
@@ -72,17 +72,17 @@ class _Reader(SourceReader):
 
 
 def test_rows_of_the_slower_split_are_not_late() -> None:
-    scan = TableScan(
+    scan = TableScanDeclaration(
         SideBySide(),
         schema=(NAME, TIME),
         fragment=Fragment((Select((("ts + 0", "ts"), ("name", "name"))),), (TIME, NAME)),
-        watermark=WatermarkSpec("ts", "{} - 1"),
+        watermark=TableWatermarkSpec("ts", "{} - 1"),
     )
-    start = Column("window_start", "TIMESTAMP_NTZ", pa.timestamp("us"))
+    start = StepColumn("window_start", "TIMESTAMP_NTZ", pa.timestamp("us"))
     node = TableNode(
-        WindowAggregate(
+        WindowAggregateDeclaration(
             (NAME, COUNT, start),
-            window=WindowSpec(WindowKind.TUMBLE, "ts", size_ms=5),
+            window=TableWindowSpec(WindowKind.TUMBLE, "ts", size_ms=5),
             keys=("name",),
             calls=(AggSpec("COUNT", (), COUNT),),
             properties=("window_start",),

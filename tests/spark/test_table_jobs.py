@@ -22,18 +22,26 @@ from headrace.errors import UserFunctionError
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table.declarations import (
     AggSpec,
-    GroupAggregate,
-    Join,
+    GroupAggregateDeclaration,
+    JoinDeclaration,
     JoinKind,
-    SparkQuery,
-    TableScan,
-    TableSink,
-    WatermarkSpec,
-    WindowAggregate,
+    SparkQueryDeclaration,
+    TableScanDeclaration,
+    TableSinkDeclaration,
+    TableWatermarkSpec,
+    TableWindowSpec,
+    WindowAggregateDeclaration,
     WindowKind,
-    WindowSpec,
 )
-from headrace.operators.table.steps import Column, Explode, Fragment, PythonCall, PythonCalls, Select, Where
+from headrace.operators.table.steps import (
+    Explode,
+    Fragment,
+    PythonCall,
+    PythonCalls,
+    Select,
+    StepColumn,
+    Where,
+)
 from headrace.storage.search import InputPath
 from tests.spark.table_jobs import bigint, collect, materialized, straight, string, submit, texts, values
 from tests.watching import watching
@@ -63,7 +71,7 @@ def count_and_sum(producer: int = 0) -> TableNode:
         AggSpec("COUNT", ("amount",), bigint("d"), distinct=True),
     )
     return TableNode(
-        GroupAggregate((USER, COUNT, SUM, bigint("d")), keys=("user",), calls=calls),
+        GroupAggregateDeclaration((USER, COUNT, SUM, bigint("d")), keys=("user",), calls=calls),
         "aggregate",
         (TableInput(producer, straight((USER, AMOUNT))),),
         uid="aggregate",
@@ -91,7 +99,7 @@ def test_a_group_by_gives_the_same_table_whatever_the_epochs(max_records: int | 
 def test_a_changelog_goes_through_an_aggregation_of_an_aggregation():
     """How many users there are by how often they came."""
     by_count = TableNode(
-        GroupAggregate(
+        GroupAggregateDeclaration(
             (bigint("times"), COUNT, bigint("most")),
             keys=("times",),
             calls=(AggSpec("COUNT", (), COUNT), AggSpec("MAX", ("s",), bigint("most"))),
@@ -111,20 +119,20 @@ def test_a_changelog_goes_through_an_aggregation_of_an_aggregation():
 
 
 #: Computed for every row, and of the highest time alone, which rows carry up to an aggregation.
-EACH_ROW, OF_HIGHEST = WatermarkSpec("ts - 5"), WatermarkSpec("ts", "{} - 5")
+EACH_ROW, OF_HIGHEST = TableWatermarkSpec("ts - 5"), TableWatermarkSpec("ts", "{} - 5")
 
 
 @pytest.mark.parametrize(
     ("kind", "watermark"),
     [(WindowKind.TUMBLE, EACH_ROW), (WindowKind.TUMBLE, OF_HIGHEST), (WindowKind.SESSION, OF_HIGHEST)],
 )
-def test_windows_fire_by_the_watermark(kind: WindowKind, watermark: WatermarkSpec):
-    window = WindowSpec(kind, "ts", size_ms=10, gap_ms=3)
-    start = Column("window_start", "TIMESTAMP_NTZ", pa.timestamp("us"))
-    end = Column("window_end", "TIMESTAMP_NTZ", pa.timestamp("us"))
+def test_windows_fire_by_the_watermark(kind: WindowKind, watermark: TableWatermarkSpec):
+    window = TableWindowSpec(kind, "ts", size_ms=10, gap_ms=3)
+    start = StepColumn("window_start", "TIMESTAMP_NTZ", pa.timestamp("us"))
+    end = StepColumn("window_end", "TIMESTAMP_NTZ", pa.timestamp("us"))
     schema = (USER, COUNT, SUM, start, end)
     node = TableNode(
-        WindowAggregate(
+        WindowAggregateDeclaration(
             schema,
             window=window,
             keys=("user",),
@@ -173,7 +181,7 @@ def test_two_tables_are_joined(kind: JoinKind):
     schema = (USER, AMOUNT, right_user, name)
     condition = "l1 <> 8" if kind is JoinKind.INNER else None
     node = TableNode(
-        Join(
+        JoinDeclaration(
             schema,
             kind=kind,
             left_keys=("user",),
@@ -245,7 +253,7 @@ def test_files_are_read_by_spark_an_epoch_at_a_time(tmp_path: Path):
     metadata = {"file": "regexp_extract(_metadata.file_name, 'part-([0-9])', 1)"}
     source = FileTableSource(InputPath.parse(tmp_path, who="test"), "parquet", metadata=metadata)
     schema = (USER, AMOUNT, string("file"))
-    node = TableNode(TableScan(source, schema=schema), "files", uid="files")
+    node = TableNode(TableScanDeclaration(source, schema=schema), "files", uid="files")
     rows = collect([node], schema, max_records=25)
     assert Counter(map(tuple, rows)) == Counter((*row, str(i // 25)) for i, row in enumerate(ROWS))
 
@@ -255,9 +263,11 @@ def test_an_epoch_reads_no_more_bytes_of_files_than_it_may(tmp_path: Path):
         pq.write_table(pa.table({"amount": range(1000)}), tmp_path / f"part-{number}.parquet")
     source = FileTableSource(InputPath.parse(tmp_path, who="test"), "parquet")
     nodes = [
-        TableNode(TableScan(source, schema=(AMOUNT,)), "files", uid="files"),
+        TableNode(TableScanDeclaration(source, schema=(AMOUNT,)), "files", uid="files"),
         TableNode(
-            TableSink(BlackholeSink(), schema=(AMOUNT,)), "sink", (TableInput(0, straight((AMOUNT,))),)
+            TableSinkDeclaration(BlackholeSink(), schema=(AMOUNT,)),
+            "sink",
+            (TableInput(0, straight((AMOUNT,))),),
         ),
     ]
     epochs: list[int] = []
@@ -271,7 +281,7 @@ def test_an_epoch_reads_no_more_bytes_of_files_than_it_may(tmp_path: Path):
 
 def test_rows_of_a_python_source_are_a_changelog():
     changes = [Row("a", 1), Row("a", 2), Row.of_kind(RowKind.DELETE, "a", 1), Row("b", 5)]
-    scan = TableScan(CollectionSource(changes), schema=(USER, AMOUNT), has_kinds=True)
+    scan = TableScanDeclaration(CollectionSource(changes), schema=(USER, AMOUNT), has_kinds=True)
     nodes = [TableNode(scan, "changes", uid="changes"), count_and_sum()]
     rows = collect(nodes, (USER, COUNT, SUM, bigint("d")), max_records=2)
     assert materialized(rows) == grouped([("a", 2), ("b", 5)])
@@ -285,14 +295,14 @@ def test_what_two_sinks_read_is_computed_once(tmp_path: Path):
         (calls / str(number)).open("a").write("x")
         return number
 
-    scan = TableScan(
+    scan = TableScanDeclaration(
         RangeTableSource(("id",), 6),
         schema=(AMOUNT,),
         fragment=Fragment((PythonCalls((PythonCall(note, ("amount",), SUM),)),), (AMOUNT, SUM)),
     )
     sinks = [
         TableNode(
-            TableSink(sink, schema=(SUM,)),
+            TableSinkDeclaration(sink, schema=(SUM,)),
             name,
             (TableInput(0, Fragment((Where(condition), Select((("s", "s"),))), (SUM,))),),
             uid=name,
@@ -317,7 +327,9 @@ def test_what_two_sinks_read_is_computed_once(tmp_path: Path):
 
 def test_a_query_in_batch_mode_is_sparks():
     query = TableNode(
-        SparkQuery("SELECT user, sum(amount) AS s FROM {0} GROUP BY user ORDER BY user", (USER, SUM)),
+        SparkQueryDeclaration(
+            "SELECT user, sum(amount) AS s FROM {0} GROUP BY user ORDER BY user", (USER, SUM)
+        ),
         "query",
         (TableInput(0, straight((USER, AMOUNT))),),
         parallelism=1,

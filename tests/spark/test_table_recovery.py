@@ -13,7 +13,12 @@ import pytest
 from headrace.connectors.collect import CollectSink, open_collector
 from headrace.connectors.datagen.table import RangeTableSource
 from headrace.graph.table_job import TableInput, TableNode
-from headrace.operators.table.declarations import AggSpec, GroupAggregate, TableScan, TableSink
+from headrace.operators.table.declarations import (
+    AggSpec,
+    GroupAggregateDeclaration,
+    TableScanDeclaration,
+    TableSinkDeclaration,
+)
 from headrace.operators.table.steps import Fragment, PythonCall, PythonCalls, Select, Where
 from headrace.runtime.epoch.messages import SubtaskReport
 from headrace.spark.task_messages import MessageParam
@@ -29,9 +34,11 @@ NUMBER = bigint("id")
 
 def counting(collect_id: str, count: int | None) -> list[TableNode]:
     return [
-        TableNode(TableScan(RangeTableSource(("id",), count), schema=(NUMBER,)), "numbers", uid="numbers"),
         TableNode(
-            GroupAggregate(
+            TableScanDeclaration(RangeTableSource(("id",), count), schema=(NUMBER,)), "numbers", uid="numbers"
+        ),
+        TableNode(
+            GroupAggregateDeclaration(
                 (KEY, COUNT, SUM),
                 keys=("k",),
                 calls=(AggSpec("COUNT", (), COUNT), AggSpec("SUM", ("id",), SUM)),
@@ -45,7 +52,7 @@ def counting(collect_id: str, count: int | None) -> list[TableNode]:
             uid="count",
         ),
         TableNode(
-            TableSink(CollectSink(collect_id), schema=(KEY, COUNT, SUM)),
+            TableSinkDeclaration(CollectSink(collect_id), schema=(KEY, COUNT, SUM)),
             "collect",
             (TableInput(1, straight((KEY, COUNT, SUM))),),
             uid="collect",
@@ -137,10 +144,12 @@ def test_a_report_that_does_not_arrive_as_it_was_sent_changes_no_state(
 ):
     tampering = Tampering(monkeypatch, change)
     total = bigint("s")
-    aggregate = GroupAggregate((KEY, total), keys=("k",), calls=(AggSpec("SUM", ("v",), total),))
+    aggregate = GroupAggregateDeclaration((KEY, total), keys=("k",), calls=(AggSpec("SUM", ("v",), total),))
     ten = Fragment((Select((("'k'", "k"), ("10L", "v"))),), (KEY, bigint("v")))
     nodes = [
-        TableNode(TableScan(RangeTableSource(("id",), 4), schema=(NUMBER,)), "numbers", uid="numbers"),
+        TableNode(
+            TableScanDeclaration(RangeTableSource(("id",), 4), schema=(NUMBER,)), "numbers", uid="numbers"
+        ),
         TableNode(aggregate, "sum", (TableInput(0, ten),), uid="sum"),
     ]
     rows = collect(nodes, (KEY, total), parallelism=2, max_records=1)

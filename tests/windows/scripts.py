@@ -23,7 +23,7 @@ from headrace.datastream.functions import (
     WindowFunction,
 )
 from headrace.operators.base import Operator
-from headrace.operators.window.declaration import WindowComputation, WindowOperator
+from headrace.operators.window.declaration import WindowComputation, WindowDeclaration
 from headrace.operators.window.operator import WindowProcessor
 from headrace.state.descriptors import ValueStateDescriptor
 from headrace.testing.harness import OperatorHarness
@@ -239,8 +239,8 @@ class Program:
             compute=self.computation.of_model,
         )
 
-    def declaration(self) -> WindowOperator:
-        return WindowOperator(
+    def declaration(self) -> WindowDeclaration:
+        return WindowDeclaration(
             computation=self.computation.of_operator(is_all=self.is_all),
             assigner=our_assigner(self.assigner, is_event_time=self.is_event_time),
             trigger=our_trigger(self.trigger),
@@ -254,14 +254,14 @@ class Program:
         return ALL if self.is_all else record[0]
 
 
-class GeneralWindowOperator(WindowOperator):
+class GeneralWindowOperator(WindowDeclaration):
     """The general operator, also where a quicker one would do."""
 
     def build(self) -> Operator:
         return WindowProcessor(self)
 
 
-def general(declaration: WindowOperator) -> GeneralWindowOperator:
+def general(declaration: WindowDeclaration) -> GeneralWindowOperator:
     return GeneralWindowOperator(**{name: getattr(declaration, name) for name in declaration.__dict__})
 
 
@@ -508,7 +508,9 @@ def run_model(program: Program, script: Iterable[Any]) -> Found:
     return Found(dict(windows.output), windows.late)
 
 
-def run_harness(program: Program, script: Iterable[Any], declaration: WindowOperator | None = None) -> Found:
+def run_harness(
+    program: Program, script: Iterable[Any], declaration: WindowDeclaration | None = None
+) -> Found:
     run = _HarnessRun(program, declaration or program.declaration())
     try:
         for what, given in unrolled(script):
@@ -527,7 +529,7 @@ def run_harness(program: Program, script: Iterable[Any], declaration: WindowOper
 class _HarnessRun:
     """A script on its way through harnesses, one after the other."""
 
-    def __init__(self, program: Program, declaration: WindowOperator) -> None:
+    def __init__(self, program: Program, declaration: WindowDeclaration) -> None:
         self._program = program
         self._declaration = declaration
         self.harness = OperatorHarness(declaration)
@@ -584,7 +586,7 @@ class _HarnessRun:
         self.harness.clear_output()
 
 
-def check(program: Program, script: list[Any], declaration: WindowOperator | None = None) -> None:
+def check(program: Program, script: list[Any], declaration: WindowDeclaration | None = None) -> None:
     """Let the model and the operator run the same script: results must be the same, in the same order per key."""
     if declaration is None and isinstance(program.assigner, model.Sliding):
         if not program.computation.is_commutative:

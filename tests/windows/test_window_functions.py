@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace.datastream import OutputTag
-from headrace.datastream._window_functions import CoGroupWindow, JoinPairs, WindowCall
+from headrace.datastream._window_functions import CoGroupWindow, JoinPairs, WindowFunctionCall
 from headrace.datastream.functions import (
     AggregateFunction,
     JoinFunction,
@@ -22,7 +22,7 @@ from headrace.datastream.functions import (
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.errors import JobDefinitionError, JobExecutionError, StateDescriptorError, UserFunctionError
 from headrace.operators.functions import with_own_function
-from headrace.operators.window.declaration import WindowComputation, WindowOperator
+from headrace.operators.window.declaration import WindowComputation, WindowDeclaration
 from headrace.operators.window.late import LATE_DROPPED
 from headrace.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from headrace.testing.harness import OperatorHarness, rescale
@@ -76,8 +76,8 @@ def declare(
     kind: Any = "buffer",
     incremental: Any = None,
     **settings: Any,
-) -> WindowOperator:
-    declaration = WindowOperator(
+) -> WindowDeclaration:
+    declaration = WindowDeclaration(
         computation=WindowComputation(kind, incremental, function),
         assigner=assigner,
         trigger=trigger or assigner.get_default_trigger(None),
@@ -783,7 +783,7 @@ def test_global_windows_are_equal_wherever_they_come_from() -> None:
 # ------------------------------------------------------------------------------------------ timeouts
 
 
-def timeout_of(nested: Any, **settings: Any) -> WindowOperator:
+def timeout_of(nested: Any, **settings: Any) -> WindowDeclaration:
     return declare(Joined(), GlobalWindows(), ProcessingTimeoutTrigger(nested, 100, **settings))
 
 
@@ -935,7 +935,7 @@ def test_fields_of_a_function_within_another_are_those_of_the_epoch() -> None:
 
 def test_operators_that_were_given_one_function_do_not_share_its_fields() -> None:
     incremental, within = CountsCalls(), CountsCalls()
-    declaration = declare(WindowCall(within), kind="aggregate", incremental=incremental)
+    declaration = declare(WindowFunctionCall(within), kind="aggregate", incremental=incremental)
     own = with_own_function(declaration)
     assert own.computation.incremental is not incremental
     assert own.computation.window_function.function is not within
@@ -947,7 +947,7 @@ def test_a_function_that_only_the_pickler_can_copy_still_has_fields_of_its_own()
     incremental.module = math  # type: ignore[attr-defined]
     within = CountsCalls()
     within.module = math  # type: ignore[attr-defined]
-    own = with_own_function(declare(WindowCall(within), kind="aggregate", incremental=incremental))
+    own = with_own_function(declare(WindowFunctionCall(within), kind="aggregate", incremental=incremental))
     own.computation.incremental.calls = 5
     own.computation.window_function.function.calls = 5
     assert (incremental.calls, within.calls) == (0, 0)

@@ -205,17 +205,17 @@ def _scratch(configuration: Configuration) -> Iterator[Finding]:
 
 
 def _leftovers(configuration: Configuration) -> Iterator[Finding]:
-    from headrace.util.host_directories import Verdict, find_directories
+    from headrace.util.host_directories import DirectoryVerdict, find_directories
 
     advice = {
-        Verdict.LEFTOVER: "`headrace doctor --clean` removes it, and so does the next job on this host",
-        Verdict.FOREIGN: "it belongs to another user, who can remove it if no job uses it",
-        Verdict.UNKNOWN: "an earlier version of headrace may have left it; delete it if no job uses it",
+        DirectoryVerdict.LEFTOVER: "`headrace doctor --clean` removes it, and so does the next job on this host",
+        DirectoryVerdict.FOREIGN: "it belongs to another user, who can remove it if no job uses it",
+        DirectoryVerdict.UNKNOWN: "an earlier version of headrace may have left it; delete it if no job uses it",
     }
     found = [
         each
         for each in find_directories(_scratch_places(configuration))
-        if each.verdict is not Verdict.IN_USE
+        if each.verdict is not DirectoryVerdict.IN_USE
     ]
     if not found:
         yield Finding("leftovers", True, "none")

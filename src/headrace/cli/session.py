@@ -16,7 +16,7 @@ from headrace.util.state_home import state_home
 if TYPE_CHECKING:
     from headrace.config import Configuration
     from headrace.runtime.high_availability.leadership import Leadership
-    from headrace.runtime.job.dispatcher import Recovery
+    from headrace.runtime.job.dispatcher import JobRecovery
 
 __all__ = ["serve", "session"]
 
@@ -112,8 +112,10 @@ def serve(configuration: Configuration, folder: str, *, has_gateway: bool) -> in
         return interrupts.exit_code if interrupts.have_come else ExitCode.OK
 
 
-def _recovery(leadership: Leadership) -> Recovery:
-    from headrace.runtime.job.dispatcher import Recovery
+def _recovery(leadership: Leadership) -> JobRecovery:
+    from headrace.runtime.job.dispatcher import JobRecovery
     from headrace.spark.user_code import pack_graph, unpack_graph
 
-    return Recovery(leadership.job_store(), leadership.job_results(is_session=True), pack_graph, unpack_graph)
+    return JobRecovery(
+        leadership.job_store(), leadership.job_results(is_session=True), pack_graph, unpack_graph
+    )

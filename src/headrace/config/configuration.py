@@ -21,7 +21,7 @@ from typing import Any, Final, Self, TypeVar
 from headrace.config import file
 from headrace.config.option import ConfigOption
 from headrace.config.references import has_reference, resolve
-from headrace.config.registry import KnownKey, Registry, known_options
+from headrace.config.registry import KnownKey, OptionRegistry, known_options
 from headrace.config.secrets import MASK, looks_secret
 
 __all__ = ["Configuration", "ConfigurationWarning", "DeprecatedKeyWarning", "ExplainedValue", "Layer"]
@@ -107,7 +107,7 @@ class Configuration:
     """
 
     def __init__(
-        self, values: Mapping[str, object] | None = None, *, registry: Registry | None = None
+        self, values: Mapping[str, object] | None = None, *, registry: OptionRegistry | None = None
     ) -> None:
         # None stands for the registry of all options, which is not worth pickling with every configuration.
         self._own_registry = registry
@@ -145,7 +145,7 @@ class Configuration:
         return config._with_references(command_line or {}, Layer.CLI, _PLACES[Layer.CLI], environ)
 
     @property
-    def registry(self) -> Registry:
+    def registry(self) -> OptionRegistry:
         """The keys that exist."""
         return self._own_registry or known_options()
 
@@ -360,7 +360,7 @@ def _warn_if_deprecated(key: KnownKey, place: str) -> None:
         )
 
 
-def _from_environment(environ: Mapping[str, str], registry: Registry) -> dict[str, tuple[str, str]]:
+def _from_environment(environ: Mapping[str, str], registry: OptionRegistry) -> dict[str, tuple[str, str]]:
     """Find the options that variables set: key -> (variable, value)."""
     options = {each.environment_variable: each for each in registry}
     found = {}

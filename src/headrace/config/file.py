@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from headrace.config.registry import Registry, known_options
+from headrace.config.registry import OptionRegistry, known_options
 from headrace.errors import ConfigurationError
 
 __all__ = ["CONF_DIR_VARIABLE", "FILE_NAME", "find_file", "flatten", "read_file"]
@@ -43,7 +43,7 @@ def find_file(environ: Mapping[str, str], working_directory: Path | None = None)
     return path if path.is_file() else None
 
 
-def read_file(path: Path, registry: Registry | None = None) -> dict[str, object]:
+def read_file(path: Path, registry: OptionRegistry | None = None) -> dict[str, object]:
     """Read a configuration file into dotted keys; values are text, lists of text, or maps of map options.
 
     Raises:
@@ -67,7 +67,9 @@ def read_file(path: Path, registry: Registry | None = None) -> dict[str, object]
     return values
 
 
-def flatten(tree: Mapping[str, Any], registry: Registry, prefix: str = "") -> Iterator[tuple[str, object]]:
+def flatten(
+    tree: Mapping[str, Any], registry: OptionRegistry, prefix: str = ""
+) -> Iterator[tuple[str, object]]:
     """Join nested keys with dots, down to the options; what a map option holds is left whole.
 
     Example:

@@ -21,7 +21,7 @@ from headrace.config.option import ConfigOption
 from headrace.config.options.flink_only import IGNORED_PREFIXES
 from headrace.errors import ConfigurationError
 
-__all__ = ["PASS_THROUGH_PREFIXES", "KnownKey", "Registry", "known_options", "subjects"]
+__all__ = ["PASS_THROUGH_PREFIXES", "KnownKey", "OptionRegistry", "known_options", "subjects"]
 
 #: Keys that start so belong to Spark.
 PASS_THROUGH_PREFIXES: Final = ("spark.",)
@@ -43,7 +43,7 @@ class KnownKey:
         return self.option is not None and self.entry is None and self.key != self.option.key
 
 
-class Registry:
+class OptionRegistry:
     """Options by key.
 
     Args:
@@ -132,6 +132,6 @@ def subjects() -> dict[str, list[ConfigOption[Any]]]:
 
 
 @cache
-def known_options() -> Registry:
+def known_options() -> OptionRegistry:
     """Return the registry of all options."""
-    return Registry(each for declared in subjects().values() for each in declared)
+    return OptionRegistry(each for declared in subjects().values() for each in declared)

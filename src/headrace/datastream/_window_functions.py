@@ -62,7 +62,7 @@ class JoinPairs(Around, CoGroupFunction[Any, Any, Any]):
                     yield join(left, right)
 
 
-class WindowCall(Around, WindowFunction[Any, Any, Any, Any]):
+class WindowFunctionCall(Around, WindowFunction[Any, Any, Any, Any]):
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Any:
         return self.function(key, window, inputs)
 
@@ -88,7 +88,7 @@ class CoGroupCall(Around, CoGroupFunction[Any, Any, Any]):
 
 
 _CALLS: dict[type[Function], type[Around]] = {
-    WindowFunction: WindowCall,
+    WindowFunction: WindowFunctionCall,
     AllWindowFunction: AllWindowCall,
     ProcessWindowFunction: ProcessCall,
     ProcessAllWindowFunction: ProcessAllCall,

@@ -11,7 +11,7 @@ from headrace.datastream._checks import check_function, check_type, kind_and_val
 from headrace.datastream.data_stream import DataStream
 from headrace.datastream.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
 from headrace.errors import JobDefinitionError
-from headrace.operators.async_wait import AsyncWaitOperator
+from headrace.operators.async_wait import AsyncWaitDeclaration
 
 __all__ = ["AsyncDataStream"]
 
@@ -118,7 +118,7 @@ def _wait(
             f"{call}(): expected an AsyncRetryStrategy, got {kind_and_value(retry)}",
             hint="make one with AsyncRetryStrategy.fixed_delay(...) or exponential_backoff(...)",
         )
-    operator = AsyncWaitOperator(
+    operator = AsyncWaitDeclaration(
         function,
         timeout_ms=_checked_timeout(call, described.timeout),
         capacity=capacity,

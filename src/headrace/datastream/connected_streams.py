@@ -20,14 +20,14 @@ from headrace.errors import JobDefinitionError
 from headrace.graph.transformations import TwoInputTransformation
 from headrace.operators.base import OperatorDeclaration
 from headrace.operators.co import (
-    BroadcastProcessOperator,
-    CoFlatMapOperator,
-    CoMapOperator,
-    CoProcessOperator,
-    KeyedBroadcastProcessOperator,
-    KeyedCoFlatMapOperator,
-    KeyedCoMapOperator,
-    KeyedCoProcessOperator,
+    BroadcastProcessDeclaration,
+    CoFlatMapDeclaration,
+    CoMapDeclaration,
+    CoProcessDeclaration,
+    KeyedBroadcastProcessDeclaration,
+    KeyedCoFlatMapDeclaration,
+    KeyedCoMapDeclaration,
+    KeyedCoProcessDeclaration,
 )
 from headrace.state.descriptors import MapStateDescriptor
 from headrace.state.operator_state import refuse_ttl
@@ -70,7 +70,9 @@ class ConnectedStreams:
         """
         check_function("map", func, CoMapFunction)
         keys = self._key_selectors()
-        declaration: OperatorDeclaration = KeyedCoMapOperator(func, keys) if keys else CoMapOperator(func)
+        declaration: OperatorDeclaration = (
+            KeyedCoMapDeclaration(func, keys) if keys else CoMapDeclaration(func)
+        )
         return _transform(self.stream1, self.stream2, "Co-Map", declaration, check_type("map", output_type))
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
@@ -83,7 +85,7 @@ class ConnectedStreams:
         check_function("flat_map", func, CoFlatMapFunction)
         keys = self._key_selectors()
         declaration: OperatorDeclaration = (
-            KeyedCoFlatMapOperator(func, keys) if keys else CoFlatMapOperator(func)
+            KeyedCoFlatMapDeclaration(func, keys) if keys else CoFlatMapDeclaration(func)
         )
         output_type = check_type("flat_map", output_type)
         return _transform(self.stream1, self.stream2, "Co-Flat Map", declaration, output_type)
@@ -103,14 +105,14 @@ class ConnectedStreams:
         output_type = check_type("process", output_type)
         keys = self._key_selectors()
         if keys:
-            keyed = KeyedCoProcessOperator(func, keys)
+            keyed = KeyedCoProcessDeclaration(func, keys)
             return _transform(self.stream1, self.stream2, "KEYED CO-PROCESS", keyed, output_type)
         if isinstance(func, KeyedCoProcessFunction):
             raise JobDefinitionError(
                 f"process(): {type(func).__qualname__} needs keyed streams, but not both streams are keyed",
                 hint="call key_by(...) on the connected streams, or use a CoProcessFunction",
             )
-        return _transform(self.stream1, self.stream2, "CO-PROCESS", CoProcessOperator(func), output_type)
+        return _transform(self.stream1, self.stream2, "CO-PROCESS", CoProcessDeclaration(func), output_type)
 
     def _key_selectors(self) -> tuple[Any, Any] | None:
         if isinstance(self.stream1, KeyedStream) and isinstance(self.stream2, KeyedStream):
@@ -167,13 +169,13 @@ class BroadcastConnectedStream:
         if isinstance(first, KeyedStream):
             check_function("process", func, KeyedBroadcastProcessFunction)
             name = "Co-Process-Broadcast-Keyed"
-            declaration = KeyedBroadcastProcessOperator(
+            declaration = KeyedBroadcastProcessDeclaration(
                 func, first._key_selector, self.broadcast_state_descriptors
             )
         else:
             check_function("process", func, BroadcastProcessFunction)
             name = "Co-Process-Broadcast"
-            declaration = BroadcastProcessOperator(func, self.broadcast_state_descriptors)
+            declaration = BroadcastProcessDeclaration(func, self.broadcast_state_descriptors)
         return _transform(first, second, name, declaration, output_type)
 
 

@@ -40,9 +40,9 @@ from headrace.errors import JobDefinitionError, TypeInferenceError, UnsupportedF
 from headrace.graph.partitioning import (
     Broadcast,
     Custom,
+    EdgePartitioner,
     Forward,
     KeyGroups,
-    Partitioner,
     Rebalance,
     Rescale,
     Shuffle,
@@ -58,15 +58,15 @@ from headrace.graph.transformations import (
     UnionTransformation,
 )
 from headrace.operators.base import OperatorDeclaration
-from headrace.operators.io import SinkOperator
+from headrace.operators.io import SinkDeclaration
 from headrace.operators.simple import (
-    FilterOperator,
-    FlatMapOperator,
-    MapOperator,
-    ProcessOperator,
-    ProjectOperator,
+    FilterDeclaration,
+    FlatMapDeclaration,
+    MapDeclaration,
+    ProcessDeclaration,
+    ProjectDeclaration,
 )
-from headrace.operators.timestamps import TimestampsOperator
+from headrace.operators.timestamps import TimestampsDeclaration
 from headrace.state.descriptors import MapStateDescriptor
 from headrace.windowing.assigners import WindowAssigner
 
@@ -182,7 +182,7 @@ class DataStream(OperatorSettings):
             'Map'
         """
         check_function("map", func, MapFunction, arguments=("value",))
-        return self._transform("Map", MapOperator(func), check_type("map", output_type))
+        return self._transform("Map", MapDeclaration(func), check_type("map", output_type))
 
     def flat_map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Turn every record into any number of others.
@@ -193,7 +193,7 @@ class DataStream(OperatorSettings):
             output_type: Type of the results.
         """
         check_function("flat_map", func, FlatMapFunction, arguments=("value",))
-        return self._transform("FlatMap", FlatMapOperator(func), check_type("flat_map", output_type))
+        return self._transform("FlatMap", FlatMapDeclaration(func), check_type("flat_map", output_type))
 
     def filter(self, func: Any) -> DataStream:
         """Keep the records for which a function returns true.
@@ -202,7 +202,7 @@ class DataStream(OperatorSettings):
             func: A callable of a record, or a FilterFunction.
         """
         check_function("filter", func, FilterFunction, arguments=("value",))
-        return self._transform("Filter", FilterOperator(func), self.get_type())
+        return self._transform("Filter", FilterDeclaration(func), self.get_type())
 
     def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Run a process function, which sees each record with its time and can write to side outputs.
@@ -212,7 +212,7 @@ class DataStream(OperatorSettings):
             output_type: Type of the results.
         """
         check_function("process", func, ProcessFunction, arguments=("value", "ctx"))
-        return self._transform("PROCESS", ProcessOperator(func), check_type("process", output_type))
+        return self._transform("PROCESS", ProcessDeclaration(func), check_type("process", output_type))
 
     def project(self, *field_indexes: int) -> DataStream:
         """Keep some fields of tuples or rows, in the order given.
@@ -222,7 +222,7 @@ class DataStream(OperatorSettings):
         """
         return self._transform(
             "Projection",
-            ProjectOperator(Projection(field_indexes, self.get_type())),
+            ProjectDeclaration(Projection(field_indexes, self.get_type())),
             self._projected(field_indexes),
         )
 
@@ -239,7 +239,7 @@ class DataStream(OperatorSettings):
                 hint="make one with WatermarkStrategy.for_bounded_out_of_orderness(...)",
             )
         return self._transform(
-            "Timestamps/Watermarks", TimestampsOperator(watermark_strategy), self.get_type()
+            "Timestamps/Watermarks", TimestampsDeclaration(watermark_strategy), self.get_type()
         )
 
     def _transform(
@@ -442,10 +442,10 @@ class DataStream(OperatorSettings):
         check_key_selector("partition_custom", key_selector)
         return self._repartition(Custom(partitioner, key_selector))
 
-    def _repartition(self, partitioner: Partitioner) -> DataStream:
+    def _repartition(self, partitioner: EdgePartitioner) -> DataStream:
         return DataStream(self._environment, self._partitioned(partitioner))
 
-    def _partitioned(self, partitioner: Partitioner) -> PartitionTransformation:
+    def _partitioned(self, partitioner: EdgePartitioner) -> PartitionTransformation:
         return PartitionTransformation(
             id=self._environment._next_id(),
             output_type=self.get_type(),
@@ -535,7 +535,7 @@ class DataStream(OperatorSettings):
         step = SinkTransformation(
             id=self._environment._next_id(),
             name=name,
-            declaration=SinkOperator(sink.for_type(self.get_type())),
+            declaration=SinkDeclaration(sink.for_type(self.get_type())),
             input=self._transformation,
         )
         self._environment._add_operator(step)

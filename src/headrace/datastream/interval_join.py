@@ -19,7 +19,7 @@ from headrace.datastream.keyed_stream import KeyedStream
 from headrace.datastream.output_tag import OutputTag
 from headrace.errors import JobDefinitionError
 from headrace.graph.transformations import TwoInputTransformation
-from headrace.operators.interval_join import IntervalJoinOperator
+from headrace.operators.interval_join import IntervalJoinDeclaration
 from headrace.windowing.checks import Amount, amount_ms
 
 __all__ = ["IntervalJoin", "IntervalJoined"]
@@ -132,7 +132,7 @@ class IntervalJoined:
         step = TwoInputTransformation(
             id=environment._next_id(),
             name="Interval Join",
-            declaration=IntervalJoinOperator(
+            declaration=IntervalJoinDeclaration(
                 function=process_join_function,
                 key_selectors=(self.left._key_selector, self.right._key_selector),
                 lower_ms=lower_ms,

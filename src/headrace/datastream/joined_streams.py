@@ -28,7 +28,7 @@ from headrace.datastream.functions import CoGroupFunction, FlatJoinFunction, Joi
 from headrace.datastream.windowed_stream import WindowedStream
 from headrace.graph.transformations import PhysicalTransformation
 from headrace.operators.functions import key_getter
-from headrace.operators.simple import MapOperator
+from headrace.operators.simple import MapDeclaration
 from headrace.windowing.assigners import WindowAssigner
 from headrace.windowing.checks import Amount
 from headrace.windowing.evictors import Evictor
@@ -180,7 +180,7 @@ def _tag_second(value: Any) -> tuple[int, Any]:
 
 
 def _tagged(stream: DataStream, tag: Callable[[Any], tuple[int, Any]]) -> DataStream:
-    tagged = stream._transform("Map", MapOperator(tag), Types.PICKLED_BYTE_ARRAY())
+    tagged = stream._transform("Map", MapDeclaration(tag), Types.PICKLED_BYTE_ARRAY())
     before = stream._transformation
     if isinstance(before, PhysicalTransformation):
         # In one task with what it reads, however many subtasks that has.

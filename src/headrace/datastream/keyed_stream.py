@@ -16,14 +16,14 @@ from headrace.datastream.functions import (
     ReduceFunction,
 )
 from headrace.errors import JobDefinitionError
-from headrace.graph.partitioning import Partitioner
+from headrace.graph.partitioning import EdgePartitioner
 from headrace.graph.transformations import PartitionTransformation, PhysicalTransformation
 from headrace.operators.keyed import (
-    KeyedFilterOperator,
-    KeyedFlatMapOperator,
-    KeyedMapOperator,
-    KeyedProcessOperator,
-    ReduceOperator,
+    KeyedFilterDeclaration,
+    KeyedFlatMapDeclaration,
+    KeyedMapDeclaration,
+    KeyedProcessDeclaration,
+    ReduceDeclaration,
 )
 from headrace.windowing.assigners import (
     CountSlidingWindowAssigner,
@@ -70,7 +70,7 @@ class KeyedStream(DataStream):
             output_type: Type of the results.
         """
         check_function("map", func, MapFunction, arguments=("value",))
-        declaration = KeyedMapOperator(func, self._key_selector)
+        declaration = KeyedMapDeclaration(func, self._key_selector)
         return self._transform("Map", declaration, check_type("map", output_type))
 
     def flat_map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
@@ -82,7 +82,7 @@ class KeyedStream(DataStream):
             output_type: Type of the results.
         """
         check_function("flat_map", func, FlatMapFunction, arguments=("value",))
-        declaration = KeyedFlatMapOperator(func, self._key_selector)
+        declaration = KeyedFlatMapDeclaration(func, self._key_selector)
         return self._transform("FlatMap", declaration, check_type("flat_map", output_type))
 
     def filter(self, func: Any) -> DataStream:
@@ -92,7 +92,7 @@ class KeyedStream(DataStream):
             func: A callable of a record, or a FilterFunction.
         """
         check_function("filter", func, FilterFunction, arguments=("value",))
-        return self._transform("Filter", KeyedFilterOperator(func, self._key_selector), self.get_type())
+        return self._transform("Filter", KeyedFilterDeclaration(func, self._key_selector), self.get_type())
 
     def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Run a process function with keyed state and timers.
@@ -102,7 +102,7 @@ class KeyedStream(DataStream):
             output_type: Type of the results.
         """
         check_function("process", func, KeyedProcessFunction, arguments=("value", "ctx"))
-        declaration = KeyedProcessOperator(func, self._key_selector)
+        declaration = KeyedProcessDeclaration(func, self._key_selector)
         return self._transform("KEYED PROCESS", declaration, check_type("process", output_type))
 
     def reduce(self, func: Any) -> DataStream:
@@ -195,7 +195,7 @@ class KeyedStream(DataStream):
 
     def _reduce(self, name: str, function: Any) -> DataStream:
         # Whether only final results are emitted depends on the runtime mode, which the stream graph decides.
-        declaration = ReduceOperator(function, self._key_selector, emits_final_only=False)
+        declaration = ReduceDeclaration(function, self._key_selector, emits_final_only=False)
         return self._transform(name, declaration, self.get_type())
 
     def _operator(self, call: str) -> PhysicalTransformation:
@@ -204,7 +204,7 @@ class KeyedStream(DataStream):
             hint="call it on the stream before key_by(), or on what follows",
         )
 
-    def _repartition(self, partitioner: Partitioner) -> NoReturn:
+    def _repartition(self, partitioner: EdgePartitioner) -> NoReturn:
         raise JobDefinitionError(
             f"a KeyedStream is partitioned by its key; it cannot be partitioned again ({partitioner.name})",
             hint="partition the stream before key_by(), or the results of what follows",

@@ -50,7 +50,7 @@ from headrace.graph.job_graph import JobGraph, build_job_graph
 from headrace.graph.plan_json import stream_plan
 from headrace.graph.stream_graph import GraphSettings, StreamGraph, build_stream_graph
 from headrace.graph.transformations import PhysicalTransformation, SourceTransformation, Transformation
-from headrace.operators.io import SourceOperator
+from headrace.operators.io import SourceDeclaration
 from headrace.util.import_paths import add_to_import_path
 
 __all__ = ["StreamExecutionEnvironment"]
@@ -468,7 +468,7 @@ class StreamExecutionEnvironment(OlderMethods):
         step = SourceTransformation(
             id=self._next_id(),
             name=check_text(call, "name of the source", name),
-            declaration=SourceOperator(source, watermark_strategy),
+            declaration=SourceDeclaration(source, watermark_strategy),
             output_type=output_type,
             is_bounded=source.boundedness is Boundedness.BOUNDED,
         )

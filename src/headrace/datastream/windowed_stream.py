@@ -31,7 +31,7 @@ from headrace.datastream.keyed_stream import KeyedStream
 from headrace.datastream.output_tag import OutputTag
 from headrace.errors import JobDefinitionError, describe_function
 from headrace.graph.partitioning import Global
-from headrace.operators.window.declaration import WindowComputation, WindowOperator
+from headrace.operators.window.declaration import WindowComputation, WindowDeclaration
 from headrace.windowing.assigners import WindowAssigner
 from headrace.windowing.checks import Amount
 from headrace.windowing.evictors import Evictor
@@ -236,7 +236,7 @@ class _Windowed:
     ) -> DataStream:
         # Once more: an assigner of the user's own may merge and have a default trigger that cannot.
         check_trigger(self._trigger, self._assigner)
-        declaration = WindowOperator(
+        declaration = WindowDeclaration(
             computation=WindowComputation(
                 kind=kind,
                 incremental=incremental,
@@ -259,7 +259,7 @@ class _Windowed:
     def _key_selector(self) -> Any:
         raise NotImplementedError
 
-    def _transform(self, declaration: WindowOperator, output_type: TypeInformation | None) -> DataStream:
+    def _transform(self, declaration: WindowDeclaration, output_type: TypeInformation | None) -> DataStream:
         return self._stream._transform(type(self._assigner).__name__, declaration, output_type)
 
 
@@ -308,5 +308,5 @@ class AllWindowedStream(_Windowed):
     def _key_selector(self) -> Any:
         return NullByteKeySelector()
 
-    def _transform(self, declaration: WindowOperator, output_type: TypeInformation | None) -> DataStream:
+    def _transform(self, declaration: WindowDeclaration, output_type: TypeInformation | None) -> DataStream:
         return super()._transform(declaration, output_type).force_non_parallel()

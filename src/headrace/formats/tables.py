@@ -1,7 +1,7 @@
 """Formats of tables, found by the option 'format': what a format offers, and how connectors find it.
 
 A format is a class that is called with the table's options for it, such as those below `json.`. It implements
-`MessageFormat` if it reads and writes single records, `FileFormat` if it reads and writes files, or both.
+`MessageFormat` if it reads and writes single records, `TableFileFormat` if it reads and writes files, or both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from headrace.errors import ConfigurationError
 from headrace.types.logical import RowType
 from headrace.util.plugins import FORMATS
 
-__all__ = ["SPARK_TIMESTAMPS", "FileFormat", "MessageFormat", "SparkReader", "file_format", "message_format"]
+__all__ = [
+    "SPARK_TIMESTAMPS",
+    "TableFileFormat",
+    "MessageFormat",
+    "SparkReader",
+    "file_format",
+    "message_format",
+]
 #: Timestamps as SQL writes them, for Spark's readers of text.
 SPARK_TIMESTAMPS: Final = "yyyy-MM-dd HH:mm:ss[.SSSSSS][.SSSSS][.SSSS][.SSS][.SS][.S]"
 
@@ -49,7 +56,7 @@ class SparkReader:
 
 
 @runtime_checkable
-class FileFormat(Protocol):
+class TableFileFormat(Protocol):
     """A format of files, which Spark reads."""
 
     def spark_reader(self) -> SparkReader:
@@ -74,14 +81,14 @@ def message_format(options: TableOptions, *keys: str) -> MessageFormat:
     return found
 
 
-def file_format(options: TableOptions) -> FileFormat:
+def file_format(options: TableOptions) -> TableFileFormat:
     """Return the format of files that the option 'format' names.
 
     Raises:
         SqlValidationError: The option is not set, or no format for files has this name.
         ConfigurationError: The format is declared by several packages, or cannot be loaded.
     """
-    found: FileFormat = _named(options, "format", FileFormat)
+    found: TableFileFormat = _named(options, "format", TableFileFormat)
     return found
 
 

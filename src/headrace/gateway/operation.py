@@ -24,13 +24,13 @@ from headrace.planner.logical import Field
 from headrace.table.result_kind import ResultKind
 from headrace.table.table_result import CloseableIterator
 
-__all__ = ["OperationStatus", "Portion", "PortionKind", "StatementOperation", "StatementResult"]
+__all__ = ["StatementStatus", "Portion", "PortionKind", "StatementOperation", "StatementResult"]
 
 #: How many rows wait for a client; a query that is further ahead waits, too.
 _MOST_WAITING: Final = 5_000
 
 
-class OperationStatus(Enum):
+class StatementStatus(Enum):
     """Where a statement stands; Flink's names."""
 
     PENDING = "PENDING"
@@ -42,10 +42,10 @@ class OperationStatus(Enum):
 
 
 _OVER: Final = {
-    OperationStatus.FINISHED,
-    OperationStatus.CANCELED,
-    OperationStatus.CLOSED,
-    OperationStatus.ERROR,
+    StatementStatus.FINISHED,
+    StatementStatus.CANCELED,
+    StatementStatus.CLOSED,
+    StatementStatus.ERROR,
 }
 
 
@@ -93,7 +93,7 @@ class StatementOperation:
         self.handle = handle
         self._run = run
         self._changed = threading.Condition()
-        self._status = OperationStatus.PENDING
+        self._status = StatementStatus.PENDING
         self._result: StatementResult | None = None
         self._error: BaseException | None = None
         self._waiting: deque[Row] = deque()
@@ -106,7 +106,7 @@ class StatementOperation:
         )
 
     @property
-    def status(self) -> OperationStatus:
+    def status(self) -> StatementStatus:
         """Where the statement stands."""
         return self._status
 
@@ -118,7 +118,7 @@ class StatementOperation:
     @property
     def is_busy(self) -> bool:
         """Whether it runs, or is a query whose rows still come."""
-        return not self.is_over or (self._status is OperationStatus.FINISHED and not self._is_read_out)
+        return not self.is_over or (self._status is StatementStatus.FINISHED and not self._is_read_out)
 
     @property
     def error(self) -> BaseException | None:
@@ -142,9 +142,9 @@ class StatementOperation:
             Exception: What the statement failed with.
         """
         with self._changed:
-            if self._status in {OperationStatus.PENDING, OperationStatus.RUNNING}:
+            if self._status in {StatementStatus.PENDING, StatementStatus.RUNNING}:
                 return Portion(PortionKind.NOT_READY, token)
-            if self._status in {OperationStatus.CANCELED, OperationStatus.CLOSED}:
+            if self._status in {StatementStatus.CANCELED, StatementStatus.CLOSED}:
                 raise GatewayError(
                     f"operation {self.handle} is {self._status.value}, and has no results",
                     hint="run the statement again",
@@ -173,17 +173,17 @@ class StatementOperation:
 
     def cancel(self) -> None:
         """Stop the statement. The job of a query ends; a job that an INSERT has started goes on."""
-        self._end(OperationStatus.CANCELED)
+        self._end(StatementStatus.CANCELED)
 
     def close(self) -> None:
         """Stop the statement and forget its rows."""
-        self._end(OperationStatus.CLOSED)
+        self._end(StatementStatus.CLOSED)
 
-    def _end(self, status: OperationStatus) -> None:
+    def _end(self, status: StatementStatus) -> None:
         with self._changed:
-            if self._status is OperationStatus.CLOSED or (
-                status is OperationStatus.CANCELED
-                and self._status in {OperationStatus.CANCELED, OperationStatus.ERROR}
+            if self._status is StatementStatus.CLOSED or (
+                status is StatementStatus.CANCELED
+                and self._status in {StatementStatus.CANCELED, StatementStatus.ERROR}
             ):
                 return
             self._status = status
@@ -197,7 +197,7 @@ class StatementOperation:
     # -- the thread --------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        if not self._enter(OperationStatus.RUNNING):
+        if not self._enter(StatementStatus.RUNNING):
             return
         try:
             result = self._run()
@@ -206,13 +206,13 @@ class StatementOperation:
             return
         with self._changed:
             self._result = result
-        if not self._enter(OperationStatus.FINISHED):
+        if not self._enter(StatementStatus.FINISHED):
             if result.cancel is not None:
                 result.cancel()
             return
         self._read(result)
 
-    def _enter(self, status: OperationStatus) -> bool:
+    def _enter(self, status: StatementStatus) -> bool:
         """Go on to a status, unless a client has ended the operation meanwhile."""
         with self._changed:
             if self.is_over:
@@ -225,7 +225,7 @@ class StatementOperation:
         with self._changed:
             self._error = error
             if not self.is_over:
-                self._status = OperationStatus.ERROR
+                self._status = StatementStatus.ERROR
             self._changed.notify_all()
 
     def _read(self, result: StatementResult) -> None:
@@ -238,7 +238,7 @@ class StatementOperation:
             with self._changed:
                 self._error = None if self._is_read_out else error
                 if self._error is not None:
-                    self._status = OperationStatus.ERROR
+                    self._status = StatementStatus.ERROR
         finally:
             with self._changed:
                 self._is_read_out = True

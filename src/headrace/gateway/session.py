@@ -20,7 +20,7 @@ from headrace.table.result_kind import ResultKind
 from headrace.table.table_result import CloseableIterator, TableResult
 from headrace.types import DataTypes
 
-__all__ = ["Session"]
+__all__ = ["GatewaySession"]
 
 #: How many operations of a session are remembered after they have ended.
 _MOST_OPERATIONS: Final = 1_000
@@ -58,7 +58,7 @@ _QUERY: Final = re.compile(r"\s*(?:SELECT|WITH|VALUES|\()", re.IGNORECASE)
 _TEXT: Final = DataTypes.STRING()
 
 
-class Session:
+class GatewaySession:
     """What one client sees. One statement is carried out at a time, as in Flink.
 
     Args:

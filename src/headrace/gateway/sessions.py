@@ -13,7 +13,7 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import gateway as options
 from headrace.datastream.execution_context import ExecutionContext
 from headrace.errors import GatewayError
-from headrace.gateway.session import Session
+from headrace.gateway.session import GatewaySession
 from headrace.table import EnvironmentSettings, TableEnvironment
 
 __all__ = ["Sessions"]
@@ -38,7 +38,7 @@ class Sessions:
         self._most = get(options.MAX_SESSIONS)
         self._most_threads = get(options.MAX_THREADS)
         self._lock = threading.Lock()
-        self._sessions: dict[str, tuple[Session, float]] = {}
+        self._sessions: dict[str, tuple[GatewaySession, float]] = {}
         self._is_over = threading.Event()
 
     @property
@@ -59,7 +59,7 @@ class Sessions:
         for session, _ in sessions:
             session.close()
 
-    def open(self, properties: Mapping[str, str]) -> Session:
+    def open(self, properties: Mapping[str, str]) -> GatewaySession:
         """Open a session.
 
         Raises:
@@ -74,12 +74,12 @@ class Sessions:
                 )
         with self._context.entered():
             t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-        session = Session(str(uuid4()), t_env, properties)
+        session = GatewaySession(str(uuid4()), t_env, properties)
         with self._lock:
             self._sessions[session.handle] = session, self._clock()
         return session
 
-    def get(self, handle: str) -> Session:
+    def get(self, handle: str) -> GatewaySession:
         """Find a session, which counts as used from now.
 
         Raises:

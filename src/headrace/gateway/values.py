@@ -18,10 +18,10 @@ from headrace.errors import UnsupportedFeatureError
 from headrace.table._printing import shown
 from headrace.types import logical as t
 
-__all__ = ["RowFormat", "fields_of", "type_json"]
+__all__ = ["ResultRowFormat", "fields_of", "type_json"]
 
 
-class RowFormat(Enum):
+class ResultRowFormat(Enum):
     """How the fields of a row are written."""
 
     JSON = "JSON"
@@ -95,7 +95,9 @@ def _field(field: t.RowField) -> dict[str, Any]:
     return {"name": field.name, "fieldType": type_json(field.data_type), **described}
 
 
-def fields_of(types: Sequence[t.DataType], row_format: RowFormat, zone: str) -> Callable[[Row], list[Any]]:
+def fields_of(
+    types: Sequence[t.DataType], row_format: ResultRowFormat, zone: str
+) -> Callable[[Row], list[Any]]:
     """Return what turns the values of a row into JSON.
 
     Args:
@@ -103,7 +105,7 @@ def fields_of(types: Sequence[t.DataType], row_format: RowFormat, zone: str) -> 
         row_format: How values are written.
         zone: The session's time zone, which TIMESTAMP_LTZ values are given in.
     """
-    if row_format is RowFormat.PLAIN_TEXT:
+    if row_format is ResultRowFormat.PLAIN_TEXT:
         return lambda row: [
             None if value is None else shown(value, kind) for value, kind in zip(row, types, strict=True)
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from headrace.connectors.base import Boundedness
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.partitioning import Broadcast
-from headrace.operators.io import SourceOperator
+from headrace.operators.io import SourceDeclaration
 
 
 def early_edges(job: JobGraph, vertex_id: str) -> frozenset[int]:
@@ -29,7 +29,7 @@ def _is_bounded(job: JobGraph, vertex_id: str) -> bool:
     """Whether all sources above a vertex, or in it, have an end."""
     vertex = job.vertex(vertex_id)
     declaration = vertex.head.declaration
-    if isinstance(declaration, SourceOperator):
+    if isinstance(declaration, SourceDeclaration):
         return declaration.source.boundedness is Boundedness.BOUNDED
     inputs = job.inputs_of(vertex_id)
     return bool(inputs) and all(_is_bounded(job, edge.source_vertex) for edge in inputs)

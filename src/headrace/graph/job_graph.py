@@ -16,7 +16,7 @@ from enum import Enum
 from headrace.common.typeinfo import TypeInformation
 from headrace.graph.chaining import chained_edges
 from headrace.graph.operator_ids import murmur3_128, operator_ids
-from headrace.graph.partitioning import Partitioner
+from headrace.graph.partitioning import EdgePartitioner
 from headrace.graph.stream_graph import StreamGraph, StreamNode
 from headrace.operators.base import OperatorDeclaration
 
@@ -90,7 +90,7 @@ class JobEdge:
     target_vertex: str
     #: 0 or 1. Several edges with the same one are a union.
     target_input: int
-    partitioner: Partitioner
+    partitioner: EdgePartitioner
     pattern: DistributionPattern
     #: The intermediate data set it reads. Edges that carry the same output share it.
     data_set_id: str

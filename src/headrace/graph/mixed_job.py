@@ -31,7 +31,7 @@ from headrace.graph.transformations import (
     UnionTransformation,
 )
 from headrace.operators.table.bridge import StreamToTable, TableToStream
-from headrace.operators.table.declarations import TableScan, TableSink
+from headrace.operators.table.declarations import TableScanDeclaration, TableSinkDeclaration
 
 # -- from table nodes to steps ---------------------------------------------------------------------------------
 
@@ -70,10 +70,10 @@ def _step(
         "description": node.description or node.name,
         "chaining": ChainingStrategy.ALWAYS if is_border else ChainingStrategy.NEVER,
     }
-    if isinstance(declaration, TableScan):
+    if isinstance(declaration, TableScanDeclaration):
         known["name"] = node.name.removeprefix("Source: ")
         return SourceTransformation(**known, is_bounded=declaration.source.boundedness is Boundedness.BOUNDED)
-    if isinstance(declaration, TableSink):
+    if isinstance(declaration, TableSinkDeclaration):
         known["name"] = node.name.removeprefix("Sink: ")
         return SinkTransformation(**known, input=inputs[0])
     if isinstance(declaration, StreamToTable):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 
 @dataclass(frozen=True)
-class Partitioner:
+class EdgePartitioner:
     """Base of the declarations below; `name` is what plans show as the ship strategy."""
 
     name: ClassVar[str]
@@ -20,7 +20,7 @@ class Partitioner:
 
 
 @dataclass(frozen=True)
-class Forward(Partitioner):
+class Forward(EdgePartitioner):
     """Subtask i to subtask i; both sides have the same parallelism."""
 
     name = "FORWARD"
@@ -28,14 +28,14 @@ class Forward(Partitioner):
 
 
 @dataclass(frozen=True)
-class Rebalance(Partitioner):
+class Rebalance(EdgePartitioner):
     """Round robin over all consumers."""
 
     name = "REBALANCE"
 
 
 @dataclass(frozen=True)
-class Rescale(Partitioner):
+class Rescale(EdgePartitioner):
     """Round robin over the consumers near the producer.
 
     Of 2 producers and 4 consumers, the first producer serves consumers 0 and 1, the second 2 and 3.
@@ -46,28 +46,28 @@ class Rescale(Partitioner):
 
 
 @dataclass(frozen=True)
-class Shuffle(Partitioner):
+class Shuffle(EdgePartitioner):
     """Sends each record to a random subtask."""
 
     name = "SHUFFLE"
 
 
 @dataclass(frozen=True)
-class Broadcast(Partitioner):
+class Broadcast(EdgePartitioner):
     """Every consumer gets every record."""
 
     name = "BROADCAST"
 
 
 @dataclass(frozen=True)
-class Global(Partitioner):
+class Global(EdgePartitioner):
     """Everything to the first consumer."""
 
     name = "GLOBAL"
 
 
 @dataclass(frozen=True)
-class KeyGroups(Partitioner):
+class KeyGroups(EdgePartitioner):
     """The consumer that owns the key group of the record's key."""
 
     name = "HASH"
@@ -76,7 +76,7 @@ class KeyGroups(Partitioner):
 
 
 @dataclass(frozen=True)
-class Custom(Partitioner):
+class Custom(EdgePartitioner):
     """The consumer whose number the user's partitioner returns for the record's key."""
 
     name = "CUSTOM"

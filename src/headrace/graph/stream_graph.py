@@ -21,7 +21,7 @@ from headrace.config.options.execution import (
     RuntimeExecutionMode,
 )
 from headrace.errors import InvalidTopologyError, InvariantViolation, TypeInferenceError
-from headrace.graph.partitioning import Forward, Partitioner, Rebalance
+from headrace.graph.partitioning import EdgePartitioner, Forward, Rebalance
 from headrace.graph.transformations import (
     ChainingStrategy,
     PartitionTransformation,
@@ -90,7 +90,7 @@ class StreamEdge:
     target: int
     #: 0 or 1. Several edges may go to the same input: a union.
     target_input: int
-    partitioner: Partitioner
+    partitioner: EdgePartitioner
     #: The side output it carries; None is the main output.
     side_tag: str | None = None
 
@@ -191,7 +191,7 @@ class _Origin:
     """An operator's output as a consumer sees it through union, partitioning and side output."""
 
     node_id: int
-    partitioner: Partitioner | None = None
+    partitioner: EdgePartitioner | None = None
     side_tag: str | None = None
 
 

@@ -17,21 +17,21 @@ from headrace.connectors.base import SparkSource
 from headrace.errors import InvalidTopologyError
 from headrace.graph.job_graph import DistributionPattern, JobEdge, JobGraph, JobVertex, OperatorNode
 from headrace.graph.operator_ids import hash_of_uid, murmur3_128
-from headrace.graph.partitioning import Partitioner
+from headrace.graph.partitioning import EdgePartitioner
 from headrace.graph.transformations import Transformation
 from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.operators.table.declarations import (
     OnlyInEpochs,
     StatefulNode,
     TableDeclaration,
-    TableScan,
-    TableSink,
+    TableScanDeclaration,
+    TableSinkDeclaration,
 )
 from headrace.operators.table.steps import Fragment, PythonCalls
 
 
 @dataclass(frozen=True)
-class TableForward(Partitioner):
+class TableForward(EdgePartitioner):
     """Rows stay where they are, and go through a fragment."""
 
     name = "FORWARD"
@@ -39,7 +39,7 @@ class TableForward(Partitioner):
 
 
 @dataclass(frozen=True)
-class TableHash(Partitioner):
+class TableHash(EdgePartitioner):
     """Rows go through a fragment, then to the subtask that owns the key group of their key."""
 
     name = "HASH"
@@ -165,14 +165,14 @@ _PYTHON_ROWS_PER_S = 100_000
 def expected_rate(job: JobGraph) -> int | None:
     """Return about how many rows a second a subtask does of a job whose sources Spark reads; None for others."""
     declarations = [operator.declaration for vertex in job.vertices for operator in vertex.operators]
-    scans = [each for each in declarations if isinstance(each, TableScan)]
+    scans = [each for each in declarations if isinstance(each, TableScanDeclaration)]
     is_of_tables = all(is_table_vertex(vertex) for vertex in job.vertices)
     if not is_of_tables or not all(isinstance(scan.source, SparkSource) for scan in scans):
         return None
     fragments = [fragment_of(edge) for edge in job.edges]
     fragments += [scan.fragment for scan in scans if scan.fragment is not None]
     has_functions = any(isinstance(step, PythonCalls) for each in fragments for step in each.steps)
-    writes = any(isinstance(each, TableSink) and not each.sink.discards for each in declarations)
+    writes = any(isinstance(each, TableSinkDeclaration) and not each.sink.discards for each in declarations)
     return _PYTHON_ROWS_PER_S if has_functions or writes else _SPARK_ROWS_PER_S
 
 
@@ -200,7 +200,7 @@ def _edge(
     )
 
 
-def way_to(declaration: Any, fragment: Fragment) -> Partitioner:
+def way_to(declaration: Any, fragment: Fragment) -> EdgePartitioner:
     """Return how rows get to a node."""
     return TableHash(fragment) if isinstance(declaration, StatefulNode) else TableForward(fragment)
 
@@ -220,7 +220,7 @@ def _operator_ids(nodes: Sequence[TableNode]) -> list[str]:
             operator_id = hash_of_uid(node.uid)
         else:
             inputs = [(ids[read.node], read.target_input) for read in node.inputs if read.node < position]
-            place = f"{position}/{type(node.declaration).__name__}/{inputs}"
+            place = f"{position}/{type(node.declaration).__name__.removesuffix('Declaration')}/{inputs}"
             operator_id = murmur3_128(place.encode()).hex()
         if operator_id in seen:
             raise InvalidTopologyError(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from headrace.common.typeinfo import TypeInformation
-from headrace.graph.partitioning import Partitioner
+from headrace.graph.partitioning import EdgePartitioner
 from headrace.operators.base import OperatorDeclaration
 
 
@@ -124,7 +124,7 @@ class PartitionTransformation(Transformation):
     """The same records, sent on another way. Of two in a row the later one counts."""
 
     input: Transformation = field(repr=False)
-    partitioner: Partitioner
+    partitioner: EdgePartitioner
 
     @property
     def inputs(self) -> tuple[Transformation, ...]:

@@ -54,7 +54,7 @@ class TaskLoop(asyncio.SelectorEventLoop):
 
 
 @dataclass(frozen=True)
-class AsyncWaitOperator:
+class AsyncWaitDeclaration:
     """Calls an asynchronous function for many records at once."""
 
     function: Any
@@ -95,7 +95,7 @@ class _Segment:
 class AsyncWaiter(FunctionOperator):
     """Keeps calls under way, and hands on their results in the order that is asked for."""
 
-    def __init__(self, declaration: AsyncWaitOperator) -> None:
+    def __init__(self, declaration: AsyncWaitDeclaration) -> None:
         super().__init__(declaration.function)
         self._timeout_s = declaration.timeout_ms / 1000 or None
         self._capacity = declaration.capacity

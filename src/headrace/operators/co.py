@@ -36,7 +36,7 @@ class _KeyedTwoInputDeclaration(_TwoInputDeclaration):
 
 
 @dataclass(frozen=True)
-class CoMapOperator(_TwoInputDeclaration):
+class CoMapDeclaration(_TwoInputDeclaration):
     """A CoMapFunction: map1 for the first input, map2 for the second."""
 
     def build(self) -> Operator:
@@ -44,19 +44,19 @@ class CoMapOperator(_TwoInputDeclaration):
 
 
 @dataclass(frozen=True)
-class CoFlatMapOperator(_TwoInputDeclaration):
+class CoFlatMapDeclaration(_TwoInputDeclaration):
     def build(self) -> Operator:
         return TwoInputOperator(self.function, _many_results(self.function, "flat_map1", "flat_map2"))
 
 
 @dataclass(frozen=True)
-class CoProcessOperator(_TwoInputDeclaration):
+class CoProcessDeclaration(_TwoInputDeclaration):
     def build(self) -> Operator:
         return TwoInputOperator(self.function, _with_context(self.function))
 
 
 @dataclass(frozen=True)
-class KeyedCoMapOperator(_KeyedTwoInputDeclaration):
+class KeyedCoMapDeclaration(_KeyedTwoInputDeclaration):
     """A CoMapFunction on keyed streams: it may use keyed state."""
 
     def build(self) -> Operator:
@@ -66,7 +66,7 @@ class KeyedCoMapOperator(_KeyedTwoInputDeclaration):
 
 
 @dataclass(frozen=True)
-class KeyedCoFlatMapOperator(_KeyedTwoInputDeclaration):
+class KeyedCoFlatMapDeclaration(_KeyedTwoInputDeclaration):
     """A CoFlatMapFunction on keyed streams: it may use keyed state."""
 
     def build(self) -> Operator:
@@ -76,13 +76,13 @@ class KeyedCoFlatMapOperator(_KeyedTwoInputDeclaration):
 
 
 @dataclass(frozen=True)
-class KeyedCoProcessOperator(_KeyedTwoInputDeclaration):
+class KeyedCoProcessDeclaration(_KeyedTwoInputDeclaration):
     def build(self) -> Operator:
         return KeyedTwoInputOperator(self.function, _with_context(self.function), self.key_selectors)
 
 
 @dataclass(frozen=True)
-class BroadcastProcessOperator(_TwoInputDeclaration):
+class BroadcastProcessDeclaration(_TwoInputDeclaration):
     """A BroadcastProcessFunction: the second input is the broadcast one."""
 
     descriptors: tuple[Any, ...]
@@ -92,7 +92,7 @@ class BroadcastProcessOperator(_TwoInputDeclaration):
 
 
 @dataclass(frozen=True)
-class KeyedBroadcastProcessOperator(_TwoInputDeclaration):
+class KeyedBroadcastProcessDeclaration(_TwoInputDeclaration):
     """A KeyedBroadcastProcessFunction: the second input is the broadcast one."""
 
     key_selector: Any

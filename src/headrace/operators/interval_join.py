@@ -31,7 +31,7 @@ _SIDES = ("left", "right")
 
 
 @dataclass(frozen=True)
-class IntervalJoinOperator:
+class IntervalJoinDeclaration:
     """Joins ``left`` with each ``right`` for which ``left + lower_ms <= right <= left + upper_ms``."""
 
     function: Any
@@ -123,7 +123,7 @@ class _Side:
 class IntervalJoiner(FunctionOperator):
     """Keeps both sides and calls the function for every pair."""
 
-    def __init__(self, declaration: IntervalJoinOperator) -> None:
+    def __init__(self, declaration: IntervalJoinDeclaration) -> None:
         super().__init__(declaration.function)
         self._declaration = declaration
         self._pair = PairContext()

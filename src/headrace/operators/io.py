@@ -19,7 +19,7 @@ from headrace.state.descriptors import ListStateDescriptor
 
 
 @dataclass(frozen=True)
-class SourceOperator:
+class SourceDeclaration:
     """Reads a source and gives its records time."""
 
     source: Source
@@ -42,7 +42,7 @@ class SourceOperator:
 
 
 @dataclass(frozen=True)
-class SinkOperator:
+class SinkDeclaration:
     """Writes to a sink."""
 
     sink: Sink

@@ -26,13 +26,13 @@ REDUCE_STATE = "_reduced"
 
 
 @dataclass(frozen=True)
-class KeyedProcessOperator(KeyedFunctionDeclaration):
+class KeyedProcessDeclaration(KeyedFunctionDeclaration):
     def build(self) -> Operator:
         return KeyedProcessor(self.function, self.key_selector)
 
 
 @dataclass(frozen=True)
-class KeyedMapOperator(KeyedFunctionDeclaration):
+class KeyedMapDeclaration(KeyedFunctionDeclaration):
     """A map whose function may use keyed state."""
 
     def build(self) -> Operator:
@@ -41,7 +41,7 @@ class KeyedMapOperator(KeyedFunctionDeclaration):
 
 
 @dataclass(frozen=True)
-class KeyedFlatMapOperator(KeyedFunctionDeclaration):
+class KeyedFlatMapDeclaration(KeyedFunctionDeclaration):
     """A flat map whose function may use keyed state."""
 
     def build(self) -> Operator:
@@ -49,7 +49,7 @@ class KeyedFlatMapOperator(KeyedFunctionDeclaration):
 
 
 @dataclass(frozen=True)
-class KeyedFilterOperator(KeyedFunctionDeclaration):
+class KeyedFilterDeclaration(KeyedFunctionDeclaration):
     """A filter whose function may use keyed state."""
 
     def build(self) -> Operator:
@@ -58,7 +58,7 @@ class KeyedFilterOperator(KeyedFunctionDeclaration):
 
 
 @dataclass(frozen=True)
-class ReduceOperator(KeyedFunctionDeclaration):
+class ReduceDeclaration(KeyedFunctionDeclaration):
     """A rolling reduction: every record yields the reduced value so far, or only the last one in batch mode."""
 
     emits_final_only: bool = False

@@ -20,7 +20,7 @@ from headrace.state.isolation import isolated
 
 
 @dataclass(frozen=True)
-class MapOperator(FunctionDeclaration):
+class MapDeclaration(FunctionDeclaration):
     """One record in, one record out."""
 
     def build(self) -> Operator:
@@ -28,7 +28,7 @@ class MapOperator(FunctionDeclaration):
 
 
 @dataclass(frozen=True)
-class ProjectOperator(FunctionDeclaration):
+class ProjectDeclaration(FunctionDeclaration):
     """Keeps some fields of rows and tuples; the function has the ``indexes``, and a ``map`` for one record."""
 
     def build(self) -> Operator:
@@ -36,7 +36,7 @@ class ProjectOperator(FunctionDeclaration):
 
 
 @dataclass(frozen=True)
-class FlatMapOperator(FunctionDeclaration):
+class FlatMapDeclaration(FunctionDeclaration):
     """One record in, any number out."""
 
     def build(self) -> Operator:
@@ -44,7 +44,7 @@ class FlatMapOperator(FunctionDeclaration):
 
 
 @dataclass(frozen=True)
-class FilterOperator(FunctionDeclaration):
+class FilterDeclaration(FunctionDeclaration):
     """Keeps the records for which the function says so."""
 
     def build(self) -> Operator:
@@ -52,7 +52,7 @@ class FilterOperator(FunctionDeclaration):
 
 
 @dataclass(frozen=True)
-class ProcessOperator(FunctionDeclaration):
+class ProcessDeclaration(FunctionDeclaration):
     """A ProcessFunction: records with their context, side outputs."""
 
     def build(self) -> Operator:

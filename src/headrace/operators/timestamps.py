@@ -209,7 +209,7 @@ def make_tracker(strategy: WatermarkStrategy | None, *, is_by_clock: bool = Fals
 
 
 @dataclass(frozen=True)
-class TimestampsOperator:
+class TimestampsDeclaration:
     """Gives time to a stream in the middle of a job; watermarks from upstream end here."""
 
     strategy: WatermarkStrategy

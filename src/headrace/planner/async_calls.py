@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from headrace.connectors.lookup_tables import LookupSettings
 from headrace.graph.table_job import TableNode
-from headrace.operators.table.declarations import SparkQuery
+from headrace.operators.table.declarations import SparkQueryDeclaration
 from headrace.operators.table.steps import PythonCall, PythonCalls
 from headrace.planner.opened_functions import AsyncSettings, OpenedAsyncFunction, OpenedLookup
 
@@ -25,7 +25,7 @@ def with_settings(nodes: Sequence[TableNode], settings: AsyncSettings, lookups: 
 def _calls(nodes: Iterable[TableNode]) -> Iterator[PythonCall]:
     for node in nodes:
         declaration = node.declaration
-        if isinstance(declaration, SparkQuery):
+        if isinstance(declaration, SparkQueryDeclaration):
             yield from declaration.functions
         fragments = [each.fragment for each in node.inputs]
         fragments += [each for each in [getattr(declaration, "fragment", None)] if each is not None]

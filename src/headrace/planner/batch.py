@@ -30,7 +30,7 @@ from headrace.planner.rules.plain import with_a_column
 from headrace.planner.stream_borders import RECORD_TIME, StreamInput, time_of_records
 from headrace.planner.translate import Connectors, TranslationSettings
 from headrace.planner.user_functions import aggregate_of, callable_of, is_pandas
-from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowKind, WindowProperty
 from headrace.types import logical as t
 from headrace.types.arrow import to_arrow_type
 
@@ -83,7 +83,7 @@ class _BatchTranslation:
         position = len(self._nodes)
         self._nodes.append(
             TableNode(
-                d.SparkQuery(f"SELECT {items} FROM ({sql})", made, query.functions, is_gathered),
+                d.SparkQueryDeclaration(f"SELECT {items} FROM ({sql})", made, query.functions, is_gathered),
                 f"SparkQuery[{position + 1}]",
                 tuple(TableInput(scan.node, scan.fragment, side) for side, scan in enumerate(scans)),
                 description=explain_logical(request.query),
@@ -110,7 +110,9 @@ class _BatchTranslation:
                 node = TableNode(rows, f"StreamToTable[{position + 1}]", stream=source.step)
             else:
                 name = scan.identifier.name if isinstance(scan, n.Scan) else "Values"
-                node = TableNode(d.TableScan(source, schema=columns), f"Source: {name}[{position + 1}]")
+                node = TableNode(
+                    d.TableScanDeclaration(source, schema=columns), f"Source: {name}[{position + 1}]"
+                )
             self._nodes.append(node)
         return self._places[scan]
 
@@ -132,8 +134,8 @@ class _BatchTranslation:
     # --- streams ------------------------------------------------------------------------------------
 
     def _record(
-        self, target: StreamTarget, items: Sequence[tuple[str, steps.Column]], schema: n.Schema
-    ) -> list[tuple[str, steps.Column]]:
+        self, target: StreamTarget, items: Sequence[tuple[str, steps.StepColumn]], schema: n.Schema
+    ) -> list[tuple[str, steps.StepColumn]]:
         """Return the fields of records, and their time."""
         time = time_of_records(target, schema)
         fields = [item for at, item in enumerate(items) if at != target.rowtime]
@@ -157,7 +159,9 @@ class _BatchTranslation:
 
 def _is_read_at_once(node: TableNode) -> bool:
     """Whether an epoch has all rows of a table: Spark reads it by itself."""
-    return isinstance(node.declaration, d.TableScan) and isinstance(node.declaration.source, SparkSource)
+    return isinstance(node.declaration, d.TableScanDeclaration) and isinstance(
+        node.declaration.source, SparkSource
+    )
 
 
 def _sink(request: SinkRequest, connectors: Connectors, output: steps.Schema, position: int) -> TableNode:
@@ -172,7 +176,7 @@ def _sink(request: SinkRequest, connectors: Connectors, output: steps.Schema, po
     choice = connectors.sink_of(target)
     keys = tuple(output[key].name for key in request.keys)
     return TableNode(
-        d.TableSink(choice.sink, schema=output, mode=choice.mode, keys=keys),
+        d.TableSinkDeclaration(choice.sink, schema=output, mode=choice.mode, keys=keys),
         f"Sink: {request.name}",
         (TableInput(position, steps.Fragment((), output)),),
     )
@@ -248,7 +252,7 @@ class BatchQuery:
     def _windowed(
         self,
         below: n.LogicalNode,
-        window: WindowSpec,
+        window: WindowFunctionSpec,
         time_index: int,
         partition: Sequence[int],
         schema: n.Schema,
@@ -273,7 +277,9 @@ class BatchQuery:
         added = ", ".join(f"{sql} AS c{width + at}" for at, sql in enumerate(bounds))
         return f"SELECT {columns}, {added} FROM ({source})"
 
-    def _sessions(self, below: n.LogicalNode, time: str, window: WindowSpec, partition: Sequence[int]) -> str:
+    def _sessions(
+        self, below: n.LogicalNode, time: str, window: WindowFunctionSpec, partition: Sequence[int]
+    ) -> str:
         by = f"PARTITION BY {', '.join(f'c{at}' for at in partition)}" if partition else ""
         # A row within the gap of the one before goes on with its session; windows that touch are one.
         begins = f"coalesce(t - lag(t) OVER ({by} ORDER BY t) > {window.size_ms}L, true)"
@@ -575,7 +581,7 @@ def _of_different(call: e.WindowCall, values: Sequence[str], over: str) -> str:
     return f"CASE WHEN size({found}) > 0 THEN {total} END"
 
 
-def _window_ends(window: WindowSpec) -> str:
+def _window_ends(window: WindowFunctionSpec) -> str:
     """Write the ends of the windows that a row at time t is in, as an array."""
     size, step, offset = window.size_ms, window.step_ms, window.offset_ms
     if window.kind is WindowKind.CUMULATE:
@@ -584,7 +590,7 @@ def _window_ends(window: WindowSpec) -> str:
     return f"sequence(t - pmod(t - {offset}L, {step}L) + {size}L, t + 1L, -{step}L)"
 
 
-def _window_start(window: WindowSpec) -> str:
+def _window_start(window: WindowFunctionSpec) -> str:
     if window.kind is WindowKind.CUMULATE:
         return f"t - pmod(t - {window.offset_ms}L, {window.size_ms}L)"
     return f"w1 - {window.size_ms}L"

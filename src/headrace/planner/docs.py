@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from headrace.planner.functions import FUNCTIONS, Function, aggregates, over_lists
+from headrace.planner.functions import FUNCTIONS, BuiltInFunction, aggregates, over_lists
 from headrace.util.generated_page import write_or_check
 
 __all__ = ["PAGE", "main", "render"]
@@ -56,7 +56,7 @@ can be cast to which is in [types.md](types.md#casts).
 
 def render() -> str:
     """Make the text of the page."""
-    groups: dict[str, list[Function]] = {}
+    groups: dict[str, list[BuiltInFunction]] = {}
     for function in FUNCTIONS.functions():
         if function.group == "internal":
             continue
@@ -92,7 +92,7 @@ def _section(title: str, rows: list[tuple[str, str]]) -> str:
 _OWN_FORM: Final = re.compile(r"`(.+?)`: (.+)", re.DOTALL)
 
 
-def _rows(functions: list[Function]) -> list[tuple[str, str]]:
+def _rows(functions: list[BuiltInFunction]) -> list[tuple[str, str]]:
     rows = []
     for one in functions:
         names = [*(each.text for each in one.signatures), *one.aliases]

@@ -22,7 +22,7 @@ from headrace.planner.functions.operators import COMPARISON_NAMES
 from headrace.planner.logical import LogicalNode, TimeKind
 from headrace.planner.optimize import Plan
 from headrace.planner.physical import PhysicalNode
-from headrace.planner.windows import WindowSpec
+from headrace.planner.windows import WindowFunctionSpec
 
 __all__ = ["describe", "explain", "explain_logical", "expression_text", "plan_json"]
 
@@ -313,7 +313,7 @@ def _over_attributes(node: physical.OverAggregate, names: Sequence[str]) -> Attr
     return shown
 
 
-def _window(window: WindowSpec, time: str) -> str:
+def _window(window: WindowFunctionSpec, time: str) -> str:
     kind, bracket, rest = str(window).partition("(")
     return f"{kind}{bracket}time_col={time}, {rest}"
 

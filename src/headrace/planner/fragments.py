@@ -12,13 +12,13 @@ from typing import Final
 
 from headrace.errors import InvariantViolation, UnsupportedFeatureError
 from headrace.operators.table.steps import (
-    Column,
     Explode,
     Fragment,
     PythonCall,
     PythonCalls,
     Select,
     Step,
+    StepColumn,
     Where,
 )
 from headrace.planner import physical as p
@@ -26,7 +26,7 @@ from headrace.planner.emit import emit
 from headrace.planner.expressions import Call, Expression, InputRef, Literal, UserCall, rewrite, walk
 from headrace.planner.logical import Schema
 from headrace.planner.user_functions import callable_of, is_pandas
-from headrace.planner.windows import WindowKind, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowKind
 from headrace.types import logical as t
 from headrace.types.arrow import to_arrow_type
 
@@ -55,7 +55,7 @@ class Stream:
     #: The producer's position among the nodes of the job.
     node: int
     steps: tuple[Step, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[StepColumn, ...]
 
     @property
     def names(self) -> list[str]:
@@ -67,7 +67,7 @@ class Stream:
         """What is done to the producer's rows."""
         return Fragment(self.steps, self.columns)
 
-    def then(self, step: Step, columns: Iterable[Column] | None = None) -> Stream:
+    def then(self, step: Step, columns: Iterable[StepColumn] | None = None) -> Stream:
         """Return the stream with one step more."""
         return replace(
             self,
@@ -75,13 +75,13 @@ class Stream:
             columns=self.columns if columns is None else tuple(columns),
         )
 
-    def select(self, items: Sequence[tuple[str, Column]]) -> Stream:
+    def select(self, items: Sequence[tuple[str, StepColumn]]) -> Stream:
         """Return new columns, computed by Spark SQL from those that are there."""
         if [(t.quote_name(each.name), each) for each in self.columns] == list(items):
             return self
         return self.then(Select(tuple((sql, each.name) for sql, each in items)), (each for _, each in items))
 
-    def chosen(self, columns: Iterable[int]) -> list[tuple[str, Column]]:
+    def chosen(self, columns: Iterable[int]) -> list[tuple[str, StepColumn]]:
         """Return columns as items of a selection."""
         return [(t.quote_name(self.columns[at].name), self.columns[at]) for at in columns]
 
@@ -90,15 +90,15 @@ class Stream:
         return emit(expression, [t.quote_name(name) for name in self.names])
 
 
-def column(name: str, data_type: t.DataType) -> Column:
+def column(name: str, data_type: t.DataType) -> StepColumn:
     """Return a column of a type of ours, with the types it has in Spark and in Arrow."""
-    return Column(name, data_type.spark_name(), to_arrow_type(data_type))
+    return StepColumn(name, data_type.spark_name(), to_arrow_type(data_type))
 
 
-def columns_of(schema: Schema) -> tuple[Column, ...]:
+def columns_of(schema: Schema) -> tuple[StepColumn, ...]:
     """Return the columns of a plan's node, with names that differ: Spark takes capitals and small letters alike."""
     taken: set[str] = set()
-    made: list[Column] = []
+    made: list[StepColumn] = []
     for field in schema:
         name, number = field.name, 0
         while name.lower() in taken:
@@ -125,7 +125,7 @@ def millis(sql: str, data_type: t.DataType, *, is_utc: bool) -> str:
     return f"({days} + {day} + CAST(extract(SECOND FROM {wall}) * 1000 AS BIGINT))"
 
 
-def window_millis(sql: str, data_type: t.DataType, window: WindowSpec, *, is_utc: bool) -> str:
+def window_millis(sql: str, data_type: t.DataType, window: WindowFunctionSpec, *, is_utc: bool) -> str:
     """Write a timestamp as milliseconds that are in the same windows as it is.
 
     Windows of whole seconds do not ask for more than the second, which Spark has without its calendar: five times as
@@ -200,7 +200,7 @@ def _innermost(expressions: Iterable[Expression]) -> list[UserCall]:
 
 def _called(calls: Sequence[UserCall], stream: Stream) -> tuple[Stream, dict[UserCall, InputRef]]:
     width = len(stream.columns)
-    arguments: list[tuple[str, Column]] = []
+    arguments: list[tuple[str, StepColumn]] = []
     made: list[PythonCall] = []
     for call in calls:
         names = []
@@ -301,7 +301,7 @@ def windows(stream: Stream, node: p.WindowTableFunction, *, is_utc: bool) -> Str
     return stream.select([*kept, *zip(bounds, columns[width:], strict=True)])
 
 
-def _ends(window: WindowSpec) -> str:
+def _ends(window: WindowFunctionSpec) -> str:
     """Write the ends of the windows that a row with `__time` is in, as an array."""
     size, step, offset = window.size_ms, window.step_ms, window.offset_ms
     since = f"pmod(`__time` - {offset}L, {step}L)"
@@ -313,7 +313,7 @@ def _ends(window: WindowSpec) -> str:
     return f"sequence(`__time` - {since} + {size}L, `__time` + 1L, -{step}L)"
 
 
-def _start(window: WindowSpec) -> str:
+def _start(window: WindowFunctionSpec) -> str:
     if window.kind is WindowKind.CUMULATE:
         return f"`__time` - pmod(`__time` - {window.offset_ms}L, {window.size_ms}L)"
     return f"`__end` - {window.size_ms}L"

@@ -38,7 +38,7 @@ class Gathering:
         tables: Spark SQL of each table; ``{0}`` is what was gathered.
     """
 
-    declaration: d.Rank
+    declaration: d.RankDeclaration
     inputs: tuple[Stream, ...]
     tables: tuple[str, ...]
 
@@ -47,7 +47,7 @@ def gather(streams: Sequence[Stream]) -> Gathering:
     """Have the rows of tables wait for each other's end."""
     own = [
         [
-            steps.Column(f"__t{number}_{at}", each.spark_type, each.arrow)
+            steps.StepColumn(f"__t{number}_{at}", each.spark_type, each.arrow)
             for at, each in enumerate(stream.columns)
         ]
         for number, stream in enumerate(streams)
@@ -63,7 +63,7 @@ def gather(streams: Sequence[Stream]) -> Gathering:
         )
         tables.append(f"(SELECT {names} FROM {{0}} WHERE {_FROM.name} = {number})")
     output = (*wide, _FROM, _OVER)
-    declaration = d.Rank(
+    declaration = d.RankDeclaration(
         output, tuple(each.name for each in wide), (), None, window_end=_OVER.name, is_insert_only=True
     )
     return Gathering(declaration, tuple(inputs), tuple(tables))

@@ -51,12 +51,12 @@ def input_of(kind: JoinKind, side: int) -> int:
     return 1 + _OUTER[kind].index(side)
 
 
-def side_columns(schema: Schema, prefix: str) -> tuple[steps.Column, ...]:
+def side_columns(schema: Schema, prefix: str) -> tuple[steps.StepColumn, ...]:
     """Return the columns of a side, called so that both sides can stand in one row."""
     return tuple(f.column(f"__{prefix}{at}", field.type) for at, field in enumerate(schema))
 
 
-def id_columns(side: int) -> tuple[steps.Column, ...]:
+def id_columns(side: int) -> tuple[steps.StepColumn, ...]:
     """Return the columns that tell rows of an outer side apart."""
     return tuple(f.column(name, BIGINT) for name in _IDS[side])
 
@@ -69,12 +69,12 @@ def with_ids(stream: Stream, side: int) -> Stream:
 
 def declarations(
     node: p.Join,
-    sides: tuple[Sequence[steps.Column], Sequence[steps.Column]],
-    output: Sequence[steps.Column],
+    sides: tuple[Sequence[steps.StepColumn], Sequence[steps.StepColumn]],
+    output: Sequence[steps.StepColumn],
     condition: str | None,
     traits: Mapping[str, Any],
     ttls_ms: tuple[int, int],
-) -> tuple[d.Join, d.JoinAssociations]:
+) -> tuple[d.JoinDeclaration, d.JoinAssociationsDeclaration]:
     """Return both halves.
 
     Args:
@@ -94,7 +94,7 @@ def declarations(
         (*columns, *(f.column(name, BIGINT) for name in _IDS[side] if side in outer))
         for side, columns in enumerate(sides)
     ]
-    matching = d.Join(
+    matching = d.JoinDeclaration(
         (*given[_LEFT], *given[_RIGHT]),
         d.JoinKind.INNER,
         keys[_LEFT],
@@ -112,11 +112,11 @@ def declarations(
 
 def window_declarations(
     node: p.WindowJoin,
-    sides: tuple[Sequence[steps.Column], Sequence[steps.Column]],
-    output: Sequence[steps.Column],
+    sides: tuple[Sequence[steps.StepColumn], Sequence[steps.StepColumn]],
+    output: Sequence[steps.StepColumn],
     condition: str | None,
     traits: Mapping[str, Any],
-) -> tuple[d.WindowJoin, d.JoinAssociations]:
+) -> tuple[d.WindowJoinDeclaration, d.JoinAssociationsDeclaration]:
     """Return both halves of a window join, whose sides have `window_bounds` behind their columns; as `declarations`."""
     outer = outer_sides(node.kind)
     keys = [
@@ -129,7 +129,7 @@ def window_declarations(
         (*columns, *bounds[side], *(f.column(name, BIGINT) for name in _IDS[side] if side in outer))
         for side, columns in enumerate(sides)
     ]
-    matching = d.WindowJoin(
+    matching = d.WindowJoinDeclaration(
         (*given[_LEFT], *given[_RIGHT]),
         d.JoinKind.INNER,
         keys[_LEFT],
@@ -148,7 +148,7 @@ def window_declarations(
     return matching, _associations(node.kind, sides, in_windows, output, (0, 0), ends)
 
 
-def window_bounds(side: int) -> tuple[steps.Column, steps.Column]:
+def window_bounds(side: int) -> tuple[steps.StepColumn, steps.StepColumn]:
     """Return the columns with start and end of a side's windows."""
     name = ("left", "right")[side]
     return f.column(f"__{name}_start", BIGINT), f.column(f"__{name}_end", BIGINT)
@@ -156,18 +156,18 @@ def window_bounds(side: int) -> tuple[steps.Column, steps.Column]:
 
 def _associations(
     kind: JoinKind,
-    sides: tuple[Sequence[steps.Column], Sequence[steps.Column]],
+    sides: tuple[Sequence[steps.StepColumn], Sequence[steps.StepColumn]],
     keys: Sequence[tuple[str, ...]],
-    output: Sequence[steps.Column],
+    output: Sequence[steps.StepColumn],
     ttls_ms: tuple[int, int],
     ends: tuple[str | None, str | None] = (None, None),
-) -> d.JoinAssociations:
+) -> d.JoinAssociationsDeclaration:
     outer = outer_sides(kind)
     is_half = kind in (JoinKind.SEMI, JoinKind.ANTI)
     told = sides[_LEFT] if is_half else (*sides[_LEFT], *sides[_RIGHT])
-    return d.JoinAssociations(
+    return d.JoinAssociationsDeclaration(
         tuple(output),
-        d.JoinKind[kind.name],
+        kind,
         tuple(
             d.OuterSide(
                 input_of(kind, side),

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
+from headrace.operators.table.declarations import JoinKind
 from headrace.planner.expressions import (
     TEMPORAL,
     AggregateCall,
@@ -25,7 +26,7 @@ from headrace.planner.expressions import (
     WindowCall,
     conjuncts,
 )
-from headrace.planner.windows import WindowProperty, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowProperty
 from headrace.types.logical import ArrayType, DataType, IntType, MapType, MultisetType, RowType, TimestampType
 
 __all__ = [
@@ -198,7 +199,7 @@ class WindowTable(_Unary):
     Adds `window_start`, `window_end`, `window_time`; the input's time attribute becomes a plain timestamp.
     """
 
-    window: WindowSpec
+    window: WindowFunctionSpec
     time_index: int
     #: Columns by which sessions are apart.
     partition_by: tuple[int, ...] = ()
@@ -261,7 +262,7 @@ class Aggregate(_Unary):
 class GroupWindowAggregate(_Unary):
     """A group window, `GROUP BY TUMBLE(ts, ...)`: keys, then calls, then properties of the window."""
 
-    window: WindowSpec
+    window: WindowFunctionSpec
     time_index: int
     group_keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
@@ -286,19 +287,6 @@ class GroupWindowAggregate(_Unary):
         }
         fields = [*keys, *calls, *(shown[one] for one in self.properties)]
         return tuple(Field(name, one.type, one.time) for name, one in zip(self.names, fields, strict=True))
-
-
-class JoinKind(Enum):
-    """Which rows a join keeps."""
-
-    INNER = "INNER"
-    LEFT = "LEFT"
-    RIGHT = "RIGHT"
-    FULL = "FULL"
-    #: Left rows that match some right row.
-    SEMI = "SEMI"
-    #: Left rows that match no right row.
-    ANTI = "ANTI"
 
 
 def without_times(schema: Schema) -> Schema:
@@ -524,7 +512,7 @@ class Sink(_Unary):
 class WindowColumns:
     """Where the columns of a windowing table function are in a node's output."""
 
-    window: WindowSpec
+    window: WindowFunctionSpec
     #: What kind of time the windows are over.
     time_kind: TimeKind | None
     start: frozenset[int]

@@ -20,7 +20,7 @@ from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey, UserCall, WindowCall
 from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind
-from headrace.planner.windows import WindowProperty, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowProperty
 from headrace.types.logical import LocalZonedTimestampType, TimestampType
 
 __all__ = [
@@ -225,7 +225,7 @@ class Exchange(OneInput):
 class WindowTableFunction(OneInput):
     """Each row once per window it is in; window_start, window_end and window_time come last."""
 
-    window: WindowSpec
+    window: WindowFunctionSpec
     time_index: int
     #: Columns that sessions are kept apart by.
     partition_by: tuple[int, ...] = ()
@@ -245,7 +245,7 @@ class GroupAggregate(OneInput):
 class WindowAggregate(OneInput):
     """A row per group and window, when the window is over. Columns: keys, results, window columns."""
 
-    window: WindowSpec
+    window: WindowFunctionSpec
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
     #: What the columns about the window are, which come last.

@@ -41,7 +41,7 @@ __all__ = [
     "Insert",
     "JobStatement",
     "LoadModule",
-    "Query",
+    "QueryStatement",
     "RenameTable",
     "Reset",
     "Set",
@@ -64,7 +64,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Query:
+class QueryStatement:
     """SELECT, VALUES, or a set operation."""
 
     plan: LogicalNode
@@ -97,7 +97,7 @@ class ExplainDetail(Enum):
 class Explain:
     """EXPLAIN of a query, an INSERT or a statement set."""
 
-    statement: Query | Insert | StatementSet
+    statement: QueryStatement | Insert | StatementSet
     details: frozenset[ExplainDetail] = frozenset()
 
 
@@ -439,7 +439,7 @@ CatalogStatement = (
 JobStatement = ShowJobs | StopJob
 
 BoundStatement = (
-    Query
+    QueryStatement
     | Insert
     | StatementSet
     | Explain

@@ -7,21 +7,13 @@ from datetime import timedelta
 from enum import Enum
 
 from headrace.config.parsing import format_duration
+from headrace.operators.table.declarations import WindowKind
 
-__all__ = ["WindowKind", "WindowProperty", "WindowSpec"]
-
-
-class WindowKind(Enum):
-    """How windows follow each other."""
-
-    TUMBLE = "TUMBLE"
-    HOP = "HOP"
-    CUMULATE = "CUMULATE"
-    SESSION = "SESSION"
+__all__ = ["WindowKind", "WindowProperty", "WindowFunctionSpec"]
 
 
 @dataclass(frozen=True)
-class WindowSpec:
+class WindowFunctionSpec:
     """The windows of a windowing table function or a group window."""
 
     kind: WindowKind

@@ -44,7 +44,7 @@ from headrace.rest.resources import (
     threads,
     vertices,
 )
-from headrace.rest.routing import Endpoint, Router
+from headrace.rest.routing import Endpoint, RouteTable
 from headrace.rest.security import Guard
 from headrace.rest.settings import RestSettings
 from headrace.runtime.job.dispatcher import LiveJob
@@ -107,7 +107,7 @@ class RestApplication:
         self._settings = settings
         self._guard = Guard(settings)
         self._page = Page()
-        self._router = Router(
+        self._router = RouteTable(
             (*ENDPOINTS, Endpoint("GET", "/openapi.json", "This API.", self._openapi, None))
         )
         self._document: bytes | None = None

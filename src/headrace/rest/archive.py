@@ -11,7 +11,7 @@ from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Request, Response, json_response
 from headrace.rest.resources.jobs import JobLines, job_line
-from headrace.rest.resources.metrics import Metric
+from headrace.rest.resources.metrics import MetricBody
 from headrace.rest.routing import Endpoint
 from headrace.runtime.job.dispatcher import LiveJob
 from headrace.runtime.job.history import OVERVIEW, EndedJob
@@ -79,8 +79,8 @@ def archived_answer(ended: EndedJob, endpoint: Endpoint, request: Request) -> Re
         raise RestError(404, f"Job {ended.job_id} has ended; {request.path} is not archived.")
     if not endpoint.path.endswith(_METRICS):
         return Response(text.encode())
-    metrics = msgspec.json.decode(text, type=list[Metric])
+    metrics = msgspec.json.decode(text, type=list[MetricBody])
     wanted = request.names("get")
     if wanted is None:
-        return json_response([Metric(metric.id) for metric in metrics])
+        return json_response([MetricBody(metric.id) for metric in metrics])
     return json_response([metric for metric in metrics if metric.id in wanted])

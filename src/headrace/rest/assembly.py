@@ -15,7 +15,7 @@ from headrace.rest.operations import Operations
 from headrace.rest.program_runner import ProgramRunner
 from headrace.rest.server import FETCH_S, RestServer
 from headrace.rest.settings import RestSettings
-from headrace.runtime.job.dispatcher import Dispatcher, LiveJob, Recovery, StartJob
+from headrace.runtime.job.dispatcher import Dispatcher, JobRecovery, LiveJob, StartJob
 from headrace.runtime.job.history import JobHistory
 from headrace.util.application_log import DriverLogging, application_log
 
@@ -46,7 +46,7 @@ class ControlPlane:
         *,
         start: StartJob | None = None,
         unpack: Callable[[bytes], JobGraph] | None = None,
-        recovery: Recovery | None = None,
+        recovery: JobRecovery | None = None,
         shut_down: Callable[[], None] | None = None,
         artifact_directory: str = "",
         archive_directory: str | None = None,

@@ -39,7 +39,7 @@ PARAMETERS: Mapping[str, tuple[re.Pattern[str], dict[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Query:
+class QueryParameters:
     """A parameter of a query, for the OpenAPI document."""
 
     name: str
@@ -94,7 +94,7 @@ class Endpoint:
     #: The type of the answer; None for text.
     answer: Any
     body: Any = None
-    query: tuple[Query, ...] = ()
+    query: tuple[QueryParameters, ...] = ()
     status: int = 200
     #: Whether it is rendered when a job ends, and answered from there.
     is_archived: bool = False
@@ -119,7 +119,7 @@ class _Node:
         self.endpoints: dict[str, Endpoint] = {}
 
 
-class Router:
+class RouteTable:
     """Finds endpoints by path, one segment after the other."""
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:

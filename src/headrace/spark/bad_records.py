@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from headrace.connectors.base import FileRead
 from headrace.errors import FormatError
 from headrace.operators.table.base import quote
-from headrace.operators.table.steps import Column
+from headrace.operators.table.steps import StepColumn
 
 #: The column that has the text of a record that cannot be read, or not all of it; NULL in others.
 RECORD = "__headrace_bad_record"
@@ -34,10 +34,10 @@ class BadRecords:
 
     read: FileRead
     #: The columns that are in the files.
-    columns: Sequence[Column]
+    columns: Sequence[StepColumn]
 
     @classmethod
-    def of(cls, read: FileRead, stored: Sequence[Column]) -> BadRecords | None:
+    def of(cls, read: FileRead, stored: Sequence[StepColumn]) -> BadRecords | None:
         """Return what is done about bad records; None if the format has no such thing, or the files no columns."""
         columns = [column for column in stored if column.name not in read.partition_keys]
         return cls(read, columns) if read.format in _FORMATS and columns else None
@@ -69,7 +69,7 @@ class BadRecords:
         texts = [quote(column.name) for column in self.columns if column.spark_type == "string"]
         return texts if self._reads_bytes else []
 
-    def value_of(self, column: Column) -> str:
+    def value_of(self, column: StepColumn) -> str:
         """Return the value of a column, in Spark SQL."""
         name = quote(column.name)
         if name not in self._texts:

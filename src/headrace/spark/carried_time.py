@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from headrace.elements import MIN_WATERMARK
-from headrace.operators.table.declarations import WatermarkSpec
+from headrace.operators.table.declarations import TableWatermarkSpec
 
 _SEEN = "__seen"
 #: Subtasks up to which it is worth it: each has a column.
@@ -33,7 +33,7 @@ class CarriedTime:
         subtasks: The numbers of those that read something.
     """
 
-    def __init__(self, watermark: WatermarkSpec, subtasks: Sequence[int]) -> None:
+    def __init__(self, watermark: TableWatermarkSpec, subtasks: Sequence[int]) -> None:
         self._watermark = watermark
         self._observation = Observation()
         self._names = {subtask: f"{_SEEN}{subtask}" for subtask in subtasks}

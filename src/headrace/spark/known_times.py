@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from headrace.connectors.base import KnownTime, Slice, SparkSource
 from headrace.operators.table.base import quote
-from headrace.operators.table.declarations import TableScan, WatermarkSpec
-from headrace.operators.table.steps import Column, Select
+from headrace.operators.table.declarations import TableScanDeclaration, TableWatermarkSpec
+from headrace.operators.table.steps import Select, StepColumn
 from headrace.spark.carried_time import seen_ms
 
 #: A time that is so many microseconds after 1970, by Spark's type.
@@ -31,7 +31,9 @@ class KnownTimes:
         highest: The highest time of each subtask, as Spark SQL.
     """
 
-    def __init__(self, session: SparkSession, watermark: WatermarkSpec, highest: Mapping[int, str]) -> None:
+    def __init__(
+        self, session: SparkSession, watermark: TableWatermarkSpec, highest: Mapping[int, str]
+    ) -> None:
         self._session = session
         self._items = {subtask: watermark.ms_of(sql) for subtask, sql in highest.items()}
         self._computed: dict[int, int] | None = None
@@ -47,7 +49,7 @@ class KnownTimes:
 
 
 def known_time(
-    session: SparkSession, scan: TableScan, slices: Mapping[int, Sequence[Slice]]
+    session: SparkSession, scan: TableScanDeclaration, slices: Mapping[int, Sequence[Slice]]
 ) -> KnownTimes | None:
     """Return how far event time comes in slices, by subtask; None if it takes a look at rows.
 
@@ -76,7 +78,7 @@ def known_time(
     return KnownTimes(session, scan.watermark, highest) if highest else None
 
 
-def _time_of(source: SparkSource, piece: Slice, column: Column) -> KnownTime | None:
+def _time_of(source: SparkSource, piece: Slice, column: StepColumn) -> KnownTime | None:
     is_local = column.spark_type == "timestamp"
     return next(
         (time for time in source.times_in(piece) if (time.column, time.is_local) == (column.name, is_local)),
@@ -84,7 +86,7 @@ def _time_of(source: SparkSource, piece: Slice, column: Column) -> KnownTime | N
     )
 
 
-def _stored_time(scan: TableScan) -> str | None:
+def _stored_time(scan: TableScanDeclaration) -> str | None:
     """Return the column of the source that event time is read off; None if it is computed."""
     if scan.watermark is None or not scan.watermark.is_of_column:
         return None

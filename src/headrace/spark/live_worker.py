@@ -12,7 +12,7 @@ from pyspark import TaskContext
 from pyspark.serializers import pack_long
 
 from headrace.errors import ClusterError
-from headrace.runtime.control.messages import Failure
+from headrace.runtime.control.messages import SubtaskFailure
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan
 from headrace.runtime.task.level import GC_THRESHOLD, JobCode
@@ -68,7 +68,7 @@ def _tell(subtask: LiveSubtask | None, text: str) -> None:
     """Tell the driver before Spark does: its report may name a consequence first."""
     if subtask is not None and subtask.connection is not None:
         with suppress(OSError, ClusterError):
-            subtask.connection.send(Failure(text))
+            subtask.connection.send(SubtaskFailure(text))
 
 
 def _task_name(code: JobCode, layout: Layout, level: int, partition: int) -> str:

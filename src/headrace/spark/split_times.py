@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from headrace.connectors.base import Slice
-from headrace.operators.table.declarations import WatermarkSpec
+from headrace.operators.table.declarations import TableWatermarkSpec
 from headrace.spark.carried_time import seen_ms
 
 #: Which of its subtask's slices a row is of, INT; dropped where time is observed.
@@ -28,7 +28,7 @@ class SplitTimes:
         slices: What the subtask reads, in the order of their numbers.
     """
 
-    def __init__(self, watermark: WatermarkSpec, slices: Sequence[Slice]) -> None:
+    def __init__(self, watermark: TableWatermarkSpec, slices: Sequence[Slice]) -> None:
         self._watermark = watermark
         self._names = {piece.split.split_id: f"ms{number}" for number, piece in enumerate(slices)}
         self._observation = Observation()

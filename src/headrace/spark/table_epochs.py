@@ -30,17 +30,17 @@ from headrace.graph.table_job import fragment_of, is_table_vertex, producer_of
 from headrace.operators.table.base import InputSpec, quote
 from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.operators.table.declarations import (
-    Join,
-    SparkQuery,
+    JoinDeclaration,
+    SparkQueryDeclaration,
     StatefulNode,
-    TableScan,
-    TableSink,
-    TableWatermark,
-    WindowJoin,
+    TableScanDeclaration,
+    TableSinkDeclaration,
+    TableWatermarkDeclaration,
+    WindowJoinDeclaration,
 )
 from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.steps import KIND
-from headrace.operators.table.timed_declarations import IntervalJoin
+from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.runtime.epoch.messages import (
     CalledFunction,
     Crossing,
@@ -165,7 +165,7 @@ class TableEpoch:
         with self._workers.asked_for(self._session.sparkContext):
             for vertex in vertices:
                 declaration = vertex.head.declaration
-                if isinstance(declaration, TableSink):
+                if isinstance(declaration, TableSinkDeclaration):
                     sinks += self._sink(vertex, declaration)
                 else:
                     self._put_frame(vertex.vertex_id, self._frame(vertex))
@@ -237,16 +237,16 @@ class TableEpoch:
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
             return None
         declaration = vertex.head.declaration
-        if isinstance(declaration, TableScan):
+        if isinstance(declaration, TableScanDeclaration):
             return self._scans.frame(vertex, declaration)
-        if isinstance(declaration, SparkQuery):
+        if isinstance(declaration, SparkQueryDeclaration):
             return self._query(vertex, declaration)
-        if isinstance(declaration, TableWatermark):
+        if isinstance(declaration, TableWatermarkDeclaration):
             return self._scans.watermarked(vertex, declaration, self._input(vertex, 0))
         assert isinstance(declaration, StatefulNode)
         return self._stateful(vertex, declaration)
 
-    def _query(self, vertex: JobVertex, query: SparkQuery) -> DataFrame:
+    def _query(self, vertex: JobVertex, query: SparkQueryDeclaration) -> DataFrame:
         if query.is_gathered and not self._times[vertex.vertex_id].is_final:
             # No rows come, and yet what gathers them has to run.
             nothing = [
@@ -290,7 +290,7 @@ class TableEpoch:
         )
         return (
             filter_pairs(frame, declaration)
-            if isinstance(declaration, Join | WindowJoin | IntervalJoin)
+            if isinstance(declaration, JoinDeclaration | WindowJoinDeclaration | TableIntervalJoinDeclaration)
             else frame
         )
 
@@ -334,7 +334,7 @@ class TableEpoch:
 
     # -- sinks -------------------------------------------------------------------------------------------------
 
-    def _sink(self, vertex: JobVertex, declaration: TableSink) -> list[_SinkFrame]:
+    def _sink(self, vertex: JobVertex, declaration: TableSinkDeclaration) -> list[_SinkFrame]:
         """Return what has to run for a sink; nothing if it has ended."""
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
             return []
@@ -370,7 +370,7 @@ class TableEpoch:
             for subtask, part in subtasks_of(vertex, self._plan):
                 reports.append(self._report(vertex, subtask, part, by_subtask.get(subtask)))
         for vertex in vertices:
-            if vertex.is_source or isinstance(vertex.head.declaration, TableWatermark):
+            if vertex.is_source or isinstance(vertex.head.declaration, TableWatermarkDeclaration):
                 reached[vertex.vertex_id] = _lowest(
                     [report for report in reports if report.subtask.vertex_id == vertex.vertex_id]
                 )
@@ -390,7 +390,7 @@ class TableEpoch:
             return SubtaskReport(subtask, has_ended=True)
         if vertex.is_source:
             told = self._scans.report(vertex, subtask, part, told)
-        elif isinstance(vertex.head.declaration, TableWatermark):
+        elif isinstance(vertex.head.declaration, TableWatermarkDeclaration):
             is_final = self._times[vertex.vertex_id].is_final
             told = self._scans.watermark_report(vertex, subtask, part, is_final=is_final)
         return with_operator_metrics(vertex, told or self._silent_report(subtask))
@@ -422,7 +422,7 @@ class TableEpoch:
     def _has_tasks(self, vertex: JobVertex) -> bool:
         """Whether subtasks of a vertex report through messages."""
         declaration = vertex.head.declaration
-        if isinstance(declaration, TableScan):
+        if isinstance(declaration, TableScanDeclaration):
             return not isinstance(declaration.source, SparkSource)
         return isinstance(declaration, StatefulNode)
 
@@ -430,7 +430,7 @@ class TableEpoch:
         """Whether Spark may leave out the tasks of a vertex: a batch query, once all rows are there, may need none."""
         readers = [self._job.vertex(edge.target_vertex) for edge in self._job.outputs_of(vertex.vertex_id)]
         return self._times[vertex.vertex_id].is_final and all(
-            isinstance(reader.head.declaration, SparkQuery) for reader in readers
+            isinstance(reader.head.declaration, SparkQueryDeclaration) for reader in readers
         )
 
     def _silent_report(self, subtask: SubtaskId) -> SubtaskReport:

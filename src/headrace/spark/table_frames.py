@@ -25,7 +25,12 @@ from headrace.operators.table.base import (
     InputSpec,
     quote,
 )
-from headrace.operators.table.declarations import Join, SinkMode, TableSink, WindowJoin
+from headrace.operators.table.declarations import (
+    JoinDeclaration,
+    SinkMode,
+    TableSinkDeclaration,
+    WindowJoinDeclaration,
+)
 from headrace.operators.table.steps import (
     KIND,
     Explode,
@@ -37,7 +42,7 @@ from headrace.operators.table.steps import (
     Step,
     Where,
 )
-from headrace.operators.table.timed_declarations import IntervalJoin
+from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.spark.bad_records import RECORD, BadRecords
 from headrace.spark.python_calls import CallSite, result_of
 from headrace.spark.row_keys import RowKeys
@@ -138,7 +143,9 @@ def _generator(step: Explode) -> str:
     return f"{name}({rest} AS ({', '.join(map(quote, step.names))})"
 
 
-def filter_pairs(frame: DataFrame, join: Join | WindowJoin | IntervalJoin) -> DataFrame:
+def filter_pairs(
+    frame: DataFrame, join: JoinDeclaration | WindowJoinDeclaration | TableIntervalJoinDeclaration
+) -> DataFrame:
     """Check what else must hold of the pairs of an inner join; the condition names columns by side and position."""
     if join.condition is None:
         return frame
@@ -156,7 +163,7 @@ def by_keys(frame: DataFrame) -> DataFrame:
     return frame.withColumn(KIND, F.expr(f"CAST(IF({KIND} = {before}, {gone}, {KIND}) AS TINYINT)"))
 
 
-def for_sink(frame: DataFrame, sink: TableSink, *, has_kinds: bool) -> DataFrame:
+def for_sink(frame: DataFrame, sink: TableSinkDeclaration, *, has_kinds: bool) -> DataFrame:
     """Give a sink what it takes: changes by key if it goes by keys, and no NULL where none may be."""
     if has_kinds and sink.mode is SinkMode.UPSERT:
         frame = by_keys(frame)
@@ -202,7 +209,7 @@ def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> Da
 
 
 @dataclass(frozen=True)
-class Place:
+class FramePlace:
     """Where a column of an input is behind the exchange.
 
     Args:
@@ -218,7 +225,7 @@ class Place:
 
 
 #: For each input of a stateful node where the columns of its rows are.
-Sides = Mapping[int, Sequence[Place]]
+Sides = Mapping[int, Sequence[FramePlace]]
 
 
 def exchange(
@@ -282,7 +289,7 @@ def split_sides(batches: Sequence[pa.RecordBatch], sides: Sides) -> tuple[int | 
     return subtask, inputs
 
 
-def _column(rows: pa.Table, place: Place) -> pa.ChunkedArray:
+def _column(rows: pa.Table, place: FramePlace) -> pa.ChunkedArray:
     column = rows.column(place.name)
     return column if place.kind is None else column.cast(place.kind)
 
@@ -296,7 +303,7 @@ def _control(session: SparkSession, parallelism: int, max_parallelism: int) -> D
 
 def _placed(
     frame: DataFrame, spec: InputSpec, row_keys: RowKeys, types: Mapping[str, pa.DataType]
-) -> tuple[DataFrame, Sequence[Place]]:
+) -> tuple[DataFrame, Sequence[FramePlace]]:
     """Say of rows which input they are of and where they go; return where each of their columns is behind it."""
     items = [f"{spec.side} AS {SIDE}"]
     columns = [(field.name, field.dataType.simpleString()) for field in frame.schema]
@@ -309,7 +316,9 @@ def _placed(
         if name not in ROW_HASHES:
             items.append(f"{quote(name)} AS {quote(place)}")
         known = types.get(name)
-        places.append(Place(place, name, known if known is not None and _comes_otherwise(known) else None))
+        places.append(
+            FramePlace(place, name, known if known is not None and _comes_otherwise(known) else None)
+        )
     keys = {HASHES: spec.keys}
     if spec.row_keys is not None:
         keys[places[-2].name, places[-1].name] = spec.row_keys

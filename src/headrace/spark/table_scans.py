@@ -21,7 +21,11 @@ from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
 from headrace.metrics.reports import CounterReport, MetricName
 from headrace.operators.table.base import TableOperator
-from headrace.operators.table.declarations import TableScan, TableWatermark, WatermarkSpec
+from headrace.operators.table.declarations import (
+    TableScanDeclaration,
+    TableWatermarkDeclaration,
+    TableWatermarkSpec,
+)
 from headrace.operators.table.steps import Select
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.task.table_time import (
@@ -85,7 +89,7 @@ class TableScans:
 
     # -- what is read ------------------------------------------------------------------------------------------
 
-    def frame(self, vertex: JobVertex, declaration: TableScan) -> DataFrame | None:
+    def frame(self, vertex: JobVertex, declaration: TableScanDeclaration) -> DataFrame | None:
         """Return what a scan reads in the epoch; None if that is nothing."""
         if not isinstance(declaration.source, SparkSource):
             return self._python_scan(vertex, declaration)
@@ -111,7 +115,7 @@ class TableScans:
             self._parts[subtask] = replace(self._parts[subtask], errors=errors)
         return reduce(DataFrame.union, frames) if frames else None
 
-    def _python_scan(self, vertex: JobVertex, declaration: TableScan) -> DataFrame:
+    def _python_scan(self, vertex: JobVertex, declaration: TableScanDeclaration) -> DataFrame:
         running = [subtask for subtask, part in subtasks_of(vertex, self._plan) if not part.has_ended]
         frames = []
         for subtask in running:
@@ -125,12 +129,14 @@ class TableScans:
             frames.append(observed(frame, declaration, subtask))
         return reduce(DataFrame.union, frames)
 
-    def _has_split_times(self, vertex: JobVertex, declaration: TableScan) -> bool:
+    def _has_split_times(self, vertex: JobVertex, declaration: TableScanDeclaration) -> bool:
         """Whether the time of a subtask is that of its slowest split, and somebody goes by it."""
         has_them = declaration.watermark is not None and declaration.source.has_split_watermarks
         return has_them and needs_event_time(self._job, vertex.vertex_id)
 
-    def _observe_splits(self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId) -> DataFrame:
+    def _observe_splits(
+        self, frame: DataFrame, declaration: TableScanDeclaration, subtask: SubtaskId
+    ) -> DataFrame:
         """Apply a scan's fragment, and have Spark see how far time has come in each split."""
         watermark = declaration.watermark
         assert watermark is not None
@@ -140,7 +146,11 @@ class TableScans:
         return times.observe(frame)
 
     def _apply_fragment(
-        self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, carried: Sequence[str] = ()
+        self,
+        frame: DataFrame,
+        declaration: TableScanDeclaration,
+        subtask: SubtaskId,
+        carried: Sequence[str] = (),
     ) -> DataFrame:
         if declaration.fragment is None:
             return frame
@@ -152,7 +162,11 @@ class TableScans:
         )
 
     def _observe(
-        self, frame: DataFrame, declaration: TableScan, subtask: SubtaskId, slices: tuple[Slice, ...] = ()
+        self,
+        frame: DataFrame,
+        declaration: TableScanDeclaration,
+        subtask: SubtaskId,
+        slices: tuple[Slice, ...] = (),
     ) -> DataFrame:
         """Apply a scan's fragment, and have Spark count what is read and see how far time has come."""
         rows = None
@@ -174,7 +188,7 @@ class TableScans:
         return frame
 
     def _settle_time(
-        self, vertex: JobVertex, declaration: TableScan, slices: Mapping[int, Sequence[Slice]]
+        self, vertex: JobVertex, declaration: TableScanDeclaration, slices: Mapping[int, Sequence[Slice]]
     ) -> None:
         """Choose how event time is read off a scan: known beforehand, carried by rows, or else off each of them."""
         if declaration.watermark is None or not needs_event_time(self._job, vertex.vertex_id):
@@ -185,7 +199,7 @@ class TableScans:
         elif self._carries_time(vertex, declaration, len(slices)):
             self.carried[vertex.vertex_id] = CarriedTime(declaration.watermark, list(slices))
 
-    def _carries_time(self, vertex: JobVertex, declaration: TableScan, running: int) -> bool:
+    def _carries_time(self, vertex: JobVertex, declaration: TableScanDeclaration, running: int) -> bool:
         """Whether the rows of a scan carry their time up to where they are aggregated.
 
         To observe all of them costs as much as to read them; of what is left behind the aggregation, next to nothing.
@@ -222,7 +236,7 @@ class TableScans:
     def ends(self, vertex: JobVertex) -> bool:
         """Whether a scan is known to end with this epoch."""
         declaration = vertex.head.declaration
-        assert isinstance(declaration, TableScan)
+        assert isinstance(declaration, TableScanDeclaration)
         source = declaration.source
         if not isinstance(source, SparkSource):
             return False
@@ -234,14 +248,16 @@ class TableScans:
                 return False
         return True
 
-    def watermarked(self, vertex: JobVertex, declaration: TableWatermark, frame: DataFrame) -> DataFrame:
+    def watermarked(
+        self, vertex: JobVertex, declaration: TableWatermarkDeclaration, frame: DataFrame
+    ) -> DataFrame:
         """Read event time off rows on their way."""
         frame, seen = self._with_time(frame, declaration.watermark, vertex.vertex_id)
         self._parts[SubtaskId(vertex.vertex_id, 0)] = _ScanPart((), time=seen)
         return frame
 
     def _with_time(
-        self, frame: DataFrame, watermark: WatermarkSpec, vertex_id: str
+        self, frame: DataFrame, watermark: TableWatermarkSpec, vertex_id: str
     ) -> tuple[DataFrame, Callable[[], int] | None]:
         # An observation costs every row a little: only where somebody goes by event time.
         if not needs_event_time(self._job, vertex_id):
@@ -257,7 +273,7 @@ class TableScans:
     ) -> SubtaskReport:
         """Return the report of a subtask, or complete the one that was told."""
         declaration = vertex.head.declaration
-        assert isinstance(declaration, TableScan)
+        assert isinstance(declaration, TableScanDeclaration)
         scan = self._parts.get(subtask) or _ScanPart(())
         if isinstance(declaration.source, SparkSource):
             told = self._spark_scan_report(subtask, part, declaration.source, scan)

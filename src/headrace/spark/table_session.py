@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.table_job import fragment_of, is_table_vertex
 from headrace.operators.table.base import TableOperator
-from headrace.operators.table.declarations import SparkQuery
-from headrace.operators.table.steps import Column, PythonCalls
+from headrace.operators.table.declarations import SparkQueryDeclaration
+from headrace.operators.table.steps import PythonCalls, StepColumn
 from headrace.spark.requirements import changed_meaning
 from headrace.spark.row_keys import RowKeys
 from headrace.state.columns import ColumnType
@@ -95,10 +95,10 @@ def has_fixed_width(job: JobGraph, operators: Iterable[TableOperator]) -> bool:
     steps = [step for fragment in fragments for step in fragment.steps]
     queries = [vertex.head.declaration for vertex in job.vertices]
     if any(isinstance(step, PythonCalls) for step in steps) or any(
-        isinstance(query, SparkQuery) and query.functions for query in queries
+        isinstance(query, SparkQueryDeclaration) and query.functions for query in queries
     ):
         return False  # what functions are given is known to Spark only
-    columns: list[Column | ColumnType] = [column for fragment in fragments for column in fragment.schema]
+    columns: list[StepColumn | ColumnType] = [column for fragment in fragments for column in fragment.schema]
     # What is summed up on the way to an operator has the types of what it keeps.
     columns += [column for operator in operators for layout in operator.layouts for column in layout.columns]
     return all(ColumnType(column.name, column.arrow).raw is not None for column in columns)

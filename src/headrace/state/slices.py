@@ -44,7 +44,7 @@ class Mark(NamedTuple):
     arrivals: int
 
 
-class Slice:
+class StateSlice:
     """One slice in the epoch at work."""
 
     __slots__ = ("_table", "is_stored", "name", "written")
@@ -80,7 +80,7 @@ class SliceTable:
         self._max_parallelism = max_parallelism
         self._encode, self._decode = value_codec(None)
         self._store: LocalStore | None = None
-        self._open: dict[bytes, Slice] = {}
+        self._open: dict[bytes, StateSlice] = {}
         self._dropped: list[bytes] = []
         #: The slices that the store holds, as the operator remembers them.
         self._stored_names: set[bytes] = set()
@@ -123,14 +123,14 @@ class SliceTable:
         """Say what the epoch brings the groups to; those that are further stay there."""
         self._mark = Mark(fired_until, arrivals)
 
-    def open(self, name: bytes) -> Slice:
+    def open(self, name: bytes) -> StateSlice:
         """Return a slice to read."""
         piece = self._open.get(name)
         if piece is None:
-            piece = self._open[name] = Slice(self, name, is_stored=name in self._stored_names)
+            piece = self._open[name] = StateSlice(self, name, is_stored=name in self._stored_names)
         return piece
 
-    def open_to_add(self, name: bytes) -> Slice:
+    def open_to_add(self, name: bytes) -> StateSlice:
         """Return a slice to add to. From now on it is one of the table's, with or without keys."""
         self.names.add(name)
         return self.open(name)

@@ -60,7 +60,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SnapshotPlace:
     """Where an entry was found."""
 
     state: str
@@ -77,10 +77,10 @@ class Place:
 
 
 #: Decodes one stored entry.
-EntryReader = Callable[[Place, bytes, bytes], Iterator[StateRow]]
+EntryReader = Callable[[SnapshotPlace, bytes, bytes], Iterator[StateRow]]
 
 
-def rows_of(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
+def rows_of(place: SnapshotPlace, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
     """Yield the rows of one stored entry."""
     return _READERS.get(place.schema.kind, _single)(place, storage_key, value)
 
@@ -112,7 +112,7 @@ def readable(decode: Callable[[bytes], Any], data: bytes) -> Any:
         return Unreadable(f"{type(error).__name__}: {error}", data)
 
 
-def _row(place: Place, key: Any, value: Any, **more: Any) -> StateRow:
+def _row(place: SnapshotPlace, key: Any, value: Any, **more: Any) -> StateRow:
     return StateRow(
         place.state,
         place.schema.kind,
@@ -128,13 +128,13 @@ def _stamped(schema: StateSchema, value: Any) -> tuple[int | None, Any]:
     return value if schema.has_ttl and not isinstance(value, Unreadable) else (None, value)
 
 
-def _single(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
+def _single(place: SnapshotPlace, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
     key, namespace = split_key(place.schema, storage_key)
     time_ms, decoded = _stamped(place.schema, readable(place.codec[1], value))
     yield _row(place, key, decoded, namespace=namespace, time_ms=time_ms)
 
 
-def _list(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
+def _list(place: SnapshotPlace, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
     key, namespace = split_key(place.schema, storage_key)
     elements = readable(place.codec[1], value)
     for element in [elements] if isinstance(elements, Unreadable) else elements:
@@ -142,7 +142,7 @@ def _list(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
         yield _row(place, key, decoded, namespace=namespace, time_ms=time_ms)
 
 
-def _map(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
+def _map(place: SnapshotPlace, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
     key, namespace = split_key(place.schema, storage_key)
     entry = readable(lambda data: unpack_map_entry(data, place.loads), value)
     if isinstance(entry, Unreadable):
@@ -153,7 +153,7 @@ def _map(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
     yield _row(place, key, decoded, namespace=namespace, map_key=map_key, time_ms=time_ms)
 
 
-def _timers(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
+def _timers(place: SnapshotPlace, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
     timer = readable(lambda data: timer_of(storage_key, data, place.loads), value)
     if isinstance(timer, Unreadable):
         yield _row(place, None, timer)
@@ -161,7 +161,7 @@ def _timers(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow
         yield _row(place, timer.key, None, namespace=timer.namespace, time_ms=timer.timestamp)
 
 
-def _slices(place: Place, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
+def _slices(place: SnapshotPlace, storage_key: bytes, value: bytes) -> Iterator[StateRow]:
     entry = readable(lambda data: slice_entry(storage_key, data, place.loads), value)
     if isinstance(entry, Unreadable):
         yield _row(place, None, entry)

@@ -24,7 +24,7 @@ from headrace.state.row_sets import RowSet
 from headrace.state.schema import SCHEMAS, Schemas, StateSchema, schemas_in
 from headrace.state.sections import Section, rows_in
 from headrace.state.ttl import RULES
-from headrace.state_processor.rows import Place, StateRow, Unreadable, readable, rows_of
+from headrace.state_processor.rows import SnapshotPlace, StateRow, Unreadable, readable, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -338,7 +338,9 @@ class OperatorReader:
                     yield from _table_rows(name, rows, subtask, group)
                     continue
                 keys, values = section
-                place = Place(name, schemas.get(name) or StateSchema("value"), subtask, group, self._loads)
+                place = SnapshotPlace(
+                    name, schemas.get(name) or StateSchema("value"), subtask, group, self._loads
+                )
                 for storage_key, value in zip(keys, values, strict=True):
                     assert value is not None  # removals are gone
                     yield from rows_of(place, storage_key, value)

@@ -23,7 +23,7 @@ from headrace.state.compaction import read_groups
 from headrace.state.entries import pack_map_entry
 from headrace.state.schema import SCHEMAS, Schemas, StateSchema, encode_schemas, type_text
 from headrace.state.sections import Section, rows_in
-from headrace.state_processor.rows import Place, StateRow, Unreadable, codec_of, rows_of
+from headrace.state_processor.rows import SnapshotPlace, StateRow, Unreadable, codec_of, rows_of
 from headrace.state_processor.savepoint import Savepoint, schemas_of
 from headrace.util.host_directories import temporary_directory
 
@@ -156,7 +156,7 @@ def _edited_groups(
                     raise StateError(
                         f"state '{name}' is a table of a SQL job, which cannot be changed", retryable=False
                     )
-                before = Place(name, schemas.get(name) or StateSchema("value"), subtask, group, loads)
+                before = SnapshotPlace(name, schemas.get(name) or StateSchema("value"), subtask, group, loads)
                 after = before.schema
                 if type_info is not None:
                     after = msgspec.structs.replace(after, type=type_text(type_info))
@@ -171,7 +171,7 @@ def _without(schemas: Schemas, dropped: set[str]) -> bytes:
     return encode_schemas({name: schema for name, schema in schemas.items() if name not in dropped})
 
 
-def _edited_section(section: Section, place: Place, after: StateSchema, change: Change) -> Section:
+def _edited_section(section: Section, place: SnapshotPlace, after: StateSchema, change: Change) -> Section:
     kept_keys: list[bytes] = []
     kept_values: list[bytes | None] = []
     for storage_key, value in zip(*section, strict=True):
@@ -194,7 +194,7 @@ def _changed(row: StateRow, change: Change) -> Any:
     return change(row)
 
 
-def _encoded(place: Place, schema: StateSchema, rows: list[tuple[StateRow, Any]]) -> bytes | None:
+def _encoded(place: SnapshotPlace, schema: StateSchema, rows: list[tuple[StateRow, Any]]) -> bytes | None:
     """Return an entry with its new values; None if none is left."""
     left = [(row, value) for row, value in rows if value is not REMOVE]
     if not left:

@@ -13,27 +13,27 @@ from headrace.types.logical import quote_name, quote_text
 
 __all__ = [
     "SHOWN",
-    "Column",
-    "Columns",
+    "ColumnPiece",
+    "ColumnsPiece",
     "InlineTable",
     "Names",
     "OverReference",
     "Piece",
-    "UserFunction",
-    "WindowProperty",
+    "FunctionPiece",
+    "WindowPropertyPiece",
     "written",
 ]
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnPiece:
     """A column by its name."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnsPiece:
     """Several columns at once: those from one to another, or all but those."""
 
     chosen: tuple[Any, ...] | None
@@ -41,14 +41,14 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class UserFunction:
+class FunctionPiece:
     """A Python function that is called without having been given a name."""
 
     function: Any
 
 
 @dataclass(frozen=True)
-class WindowProperty:
+class WindowPropertyPiece:
     """Start, end or time of the window a row was put in."""
 
     window: str
@@ -69,7 +69,7 @@ class OverReference:
     alias: str
 
 
-Piece = str | Column | UserFunction | WindowProperty | InlineTable | OverReference | Columns
+Piece = str | ColumnPiece | FunctionPiece | WindowPropertyPiece | InlineTable | OverReference | ColumnsPiece
 
 
 class Names:
@@ -99,13 +99,13 @@ class Names:
         match piece:
             case str():
                 return piece
-            case Column(name):
+            case ColumnPiece(name):
                 return quote_name(name)
-            case UserFunction(function):
+            case FunctionPiece(function):
                 return quote_name(self._function(function))
             case InlineTable(table):
                 return self._table(table)
-            case WindowProperty(window, name):
+            case WindowPropertyPiece(window, name):
                 if self._window is None:
                     raise SqlValidationError(
                         f"col({window!r}).{name} refers to a window, but the query has none",
@@ -119,7 +119,7 @@ class Names:
                         hint="use it in select() after over_window(...)",
                     )
                 return self._over(alias)
-            case Columns():
+            case ColumnsPiece():
                 raise SqlValidationError(
                     "with_columns(), without_columns() and range_() select several columns",
                     hint="use them as arguments of select(), drop_columns() or a function alone",

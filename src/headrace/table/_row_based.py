@@ -102,7 +102,7 @@ class Groups:
             piece.name: None
             for each in asked
             for piece in each._pieces
-            if isinstance(piece, pieces.WindowProperty)
+            if isinstance(piece, pieces.WindowPropertyPiece)
         }
         return list(found)
 
@@ -187,7 +187,7 @@ def _rows_of_group(table: Table, call: Expression[Any]) -> Expression[Any]:
     """Return the call of a table aggregate function, for its rows as one array."""
     first, *others = call._pieces
     function: Any = None
-    if isinstance(first, pieces.UserFunction):
+    if isinstance(first, pieces.FunctionPiece):
         function = first.function._function()
     elif isinstance(first, str) and first.endswith("("):
         function = table._t_env._manager.function([first[:-1].strip("`")])
@@ -197,7 +197,7 @@ def _rows_of_group(table: Table, call: Expression[Any]) -> Expression[Any]:
             f"flat_aggregate(): {call!r} is no call of a table aggregate function",
             hint="make it with udtaf()",
         )
-    return Expression((pieces.UserFunction(_as_rows(function)), *others))
+    return Expression((pieces.FunctionPiece(_as_rows(function)), *others))
 
 
 @lru_cache(maxsize=256)

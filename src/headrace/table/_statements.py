@@ -48,7 +48,7 @@ class StatementRunner:
     def execute(self, statement: s.BoundStatement) -> TableResult:
         """Carry out a statement. Queries and INSERTs start a job."""
         match statement:
-            case s.Query(plan):
+            case s.QueryStatement(plan):
                 return self.execute_query(plan)
             case s.Insert(sink):
                 return self.execute_inserts([sink])
@@ -150,11 +150,11 @@ class StatementRunner:
         return TableResult(fields, lambda: iter([Row(*(-1 for _ in sinks))]), job_client=client)
 
     def explain(
-        self, statement: s.Query | s.Insert | s.StatementSet, details: Sequence[s.ExplainDetail]
+        self, statement: s.QueryStatement | s.Insert | s.StatementSet, details: Sequence[s.ExplainDetail]
     ) -> str:
         """Return the plan of a statement as text."""
         match statement:
-            case s.Query(plan):
+            case s.QueryStatement(plan):
                 return self.explain_query(plan, details)
             case s.Insert(sink):
                 return self.explain_inserts([sink], details)

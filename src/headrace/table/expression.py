@@ -19,12 +19,12 @@ from headrace.table._intervals import Intervals, interval_sql
 from headrace.table._math_functions import MathFunctions
 from headrace.table._pieces import (
     SHOWN,
-    Column,
+    ColumnPiece,
     InlineTable,
     Names,
     OverReference,
     Piece,
-    WindowProperty,
+    WindowPropertyPiece,
     written,
 )
 from headrace.table._text_functions import TextFunctions
@@ -69,7 +69,7 @@ def _test(condition: str) -> Any:
 
 
 def _window_property(name: str, doc: str) -> Any:
-    return property(lambda self: Expression((WindowProperty(self._named(name), name),)), doc=doc)
+    return property(lambda self: Expression((WindowPropertyPiece(self._named(name), name),)), doc=doc)
 
 
 class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFunctions, Intervals, Generic[T]):
@@ -114,7 +114,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
     def _column(self) -> str | None:
         """The name, if the expression is a column and nothing else."""
         match self._pieces:
-            case (Column(name),):
+            case (ColumnPiece(name),):
                 return name
             case _:
                 return None
@@ -123,7 +123,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
     def _time_attribute(self) -> tuple[str, str] | None:
         """The name, and ``rowtime`` or ``proctime``, if the expression asks for a time attribute."""
         match self._pieces:
-            case (WindowProperty(name, "rowtime" | "proctime" as kind),):
+            case (WindowPropertyPiece(name, "rowtime" | "proctime" as kind),):
                 return name, kind
             case _:
                 return None
@@ -444,7 +444,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         """A field of a row."""
         if isinstance(name_or_index, int):
             raise UnsupportedFeatureError.not_yet("a field of a row by its position", "get it by its name")
-        return Expression((*self._pieces, ".", Column(name_or_index)))
+        return Expression((*self._pieces, ".", ColumnPiece(name_or_index)))
 
     def at(self, index: Any) -> Expression[Any]:
         """An element of an array, from 1, or the value of a map's key."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headrace.table._pieces import Column, Columns, UserFunction
+from headrace.table._pieces import ColumnPiece, ColumnsPiece, FunctionPiece
 from headrace.table._units import JsonOnNull, TimePointUnit
 from headrace.table.expression import Expression, function, literal, pieced, separated
 from headrace.types import DataType
@@ -86,7 +86,7 @@ def col(name: str) -> Expression[Any]:
         >>> col("price") * 2
         <Expression (`price` * 2)>
     """
-    return Expression((Column(name),))
+    return Expression((ColumnPiece(name),))
 
 
 def lit(v: Any, data_type: DataType | None = None) -> Expression[Any]:
@@ -105,7 +105,7 @@ def lit(v: Any, data_type: DataType | None = None) -> Expression[Any]:
 
 def range_(start: str | int, end: str | int) -> Expression[Any]:
     """Return the columns from one to another, for `with_columns` and `without_columns`."""
-    return Expression((Columns((start, end)),))
+    return Expression((ColumnsPiece((start, end)),))
 
 
 def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression[bool]:
@@ -321,17 +321,17 @@ def coalesce(*args: Any) -> Expression[Any]:
 
 def with_all_columns() -> Expression[Any]:
     """Return all columns of the table."""
-    return Expression((Columns(None),))
+    return Expression((ColumnsPiece(None),))
 
 
 def with_columns(head: Any, *tails: Any) -> Expression[Any]:
     """Return some columns of the table, by name, by position from 1, or by `range_`."""
-    return Expression((Columns((head, *tails)),))
+    return Expression((ColumnsPiece((head, *tails)),))
 
 
 def without_columns(head: Any, *tails: Any) -> Expression[Any]:
     """Return all columns of the table but some."""
-    return Expression((Columns((head, *tails), is_inverted=True),))
+    return Expression((ColumnsPiece((head, *tails), is_inverted=True),))
 
 
 def json(value: Any) -> Expression[Any]:
@@ -393,7 +393,7 @@ def call(f: Any, *args: Any) -> Expression[Any]:
 
 def call_object(f: Any, args: Any) -> Expression[Any]:
     """Call a Python function that has no name in a catalog."""
-    return Expression((UserFunction(f), *pieced("(", *separated(args), ")")._pieces))
+    return Expression((FunctionPiece(f), *pieced("(", *separated(args), ")")._pieces))
 
 
 def call_sql(sql_expression: str) -> Expression[Any]:

@@ -12,7 +12,7 @@ from headrace.errors import SqlValidationError, UnsupportedFeatureError, shorten
 from headrace.planner.logical import LogicalNode
 from headrace.planner.show_create import declared_lines
 from headrace.table._column_names import with_default_names
-from headrace.table._pieces import Columns, Names
+from headrace.table._pieces import ColumnsPiece, Names
 from headrace.table._row_based import (
     AggregatedTable,
     FlatAggregateTable,
@@ -383,7 +383,7 @@ class Table:
         expanded: list[Expression[Any]] = []
         for field in fields:
             match _checked(field)._pieces:
-                case (Columns() as chosen,):
+                case (ColumnsPiece() as chosen,):
                     expanded += [col(name) for name in self._chosen(chosen)]
                 case ("*",):
                     expanded += [col(name) for name in self._columns]
@@ -391,7 +391,7 @@ class Table:
                     expanded.append(field)
         return expanded
 
-    def _chosen(self, chosen: Columns) -> list[str]:
+    def _chosen(self, chosen: ColumnsPiece) -> list[str]:
         own = self._columns
         if chosen.chosen is None:
             return own
@@ -400,7 +400,7 @@ class Table:
             match each:
                 case Expression() if each._column is not None:
                     names.append(each._column)
-                case Expression(_pieces=(Columns(chosen=(start, end)),)):
+                case Expression(_pieces=(ColumnsPiece(chosen=(start, end)),)):
                     first, last = self._position(start), self._position(end)
                     names += own[first : last + 1]
                 case int() | str():

@@ -32,7 +32,7 @@ from headrace.planner.statements import (
     Explain,
     ExplainDetail,
     Insert,
-    Query,
+    QueryStatement,
 )
 from headrace.planner.statements import (
     StatementSet as BoundStatementSet,
@@ -139,7 +139,7 @@ class TableEnvironment(CatalogCalls, RefusedCalls):
         statement = self._bind_one(stmt)
         if isinstance(statement, Explain):
             return self._statements.explain(statement.statement, [*statement.details, *extra_details])
-        if not isinstance(statement, Query | Insert | BoundStatementSet):
+        if not isinstance(statement, QueryStatement | Insert | BoundStatementSet):
             raise SqlValidationError("explain_sql() takes a query, an INSERT or a statement set")
         return self._statements.explain(statement, extra_details)
 
@@ -163,7 +163,7 @@ class TableEnvironment(CatalogCalls, RefusedCalls):
 
     def _bind_query(self, text: str) -> LogicalNode:
         statement = self._bind_one(text)
-        if not isinstance(statement, Query):
+        if not isinstance(statement, QueryStatement):
             raise SqlValidationError(
                 "sql_query() takes a query: SELECT, VALUES or a set operation", hint="use execute_sql()"
             )

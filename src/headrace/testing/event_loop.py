@@ -1,6 +1,6 @@
 """An event loop for tests of asynchronous functions: its time jumps to what is due next, instead of passing.
 
-    AsyncWaitOperator(Ask(), timeout_ms=1000, capacity=10, is_ordered=True, make_loop=VirtualTimeLoop)
+    AsyncWaitDeclaration(Ask(), timeout_ms=1000, capacity=10, is_ordered=True, make_loop=VirtualTimeLoop)
 
 A sleep of an hour takes no time, and calls end in an order that depends on their delays alone.
 """

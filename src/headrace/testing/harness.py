@@ -1,6 +1,6 @@
 """Runs one operator by itself: records, watermarks and time go in by hand, what it emits is there to look at.
 
-    with OperatorHarness(MapOperator(str.upper)) as harness:
+    with OperatorHarness(MapDeclaration(str.upper)) as harness:
         harness.process("a")
         assert harness.output == ["A"]
 
@@ -83,7 +83,7 @@ class OperatorHarness(ClosedOnExit):
     """One subtask of one operator.
 
     Args:
-        declaration: What a call of the API adds to the graph, such as ``MapOperator(function)``.
+        declaration: What a call of the API adds to the graph, such as ``MapDeclaration(function)``.
         parallelism: How many subtasks the operator has.
         subtask: Which of them this one is, from 0.
         max_parallelism: Number of key groups.
@@ -98,8 +98,8 @@ class OperatorHarness(ClosedOnExit):
         JobDefinitionError: The declaration is that of a source; those run in a `MiniCluster`.
 
     Example:
-        >>> from headrace.operators.simple import FlatMapOperator
-        >>> with OperatorHarness(FlatMapOperator(str.split)) as harness:
+        >>> from headrace.operators.simple import FlatMapDeclaration
+        >>> with OperatorHarness(FlatMapDeclaration(str.split)) as harness:
         ...     harness.process("to be", timestamp=7)
         ...     harness.output_with_timestamps
         [('to', 7), ('be', 7)]

@@ -198,7 +198,7 @@ def temporary_directory(purpose: str) -> Iterator[str]:
 # -- leftovers ------------------------------------------------------------------------------------------------------
 
 
-class Verdict(Enum):
+class DirectoryVerdict(Enum):
     """Whether a directory may be removed."""
 
     IN_USE = "in use"
@@ -214,7 +214,7 @@ class FoundDirectory:
     """A directory of headrace on this host."""
 
     path: str
-    verdict: Verdict
+    verdict: DirectoryVerdict
     #: Who made it; None if that cannot be read.
     owner: Owner | None
     user: str
@@ -264,7 +264,7 @@ def _paths_in(parents: Iterable[str]) -> list[str]:
 
 def _sweep_one(path: str) -> bool:
     with _examined(path) as verdict:
-        if verdict is not Verdict.LEFTOVER:
+        if verdict is not DirectoryVerdict.LEFTOVER:
             return False
         # The lease is held now, so nobody begins to use it. It goes last: what is left half deleted is swept again.
         last = (OWNER_FILE, LEASE_FILE)
@@ -283,30 +283,30 @@ def _sweep_one(path: str) -> bool:
 
 
 @contextmanager
-def _examined(path: str) -> Iterator[Verdict]:
+def _examined(path: str) -> Iterator[DirectoryVerdict]:
     """Say what may become of a directory; while the `with` lasts that does not change."""
     lease = None
     try:
         try:
             if os.lstat(path).st_uid != os.geteuid():
-                yield Verdict.FOREIGN
+                yield DirectoryVerdict.FOREIGN
                 return
             lease = os.open(os.path.join(path, LEASE_FILE), os.O_RDWR | os.O_NOFOLLOW)
         except OSError:
-            yield Verdict.UNKNOWN
+            yield DirectoryVerdict.UNKNOWN
             return
         try:
             fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            yield Verdict.IN_USE
+            yield DirectoryVerdict.IN_USE
             return
         if not _is_same(lease, os.path.join(path, LEASE_FILE)):  # another sweeper was faster
-            yield Verdict.UNKNOWN
+            yield DirectoryVerdict.UNKNOWN
             return
         owner = read_owner(path)
         is_over = owner is not None and owner.holds_lease
         unused_s = time.time() - os.fstat(lease).st_mtime
-        yield Verdict.LEFTOVER if is_over or unused_s > GRACE_S else Verdict.IN_USE
+        yield DirectoryVerdict.LEFTOVER if is_over or unused_s > GRACE_S else DirectoryVerdict.IN_USE
     finally:
         if lease is not None:
             os.close(lease)

@@ -20,7 +20,7 @@ from headrace.config.options.execution import (
     RuntimeExecutionMode,
 )
 from headrace.config.options.python import FILES
-from headrace.config.registry import Registry
+from headrace.config.registry import OptionRegistry
 from headrace.errors import ConfigurationError
 
 
@@ -129,7 +129,8 @@ def test_explain_says_where_each_value_came_from():
 def test_secrets_print_as_stars():
     password = option("db.password", str).no_default().as_secret()
     config = Configuration(
-        {"db.password": "hunter2", "spark.hadoop.fs.s3a.secret.key": "hunter3"}, registry=Registry([password])
+        {"db.password": "hunter2", "spark.hadoop.fs.s3a.secret.key": "hunter3"},
+        registry=OptionRegistry([password]),
     )
     for text in (config.explain(), repr(config)):
         assert "hunter" not in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.config.option import option
-from headrace.config.registry import Registry, known_options, subjects
+from headrace.config.registry import OptionRegistry, known_options, subjects
 from headrace.errors import ConfigurationError
 
 
@@ -18,7 +18,7 @@ def test_no_two_options_share_a_key():
     ]
     assert len(keys) == len(set(keys))
     with pytest.raises(ValueError, match="two options have the key 'a'"):
-        Registry([option("a", int).default(1), option("b", int).default(1).deprecates("a")])
+        OptionRegistry([option("a", int).default(1), option("b", int).default(1).deprecates("a")])
 
 
 def test_no_two_options_share_an_environment_variable():

@@ -24,7 +24,7 @@ from headrace.connectors.jdbc import (
     _connections,
     _publisher,
 )
-from headrace.connectors.jdbc._statements import Statement, upsert_sql
+from headrace.connectors.jdbc._statements import JdbcStatement, upsert_sql
 from headrace.connectors.jdbc._urls import DatabaseUrl
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.elements import Batch
@@ -171,7 +171,7 @@ def test_options_have_pyflinks_getters():
     ],
 )
 def test_placeholders_are_found_and_spelled_for_the_driver(sql, qmark, pyformat):
-    statement = Statement.parse(sql, "postgresql")
+    statement = JdbcStatement.parse(sql, "postgresql")
 
     assert statement.render("qmark") == (qmark or sql)
     if pyformat:
@@ -180,7 +180,7 @@ def test_placeholders_are_found_and_spelled_for_the_driver(sql, qmark, pyformat)
 
 
 def test_mysql_has_backslashes_in_texts():
-    assert Statement.parse(r"INSERT INTO t VALUES ('it\'s ?', ?)", "mysql").arity == 1
+    assert JdbcStatement.parse(r"INSERT INTO t VALUES ('it\'s ?', ?)", "mysql").arity == 1
 
 
 def test_statements_that_do_not_fit_are_refused(tmp_path):

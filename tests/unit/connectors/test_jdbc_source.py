@@ -27,7 +27,7 @@ from headrace.connectors.jdbc.source import _bounds
 from headrace.connectors.lookup import LookupCache, LookupCacheOptions
 from headrace.datastream import AsyncFunction
 from headrace.errors import ConnectorError, JobDefinitionError
-from headrace.operators.async_wait import AsyncWaitOperator
+from headrace.operators.async_wait import AsyncWaitDeclaration
 from headrace.testing.harness import OperatorHarness
 
 
@@ -187,7 +187,7 @@ class Price(AsyncFunction[int, str]):
 
 def test_lookups_work_in_asynchronous_functions(database: Path) -> None:
     lookup = JdbcLookup(options(database), "orders", ["fruit"], ["id"], LookupCacheOptions())
-    operator = AsyncWaitOperator(Price(lookup), timeout_ms=60_000, capacity=4, is_ordered=True)
+    operator = AsyncWaitDeclaration(Price(lookup), timeout_ms=60_000, capacity=4, is_ordered=True)
     with OperatorHarness(operator) as harness:
         harness.process_batch([3, 99, 1, 3])
         harness.end_epoch()

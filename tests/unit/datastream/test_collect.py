@@ -9,7 +9,7 @@ from headrace.connectors.collect import CollectSink
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.datastream.data_stream import CloseableIterator
 from headrace.errors import InvalidTopologyError, JobDefinitionError, JobExecutionError
-from headrace.operators.io import SinkOperator
+from headrace.operators.io import SinkDeclaration
 from tests.unit.datastream.fakes import FakeJob, RecordingExecutor, stream_graph
 
 
@@ -21,7 +21,7 @@ def _jobs_go_on(monkeypatch: pytest.MonkeyPatch, jobs: list[FakeJob]) -> None:
 def collector_of(job: FakeJob) -> collect.Collector:
     """Find the collector a job's sink writes to."""
     declaration: Any = job.job_graph.vertices[-1].operators[-1].declaration
-    assert isinstance(declaration, SinkOperator)
+    assert isinstance(declaration, SinkDeclaration)
     assert isinstance(declaration.sink, CollectSink)
     return collect._registry[declaration.sink.collect_id]
 

@@ -20,14 +20,14 @@ from headrace.datastream import (
 from headrace.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from headrace.errors import JobDefinitionError, StateDescriptorError
 from headrace.operators.co import (
-    BroadcastProcessOperator,
-    CoFlatMapOperator,
-    CoMapOperator,
-    CoProcessOperator,
-    KeyedBroadcastProcessOperator,
-    KeyedCoFlatMapOperator,
-    KeyedCoMapOperator,
-    KeyedCoProcessOperator,
+    BroadcastProcessDeclaration,
+    CoFlatMapDeclaration,
+    CoMapDeclaration,
+    CoProcessDeclaration,
+    KeyedBroadcastProcessDeclaration,
+    KeyedCoFlatMapDeclaration,
+    KeyedCoMapDeclaration,
+    KeyedCoProcessDeclaration,
 )
 from tests.unit.datastream.fakes import last_node, stream_graph
 
@@ -105,9 +105,9 @@ def right(env: StreamExecutionEnvironment) -> DataStream:
 @pytest.mark.parametrize(
     ("call", "function", "expected", "name"),
     [
-        ("map", map2, CoMapOperator(map2), "Co-Map"),
-        ("flat_map", flat_map2, CoFlatMapOperator(flat_map2), "Co-Flat Map"),
-        ("process", process2, CoProcessOperator(process2), "CO-PROCESS"),
+        ("map", map2, CoMapDeclaration(map2), "Co-Map"),
+        ("flat_map", flat_map2, CoFlatMapDeclaration(flat_map2), "Co-Flat Map"),
+        ("process", process2, CoProcessDeclaration(process2), "CO-PROCESS"),
     ],
 )
 def test_connected_streams_have_one_operator(
@@ -124,10 +124,10 @@ def test_connected_streams_have_one_operator(
 @pytest.mark.parametrize(
     ("call", "function", "expected"),
     [
-        ("map", map2, KeyedCoMapOperator(map2, (abs, len))),
-        ("flat_map", flat_map2, KeyedCoFlatMapOperator(flat_map2, (abs, len))),
-        ("process", keyed_process2, KeyedCoProcessOperator(keyed_process2, (abs, len))),
-        ("process", process2, KeyedCoProcessOperator(process2, (abs, len))),
+        ("map", map2, KeyedCoMapDeclaration(map2, (abs, len))),
+        ("flat_map", flat_map2, KeyedCoFlatMapDeclaration(flat_map2, (abs, len))),
+        ("process", keyed_process2, KeyedCoProcessDeclaration(keyed_process2, (abs, len))),
+        ("process", process2, KeyedCoProcessDeclaration(process2, (abs, len))),
     ],
 )
 @pytest.mark.parametrize("keyed_first", [True, False])
@@ -174,14 +174,14 @@ def test_broadcast_connections(left: DataStream, right: DataStream) -> None:
     assert isinstance(connected, BroadcastConnectedStream)
     connected.process(apply)
 
-    assert last_node(env).declaration == BroadcastProcessOperator(apply, (RULES,))
+    assert last_node(env).declaration == BroadcastProcessDeclaration(apply, (RULES,))
     assert [edge.partitioner.name for edge in stream_graph(env).edges] == ["REBALANCE", "BROADCAST"]
 
 
 def test_keyed_broadcast_connections(left: DataStream, right: DataStream) -> None:
     env = left.get_execution_environment()
     left.key_by(abs).connect(right.broadcast(RULES)).process(keyed_apply)
-    assert last_node(env).declaration == KeyedBroadcastProcessOperator(keyed_apply, abs, (RULES,))
+    assert last_node(env).declaration == KeyedBroadcastProcessDeclaration(keyed_apply, abs, (RULES,))
     assert [edge.partitioner.name for edge in stream_graph(env).edges] == ["HASH", "BROADCAST"]
 
 

@@ -25,17 +25,22 @@ from headrace.errors import JobDefinitionError, TypeInferenceError, UnsupportedF
 from headrace.graph.partitioning import (
     Broadcast,
     Custom,
+    EdgePartitioner,
     Forward,
     KeyGroups,
-    Partitioner,
     Rebalance,
     Rescale,
     Shuffle,
 )
 from headrace.graph.transformations import ChainingStrategy
-from headrace.operators.io import SinkOperator
-from headrace.operators.simple import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
-from headrace.operators.timestamps import TimestampsOperator
+from headrace.operators.io import SinkDeclaration
+from headrace.operators.simple import (
+    FilterDeclaration,
+    FlatMapDeclaration,
+    MapDeclaration,
+    ProcessDeclaration,
+)
+from headrace.operators.timestamps import TimestampsDeclaration
 from tests.unit.datastream.fakes import last_node, make_env, stream_graph
 
 
@@ -83,15 +88,15 @@ def declaration(env: StreamExecutionEnvironment) -> Any:
 @pytest.mark.parametrize(
     ("call", "function", "operator", "name"),
     [
-        ("map", Twice(), MapOperator, "Map"),
-        ("map", str, MapOperator, "Map"),
-        ("map", {}.get, MapOperator, "Map"),
-        ("flat_map", Split(), FlatMapOperator, "FlatMap"),
-        ("flat_map", generate, FlatMapOperator, "FlatMap"),
-        ("filter", Positive(), FilterOperator, "Filter"),
-        ("filter", bool, FilterOperator, "Filter"),
-        ("process", Parse(), ProcessOperator, "PROCESS"),
-        ("process", process, ProcessOperator, "PROCESS"),
+        ("map", Twice(), MapDeclaration, "Map"),
+        ("map", str, MapDeclaration, "Map"),
+        ("map", {}.get, MapDeclaration, "Map"),
+        ("flat_map", Split(), FlatMapDeclaration, "FlatMap"),
+        ("flat_map", generate, FlatMapDeclaration, "FlatMap"),
+        ("filter", Positive(), FilterDeclaration, "Filter"),
+        ("filter", bool, FilterDeclaration, "Filter"),
+        ("process", Parse(), ProcessDeclaration, "PROCESS"),
+        ("process", process, ProcessDeclaration, "PROCESS"),
     ],
 )
 def test_a_function_becomes_a_declaration_as_it_was_given(
@@ -166,7 +171,9 @@ def test_types_are_declared_and_kept(env: StreamExecutionEnvironment) -> None:
     ],
 )
 def test_partitioning_ends_on_the_edge(
-    env: StreamExecutionEnvironment, repartition: Callable[[DataStream], DataStream], partitioner: Partitioner
+    env: StreamExecutionEnvironment,
+    repartition: Callable[[DataStream], DataStream],
+    partitioner: EdgePartitioner,
 ) -> None:
     repartition(numbers(env)).map(str)
     (edge,) = stream_graph(env).edges
@@ -230,7 +237,7 @@ def test_a_sink_takes_settings(env: StreamExecutionEnvironment) -> None:
     node = last_node(env)
     assert (node.name, node.kind, node.uid, node.parallelism) == ("Sink: P", "sink", "p", 1)
     assert (node.description, node.slot_sharing_group) == ("D", "io")
-    assert node.declaration == SinkOperator(PrintSink("x", style=Types.INT()))
+    assert node.declaration == SinkDeclaration(PrintSink("x", style=Types.INT()))
 
 
 @pytest.mark.parametrize(
@@ -340,7 +347,7 @@ def test_side_outputs_carry_their_type(env: StreamExecutionEnvironment) -> None:
 def test_timestamps_have_an_operator(env: StreamExecutionEnvironment) -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps()
     stream = numbers(env).assign_timestamps_and_watermarks(strategy)
-    assert declaration(env) == TimestampsOperator(strategy)
+    assert declaration(env) == TimestampsDeclaration(strategy)
     assert (stream.get_name(), stream.get_type()) == ("Timestamps/Watermarks", Types.INT())
 
 
@@ -348,10 +355,10 @@ def test_sinks(env: StreamExecutionEnvironment) -> None:
     write = Write()
     numbers(env).add_sink(write)
     assert last_node(env).name == "Sink: Unnamed"
-    assert declaration(env) == SinkOperator(FunctionSink(write.invoke))
+    assert declaration(env) == SinkDeclaration(FunctionSink(write.invoke))
 
     numbers(env).add_sink(PrintSink())
-    assert declaration(env) == SinkOperator(PrintSink(style=Types.INT()))
+    assert declaration(env) == SinkDeclaration(PrintSink(style=Types.INT()))
 
     numbers(env).sink_to(PrintSink())
     assert last_node(env).name == "Sink: Writer"

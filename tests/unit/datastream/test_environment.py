@@ -29,7 +29,7 @@ from headrace.errors import (
     TypeInferenceError,
     UnsupportedFeatureError,
 )
-from headrace.operators.io import SourceOperator
+from headrace.operators.io import SourceDeclaration
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from tests.unit.datastream.fakes import FakeJob, make_env, stream_graph
 
@@ -278,7 +278,7 @@ def test_from_source(env: StreamExecutionEnvironment) -> None:
 
     node = stream_graph(env).nodes[0]
     assert (node.name, node.parallelism, node.output_type) == ("Source: numbers", 2, Types.LONG())
-    assert node.declaration == SourceOperator(source, strategy)
+    assert node.declaration == SourceDeclaration(source, strategy)
 
 
 def test_add_source_has_no_event_time(env: StreamExecutionEnvironment) -> None:
@@ -286,7 +286,7 @@ def test_add_source_has_no_event_time(env: StreamExecutionEnvironment) -> None:
     env.add_source(source).map(str)
     node = stream_graph(env).nodes[0]
     assert node.name == "Source: Custom Source"
-    assert node.declaration == SourceOperator(source, WatermarkStrategy.no_watermarks())
+    assert node.declaration == SourceDeclaration(source, WatermarkStrategy.no_watermarks())
 
 
 def test_wrong_sources_are_refused(env: StreamExecutionEnvironment) -> None:

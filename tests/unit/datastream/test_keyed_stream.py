@@ -18,11 +18,11 @@ from headrace.datastream.rolling import FieldAggregation
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.graph.partitioning import KeyGroups
 from headrace.operators.keyed import (
-    KeyedFilterOperator,
-    KeyedFlatMapOperator,
-    KeyedMapOperator,
-    KeyedProcessOperator,
-    ReduceOperator,
+    KeyedFilterDeclaration,
+    KeyedFlatMapDeclaration,
+    KeyedMapDeclaration,
+    KeyedProcessDeclaration,
+    ReduceDeclaration,
 )
 from tests.unit.datastream.fakes import last_node, stream_graph
 
@@ -68,13 +68,13 @@ add = Add()
 @pytest.mark.parametrize(
     ("call", "function", "expected", "name"),
     [
-        ("map", str, KeyedMapOperator(str, first), "Map"),
-        ("flat_map", list, KeyedFlatMapOperator(list, first), "FlatMap"),
-        ("filter", bool, KeyedFilterOperator(bool, first), "Filter"),
-        ("process", count, KeyedProcessOperator(count, first), "KEYED PROCESS"),
-        ("process", process, KeyedProcessOperator(process, first), "KEYED PROCESS"),
-        ("reduce", max, ReduceOperator(max, first, emits_final_only=False), "Reduce"),
-        ("reduce", add, ReduceOperator(add, first, emits_final_only=False), "Reduce"),
+        ("map", str, KeyedMapDeclaration(str, first), "Map"),
+        ("flat_map", list, KeyedFlatMapDeclaration(list, first), "FlatMap"),
+        ("filter", bool, KeyedFilterDeclaration(bool, first), "Filter"),
+        ("process", count, KeyedProcessDeclaration(count, first), "KEYED PROCESS"),
+        ("process", process, KeyedProcessDeclaration(process, first), "KEYED PROCESS"),
+        ("reduce", max, ReduceDeclaration(max, first, emits_final_only=False), "Reduce"),
+        ("reduce", add, ReduceDeclaration(add, first, emits_final_only=False), "Reduce"),
     ],
 )
 def test_functions_on_keyed_streams_know_the_key(
@@ -91,7 +91,7 @@ def test_functions_on_keyed_streams_know_the_key(
 def test_a_key_selector_object_stays_as_it_is(env: StreamExecutionEnvironment) -> None:
     selector = ByFirst()
     keyed(env, selector).map(str)
-    assert last_node(env).declaration == KeyedMapOperator(str, selector)
+    assert last_node(env).declaration == KeyedMapDeclaration(str, selector)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_rolling_aggregations_are_reductions(env: StreamExecutionEnvironment, ca
     node = last_node(env)
     declaration: Any = node.declaration
     assert (node.name, stream.get_type()) == (name, PAIR)
-    assert isinstance(declaration, ReduceOperator)
+    assert isinstance(declaration, ReduceDeclaration)
     assert isinstance(declaration.function, FieldAggregation)
     assert declaration.function.kind is KeyedStream.AccumulateType[name.upper().replace("BY", "_BY")]
 

@@ -45,8 +45,8 @@ from headrace.datastream.window import (
 from headrace.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from headrace.errors import JobDefinitionError, TypeInferenceError
 from headrace.graph.partitioning import Forward, Global, KeyGroups
-from headrace.operators.interval_join import IntervalJoinOperator
-from headrace.operators.window.declaration import WindowComputation, WindowOperator
+from headrace.operators.interval_join import IntervalJoinDeclaration
+from headrace.operators.window.declaration import WindowComputation, WindowDeclaration
 from tests.unit.datastream.fakes import last_node, make_env, stream_graph
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
@@ -131,9 +131,9 @@ def all_windows(env: StreamExecutionEnvironment, assigner: Any = TUMBLING) -> Al
     return env.from_collection([("a", 1)], PAIR).window_all(assigner)
 
 
-def last_window(env: StreamExecutionEnvironment) -> WindowOperator:
+def last_window(env: StreamExecutionEnvironment) -> WindowDeclaration:
     declaration = last_node(env).declaration
-    assert isinstance(declaration, WindowOperator)
+    assert isinstance(declaration, WindowDeclaration)
     return declaration
 
 
@@ -144,7 +144,7 @@ def test_a_keyed_window_becomes_one_operator_behind_its_key(env: StreamExecution
     add = Add()
     stream = keyed_windows(env).reduce(add)
 
-    assert last_window(env) == WindowOperator(
+    assert last_window(env) == WindowDeclaration(
         computation=WindowComputation(kind="reduce", incremental=add, window_function=None, is_all=False),
         assigner=TUMBLING,
         trigger=EventTimeTrigger(),
@@ -563,7 +563,7 @@ def test_an_interval_join_reads_two_keyed_streams(env: StreamExecutionEnvironmen
 
     node = last_node(env)
     assert (node.name, node.output_type) == ("Interval Join", PAIR)
-    assert node.declaration == IntervalJoinOperator(pairs, (first, second), -2000, 5000, None, None)
+    assert node.declaration == IntervalJoinDeclaration(pairs, (first, second), -2000, 5000, None, None)
     edges = stream_graph(env).in_edges(node.id)
     assert [(edge.target_input, edge.partitioner) for edge in edges] == [
         (0, KeyGroups(first)),
@@ -589,7 +589,7 @@ def test_exclusive_bounds_take_a_millisecond_away(
         joined = getattr(joined, setting)()
     joined.process(lambda left, right, ctx: [left])
     declared = last_node(env).declaration
-    assert isinstance(declared, IntervalJoinOperator)
+    assert isinstance(declared, IntervalJoinDeclaration)
     assert (declared.lower_ms, declared.upper_ms) == bounds
 
 
@@ -599,7 +599,7 @@ def test_late_records_of_each_side_have_a_tag(env: StreamExecutionEnvironment) -
         Pairs()
     )
     declared = last_node(env).declaration
-    assert isinstance(declared, IntervalJoinOperator)
+    assert isinstance(declared, IntervalJoinDeclaration)
     assert (declared.left_late_tag_id, declared.right_late_tag_id) == ("l", "r")
 
 

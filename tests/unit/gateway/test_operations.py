@@ -9,7 +9,7 @@ import pytest
 
 from headrace.common.types import Row
 from headrace.errors import GatewayError, SqlValidationError
-from headrace.gateway.operation import OperationStatus, PortionKind, StatementOperation, StatementResult
+from headrace.gateway.operation import PortionKind, StatementOperation, StatementResult, StatementStatus
 from headrace.planner.logical import Field
 from headrace.table.result_kind import ResultKind
 from headrace.table.table_result import CloseableIterator
@@ -91,7 +91,7 @@ def all_rows(operation: StatementOperation) -> list[int]:
 def test_rows_of_a_running_query_are_fetched_as_they_come() -> None:
     query = Query()
     operation = started(query.run)
-    assert operation.status is OperationStatus.FINISHED
+    assert operation.status is StatementStatus.FINISHED
     empty = operation.fetch(0)
     assert (empty.kind, empty.rows, empty.next_token) == (PortionKind.PAYLOAD, (), 1)
     query.emit(2)
@@ -137,7 +137,7 @@ def test_the_error_of_a_statement_is_raised_when_it_is_fetched() -> None:
         raise SqlValidationError("no such column")
 
     operation = started(wrong)
-    assert operation.status is OperationStatus.ERROR
+    assert operation.status is StatementStatus.ERROR
     for _ in range(2):
         with pytest.raises(SqlValidationError, match="no such column"):
             operation.fetch(0)
@@ -167,7 +167,7 @@ def test_cancelling_a_query_cancels_its_job_and_ends_its_rows() -> None:
     operation.cancel()
     assert query.is_cancelled.is_set()
     assert query.has_stopped.wait(10)
-    assert operation.status is OperationStatus.CANCELED
+    assert operation.status is StatementStatus.CANCELED
     with pytest.raises(GatewayError, match="is CANCELED"):
         operation.fetch(0)
 
@@ -180,7 +180,7 @@ def test_closing_a_query_that_has_ended_cancels_nothing() -> None:
         threading.Event().wait(0.005)
     operation.close()
     assert not query.is_cancelled.is_set()
-    assert operation.status is OperationStatus.CLOSED
+    assert operation.status is StatementStatus.CLOSED
 
 
 def test_a_query_waits_for_a_client_that_does_not_fetch() -> None:

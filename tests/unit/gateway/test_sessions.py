@@ -16,7 +16,7 @@ from headrace.config import Configuration
 from headrace.datastream.execution_context import ExecutionContext
 from headrace.errors import GatewayError, UnsupportedFeatureError
 from headrace.gateway.sessions import Sessions
-from headrace.gateway.values import RowFormat, fields_of, type_json
+from headrace.gateway.values import ResultRowFormat, fields_of, type_json
 from headrace.rest.application import RestApplication
 from headrace.rest.context import RestContext
 from headrace.rest.operations import Operations
@@ -277,7 +277,7 @@ def test_values_are_written_as_flinks_json_format_does() -> None:
     values = Row(
         Decimal("1.50"), b"\x00\xff", moment, in_utc, day, {"k": day}, [Row(1, None)], float("nan"), True
     )
-    written = json.loads(msgspec.json.encode(fields_of(types, RowFormat.JSON, "Europe/Berlin")(values)))
+    written = json.loads(msgspec.json.encode(fields_of(types, ResultRowFormat.JSON, "Europe/Berlin")(values)))
     assert written == [
         1.5,
         "AP8=",
@@ -289,11 +289,11 @@ def test_values_are_written_as_flinks_json_format_does() -> None:
         "NaN",
         True,
     ]
-    plain = fields_of(types, RowFormat.PLAIN_TEXT, "UTC")(values)
+    plain = fields_of(types, ResultRowFormat.PLAIN_TEXT, "UTC")(values)
     assert plain[0] == "1.50"
     assert plain[-1] == "TRUE"
     with pytest.raises(UnsupportedFeatureError, match="keys are not strings"):
-        fields_of([DataTypes.MAP(DataTypes.INT(), DataTypes.INT())], RowFormat.JSON, "UTC")(Row({1: 1}))
+        fields_of([DataTypes.MAP(DataTypes.INT(), DataTypes.INT())], ResultRowFormat.JSON, "UTC")(Row({1: 1}))
 
 
 def test_types_are_described_as_flinks_clients_read_them() -> None:

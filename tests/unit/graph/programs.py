@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 from headrace.graph.job_graph import JobGraph, build_job_graph
-from headrace.graph.partitioning import Partitioner
+from headrace.graph.partitioning import EdgePartitioner
 from headrace.graph.stream_graph import GraphSettings, StreamGraph, build_stream_graph
 from headrace.graph.transformations import (
     OneInputTransformation,
@@ -89,7 +89,7 @@ class Program:
         self.operators.append(step)
         return step
 
-    def partition(self, read: Transformation, partitioner: Partitioner) -> PartitionTransformation:
+    def partition(self, read: Transformation, partitioner: EdgePartitioner) -> PartitionTransformation:
         return PartitionTransformation(id=next(self._ids), input=read, partitioner=partitioner)
 
     def union(self, *streams: Transformation) -> UnionTransformation:

@@ -5,10 +5,10 @@ import pytest
 from headrace.graph.partitioning import (
     Broadcast,
     Custom,
+    EdgePartitioner,
     Forward,
     Global,
     KeyGroups,
-    Partitioner,
     Rebalance,
     Rescale,
     Shuffle,
@@ -29,7 +29,7 @@ from headrace.graph.partitioning import (
     ],
 )
 def test_partitioners_have_flinks_ship_strategy_names(
-    partitioner: Partitioner, name: str, is_pointwise: bool
+    partitioner: EdgePartitioner, name: str, is_pointwise: bool
 ) -> None:
     assert (partitioner.name, partitioner.is_pointwise) == (name, is_pointwise)
 

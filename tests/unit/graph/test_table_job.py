@@ -20,25 +20,30 @@ from headrace.graph.table_job import (
     fragment_of,
     is_table_vertex,
 )
-from headrace.operators.table.declarations import AggSpec, GroupAggregate, TableScan, TableSink
-from headrace.operators.table.steps import Column, Fragment, Where
+from headrace.operators.table.declarations import (
+    AggSpec,
+    GroupAggregateDeclaration,
+    TableScanDeclaration,
+    TableSinkDeclaration,
+)
+from headrace.operators.table.steps import Fragment, StepColumn, Where
 
-USER = Column("user", "STRING", pa.string())
-COUNT = Column("n", "BIGINT", pa.int64())
+USER = StepColumn("user", "STRING", pa.string())
+COUNT = StepColumn("n", "BIGINT", pa.int64())
 
 
 def nodes(uid: str | None = None, keys: tuple[str, ...] = ("user",)) -> list[TableNode]:
     source = DataGeneratorSource(str, 10)
     return [
-        TableNode(TableScan(source, schema=(USER,)), "scan"),
+        TableNode(TableScanDeclaration(source, schema=(USER,)), "scan"),
         TableNode(
-            GroupAggregate((USER, COUNT), keys=keys, calls=(AggSpec("COUNT", (), COUNT),)),
+            GroupAggregateDeclaration((USER, COUNT), keys=keys, calls=(AggSpec("COUNT", (), COUNT),)),
             "count",
             (TableInput(0, Fragment((Where("user <> ''"),), (USER,))),),
             uid=uid,
         ),
         TableNode(
-            TableSink(BlackholeSink(), schema=(USER, COUNT)),
+            TableSinkDeclaration(BlackholeSink(), schema=(USER, COUNT)),
             "sink",
             (TableInput(1, Fragment((), (USER, COUNT))),),
         ),
@@ -93,9 +98,9 @@ def test_a_speed_is_expected_where_spark_reads_and_less_of_it_where_rows_go_thro
     def with_ends(source: Source, sink: Sink) -> list[TableNode]:
         scan, count, end = nodes()
         return [
-            replace(scan, declaration=TableScan(source, schema=(USER,))),
+            replace(scan, declaration=TableScanDeclaration(source, schema=(USER,))),
             count,
-            replace(end, declaration=TableSink(sink, schema=(USER, COUNT))),
+            replace(end, declaration=TableSinkDeclaration(sink, schema=(USER, COUNT))),
         ]
 
     values = ValuesSource((("a",),))

@@ -13,7 +13,7 @@ from headrace.errors import ConnectorError, UserFunctionError
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.operators.base import EpochPlace
 from headrace.operators.context import OperatorContext, TaskPlace
-from headrace.operators.io import SourceOperator, SourceTask
+from headrace.operators.io import SourceDeclaration, SourceTask
 from tests.unit.runtime.fakes import SplitsReader, SplitsSource
 
 #: Every number is its own timestamp, and time is right behind it.
@@ -27,7 +27,7 @@ class Recorded:
         self.source = source
         self.emitted: list[Any] = []
         self.operator_state: bytes | None = None
-        self._declaration = SourceOperator(source, strategy)
+        self._declaration = SourceDeclaration(source, strategy)
         self.start()
 
     def start(self) -> None:

@@ -26,7 +26,7 @@ from headrace.planner.logical import (
     WindowTable,
     window_columns,
 )
-from headrace.planner.windows import WindowKind, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowKind
 from headrace.types import DataTypes as T
 
 BIDS = Scan(
@@ -40,7 +40,7 @@ BIDS = Scan(
     ObjectIdentifier("c", "d", "bids"),
 )
 TIMED = Watermark(BIDS, 2, InputRef(2, T.TIMESTAMP(3)))
-TUMBLE = WindowTable(TIMED, WindowSpec(WindowKind.TUMBLE, 10_000, 10_000), 2)
+TUMBLE = WindowTable(TIMED, WindowFunctionSpec(WindowKind.TUMBLE, 10_000, 10_000), 2)
 COUNT = AggregateCall("COUNT", (), T.BIGINT(False))
 
 

@@ -24,7 +24,7 @@ from headrace.planner.optimize import optimize_logical
 from headrace.planner.rules.merge_calcs import merge_filters, merge_projects
 from headrace.planner.rules.push_filters import push_filter, push_join_condition
 from headrace.planner.rules.set_operations import replace_distinct
-from headrace.planner.windows import WindowKind, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowKind
 from headrace.types import DataTypes
 from tests.unit.planner.trees import (
     BIGINT,
@@ -264,7 +264,7 @@ def test_a_window_aggregation_takes_rows_before_they_are_put_into_windows():
 
 def test_sessions_are_kept_apart_by_what_rows_are_grouped_by():
     def sessions(*partition: int) -> WindowTable:
-        return WindowTable(timed(), WindowSpec(WindowKind.SESSION, 5_000, 5_000), 2, partition)
+        return WindowTable(timed(), WindowFunctionSpec(WindowKind.SESSION, 5_000, 5_000), 2, partition)
 
     made = lines(plan(count_by(sessions(0), 3, 4, 0)))
 

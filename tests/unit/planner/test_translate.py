@@ -7,7 +7,7 @@ import pytest
 from headrace.errors import SqlValidationError
 from headrace.graph.table_job import TableNode, build_table_job
 from headrace.operators.table import declarations as d
-from headrace.operators.table.steps import Column, Explode, PythonCalls
+from headrace.operators.table.steps import Explode, PythonCalls, StepColumn
 from headrace.planner.fragments import millis
 from headrace.table import DataTypes, EnvironmentSettings, ExplainDetail, TableEnvironment
 from headrace.table.udf import udf
@@ -46,7 +46,7 @@ def nodes(t_env: TableEnvironment, query: str) -> list[TableNode]:
 
 
 def kinds(made: list[TableNode]) -> list[str]:
-    return [type(node.declaration).__name__ for node in made]
+    return [node.declaration.node_kind for node in made]
 
 
 def steps(node: TableNode) -> list[str]:
@@ -119,9 +119,9 @@ def test_a_window_aggregation_gets_its_time_in_milliseconds(t_env):
     )
     aggregate = made[1].declaration
 
-    assert aggregate.window == d.WindowSpec(d.WindowKind.CUMULATE, "__time", 10_000, 2_000)
+    assert aggregate.window == d.TableWindowSpec(d.WindowKind.CUMULATE, "__time", 10_000, 2_000)
     assert aggregate.properties == ("window_start", "window_end")
-    assert made[1].inputs[0].fragment.schema[-1] == Column("__time", "bigint", aggregate.output[1].arrow)
+    assert made[1].inputs[0].fragment.schema[-1] == StepColumn("__time", "bigint", aggregate.output[1].arrow)
     assert aggregate.is_insert_only
 
 
@@ -216,7 +216,7 @@ def test_a_window_join_carries_the_windows_of_both_sides(t_env):
     )
     join = made[-2].declaration
 
-    assert isinstance(join, d.WindowJoin)
+    assert isinstance(join, d.WindowJoinDeclaration)
     assert (join.left_start, join.right_end) == ("__start", "__end")
     assert len(join.output) == len(join.left) + len(join.right)
 
@@ -233,7 +233,7 @@ def test_an_outer_window_join_with_another_condition_is_two_nodes(t_env):
     join, associations = made[-3].declaration, made[-2].declaration
 
     assert (join.kind, join.is_insert_only) == (d.JoinKind.INNER, True)
-    assert isinstance(join, d.WindowJoin)
+    assert isinstance(join, d.WindowJoinDeclaration)
     assert associations.goes_by_watermark
     assert associations.is_insert_only
     assert associations.sides[0].window_end == join.left_end == "__left_end"
@@ -245,7 +245,7 @@ def test_rows_are_sorted_by_time_as_windows_that_end_with_it(t_env):
     made = nodes(t_env, "SELECT name, ts FROM bids ORDER BY ts, name DESC")
     sort = made[1].declaration
 
-    assert isinstance(sort, d.Rank)
+    assert isinstance(sort, d.RankDeclaration)
     assert (sort.partition, sort.last, sort.window_end) == ((), None, "__over")
     assert [(order.column, order.ascending) for order in sort.order] == [("ts", True), ("name", False)]
     assert sort.goes_by_watermark
@@ -265,7 +265,7 @@ def test_further_keys_sort_the_rows_of_an_epoch(t_env):
 
     assert kinds(made) == ["TableScan", "EpochSort", "TableSink"]
     sort = made[1].declaration
-    assert isinstance(sort, d.EpochSort)
+    assert isinstance(sort, d.EpochSortDeclaration)
     assert [(order.column, order.ascending) for order in sort.order] == [("id", False)]
     assert sort.is_insert_only
 
@@ -291,7 +291,7 @@ def test_the_first_row_of_a_window_by_time_is_a_deduplication(t_env, order, keep
     made = nodes(t_env, f"SELECT name FROM (SELECT *, {number} AS n FROM {rows}) WHERE n = 1")
 
     # Of rows of the same time the last one that came counts.
-    (node,) = [each.declaration for each in made if isinstance(each.declaration, d.Deduplicate)]
+    (node,) = [each.declaration for each in made if isinstance(each.declaration, d.DeduplicateDeclaration)]
     assert node.keep_last is keep_last
     assert node.window_end is not None
 

@@ -31,7 +31,7 @@ from headrace.planner.logical import (
 )
 from headrace.planner.optimize import Plan, SinkRequest, plan_job
 from headrace.planner.physical import CollectTarget
-from headrace.planner.windows import WindowKind, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowKind
 from headrace.types import DataTypes
 
 BIGINT = DataTypes.BIGINT()
@@ -132,7 +132,7 @@ def numbered(node: LogicalNode, partition: Sequence[int], order: int, *, ascendi
 
 
 def tumble(node: LogicalNode, size_ms: int = 10_000, time: int = 2) -> WindowTable:
-    return WindowTable(node, WindowSpec(WindowKind.TUMBLE, size_ms, size_ms), time)
+    return WindowTable(node, WindowFunctionSpec(WindowKind.TUMBLE, size_ms, size_ms), time)
 
 
 def plan(

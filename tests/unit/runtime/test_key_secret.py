@@ -11,8 +11,13 @@ from headrace.connectors.datagen.table import RangeTableSource
 from headrace.errors import StateError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
-from headrace.operators.table.declarations import AggSpec, GroupAggregate, TableScan, TableSink
-from headrace.operators.table.steps import Column, Fragment
+from headrace.operators.table.declarations import (
+    AggSpec,
+    GroupAggregateDeclaration,
+    TableScanDeclaration,
+    TableSinkDeclaration,
+)
+from headrace.operators.table.steps import Fragment, StepColumn
 from headrace.runtime.checkpoint.metadata import (
     CheckpointMetadata,
     FileRef,
@@ -24,14 +29,16 @@ from headrace.runtime.checkpoint.metadata import (
 from headrace.runtime.checkpoint.restore import StartingPoint, starting_point
 from headrace.state.key_secret import KeySecret
 
-NUMBER, COUNT = (Column(name, "BIGINT", pa.int64()) for name in ("id", "n"))
+NUMBER, COUNT = (StepColumn(name, "BIGINT", pa.int64()) for name in ("id", "n"))
 
 
 def job(parallelism: int = 2) -> JobGraph:
-    counted = GroupAggregate((NUMBER, COUNT), keys=("id",), calls=(AggSpec("COUNT", (), COUNT),))
-    sink = TableSink(CollectSink("x"), schema=(NUMBER, COUNT))
+    counted = GroupAggregateDeclaration((NUMBER, COUNT), keys=("id",), calls=(AggSpec("COUNT", (), COUNT),))
+    sink = TableSinkDeclaration(CollectSink("x"), schema=(NUMBER, COUNT))
     nodes = [
-        TableNode(TableScan(RangeTableSource(("id",), 9), schema=(NUMBER,)), "numbers", uid="numbers"),
+        TableNode(
+            TableScanDeclaration(RangeTableSource(("id",), 9), schema=(NUMBER,)), "numbers", uid="numbers"
+        ),
         TableNode(counted, "count", (TableInput(0, Fragment((), (NUMBER,))),), uid="count"),
         TableNode(sink, "collect", (TableInput(1, Fragment((), (NUMBER, COUNT))),), uid="collect"),
     ]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.errors import UserFunctionError
-from headrace.operators.table.steps import Column, PythonCall
+from headrace.operators.table.steps import PythonCall, StepColumn
 from headrace.spark.function_results import checked
 
 
@@ -15,7 +15,7 @@ def returning(value, arrow, spark_type="x"):
     def answer(_):
         return value
 
-    return checked(answer, PythonCall(answer, ("a",), Column("r", spark_type, arrow)))
+    return checked(answer, PythonCall(answer, ("a",), StepColumn("r", spark_type, arrow)))
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from headrace.elements import Batch
 from headrace.errors import UserFunctionError
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
 from headrace.metrics.reports import CounterReport, MetricName
-from headrace.operators.table.declarations import TableScan, TableSink
-from headrace.operators.table.steps import Column, Fragment
+from headrace.operators.table.declarations import TableScanDeclaration, TableSinkDeclaration
+from headrace.operators.table.steps import Fragment, StepColumn
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.task.kept_tasks import KeptTasks
 from headrace.runtime.task.level import JobCode
@@ -27,7 +27,7 @@ from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.table_time import VertexTime
 from headrace.spark import table_worker
 
-COLUMN = Column("n", "BIGINT", pa.int64())
+COLUMN = StepColumn("n", "BIGINT", pa.int64())
 
 #: What readers and writers were told, in order.
 LOG: list[str] = []
@@ -103,9 +103,11 @@ class Worker:
     def __post_init__(self) -> None:
         self.source = LoggedSource(list(self.values))
         [self.split] = self.source.create_enumerator(1).discover()
-        scan = TableNode(TableScan(self.source, schema=(COLUMN,)), "numbers")
+        scan = TableNode(TableScanDeclaration(self.source, schema=(COLUMN,)), "numbers")
         sink = TableNode(
-            TableSink(LoggedSink(), schema=(COLUMN,)), "total", (TableInput(0, Fragment((), (COLUMN,))),)
+            TableSinkDeclaration(LoggedSink(), schema=(COLUMN,)),
+            "total",
+            (TableInput(0, Fragment((), (COLUMN,))),),
         )
         self.job = build_table_job([scan, sink], job_id="0" * 32, name="sums", parallelism=1)
         code = JobCode(self.job, "line", TaskSettings(scratch_name="scratch"))

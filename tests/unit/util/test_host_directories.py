@@ -19,9 +19,9 @@ import pytest
 from headrace.util import host_directories
 from headrace.util.host_directories import (
     GRACE_S,
+    DirectoryVerdict,
     HeldDirectory,
     Owner,
-    Verdict,
     find_directories,
     make_temporary,
     read_owner,
@@ -66,7 +66,7 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def verdicts(parent: Path) -> dict[str, Verdict]:
+def verdicts(parent: Path) -> dict[str, DirectoryVerdict]:
     return {Path(found.path).name: found.verdict for found in find_directories([str(parent)])}
 
 
@@ -78,7 +78,7 @@ def make_old(path: str) -> None:
 def test_a_directory_of_a_living_process_is_kept(tmp_path: Path, path: str) -> None:
     with holder(path):
         make_old(path)
-        assert verdicts(tmp_path) == {"headrace-run": Verdict.IN_USE}
+        assert verdicts(tmp_path) == {"headrace-run": DirectoryVerdict.IN_USE}
         assert sweep([str(tmp_path)]) == []
         assert Path(path, "copy", "data").exists()
 
@@ -95,7 +95,7 @@ def test_a_directory_of_a_paused_process_is_kept(tmp_path: Path, path: str) -> N
 def test_a_directory_of_a_killed_process_is_swept_at_once(tmp_path: Path, path: str) -> None:
     with holder(path) as process:
         kill(process)
-        assert verdicts(tmp_path) == {"headrace-run": Verdict.LEFTOVER}
+        assert verdicts(tmp_path) == {"headrace-run": DirectoryVerdict.LEFTOVER}
         assert sweep([str(tmp_path)]) == [path]
     assert list(tmp_path.iterdir()) == []
 
@@ -132,7 +132,7 @@ def test_a_forked_process_keeps_the_directory_of_its_parent(tmp_path: Path, path
 def test_workers_of_another_host_s_driver_may_come_back_for_a_while(tmp_path: Path, path: str) -> None:
     with holder(path, holds_lease=False) as worker:
         kill(worker)
-        assert verdicts(tmp_path) == {"headrace-run": Verdict.IN_USE}
+        assert verdicts(tmp_path) == {"headrace-run": DirectoryVerdict.IN_USE}
         assert sweep([str(tmp_path)]) == []
         make_old(path)
         assert sweep([str(tmp_path)]) == [path]
@@ -152,7 +152,7 @@ def test_a_directory_of_another_user_is_left_alone(tmp_path: Path, path: str) ->
     HeldDirectory(path, Owner.here("copies of state")).let_go()
     make_old(path)
     os.chown(path, 12345, 12345)
-    assert verdicts(tmp_path) == {"headrace-run": Verdict.FOREIGN}
+    assert verdicts(tmp_path) == {"headrace-run": DirectoryVerdict.FOREIGN}
     assert sweep([str(tmp_path)]) == []
     with pytest.raises(PermissionError, match="belongs to 12345"):
         HeldDirectory(path, Owner.here("copies of state"))
@@ -176,7 +176,7 @@ def test_a_directory_without_a_lease_is_not_ours_to_remove(
     for name in content:
         Path(path, name).write_bytes(b"x")
     os.utime(path, (0, 0))
-    assert verdicts(tmp_path) == {"headrace-run": Verdict.UNKNOWN}
+    assert verdicts(tmp_path) == {"headrace-run": DirectoryVerdict.UNKNOWN}
     assert sweep([str(tmp_path)]) == []
 
 

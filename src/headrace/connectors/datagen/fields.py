@@ -14,7 +14,7 @@ from headrace.config.table_options import TableOptions
 from headrace.types import logical
 from headrace.types.logical import DataType, RowType
 
-__all__ = ["BITS", "Field", "Generated", "read_generated"]
+__all__ = ["BITS", "GeneratedField", "Generated", "read_generated"]
 
 BITS: Final[dict[type[DataType], int]] = {
     logical.TinyIntType: 8,
@@ -29,7 +29,7 @@ _MILLI: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
-class Field:
+class GeneratedField:
     """How the values of a field are made.
 
     Args:
@@ -54,7 +54,7 @@ class Field:
     length: int = 0
     is_varying: bool = False
     max_past_ms: int = 0
-    parts: tuple[Field, ...] = ()
+    parts: tuple[GeneratedField, ...] = ()
 
     @property
     def key(self) -> str:
@@ -71,7 +71,7 @@ class Field:
 class Generated:
     """All that the keys say: the fields, how many rows there are (None: without end), and how many per second."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[GeneratedField, ...]
     count: int | None
     rate: float
 
@@ -89,14 +89,14 @@ def read_generated(options: TableOptions, columns: Iterable[tuple[str, DataType]
     return Generated(fields, min(limits, default=None), _DEFAULT_RATE if rate is None else rate)
 
 
-def _read(options: TableOptions, path: tuple[str, ...], data_type: DataType) -> Field:
-    key = Field(path, data_type).key
+def _read(options: TableOptions, path: tuple[str, ...], data_type: DataType) -> GeneratedField:
+    key = GeneratedField(path, data_type).key
     how = options.text(f"{key}.kind", "random")
     if how == "sequence":
         start, end = options.integer(f"{key}.start"), options.integer(f"{key}.end")
         if start is None or end is None or end < start:
             raise options.error(f"a sequence needs {key}.start and {key}.end, and start must not exceed end")
-        return Field(path, data_type, sequence=(start, end))
+        return GeneratedField(path, data_type, sequence=(start, end))
     if how != "random":
         raise options.wrong(f"{key}.kind", "'random' or 'sequence'")
     null_rate = options.number(f"{key}.null-rate") or 0.0
@@ -107,17 +107,17 @@ def _read(options: TableOptions, path: tuple[str, ...], data_type: DataType) -> 
 
 def _random(
     options: TableOptions, path: tuple[str, ...], data_type: DataType, null_rate: float = 0.0
-) -> Field:
-    key = Field(path, data_type).key
+) -> GeneratedField:
+    key = GeneratedField(path, data_type).key
     match data_type:
         case logical.TinyIntType() | logical.SmallIntType() | logical.IntType() | logical.BigIntType():
             half = 1 << BITS[type(data_type)] - 1
             least, most = options.integer(f"{key}.min"), options.integer(f"{key}.max")
             least, most = -half if least is None else least, half - 1 if most is None else most
-            return _ordered(options, Field(path, data_type, None, null_rate, least, most))
+            return _ordered(options, GeneratedField(path, data_type, None, null_rate, least, most))
         case logical.FloatType() | logical.DoubleType() | logical.DecimalType():
             bounds = options.number(f"{key}.min"), options.number(f"{key}.max")
-            return _ordered(options, Field(path, data_type, None, null_rate, *bounds))
+            return _ordered(options, GeneratedField(path, data_type, None, null_rate, *bounds))
         case logical.CharType() | logical.VarCharType() | logical.BinaryType() | logical.VarBinaryType():
             length = options.integer(f"{key}.length")
             if length is None:
@@ -125,21 +125,21 @@ def _random(
             elif not 0 <= length <= data_type.length:
                 raise options.error(f"{key}.length must be between 0 and {data_type.length}; got {length}")
             is_varying = options.boolean(f"{key}.var-len", default=False)
-            return Field(path, data_type, None, null_rate, length=length, is_varying=is_varying)
+            return GeneratedField(path, data_type, None, null_rate, length=length, is_varying=is_varying)
         case logical.TimestampType() | logical.LocalZonedTimestampType():
             past = options.duration(f"{key}.max-past") or timedelta()
-            return Field(path, data_type, None, null_rate, max_past_ms=past // _MILLI)
+            return GeneratedField(path, data_type, None, null_rate, max_past_ms=past // _MILLI)
         case RowType():
             parts = (_read(options, (*path, field.name), field.data_type) for field in data_type.fields)
-            return Field(path, data_type, None, null_rate, parts=tuple(parts))
+            return GeneratedField(path, data_type, None, null_rate, parts=tuple(parts))
         case logical.ArrayType() | logical.MultisetType():
             inside = {"element": data_type.element_type}
         case logical.MapType():
             inside = {"key": data_type.key_type, "value": data_type.value_type}
         case _:
-            return Field(path, data_type, None, null_rate)
+            return GeneratedField(path, data_type, None, null_rate)
     length = options.integer(f"{key}.length")
-    return Field(
+    return GeneratedField(
         path,
         data_type,
         None,
@@ -149,7 +149,7 @@ def _random(
     )
 
 
-def _ordered(options: TableOptions, field: Field) -> Field:
+def _ordered(options: TableOptions, field: GeneratedField) -> GeneratedField:
     if field.least is not None and field.most is not None and field.most < field.least:
         raise options.error(f"{field.key}.max must not be less than {field.key}.min")
     return field

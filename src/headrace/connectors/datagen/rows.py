@@ -16,7 +16,7 @@ from zlib import crc32
 
 from headrace.common.types import Row, make_row
 from headrace.config.table_options import TableOptions
-from headrace.connectors.datagen.fields import BITS, Field, Generated, read_generated
+from headrace.connectors.datagen.fields import BITS, Generated, GeneratedField, read_generated
 from headrace.connectors.datagen.source import DataGeneratorSource
 from headrace.errors import ConfigurationError, HeadraceError, UnsupportedFeatureError
 from headrace.types import logical
@@ -129,7 +129,7 @@ def _salt(seed: int, key: str) -> int:
     return _hash(seed, crc32(key.encode()))
 
 
-def _maker(field: Field, seed: int) -> _Make:
+def _maker(field: GeneratedField, seed: int) -> _Make:
     if field.sequence is not None:
         return _sequence(field, field.sequence[0])
     make = _random(field, seed)
@@ -139,7 +139,7 @@ def _maker(field: Field, seed: int) -> _Make:
     return lambda index, now: None if _unit(salt, index) < field.null_rate else make(index, now)
 
 
-def _sequence(field: Field, start: int) -> _Make:
+def _sequence(field: GeneratedField, start: int) -> _Make:
     kind = field.type
     if type(kind) in BITS:
         return lambda index, now: start + index
@@ -154,7 +154,7 @@ def _sequence(field: Field, start: int) -> _Make:
     )
 
 
-def _random(field: Field, seed: int) -> _Make:
+def _random(field: GeneratedField, seed: int) -> _Make:
     kind, salt = field.type, _salt(seed, field.key)
     if type(kind) in BITS:
         return _random_whole(field, salt)
@@ -184,11 +184,11 @@ def _random(field: Field, seed: int) -> _Make:
             raise UnsupportedFeatureError.not_yet(f"datagen: a field of type {kind.summary()} ({field.key})")
 
 
-def _range(field: Field, top: float) -> tuple[float, float]:
+def _range(field: GeneratedField, top: float) -> tuple[float, float]:
     return -top if field.least is None else field.least, top if field.most is None else field.most
 
 
-def _random_whole(field: Field, salt: int) -> _Make:
+def _random_whole(field: GeneratedField, salt: int) -> _Make:
     least, most = field.least, field.most
     assert isinstance(least, int)
     assert isinstance(most, int)
@@ -196,7 +196,7 @@ def _random_whole(field: Field, salt: int) -> _Make:
     return lambda index, now: least + _hash(salt, index) % width
 
 
-def _random_text(field: Field, salt: int) -> _Make:
+def _random_text(field: GeneratedField, salt: int) -> _Make:
     length = field.length
     is_varying = field.is_varying and length > 0
     is_text = isinstance(field.type, logical.CharType | logical.VarCharType)
@@ -213,7 +213,7 @@ def _random_text(field: Field, salt: int) -> _Make:
     return make
 
 
-def _random_time(field: Field, salt: int) -> _Make:
+def _random_time(field: GeneratedField, salt: int) -> _Make:
     if isinstance(field.type, logical.DateType):
         return lambda index, now: (_EPOCH + now * _MILLI).date()
     if isinstance(field.type, logical.TimeType):
@@ -223,7 +223,7 @@ def _random_time(field: Field, salt: int) -> _Make:
     return lambda index, now: origin + (now - _hash(salt, index) % past) * _MILLI
 
 
-def _random_nested(field: Field, seed: int) -> _Make:
+def _random_nested(field: GeneratedField, seed: int) -> _Make:
     makers = [_maker(part, seed) for part in field.parts]
     if isinstance(field.type, RowType):
         names = tuple(field.type.field_names())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 
-from headrace.connectors.datagen.fields import BITS, Field
+from headrace.connectors.datagen.fields import BITS, GeneratedField
 from headrace.errors import UnsupportedFeatureError
 from headrace.types import logical
 from headrace.types.logical import RowType, quote_name
@@ -16,7 +16,7 @@ from headrace.types.logical import RowType, quote_name
 __all__ = ["field_sql"]
 
 
-def field_sql(field: Field) -> str:
+def field_sql(field: GeneratedField) -> str:
     """Write the values of a field.
 
     Raises:
@@ -30,7 +30,7 @@ def field_sql(field: Field) -> str:
     return f"CASE WHEN {_unit(_seed(field) + '/null')} < {field.null_rate}D THEN NULL ELSE {sql} END"
 
 
-def _seed(field: Field) -> str:
+def _seed(field: GeneratedField) -> str:
     return "/".join(field.path)
 
 
@@ -44,7 +44,7 @@ def _unit(seed: str) -> str:
     return f"(pmod({_hash(seed)}, 9007199254740992L) / 9007199254740992D)"
 
 
-def _random(field: Field) -> str:
+def _random(field: GeneratedField) -> str:
     kind, seed = field.type, _seed(field)
     if type(kind) in BITS:
         return _whole(field)
@@ -70,7 +70,7 @@ def _random(field: Field) -> str:
     return _nested(field)
 
 
-def _whole(field: Field) -> str:
+def _whole(field: GeneratedField) -> str:
     assert field.least is not None
     assert field.most is not None
     seed, width = _seed(field), field.most - field.least + 1
@@ -79,7 +79,7 @@ def _whole(field: Field) -> str:
     return f"CAST({field.least}L + pmod({_hash(seed)}, {width}L) AS {field.type.spark_name()})"
 
 
-def _text(field: Field, *, is_text: bool) -> str:
+def _text(field: GeneratedField, *, is_text: bool) -> str:
     if not field.length:
         return "''" if is_text else "X''"
     seed = _seed(field)
@@ -94,7 +94,7 @@ def _text(field: Field, *, is_text: bool) -> str:
     return f"lower({sql})" if is_text else f"unhex({sql})"
 
 
-def _nested(field: Field) -> str:
+def _nested(field: GeneratedField) -> str:
     match field.type:
         case RowType():
             parts = (f"{field_sql(part)} AS {quote_name(part.path[-1])}" for part in field.parts)
@@ -116,7 +116,7 @@ def _nested(field: Field) -> str:
     )
 
 
-def _several(field: Field, part: int) -> str:
+def _several(field: GeneratedField, part: int) -> str:
     """Write an array of values that look random."""
     inner = field_sql(field.parts[part]).replace("xxhash64(id,", "xxhash64(id, x,")
     return f"transform(sequence(1, {field.length}), x -> {inner})"

@@ -24,7 +24,7 @@ from headrace.formats.columns import ArrowRows
 Values = list[Any] | ArrowRows
 
 
-class Block(Protocol):
+class RecordBlock(Protocol):
     """Values that are decoded together; each is a record, or becomes one."""
 
     def skip(self, count: int) -> int:
@@ -63,7 +63,7 @@ class BulkFormat(FileFormat):
         return values
 
     @abstractmethod
-    def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
+    def blocks(self, file: Any, start: int, end: int) -> Iterator[RecordBlock]:
         """Find the blocks that begin in a range of bytes, in order.
 
         Args:

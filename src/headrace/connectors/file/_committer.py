@@ -26,7 +26,7 @@ from headrace.connectors import staged_files
 from headrace.connectors.base import Committable, Committer, CommitterContext
 from headrace.connectors.file._parts import (
     OpenParts,
-    Part,
+    PartFile,
     PartKey,
     Segment,
     aged,
@@ -168,7 +168,7 @@ class FileCommitter(Committer):
 
     # -- publishing --------------------------------------------------------------------------------------------
 
-    def _publish(self, parts: Iterable[Part]) -> None:
+    def _publish(self, parts: Iterable[PartFile]) -> None:
         """Make parts visible, from whatever an earlier try has left of them."""
         found = [ready for part in parts if (ready := self._assemble(part)) is not None]
         leftovers = [place for ready in found for place in ready.leftovers]
@@ -181,7 +181,7 @@ class FileCommitter(Committer):
             staged_files.rename(ready.place, ready.target)
         staged_files.sync_names((ready.target.parent for ready in found), self._names)
 
-    def _assemble(self, part: Part) -> _ReadyPart | None:
+    def _assemble(self, part: PartFile) -> _ReadyPart | None:
         """Return the one file that a part is in, and what it was made from; None if the part is published."""
         ready = self._staging.child(part.ready_path)
         target = self._target(part)
@@ -216,7 +216,7 @@ class FileCommitter(Committer):
 
     def _marked(
         self,
-        parts: Mapping[PartKey, Part],
+        parts: Mapping[PartKey, PartFile],
         unmarked: Mapping[str, int],
         now_ms: int | None,
         watermark_ms: int | None = None,
@@ -238,10 +238,10 @@ class FileCommitter(Committer):
                 del waiting[bucket]
         return waiting
 
-    def _target(self, part: Part) -> Location:
+    def _target(self, part: PartFile) -> Location:
         return self._base.child(*filter(None, (part.first.bucket, target_name(part.first, self._config))))
 
-    def _is_finished(self, part: Part) -> bool:
+    def _is_finished(self, part: PartFile) -> bool:
         """Whether a part that should be open has been published by `finish`, or by a later checkpoint."""
         is_whole = all(staged_files.exists(self._staging.child(segment.path)) for segment in part.segments)
         if is_whole and not staged_files.exists(self._staging.child(part.ready_path)):
@@ -249,7 +249,7 @@ class FileCommitter(Committer):
         self._publish([part])
         return True
 
-    def _check_not_lost(self, part: Part, target: Location) -> None:
+    def _check_not_lost(self, part: PartFile, target: Location) -> None:
         """Handle missing segments: they were published, or something else deleted them."""
         if staged_files.exists(target):
             return
@@ -274,7 +274,7 @@ class FileCommitter(Committer):
 
     # -- what stays open ---------------------------------------------------------------------------------------
 
-    def _tidy(self, part: Part) -> Part:
+    def _tidy(self, part: PartFile) -> PartFile:
         """Merge small segments, and drop the sources of earlier merges."""
         part, old = aged(part)
         for path in old:
@@ -284,7 +284,7 @@ class FileCommitter(Committer):
             place = self._staging.child(big.path)
             # Also if it is there: it may be of epochs that were run again since.
             staged_files.concatenate([self._staging.child(segment.path) for segment in small], place)
-            part = Part((*part.segments[: -len(small)], big))
+            part = PartFile((*part.segments[: -len(small)], big))
         return part
 
     def _sweep(self, *, up_to_epoch: int | None) -> None:

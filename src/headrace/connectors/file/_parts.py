@@ -64,7 +64,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Part:
+class PartFile:
     """A file in the making. It is never without a segment."""
 
     segments: tuple[Segment, ...]
@@ -94,15 +94,15 @@ class Part:
         """Where its content waits to be renamed: as soon as that is there, segments are not needed."""
         return f"{self.first.stem}.part"
 
-    def with_segment(self, segment: Segment) -> Part:
-        return Part((*self.segments, segment))
+    def with_segment(self, segment: Segment) -> PartFile:
+        return PartFile((*self.segments, segment))
 
 
 @dataclass(frozen=True)
 class OpenParts:
     """All a committer knows between two commits."""
 
-    parts: Mapping[PartKey, Part] = field(default_factory=dict)
+    parts: Mapping[PartKey, PartFile] = field(default_factory=dict)
     #: When the snapshot was taken, ms since 1970: the time by which the commit that follows goes.
     as_of_ms: int | None = None
     #: Buckets that are to be marked as complete, and when they were begun.
@@ -129,7 +129,7 @@ class OpenParts:
                 f"FileSink: the snapshot has format {document['version']}; this version reads format {_FORMAT_VERSION}",
                 hint="use the version of headrace that wrote it, or a newer one",
             )
-        parts = [Part(tuple(segment_of(each) for each in segments)) for segments in document["parts"]]
+        parts = [PartFile(tuple(segment_of(each) for each in segments)) for segments in document["parts"]]
         return cls(
             {part.key: part for part in parts},
             document["as_of_ms"],
@@ -157,12 +157,12 @@ def target_name(first: Segment, config: OutputFileConfig) -> str:
 class RollPlan:
     """What a commit does: these parts are published, those stay open."""
 
-    full: tuple[Part, ...]
-    still_open: Mapping[PartKey, Part]
+    full: tuple[PartFile, ...]
+    still_open: Mapping[PartKey, PartFile]
 
 
 def roll(
-    before: Mapping[PartKey, Part],
+    before: Mapping[PartKey, PartFile],
     segments: Iterable[Segment],
     policy: RollingPolicy,
     now_ms: int,
@@ -171,7 +171,7 @@ def roll(
 ) -> RollPlan:
     """Add the segments to their parts and find those that are full."""
     open_parts = dict(before)
-    full: list[Part] = []
+    full: list[PartFile] = []
     for segment in segments:
         key = segment.bucket, segment.subtask
         part = open_parts.pop(key, None)
@@ -181,7 +181,7 @@ def roll(
             # A segment that fills a file alone is renamed, not copied behind others.
             full.append(part)
             part = None
-        part = Part((segment,)) if part is None else part.with_segment(segment)
+        part = PartFile((segment,)) if part is None else part.with_segment(segment)
         if policy.is_full(part.size):
             full.append(part)
         else:
@@ -194,11 +194,11 @@ def roll(
     )
 
 
-def _is_over(part: Part, policy: RollingPolicy, now_ms: int) -> bool:
+def _is_over(part: PartFile, policy: RollingPolicy, now_ms: int) -> bool:
     return policy.is_over(part.created_ms, part.written_ms, now_ms)
 
 
-def mergeable(part: Part, factor: int = MERGE_FACTOR) -> tuple[Segment, ...]:
+def mergeable(part: PartFile, factor: int = MERGE_FACTOR) -> tuple[Segment, ...]:
     """Return small segments at the end of a part that should become one; none if there are few.
 
     Levels fall towards the end, as digits of a number: each byte is copied once a level, and a part consists
@@ -227,7 +227,7 @@ def merged(segments: Sequence[Segment]) -> Segment:
     )
 
 
-def aged(part: Part) -> tuple[Part, tuple[str, ...]]:
+def aged(part: PartFile) -> tuple[PartFile, tuple[str, ...]]:
     """Return the part a commit later, and files that no checkpoint in use can still name."""
     segments: list[Segment] = []
     old: list[str] = []
@@ -239,4 +239,4 @@ def aged(part: Part) -> tuple[Part, tuple[str, ...]]:
             segments.append(replace(segment, age=segment.age + 1))
         else:
             segments.append(segment)
-    return Part(tuple(segments)), tuple(old)
+    return PartFile(tuple(segments)), tuple(old)

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from headrace.common.serialization import BulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
-from headrace.connectors.file._bulk import Block, BulkFormat
+from headrace.connectors.file._bulk import BulkFormat, RecordBlock
 from headrace.errors import FormatError, HeadraceError, JobDefinitionError
 from headrace.formats.avro import fastavro
 
@@ -98,7 +98,7 @@ class AvroBulkFormat(BulkFormat):
             )
         self._schema = None if schema is None else schema.schema
 
-    def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
+    def blocks(self, file: Any, start: int, end: int) -> Iterator[RecordBlock]:
         """Find the blocks that begin in a range of bytes."""
         if file.read(len(_MAGIC)) != _MAGIC:
             raise FormatError("this is not an Avro container file")

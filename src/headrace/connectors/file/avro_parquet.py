@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from headrace.common.serialization import BulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
-from headrace.connectors.file._bulk import Block
+from headrace.connectors.file._bulk import RecordBlock
 from headrace.connectors.file._formats import StreamFormat
 from headrace.connectors.file.avro import AvroSchema
 from headrace.connectors.file.parquet import ParquetFiles
@@ -126,7 +126,7 @@ class _AvroParquetFormat(ParquetFiles, StreamFormat):
     def compression_of(self, path: str) -> str | None:
         return None  # pages are packed, not the file
 
-    def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
+    def blocks(self, file: Any, start: int, end: int) -> Iterator[RecordBlock]:
         for parquet, index in self._row_groups(file, start, end):
             names = [name for name in self._schema.names if name in parquet.schema_arrow.names]
             yield _Records(parquet, index, names, self._schema)

@@ -16,7 +16,7 @@ from headrace.common.serialization import BulkWriterFactory
 from headrace.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from headrace.connectors.base import BATCH_RECORDS, ReaderContext
 from headrace.connectors.file import _lines
-from headrace.connectors.file._bulk import Block, BulkFormat, Values
+from headrace.connectors.file._bulk import BulkFormat, RecordBlock, Values
 from headrace.connectors.file._formats import StreamFormat, compression_by_name
 from headrace.connectors.file._line_reader import record_decoder
 from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
@@ -279,7 +279,7 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         )
         return replace(self, _decoder=record_decoder(rows, self.dead_letters, context))
 
-    def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
+    def blocks(self, file: Any, start: int, end: int) -> Iterator[RecordBlock]:
         """Cut the range into a few thousand records each."""
         waiting: list[bytes] = []
         for record in self._records(file, start, end):

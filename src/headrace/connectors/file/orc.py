@@ -14,7 +14,7 @@ from pyarrow import orc
 
 from headrace.common.serialization import RowDataBulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
-from headrace.connectors.file._bulk import Block
+from headrace.connectors.file._bulk import RecordBlock
 from headrace.connectors.file._column_writer import ColumnWriter
 from headrace.connectors.file._second_try import CarefulFormat
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
@@ -50,7 +50,7 @@ orc.ORCFile(BufferReader(sys.stdin.buffer.read())).read()
     def __init__(self, row_type: RowType) -> None:
         self._columns = RowColumns(check_row_type(row_type, "OrcColumnarRowInputFormat"))
 
-    def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
+    def blocks(self, file: Any, start: int, end: int) -> Iterator[RecordBlock]:
         """Find the stripes of a range of bytes.
 
         pyarrow does not say where stripes begin. They are about equally long, so each is taken to begin where it would

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from headrace.common.serialization import RowDataBulkWriterFactory
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import BATCH_RECORDS
-from headrace.connectors.file._bulk import Block
+from headrace.connectors.file._bulk import RecordBlock
 from headrace.connectors.file._column_writer import ColumnWriter
 from headrace.connectors.file._second_try import CarefulFormat
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
@@ -78,7 +78,7 @@ class ParquetColumnarRowInputFormat(ParquetFiles):
         self._batch_rows = min(batch_size, BATCH_RECORDS)
         self._is_utc_timestamp = is_utc_timestamp
 
-    def blocks(self, file: Any, start: int, end: int) -> Iterator[Block]:
+    def blocks(self, file: Any, start: int, end: int) -> Iterator[RecordBlock]:
         """Find the row groups that begin in a range of bytes."""
         for parquet, index in self._row_groups(file, start, end):
             names = self._columns.names_in(parquet.schema_arrow)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.connectors.jdbc._connections import engine_for, paramstyle_of, release, transact
-from headrace.connectors.jdbc._statements import Statement
+from headrace.connectors.jdbc._statements import JdbcStatement
 from headrace.connectors.jdbc.options import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -57,7 +57,7 @@ class JdbcPublisher(Publisher):
 
     def __init__(
         self,
-        statement: Statement,
+        statement: JdbcStatement,
         connection: JdbcConnectionOptions,
         execution: JdbcExecutionOptions,
         options: JdbcExactlyOnceOptions,

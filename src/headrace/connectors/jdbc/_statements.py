@@ -20,13 +20,13 @@ _MYSQL_TOKEN = re.compile(
 
 
 @dataclass(frozen=True)
-class Statement:
+class JdbcStatement:
     """A statement, cut at its placeholders: one piece more than there are values."""
 
     pieces: tuple[str, ...]
 
     @classmethod
-    def parse(cls, sql: str, dialect: str) -> Statement:
+    def parse(cls, sql: str, dialect: str) -> JdbcStatement:
         """Find the placeholders.
 
         Raises:

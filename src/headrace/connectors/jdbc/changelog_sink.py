@@ -15,7 +15,7 @@ from typing import Any
 from headrace.common.types import Row, RowKind
 from headrace.connectors.base import Sink, SinkWriter, WriterContext
 from headrace.connectors.jdbc._connections import engine_for, paramstyle_of, transact
-from headrace.connectors.jdbc._statements import Statement, delete_sql, upsert_sql
+from headrace.connectors.jdbc._statements import JdbcStatement, delete_sql, upsert_sql
 from headrace.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
 
 
@@ -40,15 +40,15 @@ class JdbcChangelogSink(Sink):
     columns: tuple[str, ...]
     key_columns: tuple[str, ...]
     execution: JdbcExecutionOptions
-    upsert: Statement = field(init=False, repr=False)
-    delete: Statement = field(init=False, repr=False)
+    upsert: JdbcStatement = field(init=False, repr=False)
+    delete: JdbcStatement = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         dialect = self.connection.database_url().dialect
         upsert = upsert_sql(dialect, self.table, self.columns, self.key_columns)
         delete = delete_sql(dialect, self.table, self.key_columns)
-        object.__setattr__(self, "upsert", Statement.parse(upsert, dialect))
-        object.__setattr__(self, "delete", Statement.parse(delete, dialect))
+        object.__setattr__(self, "upsert", JdbcStatement.parse(upsert, dialect))
+        object.__setattr__(self, "delete", JdbcStatement.parse(delete, dialect))
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Make the worker's half."""

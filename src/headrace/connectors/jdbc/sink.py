@@ -20,7 +20,7 @@ from headrace.common.types import Row
 from headrace.connectors.base import CommitterContext, Sink, SinkWriter, WriterContext
 from headrace.connectors.jdbc._connections import engine_for, paramstyle_of, transact
 from headrace.connectors.jdbc._publisher import JdbcPublisher
-from headrace.connectors.jdbc._statements import Statement, upsert_sql
+from headrace.connectors.jdbc._statements import JdbcStatement, upsert_sql
 from headrace.connectors.jdbc.options import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -41,7 +41,7 @@ class JdbcSink(Sink):
         2
     """
 
-    statement: Statement
+    statement: JdbcStatement
     connection: JdbcConnectionOptions
     execution: JdbcExecutionOptions
 
@@ -135,7 +135,7 @@ class JdbcSink(Sink):
 class JdbcExactlyOnceSink(WriteAheadSink):
     """Writes records to a database exactly once. Made by `JdbcSink.exactly_once_sink`."""
 
-    statement: Statement
+    statement: JdbcStatement
     connection: JdbcConnectionOptions
     execution: JdbcExecutionOptions
     options: JdbcExactlyOnceOptions
@@ -157,8 +157,8 @@ class JdbcExactlyOnceSink(WriteAheadSink):
 
 def _checked_statement(
     sql: str, type_info: TypeInformation | None, connection: JdbcConnectionOptions
-) -> Statement:
-    statement = Statement.parse(sql, connection.database_url().dialect)
+) -> JdbcStatement:
+    statement = JdbcStatement.parse(sql, connection.database_url().dialect)
     if isinstance(type_info, RowTypeInfo | TupleTypeInfo):
         fields = len(type_info.get_field_types())
         if fields != statement.arity:

@@ -52,7 +52,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Share:
+class TransactionShare:
     """What one subtask has staged for a checkpoint; calling it, in whichever process, writes it."""
 
     properties: KafkaProperties
@@ -152,8 +152,8 @@ class KafkaPublisher(Publisher):
             # One that would fail again says more than one that might not.
             raise min(failures, key=lambda error: error.retryable)
 
-    def _share(self, subtask: int, staged: Sequence[StagedRecords]) -> Share:
-        return Share(
+    def _share(self, subtask: int, staged: Sequence[StagedRecords]) -> TransactionShare:
+        return TransactionShare(
             properties=self._properties,
             config=self._config,
             transactional_id=self._transactional_id(subtask),
@@ -166,7 +166,7 @@ class KafkaPublisher(Publisher):
     def _transactional_id(self, subtask: int) -> str:
         return f"{self._id_prefix}-{subtask}"
 
-    def _outcomes(self, shares: dict[int, Share]) -> Iterator[tuple[int, Outcome]]:
+    def _outcomes(self, shares: dict[int, TransactionShare]) -> Iterator[tuple[int, Outcome]]:
         large = [subtask for subtask, share in shares.items() if any(each.place for each in share.staged)]
         small = [subtask for subtask in shares if subtask not in large]
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="headrace-kafka") as threads:

@@ -21,8 +21,8 @@ from headrace.connectors.kafka.table import (
     METADATA,
     WRITABLE_METADATA,
     ColumnPlace,
+    KafkaRows,
     TableRecords,
-    TableRows,
 )
 from headrace.connectors.tables import APPEND, SinkAbility, TableRequest
 from headrace.errors import SqlValidationError
@@ -189,7 +189,7 @@ class _Layout:
         self.value_type = RowType([RowField(names[at], columns[at].type) for at in self.value])
 
 
-def _rows(request: TableRequest, options: TableOptions) -> TableRows:
+def _rows(request: TableRequest, options: TableOptions) -> KafkaRows:
     columns = request.table.physical_columns
     layout = _Layout(options, columns)
     places = []
@@ -205,7 +205,7 @@ def _rows(request: TableRequest, options: TableOptions) -> TableRows:
     key = None
     if layout.key_format is not None:
         key = layout.key_format.reader(layout.key_type)
-    return TableRows(places, value, key if any(place.part == "key" for place in places) else None)
+    return KafkaRows(places, value, key if any(place.part == "key" for place in places) else None)
 
 
 def _records(request: TableRequest, options: TableOptions, topic: str) -> TableRecords:

@@ -65,7 +65,7 @@ class ColumnPlace:
     data_type: DataType | None = None
 
 
-class TableRows(KafkaRecordDeserializationSchema):
+class KafkaRows(KafkaRecordDeserializationSchema):
     """Makes rows of records. One without a value, a tombstone, is none.
 
     Args:

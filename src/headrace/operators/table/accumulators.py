@@ -61,7 +61,7 @@ class ValueChanges:
         return _narrow(found, kind)
 
 
-class Accumulator(Protocol):
+class ColumnAccumulator(Protocol):
     """Maintains the result of one aggregate call."""
 
     @property
@@ -102,7 +102,7 @@ def rows_sql(*, retracts: bool, filter: str | None = None) -> str:
 
 def make_accumulator(
     position: int, call: AggSpec, arguments: Mapping[str, pa.DataType], *, retracts: bool
-) -> Accumulator:
+) -> ColumnAccumulator:
     """Make what computes a call over rows as they come. DISTINCT and retracted extremes are not its business.
 
     Args:

@@ -33,10 +33,10 @@ from headrace.operators.table.changelog import (
     concat_changes,
     weights_of,
 )
-from headrace.operators.table.declarations import JoinAssociations, JoinKind, OuterSide
+from headrace.operators.table.declarations import JoinAssociationsDeclaration, JoinKind, OuterSide
 from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.steps import KIND
-from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.ttl import RowTimeToLive
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.row_sets import RowSet
@@ -46,7 +46,7 @@ _PAIR_INPUT = 0
 
 
 class JoinAssociationsOperator:
-    def __init__(self, declaration: JoinAssociations) -> None:
+    def __init__(self, declaration: JoinAssociationsDeclaration) -> None:
         self._declaration = declaration
         self._sides = [_CountedSide(side) for side in declaration.sides]
         self.layouts = tuple(side.layout for side in self._sides)
@@ -103,7 +103,7 @@ class Told:
     is_update: Bools
 
 
-def associations_output(declaration: JoinAssociations, told: Sequence[Told]) -> pa.Table:
+def associations_output(declaration: JoinAssociationsDeclaration, told: Sequence[Told]) -> pa.Table:
     """Put rows of the result together: what goes first, then what comes."""
     tables = []
     for comes in (False, True):
@@ -196,7 +196,7 @@ class _CountedSide:
 
     def __init__(self, side: OuterSide) -> None:
         self._side = side
-        self._ttl = TimeToLive(side.ttl_ms)
+        self._ttl = RowTimeToLive(side.ttl_ms)
         self.name = f"side{side.source}"
         self.layout = TableLayout(
             self.name,

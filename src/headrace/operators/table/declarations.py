@@ -17,15 +17,15 @@ from enum import Enum
 from typing import ClassVar, NoReturn
 
 from headrace.errors import InvariantViolation
-from headrace.operators.io import SinkOperator, SourceOperator
-from headrace.operators.table.steps import Column, Fragment, PythonCall, Schema
+from headrace.operators.io import SinkDeclaration, SourceDeclaration
+from headrace.operators.table.steps import Fragment, PythonCall, Schema, StepColumn
 from headrace.operators.table.user_functions import UserAggregate
 
 # -- both ends -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class WatermarkSpec:
+class TableWatermarkSpec:
     """How event time is read off a scan's rows: ``WATERMARK FOR column AS expression``.
 
     Args:
@@ -53,12 +53,17 @@ class WatermarkSpec:
 class OnlyInEpochs:
     """Table nodes are run by the engine as parts of a DataFrame, never record by record."""
 
+    @property
+    def node_kind(self) -> str:
+        """What the node is, in names and ids of operators. It must not change: state is found again by it."""
+        return type(self).__name__.removesuffix("Declaration")
+
     def build(self) -> NoReturn:
-        raise InvariantViolation(f"{type(self).__name__} runs on DataFrames, not in a task")
+        raise InvariantViolation(f"{self.node_kind} runs on DataFrames, not in a task")
 
 
 @dataclass(frozen=True)
-class TableScan(OnlyInEpochs, SourceOperator):
+class TableScanDeclaration(OnlyInEpochs, SourceDeclaration):
     """Reads a table. ``source`` is a `connectors.base.Source`; one that is a `SparkSource` never enters Python.
 
     Args:
@@ -72,7 +77,7 @@ class TableScan(OnlyInEpochs, SourceOperator):
 
     schema: Schema = ()
     fragment: Fragment | None = None
-    watermark: WatermarkSpec | None = None
+    watermark: TableWatermarkSpec | None = None
     has_kinds: bool = False
 
     @property
@@ -102,7 +107,7 @@ class SinkMode(Enum):
 
 
 @dataclass(frozen=True)
-class TableSink(OnlyInEpochs, SinkOperator):
+class TableSinkDeclaration(OnlyInEpochs, SinkDeclaration):
     """Writes to a table. The sink's writer gets a `Row` per row, with its row kind.
 
     Args:
@@ -141,7 +146,7 @@ class AggSpec:
 
     function: str
     arguments: tuple[str, ...]
-    result: Column
+    result: StepColumn
     distinct: bool = False
     filter: str | None = None
     separator: str = ","
@@ -185,7 +190,7 @@ class StatefulNode(OnlyInEpochs):
 
 
 @dataclass(frozen=True)
-class GroupAggregate(StatefulNode):
+class GroupAggregateDeclaration(StatefulNode):
     """GROUP BY without a window. The output is the keys, then the results of the calls; no keys: one row in all.
 
     Whether the input has `KIND` is the producer's to say; without it, nothing is ever retracted.
@@ -207,7 +212,7 @@ class WindowKind(Enum):
 
 
 @dataclass(frozen=True)
-class WindowSpec:
+class TableWindowSpec:
     """Which windows a row belongs to.
 
     Args:
@@ -230,7 +235,7 @@ class WindowSpec:
 
 
 @dataclass(frozen=True)
-class WindowAggregate(StatefulNode):
+class WindowAggregateDeclaration(StatefulNode):
     """GROUP BY window_start, window_end and keys, fired by the watermark (or the clock).
 
     Also for group windows (``TUMBLE(ts, ...)`` in GROUP BY). With ``window=None`` the input is windowed already (a
@@ -246,7 +251,7 @@ class WindowAggregate(StatefulNode):
             ``window_time`` (TIMESTAMP_NTZ).
     """
 
-    window: WindowSpec | None
+    window: TableWindowSpec | None
     keys: tuple[str, ...]
     calls: tuple[AggSpec, ...]
     start: str | None = None
@@ -276,7 +281,7 @@ class JoinKind(Enum):
 
 
 @dataclass(frozen=True)
-class Join(StatefulNode):
+class JoinDeclaration(StatefulNode):
     """A regular join: both sides are kept. The output is the left columns, then the right ones (not for SEMI, ANTI).
 
     Args:
@@ -331,7 +336,7 @@ class OuterSide:
 
 
 @dataclass(frozen=True)
-class JoinAssociations(StatefulNode):
+class JoinAssociationsDeclaration(StatefulNode):
     """The second half of a join with a condition that is no equality, of all kinds but INNER.
 
     The first half is an inner join, whose pairs Spark checks. Here they are counted per row of an outer side: a row
@@ -362,8 +367,8 @@ class JoinAssociations(StatefulNode):
 
 
 @dataclass(frozen=True)
-class WindowJoin(StatefulNode):
-    """A join of rows of the same window, fired by the watermark. Columns and condition as in `Join`.
+class WindowJoinDeclaration(StatefulNode):
+    """A join of rows of the same window, fired by the watermark. Columns and condition as in `JoinDeclaration`.
 
     Args:
         left_start: BIGINT columns with the windows in ms: of the left rows ...
@@ -400,7 +405,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Rank(StatefulNode):
+class RankDeclaration(StatefulNode):
     """The rows from rank ``first`` to ``last`` of each partition (ROW_NUMBER); LIMIT and ORDER BY ... LIMIT too.
 
     The output is the input's columns, then the rank if ``rank_column`` is given.
@@ -418,7 +423,7 @@ class Rank(StatefulNode):
     order: tuple[Order, ...]
     last: int | None
     first: int = 1
-    rank_column: Column | None = None
+    rank_column: StepColumn | None = None
     window_end: str | None = None
 
     @property
@@ -427,7 +432,7 @@ class Rank(StatefulNode):
 
 
 @dataclass(frozen=True)
-class EpochSort(StatefulNode):
+class EpochSortDeclaration(StatefulNode):
     """The rows of each epoch in order: what is left of ORDER BY processing time, which is the same for all of them.
 
     Args:
@@ -440,7 +445,7 @@ class EpochSort(StatefulNode):
 
 
 @dataclass(frozen=True)
-class RowWindows(StatefulNode):
+class RowWindowsDeclaration(StatefulNode):
     """Rows with the windows they are in, once these are full: windows that count the rows of a key.
 
     Args:
@@ -457,7 +462,7 @@ class RowWindows(StatefulNode):
 
 
 @dataclass(frozen=True)
-class Deduplicate(StatefulNode):
+class DeduplicateDeclaration(StatefulNode):
     """One row per key: the first or the last by time.
 
     Args:
@@ -465,7 +470,7 @@ class Deduplicate(StatefulNode):
         time: A BIGINT column with event time in ms (any time, within windows); None: processing time, which is the
             order of epochs and rows.
         keep_last: Whether the last row stays, not the first; of rows of the same time the last that came.
-        window_end: As in `Rank`.
+        window_end: As in `RankDeclaration`.
     """
 
     keys: tuple[str, ...]
@@ -479,21 +484,21 @@ class Deduplicate(StatefulNode):
 
 
 @dataclass(frozen=True)
-class ChangelogNormalize(StatefulNode):
+class ChangelogNormalizeDeclaration(StatefulNode):
     """Makes all changes (-U, -D with their values) of an upsert stream: remembers the last row of each key."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class SinkUpsertMaterialize(StatefulNode):
+class SinkUpsertMaterializeDeclaration(StatefulNode):
     """Brings a changelog whose own key is not the sink's into one that is right per key of the sink."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class SparkQuery(OnlyInEpochs):
+class SparkQueryDeclaration(OnlyInEpochs):
     """A whole query in Spark SQL over its inputs: what BATCH mode is made of. Without state.
 
     Args:
@@ -515,7 +520,7 @@ class SparkQuery(OnlyInEpochs):
 
 
 @dataclass(frozen=True)
-class TableWatermark(OnlyInEpochs):
+class TableWatermarkDeclaration(OnlyInEpochs):
     """Reads event time off rows that come from a stream; what the stream's own watermarks say does not count.
 
     Args:
@@ -528,8 +533,14 @@ class TableWatermark(OnlyInEpochs):
     is_keyed: ClassVar[bool] = False
 
     output: Schema
-    watermark: WatermarkSpec
+    watermark: TableWatermarkSpec
     is_insert_only: bool = True
 
 
-TableDeclaration = TableScan | TableSink | StatefulNode | SparkQuery | TableWatermark
+TableDeclaration = (
+    TableScanDeclaration
+    | TableSinkDeclaration
+    | StatefulNode
+    | SparkQueryDeclaration
+    | TableWatermarkDeclaration
+)

@@ -13,8 +13,8 @@ import pyarrow as pa
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.base import SEQUENCE, WITH_SEQUENCE, EpochOutput, EpochTime, InputSpec, numbers
 from headrace.operators.table.changelog import changes_table, empty_changes
-from headrace.operators.table.declarations import EpochSort
-from headrace.operators.table.kept_rows import Rows
+from headrace.operators.table.declarations import EpochSortDeclaration
+from headrace.operators.table.kept_rows import KeptRows
 from headrace.operators.table.rank import Ranking
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable, TableLayout
@@ -23,7 +23,7 @@ from headrace.state.columnar.slots import SlotTable, TableLayout
 class EpochSortOperator:
     layouts: tuple[TableLayout, ...] = ()
 
-    def __init__(self, declaration: EpochSort, schema: Schema, *, retracts: bool) -> None:
+    def __init__(self, declaration: EpochSortDeclaration, schema: Schema, *, retracts: bool) -> None:
         if retracts:  # as in Flink
             raise UnsupportedFeatureError.not_yet(
                 "ORDER BY processing time over a changelog with updates", "use insert-only rows"
@@ -43,7 +43,7 @@ class EpochSortOperator:
         columns = [given.column(name).combine_chunks() for name in self._names]
         none = np.zeros(given.num_rows, np.int64)
         is_update = np.zeros(given.num_rows, np.bool_)
-        rows = Rows(columns, none, none + 1, is_update, none - 1, numbers(given, SEQUENCE))
+        rows = KeptRows(columns, none, none + 1, is_update, none - 1, numbers(given, SEQUENCE))
         ordered, _ = self._ranking.sorted(rows, self._names)
         kinds = None if declaration.is_insert_only else none.astype(np.int8)
         named = dict(zip((column.name for column in declaration.output), ordered.columns, strict=True))

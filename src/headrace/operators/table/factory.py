@@ -12,19 +12,19 @@ from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.associations import JoinAssociationsOperator
 from headrace.operators.table.base import TableOperator
 from headrace.operators.table.declarations import (
-    ChangelogNormalize,
-    Deduplicate,
-    EpochSort,
-    GroupAggregate,
-    Join,
-    JoinAssociations,
+    ChangelogNormalizeDeclaration,
+    DeduplicateDeclaration,
+    EpochSortDeclaration,
+    GroupAggregateDeclaration,
+    JoinAssociationsDeclaration,
+    JoinDeclaration,
     Order,
-    Rank,
-    RowWindows,
-    SinkUpsertMaterialize,
+    RankDeclaration,
+    RowWindowsDeclaration,
+    SinkUpsertMaterializeDeclaration,
     StatefulNode,
-    WindowAggregate,
-    WindowJoin,
+    WindowAggregateDeclaration,
+    WindowJoinDeclaration,
     WindowKind,
 )
 from headrace.operators.table.epoch_sort import EpochSortOperator
@@ -38,9 +38,13 @@ from headrace.operators.table.over_sorted import SortedOverOperator
 from headrace.operators.table.rank import Ranking, RankOperator, tells_places
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
-from headrace.operators.table.steps import Column, Schema
+from headrace.operators.table.steps import Schema, StepColumn
 from headrace.operators.table.temporal_join import TemporalJoinOperator
-from headrace.operators.table.timed_declarations import IntervalJoin, OverAggregate, TemporalJoin
+from headrace.operators.table.timed_declarations import (
+    OverAggregateDeclaration,
+    TableIntervalJoinDeclaration,
+    TemporalJoinDeclaration,
+)
 from headrace.operators.table.window_aggregate import WindowAggregateOperator
 from headrace.operators.table.window_rows import (
     WindowAssociationsOperator,
@@ -65,13 +69,13 @@ def build_operator(
         UnsupportedFeatureError: There is no operator for it yet.
     """
     declaration = replace(declaration, output=as_spark_gives(declaration.output))
-    if isinstance(declaration, GroupAggregate | WindowAggregate):
+    if isinstance(declaration, GroupAggregateDeclaration | WindowAggregateDeclaration):
         results = as_spark_gives([call.result for call in declaration.calls])
         calls = zip(declaration.calls, results, strict=True)
         declaration = replace(
             declaration, calls=tuple(replace(call, result=result) for call, result in calls)
         )
-    if isinstance(declaration, OverAggregate):
+    if isinstance(declaration, OverAggregateDeclaration):
         results = as_spark_gives([over.call.result for over in declaration.calls])
         overs = zip(declaration.calls, results, strict=True)
         made = tuple(replace(over, call=replace(over.call, result=result)) for over, result in overs)
@@ -81,19 +85,21 @@ def build_operator(
         if isinstance(declaration, kind):
             return build(declaration, inputs, retracts)
     raise UnsupportedFeatureError.not_yet(
-        f"{type(declaration).__name__} in a streaming query", "run the query in BATCH mode"
+        f"{declaration.node_kind} in a streaming query", "run the query in BATCH mode"
     )
 
 
 def _window_aggregate(
-    declaration: WindowAggregate, inputs: _Schemas, retracts: Sequence[bool]
+    declaration: WindowAggregateDeclaration, inputs: _Schemas, retracts: Sequence[bool]
 ) -> TableOperator:
     if declaration.window is not None and declaration.window.kind is WindowKind.SESSION:
         return SessionAggregateOperator(declaration, inputs[0], retracts=retracts[0])
     return WindowAggregateOperator(declaration, inputs[0], retracts=retracts[0])
 
 
-def _associations(declaration: JoinAssociations, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
+def _associations(
+    declaration: JoinAssociationsDeclaration, inputs: _Schemas, retracts: Sequence[bool]
+) -> TableOperator:
     if declaration.interval_ms is not None:
         return IntervalAssociationsOperator(declaration)
     if declaration.goes_by_watermark:
@@ -101,7 +107,7 @@ def _associations(declaration: JoinAssociations, inputs: _Schemas, retracts: Seq
     return JoinAssociationsOperator(declaration)
 
 
-def _rank(declaration: Rank, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
+def _rank(declaration: RankDeclaration, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
     if declaration.window_end is not None:
         return WindowRankOperator(declaration, inputs[0], retracts=retracts[0])
     if not retracts[0] and declaration.last is not None and not declaration.ttl_ms:
@@ -109,13 +115,15 @@ def _rank(declaration: Rank, inputs: _Schemas, retracts: Sequence[bool]) -> Tabl
     return RankOperator.of_rank(declaration, inputs[0], retracts=retracts[0])
 
 
-def _over(declaration: OverAggregate, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
+def _over(declaration: OverAggregateDeclaration, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
     if declaration.order is not None:
         return SortedOverOperator(declaration, inputs[0], retracts=retracts[0])
     return OverOperator(declaration, inputs[0], retracts=retracts[0])
 
 
-def _deduplicate(declaration: Deduplicate, inputs: _Schemas, retracts: Sequence[bool]) -> TableOperator:
+def _deduplicate(
+    declaration: DeduplicateDeclaration, inputs: _Schemas, retracts: Sequence[bool]
+) -> TableOperator:
     if declaration.window_end is not None:
         return WindowRankOperator(declaration, inputs[0], retracts=retracts[0])
     if not retracts[0]:
@@ -130,30 +138,38 @@ def _deduplicate(declaration: Deduplicate, inputs: _Schemas, retracts: Sequence[
 
 #: How the operator of each node is made, of its declaration, the columns of its inputs, and whether these retract.
 _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], TableOperator]] = {
-    GroupAggregate: lambda node, inputs, retracts: GroupAggregateOperator(
+    GroupAggregateDeclaration: lambda node, inputs, retracts: GroupAggregateOperator(
         node, inputs[0], retracts=retracts[0]
     ),
-    WindowAggregate: _window_aggregate,
-    Join: JoinOperator,
-    JoinAssociations: _associations,
-    WindowJoin: lambda node, inputs, retracts: WindowJoinOperator(node, *inputs, retracts=any(retracts)),
-    IntervalJoin: lambda node, inputs, retracts: IntervalJoinOperator(node, *inputs, retracts=any(retracts)),
-    TemporalJoin: TemporalJoinOperator,
-    Rank: _rank,
-    Deduplicate: _deduplicate,
-    OverAggregate: _over,
-    RowWindows: lambda node, inputs, retracts: RowWindowsOperator(node, inputs[0], retracts=retracts[0]),
-    EpochSort: lambda node, inputs, retracts: EpochSortOperator(node, inputs[0], retracts=retracts[0]),
-    SinkUpsertMaterialize: lambda node, inputs, retracts: RankOperator.of_sink(
+    WindowAggregateDeclaration: _window_aggregate,
+    JoinDeclaration: JoinOperator,
+    JoinAssociationsDeclaration: _associations,
+    WindowJoinDeclaration: lambda node, inputs, retracts: WindowJoinOperator(
+        node, *inputs, retracts=any(retracts)
+    ),
+    TableIntervalJoinDeclaration: lambda node, inputs, retracts: IntervalJoinOperator(
+        node, *inputs, retracts=any(retracts)
+    ),
+    TemporalJoinDeclaration: TemporalJoinOperator,
+    RankDeclaration: _rank,
+    DeduplicateDeclaration: _deduplicate,
+    OverAggregateDeclaration: _over,
+    RowWindowsDeclaration: lambda node, inputs, retracts: RowWindowsOperator(
         node, inputs[0], retracts=retracts[0]
     ),
-    ChangelogNormalize: lambda node, inputs, retracts: LatestRowOperator(
+    EpochSortDeclaration: lambda node, inputs, retracts: EpochSortOperator(
+        node, inputs[0], retracts=retracts[0]
+    ),
+    SinkUpsertMaterializeDeclaration: lambda node, inputs, retracts: RankOperator.of_sink(
+        node, inputs[0], retracts=retracts[0]
+    ),
+    ChangelogNormalizeDeclaration: lambda node, inputs, retracts: LatestRowOperator(
         node, inputs[0], node.keys, has_kinds=retracts[0]
     ),
 }
 
 
-def as_spark_gives(schema: Sequence[Column]) -> Schema:
+def as_spark_gives(schema: Sequence[StepColumn]) -> Schema:
     """Return a schema with the Arrow types that come out of Spark: timestamps have microseconds, for example."""
     return tuple(replace(column, arrow=spark_arrow_type(column.arrow)) for column in schema)
 

@@ -35,7 +35,7 @@ from headrace.operators.table.changelog import (
     empty_changes,
     update_changelog,
 )
-from headrace.operators.table.declarations import Order, Rank
+from headrace.operators.table.declarations import Order, RankDeclaration
 from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
@@ -49,7 +49,7 @@ _PLACE_BITS = 32
 
 
 class FirstRowsOperator:
-    """Runs a `Rank` with a highest rank, over rows that are only ever added and have no time to live.
+    """Runs a `RankDeclaration` with a highest rank, over rows that are only ever added and have no time to live.
 
     Args:
         declaration: What it is.
@@ -57,7 +57,7 @@ class FirstRowsOperator:
         by_place: Whether a row that takes the place of another is an update of it.
     """
 
-    def __init__(self, declaration: Rank, schema: Schema, *, by_place: bool) -> None:
+    def __init__(self, declaration: RankDeclaration, schema: Schema, *, by_place: bool) -> None:
         assert declaration.last is not None
         self._declaration = declaration
         self._first, self._last = declaration.first - 1, declaration.last

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.accumulators import Accumulator, pick, rows_sql
+from headrace.operators.table.accumulators import ColumnAccumulator, pick, rows_sql
 from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
@@ -25,10 +25,10 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import empty_changes, update_changelog, values_differ
-from headrace.operators.table.declarations import AggSpec, GroupAggregate
+from headrace.operators.table.declarations import AggSpec, GroupAggregateDeclaration
 from headrace.operators.table.lists import DistinctInList, best_values, make_aggregate
 from headrace.operators.table.steps import Schema
-from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.ttl import RowTimeToLive
 from headrace.operators.table.values import BagChanges, ValueBag
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
@@ -48,7 +48,7 @@ _BY_VALUES = (
 
 
 class GroupAggregateOperator:
-    """Runs a `GroupAggregate`.
+    """Runs a `GroupAggregateDeclaration`.
 
     Args:
         declaration: What it is.
@@ -56,9 +56,9 @@ class GroupAggregateOperator:
         retracts: Whether rows of its input may be retracted.
     """
 
-    def __init__(self, declaration: GroupAggregate, schema: Schema, *, retracts: bool) -> None:
+    def __init__(self, declaration: GroupAggregateDeclaration, schema: Schema, *, retracts: bool) -> None:
         self._declaration = declaration
-        self._ttl = TimeToLive(declaration.ttl_ms)
+        self._ttl = RowTimeToLive(declaration.ttl_ms)
         types = {column.name: column.arrow for column in schema}
         self._calls = AggregateCalls(declaration.keys, declaration.calls, types, self._ttl, retracts=retracts)
         self._key_names = {key: f"k{index}" for index, key in enumerate(declaration.keys)}
@@ -165,14 +165,14 @@ class AggregateCalls:
         keys: tuple[str, ...],
         calls: Sequence[AggSpec],
         types: Mapping[str, pa.DataType],
-        ttl: TimeToLive,
+        ttl: RowTimeToLive,
         *,
         retracts: bool,
         in_lists: bool = False,
         merges: bool = False,
     ) -> None:
         self._calls = calls
-        self._accumulators: list[Accumulator] = []
+        self._accumulators: list[ColumnAccumulator] = []
         self.bags: list[ValueBag] = []
         #: Which bag a call goes by, and which of its filters.
         self._bag_of: dict[int, tuple[ValueBag, int]] = {}
@@ -218,7 +218,7 @@ class AggregateCalls:
         )
 
     @property
-    def by_values(self) -> list[tuple[AggSpec, Accumulator]]:
+    def by_values(self) -> list[tuple[AggSpec, ColumnAccumulator]]:
         """The calls that go by a bag."""
         return [(self._calls[at], self._accumulators[at]) for at in self._bag_of]
 

@@ -31,11 +31,11 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table
-from headrace.operators.table.declarations import JoinAssociations, OuterSide
+from headrace.operators.table.declarations import JoinAssociationsDeclaration, OuterSide
 from headrace.operators.table.frames import first_from
 from headrace.operators.table.kept_rows import counted_up, numbered
 from headrace.operators.table.steps import Schema
-from headrace.operators.table.timed_declarations import IntervalJoin
+from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.operators.table.timed_rows import (
     TimedRows,
     TimedTable,
@@ -109,9 +109,11 @@ class _Side:
 
 
 class IntervalJoinOperator:
-    """Runs an `IntervalJoin`: the pairs."""
+    """Runs an `TableIntervalJoinDeclaration`: the pairs."""
 
-    def __init__(self, declaration: IntervalJoin, left: Schema, right: Schema, *, retracts: bool) -> None:
+    def __init__(
+        self, declaration: TableIntervalJoinDeclaration, left: Schema, right: Schema, *, retracts: bool
+    ) -> None:
         if retracts:  # as in Flink
             raise UnsupportedFeatureError.not_yet(
                 "an interval join over a changelog with updates", "use insert-only rows"
@@ -267,9 +269,9 @@ class _OuterRows:
 
 
 class IntervalAssociationsOperator:
-    """Runs `JoinAssociations` of an interval join: rows of outer sides that nothing has matched in time."""
+    """Runs `JoinAssociationsDeclaration` of an interval join: rows of outer sides that nothing has matched in time."""
 
-    def __init__(self, declaration: JoinAssociations) -> None:
+    def __init__(self, declaration: JoinAssociationsDeclaration) -> None:
         self._declaration = declaration
         self._sides = [_OuterRows(side) for side in declaration.sides]
         self.layouts = tuple(side.layout for side in self._sides)

@@ -31,8 +31,15 @@ from headrace.operators.table.changelog import (
     changes_table,
     concat_changes,
 )
-from headrace.operators.table.declarations import Join, JoinKind, WindowJoin
-from headrace.operators.table.kept_rows import KeptSide, Rows, changes_of, counted_up, numbered, rows_after
+from headrace.operators.table.declarations import JoinDeclaration, JoinKind, WindowJoinDeclaration
+from headrace.operators.table.kept_rows import (
+    KeptRows,
+    KeptSide,
+    changes_of,
+    counted_up,
+    numbered,
+    rows_after,
+)
 from headrace.operators.table.pair_conditions import PairCondition
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
@@ -45,7 +52,7 @@ _ALL_KINDS = _LEFT_ONLY | {JoinKind.INNER}
 
 
 class JoinOperator:
-    """Runs a `Join`.
+    """Runs a `JoinDeclaration`.
 
     Args:
         declaration: What it is. A condition besides the keys is for Spark to check, behind an inner join.
@@ -53,7 +60,9 @@ class JoinOperator:
         retracts: For each whether its rows may be retracted.
     """
 
-    def __init__(self, declaration: Join, schemas: Sequence[Schema], retracts: Sequence[bool]) -> None:
+    def __init__(
+        self, declaration: JoinDeclaration, schemas: Sequence[Schema], retracts: Sequence[bool]
+    ) -> None:
         if declaration.kind is not JoinKind.INNER and (
             declaration.condition is not None or declaration.ttl_ms or declaration.right_ttl_ms
         ):
@@ -117,34 +126,34 @@ class JoinOperator:
         return EpochOutput(output, {name: rows for name, rows in changes.items() if len(rows)})
 
     def _unpaired(
-        self, old_left: Rows, d_left: Rows, old_right: Rows, d_right: Rows, keys: int
-    ) -> list[Part]:
+        self, old_left: KeptRows, d_left: KeptRows, old_right: KeptRows, d_right: KeptRows, keys: int
+    ) -> list[JoinedPart]:
         """Return what comes and goes of rows by whether their keys have any on the other side."""
         kind = self._declaration.kind
         before_right = _per_key(old_right, keys)
         after_right = before_right + _per_key(d_right, keys)
-        parts: list[Part] = []
+        parts: list[JoinedPart] = []
         if kind in _PADS_LEFT or kind is JoinKind.ANTI:
             alone = (before_right == 0, after_right == 0)
-            parts += [Part(rows, None, counts) for rows, counts in _alone(old_left, d_left, *alone)]
+            parts += [JoinedPart(rows, None, counts) for rows, counts in _alone(old_left, d_left, *alone)]
         if kind is JoinKind.SEMI:
             matched = (before_right > 0, after_right > 0)
             (moved, moves), (own, own_counts) = _alone(old_left, d_left, *matched, unmatched=False)
             moved = replace(moved, is_update=_only_updates(d_right, keys)[moved.keys])
-            parts += [Part(moved, None, moves), Part(own, None, own_counts)]
+            parts += [JoinedPart(moved, None, moves), JoinedPart(own, None, own_counts)]
         if kind in _PADS_RIGHT:
             before_left = _per_key(old_left, keys)
             alone = (before_left == 0, before_left + _per_key(d_left, keys) == 0)
-            parts += [Part(None, rows, counts) for rows, counts in _alone(old_right, d_right, *alone)]
+            parts += [JoinedPart(None, rows, counts) for rows, counts in _alone(old_right, d_right, *alone)]
         return parts
 
 
 @dataclass
-class Part:
+class JoinedPart:
     """Rows of the result that come or go; a side that is None is NULL."""
 
-    left: Rows | None
-    right: Rows | None
+    left: KeptRows | None
+    right: KeptRows | None
     counts: Ints
     #: Whether rows of an outer join have the kind of what caused them.
     keeps_kinds: bool = False
@@ -152,7 +161,7 @@ class Part:
     at_left: Ints | None = None
     at_right: Ints | None = None
 
-    def passing(self, condition: PairCondition) -> Part:
+    def passing(self, condition: PairCondition) -> JoinedPart:
         """Return it without pairs that cannot pass a condition."""
         if self.left is None or self.right is None or self.at_left is None or self.at_right is None:
             return self
@@ -181,10 +190,10 @@ def _places(at: Ints | None, positions: Ints) -> Ints:
 
 
 def join_output(
-    declaration: Join | WindowJoin,
+    declaration: JoinDeclaration | WindowJoinDeclaration,
     left_types: Sequence[pa.DataType],
     right_types: Sequence[pa.DataType],
-    parts: Sequence[Part],
+    parts: Sequence[JoinedPart],
 ) -> pa.Table:
     """Put changes of the result together: what goes first, then what comes."""
     keeps_all = declaration.kind in _ALL_KINDS
@@ -208,19 +217,21 @@ def join_output(
     return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
 
 
-def _side_columns(rows: Rows | None, types: Sequence[pa.DataType], positions: Ints) -> list[pa.Array]:
+def _side_columns(rows: KeptRows | None, types: Sequence[pa.DataType], positions: Ints) -> list[pa.Array]:
     if rows is None:
         return [pa.nulls(len(positions), kind) for kind in types]
     picks = pa.array(positions)
     return [column.take(picks) for column in rows.columns]
 
 
-def _seen(rows: Rows, keys: Ints) -> Rows:
+def _seen(rows: KeptRows, keys: Ints) -> KeptRows:
     """Return the rows that changes of the other side have met: as in Flink, an outer side writes these."""
     return rows.take(np.isin(rows.keys, keys))
 
 
-def _changed_pairs(kind: JoinKind, left: Rows, d_left: Rows, right: Rows, d_right: Rows) -> list[Part]:
+def _changed_pairs(
+    kind: JoinKind, left: KeptRows, d_left: KeptRows, right: KeptRows, d_right: KeptRows
+) -> list[JoinedPart]:
     """Return the pairs that go and come."""
     went_left, went_right = d_left.take(d_left.counts < 0), d_right.take(d_right.counts < 0)
     came_left, came_right = d_left.take(d_left.counts > 0), d_right.take(d_right.counts > 0)
@@ -236,7 +247,7 @@ def _changed_pairs(kind: JoinKind, left: Rows, d_left: Rows, right: Rows, d_righ
     return [*gone, *pairs_of(rows_after(rest_left, came_left), came_right)]
 
 
-def pairs_of(left: Rows, right: Rows, *, keeps_kinds: bool = False) -> list[Part]:
+def pairs_of(left: KeptRows, right: KeptRows, *, keeps_kinds: bool = False) -> list[JoinedPart]:
     """Return all pairs of rows with the same key."""
     if not len(left.keys) or not len(right.keys):
         return []
@@ -249,10 +260,12 @@ def pairs_of(left: Rows, right: Rows, *, keeps_kinds: bool = False) -> list[Part
     if not len(at_left):
         return []
     at_right = order[np.repeat(start, matches) + counted_up(matches)]
-    return [Part(left, right, left.counts[at_left] * right.counts[at_right], keeps_kinds, at_left, at_right)]
+    return [
+        JoinedPart(left, right, left.counts[at_left] * right.counts[at_right], keeps_kinds, at_left, at_right)
+    ]
 
 
-def _per_key(rows: Rows, count: int) -> Ints:
+def _per_key(rows: KeptRows, count: int) -> Ints:
     """Return how many rows each key has."""
     matching = rows.keys >= 0
     totals = np.zeros(count, np.int64)
@@ -260,7 +273,7 @@ def _per_key(rows: Rows, count: int) -> Ints:
     return totals
 
 
-def _only_updates(change: Rows, count: int) -> Bools:
+def _only_updates(change: KeptRows, count: int) -> Bools:
     """Return for each key whether all that happened to it were updates."""
     plain = np.ones(count, np.bool_)
     plain[change.keys[(change.keys >= 0) & ~change.is_update]] = False
@@ -268,8 +281,8 @@ def _only_updates(change: Rows, count: int) -> Bools:
 
 
 def _alone(
-    old: Rows, change: Rows, was: Bools, is_now: Bools, *, unmatched: bool = True
-) -> list[tuple[Rows, Ints]]:
+    old: KeptRows, change: KeptRows, was: Bools, is_now: Bools, *, unmatched: bool = True
+) -> list[tuple[KeptRows, Ints]]:
     """Return the rows that come and go because of what their keys have on the other side.
 
     Args:

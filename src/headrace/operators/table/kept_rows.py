@@ -27,7 +27,7 @@ from headrace.operators.table.base import (
 )
 from headrace.operators.table.changelog import UPDATE_AFTER, UPDATE_BEFORE, weights_of
 from headrace.operators.table.steps import KIND, Schema
-from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.ttl import RowTimeToLive
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.hashed import together
@@ -42,7 +42,7 @@ UNMATCHED = "__unmatched"
 
 
 @dataclass
-class Rows:
+class KeptRows:
     """Rows of one side, from the epoch or from state."""
 
     columns: list[pa.Array]
@@ -56,13 +56,13 @@ class Rows:
     #: In which order rows came; only where the side is ordered, else zero.
     order: Ints
 
-    def take(self, positions: Ints | Bools) -> Rows:
+    def take(self, positions: Ints | Bools) -> KeptRows:
         if positions.dtype == np.bool_:
             if positions.all():
                 return self
             positions = np.flatnonzero(positions)
         picks = pa.array(positions)
-        return Rows(
+        return KeptRows(
             [column.take(picks) for column in self.columns],
             self.keys[positions],
             self.counts[positions],
@@ -110,7 +110,7 @@ class KeptSide:
         self._names = [column.name for column in schema]
         self.types = [column.arrow for column in schema]
         self._retracts = retracts
-        self._ttl = TimeToLive(ttl_ms)
+        self._ttl = RowTimeToLive(ttl_ms)
         self._ended_can_go = ended_can_go and bool(ttl_ms)
         kept = [ColumnType(f"c{index}", kind, is_key=True) for index, kind in enumerate(self.types)]
         kept += [ColumnType(_ORDER, pa.int64(), is_key=not newest_counts)] if is_ordered else []
@@ -207,7 +207,7 @@ class KeptSide:
         is_new = (slots < 0) | (grows & self._newest_counts)
         return np.where(is_new, order, stored)
 
-    def kept(self, table: SlotTable, owners: Ints, wanted: Ints, now_ms: int) -> Rows:
+    def kept(self, table: SlotTable, owners: Ints, wanted: Ints, now_ms: int) -> KeptRows:
         """Return the rows that the side has of keys."""
         is_wanted = np.zeros(len(owners), np.bool_)
         is_wanted[wanted[wanted >= 0]] = True
@@ -218,14 +218,14 @@ class KeptSide:
         at, slots = at[there], slots[there]
         return self.rows_at(table, slots, ids[at])
 
-    def rows_at(self, table: SlotTable, slots: Ints, keys: Ints) -> Rows:
+    def rows_at(self, table: SlotTable, slots: Ints, keys: Ints) -> KeptRows:
         """Return rows of the table, with the numbers of their keys."""
         columns = read_columns(table, slots, [*(f"c{index}" for index in range(len(self.types))), _COUNT])
         counts = columns.pop(_COUNT).to_numpy(zero_copy_only=False)
         order = np.zeros(len(slots), np.int64)
         if self._is_ordered:
             order = read_columns(table, slots, [_ORDER])[_ORDER].to_numpy(zero_copy_only=False)
-        return Rows(list(columns.values()), keys, counts, np.zeros(len(slots), np.bool_), slots, order)
+        return KeptRows(list(columns.values()), keys, counts, np.zeros(len(slots), np.bool_), slots, order)
 
     def swept(self, table: SlotTable, now_ms: int) -> RowSet | None:
         """Return rows to remove because their time is over."""
@@ -277,12 +277,12 @@ class SideChange:
         self.is_free: Bools = np.empty(0, np.bool_)
         self.order: Ints = np.empty(0, np.int64)
 
-    def rows(self, ids: Ints) -> Rows:
+    def rows(self, ids: Ints) -> KeptRows:
         """Return the changed rows; ids are the numbers of their keys."""
         keys = np.where(self.is_free, -1, ids)
-        return Rows(self._columns, keys, self.counts, self.is_update, self.slots, self.order)
+        return KeptRows(self._columns, keys, self.counts, self.is_update, self.slots, self.order)
 
-    def written(self, seen: Rows | None = None) -> RowSet:
+    def written(self, seen: KeptRows | None = None) -> RowSet:
         """Return the rows of state to write; the time to live of rows that were seen begins anew."""
         rows = self._side.rows_to_write(
             self.row_keys, self.owners, self._columns, self.after, self.order, self._now_ms
@@ -295,7 +295,7 @@ class SideChange:
             parts.insert(0, swept)
         return RowSet.merged(parts, keep_removals=True)
 
-    def again(self, rows: Rows, counts: Ints) -> RowSet:
+    def again(self, rows: KeptRows, counts: Ints) -> RowSet:
         """Return rows of state to write with other counts."""
         keys, owners = self._table.keys_at(rows.slots), self._table.owners_at(rows.slots)
         return self._side.rows_to_write(keys, owners, rows.columns, counts, rows.order, self._now_ms)
@@ -330,9 +330,9 @@ def netted(row_keys: Ints, weights: Ints, is_update: Bools) -> tuple[Ints, Ints,
     return firsts[back], totals[back], updates[back]
 
 
-def concat_rows(first: Rows, second: Rows) -> Rows:
+def concat_rows(first: KeptRows, second: KeptRows) -> KeptRows:
     """Put rows behind each other."""
-    return Rows(
+    return KeptRows(
         [pa.concat_arrays([a, b]) for a, b in zip(first.columns, second.columns, strict=True)],
         np.concatenate([first.keys, second.keys]),
         np.concatenate([first.counts, second.counts]),
@@ -342,7 +342,7 @@ def concat_rows(first: Rows, second: Rows) -> Rows:
     )
 
 
-def rows_after(rows: Rows, change: Rows) -> Rows:
+def rows_after(rows: KeptRows, change: KeptRows) -> KeptRows:
     """Return rows as they are behind changes."""
     if not len(change.keys):
         return rows
@@ -354,7 +354,7 @@ def rows_after(rows: Rows, change: Rows) -> Rows:
     return concat_rows(kept.take(counts > 0), change.take((change.slots < 0) & (change.counts > 0)))
 
 
-def changes_of(old: Rows, change: Rows) -> Ints:
+def changes_of(old: KeptRows, change: KeptRows) -> Ints:
     """Return by how many each of the rows was changed."""
     changes = np.zeros(len(old.slots), np.int64)
     known, places = _known(old, change)
@@ -362,7 +362,7 @@ def changes_of(old: Rows, change: Rows) -> Ints:
     return changes
 
 
-def _known(old: Rows, change: Rows) -> tuple[Ints, Ints]:
+def _known(old: KeptRows, change: KeptRows) -> tuple[Ints, Ints]:
     """Return which of the changes are of rows that were there, and the places of those."""
     stored = np.flatnonzero(change.slots >= 0)
     if not len(stored) or not len(old.slots):

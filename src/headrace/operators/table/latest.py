@@ -31,7 +31,7 @@ from headrace.operators.table.changelog import (
 )
 from headrace.operators.table.declarations import StatefulNode
 from headrace.operators.table.steps import KIND, Schema
-from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.ttl import RowTimeToLive
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
 from headrace.state.row_sets import RowSet
@@ -65,7 +65,7 @@ class LatestRowOperator:
         self._declaration = declaration
         self._names = [column.name for column in schema]
         self._keys, self._time, self._keep_last, self._has_kinds = keys, time, keep_last, has_kinds
-        self._ttl = TimeToLive(declaration.ttl_ms)
+        self._ttl = RowTimeToLive(declaration.ttl_ms)
         columns = [
             ColumnType(f"c{index}", column.arrow, is_key=column.name in keys)
             for index, column in enumerate(schema)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.operators.table.accumulators import (
-    Accumulator,
+    ColumnAccumulator,
     Columns,
     PartialSql,
     ValueChanges,
@@ -40,7 +40,7 @@ def make_aggregate(
     *,
     retracts: bool,
     merges: bool = False,
-) -> Accumulator:
+) -> ColumnAccumulator:
     """Make what computes a call over rows as they come; arguments as of `make_accumulator`.
 
     ``merges`` says whether accumulators are put together, for which functions of the user's may have no way.
@@ -121,7 +121,7 @@ class DistinctInList:
         name: str,
         call: AggSpec,
         types: Mapping[str, pa.DataType],
-        inner: Accumulator,
+        inner: ColumnAccumulator,
         *,
         retracts: bool,
     ) -> None:

@@ -34,7 +34,7 @@ from headrace.operators.table.frames import Block
 from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.over_calls import KeyState, make_measure
 from headrace.operators.table.steps import Schema
-from headrace.operators.table.timed_declarations import OverAggregate
+from headrace.operators.table.timed_declarations import OverAggregateDeclaration
 from headrace.operators.table.timed_rows import (
     TimedRows,
     TimedTable,
@@ -42,7 +42,7 @@ from headrace.operators.table.timed_rows import (
     joined_rows,
     merged_changes,
 )
-from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.ttl import RowTimeToLive
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, Ints
 from headrace.state.row_sets import RowSet
@@ -53,9 +53,9 @@ _SLOTS = ""
 
 
 class OverOperator:
-    """Runs an `OverAggregate` that goes by time."""
+    """Runs an `OverAggregateDeclaration` that goes by time."""
 
-    def __init__(self, declaration: OverAggregate, schema: Schema, *, retracts: bool) -> None:
+    def __init__(self, declaration: OverAggregateDeclaration, schema: Schema, *, retracts: bool) -> None:
         if retracts:  # as in Flink
             raise UnsupportedFeatureError(
                 "OVER by a time attribute over a changelog with updates: a row that came out cannot be taken back",
@@ -71,7 +71,7 @@ class OverOperator:
         self._given = list(dict.fromkeys(name for each in declaration.calls for name in each.call.arguments))
         self._waiting = TimedTable(_WAITING, [types[name] for name in self._names])
         self._history = TimedTable(_HISTORY, [types[name] for name in self._seen])
-        self._ttl = TimeToLive(declaration.ttl_ms)
+        self._ttl = RowTimeToLive(declaration.ttl_ms)
         group_columns = tuple(column for each in self._measures for column in each.columns)
         self._groups = TableLayout(_GROUPS, (*group_columns, *self._ttl.columns))
         # What is freed as time moves on needs no time to live.

@@ -38,7 +38,7 @@ _WIDE = Context(prec=76)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OverOutcome:
     """What a function says."""
 
     #: For each fresh row.
@@ -58,7 +58,7 @@ class Measure(Protocol):
     def arguments(self) -> tuple[str, ...]:
         """The columns of rows that it wants to see again."""
 
-    def of(self, block: Block, frames: Frames, state: KeyState) -> Outcome:
+    def of(self, block: Block, frames: Frames, state: KeyState) -> OverOutcome:
         """Return what it says of the fresh rows."""
 
     def keeps(self, block: Block, oldest: int) -> Bools:
@@ -116,7 +116,7 @@ class Sums(_Windowed):
         if over.call.distinct:
             self.arguments = over.call.arguments
 
-    def of(self, block: Block, frames: Frames, state: KeyState) -> Outcome:
+    def of(self, block: Block, frames: Frames, state: KeyState) -> OverOutcome:
         arguments = [block.columns[name] for name in self._call.arguments]
         is_counted = ~block.is_state
         for array in arguments[: None if self._call.distinct else 1]:
@@ -142,7 +142,7 @@ class Sums(_Windowed):
                 zero = each.dtype.type(0) if each.dtype != object else 0
                 made[column.name] = _as_array(reduced(np.add, each, frames, zero), column.arrow)
         kept = {column.name: after[column.name] for column in self.columns}
-        return Outcome(self._accumulator.result(made), kept)
+        return OverOutcome(self._accumulator.result(made), kept)
 
     def _elements(self, arguments: list[pa.Array], is_counted: Bools) -> list[Elements]:
         """Return what each row has for each column of the accumulator."""
@@ -171,7 +171,7 @@ class Chosen(_Windowed):
         self._call = over.call
         self.columns = (ColumnType(name, kind),) if self.is_unbounded else ()
 
-    def of(self, block: Block, frames: Frames, state: KeyState) -> Outcome:
+    def of(self, block: Block, frames: Frames, state: KeyState) -> OverOutcome:
         values = block.columns[self._call.arguments[0]]
         is_seen = values.is_valid().to_numpy(zero_copy_only=False)
         if frames.is_unbounded:
@@ -193,10 +193,10 @@ class Chosen(_Windowed):
 
         kind = self._call.result.arrow
         if not frames.is_unbounded:
-            return Outcome(chosen(reduced(fold, elements, frames, nothing)).cast(kind, safe=False), {})
+            return OverOutcome(chosen(reduced(fold, elements, frames, nothing)).cast(kind, safe=False), {})
         folded = running(fold, elements, block)
         result = chosen(folded[frames.ends - 1]).cast(kind, safe=False)
-        return Outcome(result, {self._name: chosen(folded[block.lasts])} if self.columns else {})
+        return OverOutcome(result, {self._name: chosen(folded[block.lasts])} if self.columns else {})
 
 
 class Numbers:
@@ -209,7 +209,7 @@ class Numbers:
         self._call = call
         self.columns = (ColumnType(name, pa.int64()),)
 
-    def of(self, block: Block, frames: Frames, state: KeyState) -> Outcome:
+    def of(self, block: Block, frames: Frames, state: KeyState) -> OverOutcome:
         elements = block.is_fresh.astype(np.int64)
         starts = block.starts_of_peers()
         if self._call.function == "DENSE_RANK":
@@ -220,7 +220,7 @@ class Numbers:
         fresh = np.flatnonzero(block.is_fresh)
         told = counts[starts[fresh] - 1] + 1 if self._call.function == "RANK" else counts[fresh]
         result = pa.array(told).cast(self._call.result.arrow)
-        return Outcome(result, {self._name: pa.array(counts[block.lasts])})
+        return OverOutcome(result, {self._name: pa.array(counts[block.lasts])})
 
     def keeps(self, block: Block, oldest: int) -> Bools:
         return np.zeros(len(block.keys), np.bool_)
@@ -235,7 +235,7 @@ class Before:
         self._over = over
         self.arguments = over.call.arguments
 
-    def of(self, block: Block, frames: Frames, state: KeyState) -> Outcome:
+    def of(self, block: Block, frames: Frames, state: KeyState) -> OverOutcome:
         value, *default = [block.columns[name] for name in self.arguments]
         lasts = frames.ends - 1
         places = lasts - self._over.offset
@@ -244,7 +244,7 @@ class Before:
         other = default[0].take(pa.array(lasts)) if default else pa.nulls(len(lasts), value.type)
         kind = self._over.call.result.arrow
         result = pc.if_else(pa.array(is_there), found.cast(kind, safe=False), other.cast(kind, safe=False))
-        return Outcome(result, {})
+        return OverOutcome(result, {})
 
     def keeps(self, block: Block, oldest: int) -> Bools:
         return block.tail(self._over.offset)
@@ -261,7 +261,7 @@ class Lists(_Windowed):
         self.arguments = over.call.arguments
         self._listed = ListedValues("", over.call, kind, retracts=False)
 
-    def of(self, block: Block, frames: Frames, state: KeyState) -> Outcome:
+    def of(self, block: Block, frames: Frames, state: KeyState) -> OverOutcome:
         values = block.columns[self.arguments[0]].to_pylist()
         starts = frames.starts + 1 if frames.is_unbounded else frames.starts
         made = []
@@ -272,7 +272,7 @@ class Lists(_Windowed):
             if self._call.distinct:
                 listed = list({repr(each): each for each in listed}.values())
             made.append(self._listed.of(listed))
-        return Outcome(pa.array(made, self._call.result.arrow), {})
+        return OverOutcome(pa.array(made, self._call.result.arrow), {})
 
     def keeps(self, block: Block, oldest: int) -> Bools:
         return ~block.is_state if self.is_unbounded else super().keeps(block, oldest)

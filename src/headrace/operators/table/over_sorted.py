@@ -13,19 +13,19 @@ import pyarrow as pa
 from headrace.operators.table.base import EpochOutput, EpochTime, positions_in
 from headrace.operators.table.changelog import empty_changes, update_changelog, values_differ
 from headrace.operators.table.frames import Block
-from headrace.operators.table.kept_rows import KeptSide, Rows, numbered, rows_after
+from headrace.operators.table.kept_rows import KeptRows, KeptSide, numbered, rows_after
 from headrace.operators.table.over_calls import make_measure
 from headrace.operators.table.rank import Ranking
 from headrace.operators.table.steps import Schema
-from headrace.operators.table.timed_declarations import OverAggregate
+from headrace.operators.table.timed_declarations import OverAggregateDeclaration
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Bools, Ints
 
 
 class SortedOverOperator:
-    """Runs an `OverAggregate` with an order; its frames have no start."""
+    """Runs an `OverAggregateDeclaration` with an order; its frames have no start."""
 
-    def __init__(self, declaration: OverAggregate, schema: Schema, *, retracts: bool) -> None:
+    def __init__(self, declaration: OverAggregateDeclaration, schema: Schema, *, retracts: bool) -> None:
         assert declaration.order is not None
         self._declaration = declaration
         types = {column.name: column.arrow for column in schema}
@@ -69,7 +69,7 @@ class SortedOverOperator:
             {self._side.name: written} if len(written) else {},
         )
 
-    def _results(self, rows: Rows, keys: int) -> tuple[dict[str, pa.Array], Ints]:
+    def _results(self, rows: KeptRows, keys: int) -> tuple[dict[str, pa.Array], Ints]:
         """Return rows in order, each as often as it is there, with their results; and what tells them apart."""
         ordered, _ = self._ranking.sorted(rows, self._names)
         columns = dict(zip(self._names, ordered.columns, strict=True))
@@ -84,7 +84,7 @@ class SortedOverOperator:
         copies = np.arange(len(is_other)) - begins[np.cumsum(is_other) - 1]
         return columns, np.stack([ordered.keys, ordered.order, copies], 1)
 
-    def _block(self, rows: Rows, columns: Mapping[str, pa.Array], keys: int) -> Block:
+    def _block(self, rows: KeptRows, columns: Mapping[str, pa.Array], keys: int) -> Block:
         """Put a row of state, of which nothing is known, before the rows of each key."""
         of_key = np.concatenate([np.arange(keys), rows.keys])
         is_state = np.arange(len(of_key)) < keys

@@ -16,8 +16,13 @@ import pyarrow.compute as pc
 
 from headrace.operators.table.base import EpochOutput, EpochTime
 from headrace.operators.table.changelog import DELETE, INSERT, changes_table, concat_changes, update_changelog
-from headrace.operators.table.declarations import Order, Rank, SinkUpsertMaterialize, StatefulNode
-from headrace.operators.table.kept_rows import KeptSide, Rows, SideChange, numbered, rows_after
+from headrace.operators.table.declarations import (
+    Order,
+    RankDeclaration,
+    SinkUpsertMaterializeDeclaration,
+    StatefulNode,
+)
+from headrace.operators.table.kept_rows import KeptRows, KeptSide, SideChange, numbered, rows_after
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Ints
@@ -40,7 +45,7 @@ class Ranking:
     last: int | None = None
     newest_first: bool = False
 
-    def sorted(self, rows: Rows, names: Sequence[str]) -> tuple[Rows, Ints]:
+    def sorted(self, rows: KeptRows, names: Sequence[str]) -> tuple[KeptRows, Ints]:
         """Return rows in order, partition by partition, each as often as it is there; and their ranks from 0."""
         columns: dict[str, object] = {"partition": rows.keys}
         keys: list[tuple[str, str]] = [("partition", "ascending")]
@@ -67,7 +72,7 @@ class Ranking:
         return np.flatnonzero(inside)
 
 
-def tells_places(declaration: Rank) -> bool:
+def tells_places(declaration: RankDeclaration) -> bool:
     """Whether a row that takes the place of another is an update of it.
 
     As in Flink, places are told where some are left out before them; not to who goes by the keys of rows alone.
@@ -77,7 +82,7 @@ def tells_places(declaration: Rank) -> bool:
 
 
 class RankOperator:
-    """Runs a `Rank`, or a `SinkUpsertMaterialize`.
+    """Runs a `RankDeclaration`, or a `SinkUpsertMaterializeDeclaration`.
 
     Args:
         declaration: What it is.
@@ -103,7 +108,7 @@ class RankOperator:
         self._declaration = declaration
         self._ranking = ranking
         self._by_place = by_place
-        self._rank_column = declaration.rank_column if isinstance(declaration, Rank) else None
+        self._rank_column = declaration.rank_column if isinstance(declaration, RankDeclaration) else None
         self._names = [column.name for column in schema]
         self._keeps_all = keeps_all or retracts or ranking.last is None
         self._side = KeptSide(
@@ -121,15 +126,17 @@ class RankOperator:
         self.inputs = (self._side.input,)
 
     @classmethod
-    def of_rank(cls, declaration: Rank, schema: Schema, *, retracts: bool) -> RankOperator:
-        """Make the operator of a `Rank`."""
+    def of_rank(cls, declaration: RankDeclaration, schema: Schema, *, retracts: bool) -> RankOperator:
+        """Make the operator of a `RankDeclaration`."""
         ranking = Ranking(declaration.order, declaration.first, declaration.last)
         by_place = tells_places(declaration)
         return cls(declaration, schema, declaration.partition, ranking, retracts=retracts, by_place=by_place)
 
     @classmethod
-    def of_sink(cls, declaration: SinkUpsertMaterialize, schema: Schema, *, retracts: bool) -> RankOperator:
-        """Make the operator of a `SinkUpsertMaterialize`: the newest row of each key is what the sink has."""
+    def of_sink(
+        cls, declaration: SinkUpsertMaterializeDeclaration, schema: Schema, *, retracts: bool
+    ) -> RankOperator:
+        """Make the operator of a `SinkUpsertMaterializeDeclaration`: the newest row of each key is in the sink."""
         ranking = Ranking((), last=1, newest_first=True)
         return cls(
             declaration, schema, declaration.keys, ranking, retracts=retracts, by_place=True, keeps_all=True
@@ -161,7 +168,7 @@ class RankOperator:
             rows = self._by_rows(before, after)
         return EpochOutput(rows, {self._side.name: written} if len(written) else {})
 
-    def _by_rows(self, before: Rows, after: Rows) -> pa.Table:
+    def _by_rows(self, before: KeptRows, after: KeptRows) -> pa.Table:
         """Tell which rows are no longer among the first, then which are now."""
         declaration = self._declaration
         # A row is known by its place in state, or by its order if it came in this epoch.
@@ -174,7 +181,9 @@ class RankOperator:
             tables.append(changes_table(declaration.output, _named(declaration.output, columns), kinds))
         return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
 
-    def _by_places(self, before: Rows, before_ranks: Ints, after: Rows, after_ranks: Ints) -> pa.Table:
+    def _by_places(
+        self, before: KeptRows, before_ranks: Ints, after: KeptRows, after_ranks: Ints
+    ) -> pa.Table:
         """Tell what each place holds now."""
         declaration = self._declaration
         places = np.unique(
@@ -209,7 +218,7 @@ class RankOperator:
         )
 
     def _without_the_rest(
-        self, change: SideChange, changed: Rows, old: Rows, after: Rows, ranks: Ints
+        self, change: SideChange, changed: KeptRows, old: KeptRows, after: KeptRows, ranks: Ints
     ) -> RowSet:
         """Forget rows that can never be among the first again, as nothing before them is ever taken back."""
         kept = _identities(after.take(ranks < (self._ranking.last or 0)))
@@ -219,17 +228,17 @@ class RankOperator:
         return RowSet.merged([change.written(), removed], keep_removals=True)
 
 
-def _difference(rows: Rows, others: Rows) -> Rows:
+def _difference(rows: KeptRows, others: KeptRows) -> KeptRows:
     """Return rows that are in one and not, or not as often, in the other."""
     return rows.take(~np.isin(_copies(rows), _copies(others)))
 
 
-def _identities(rows: Rows) -> npt.NDArray[np.void]:
+def _identities(rows: KeptRows) -> npt.NDArray[np.void]:
     """Return what tells rows apart: their partition, and when they came."""
     return _as_structs(np.stack([rows.keys, rows.order], 1))
 
 
-def _copies(rows: Rows) -> npt.NDArray[np.void]:
+def _copies(rows: KeptRows) -> npt.NDArray[np.void]:
     """The same, with copies of a row told apart: the first, the second, ..."""
     positions = np.lexsort((rows.order, rows.keys))
     keys, order = rows.keys[positions], rows.order[positions]

@@ -28,7 +28,7 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
-from headrace.operators.table.declarations import RowWindows
+from headrace.operators.table.declarations import RowWindowsDeclaration
 from headrace.operators.table.kept_rows import counted_up, numbered
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
@@ -40,7 +40,7 @@ _NUMBER, _COUNT = "number", "n"
 
 
 class RowWindowsOperator:
-    def __init__(self, declaration: RowWindows, schema: Schema, *, retracts: bool) -> None:
+    def __init__(self, declaration: RowWindowsDeclaration, schema: Schema, *, retracts: bool) -> None:
         if retracts:  # as in Flink
             raise UnsupportedFeatureError(
                 "a ROWS window over a changelog with updates: a retracted row has no position in it",

@@ -27,7 +27,7 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
-from headrace.operators.table.declarations import WindowAggregate
+from headrace.operators.table.declarations import WindowAggregateDeclaration
 from headrace.operators.table.steps import Schema
 from headrace.operators.table.wall_clock import instant_ms
 from headrace.operators.table.window_aggregate import window_calls
@@ -41,9 +41,9 @@ _START, _END, _ROWS, _COUNT = "start", "end", "rows", "read"
 
 
 class SessionAggregateOperator:
-    """Runs a `WindowAggregate` over SESSION windows."""
+    """Runs a `WindowAggregateDeclaration` over SESSION windows."""
 
-    def __init__(self, declaration: WindowAggregate, schema: Schema, *, retracts: bool) -> None:
+    def __init__(self, declaration: WindowAggregateDeclaration, schema: Schema, *, retracts: bool) -> None:
         window = declaration.window
         assert window is not None
         self._declaration = declaration

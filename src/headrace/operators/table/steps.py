@@ -16,7 +16,7 @@ KIND = "__kind"
 
 
 @dataclass(frozen=True)
-class Column:
+class StepColumn:
     """A column of a stream."""
 
     name: str
@@ -25,7 +25,7 @@ class Column:
     arrow: pa.DataType
 
 
-Schema = tuple[Column, ...]
+Schema = tuple[StepColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class PythonCall:
 
     function: Callable[..., Any]
     arguments: tuple[str, ...]
-    result: Column
+    result: StepColumn
     is_pandas: bool = False
     is_deterministic: bool = True
 

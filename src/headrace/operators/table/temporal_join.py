@@ -32,7 +32,7 @@ from headrace.operators.table.declarations import JoinKind
 from headrace.operators.table.frames import first_from
 from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.steps import KIND, Schema
-from headrace.operators.table.timed_declarations import TemporalJoin
+from headrace.operators.table.timed_declarations import TemporalJoinDeclaration
 from headrace.operators.table.timed_rows import (
     TimedRows,
     TimedTable,
@@ -51,10 +51,10 @@ _Changes = list[tuple[str, RowSet]]
 
 
 class TemporalJoinOperator:
-    """Runs a `TemporalJoin`."""
+    """Runs a `TemporalJoinDeclaration`."""
 
     def __init__(
-        self, declaration: TemporalJoin, schemas: Sequence[Schema], retracts: Sequence[bool]
+        self, declaration: TemporalJoinDeclaration, schemas: Sequence[Schema], retracts: Sequence[bool]
     ) -> None:
         left, right = schemas
         self._declaration = declaration

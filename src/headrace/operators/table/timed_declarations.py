@@ -27,7 +27,7 @@ class OverCall:
 
 
 @dataclass(frozen=True)
-class OverAggregate(StatefulNode):
+class OverAggregateDeclaration(StatefulNode):
     """OVER: each row once, with what functions say of the rows near it. The output is the input, then the results.
 
     Args:
@@ -49,7 +49,7 @@ class OverAggregate(StatefulNode):
 
 
 @dataclass(frozen=True)
-class IntervalJoin(StatefulNode):
+class TableIntervalJoinDeclaration(StatefulNode):
     """The pairs of rows whose times are near each other: ``lower <= left - right <= upper``. Otherwise as `Join`.
 
     Args:
@@ -83,7 +83,7 @@ class IntervalJoin(StatefulNode):
 
 
 @dataclass(frozen=True)
-class TemporalJoin(StatefulNode):
+class TemporalJoinDeclaration(StatefulNode):
     """Each row of the left input with the version that the right one had of its key at the row's time.
 
     The output is the left columns, then the right ones. Rows of the left input keep their kinds.

@@ -15,7 +15,7 @@ WRITTEN = ColumnType("written_ms", pa.int64())
 _SWEEP = 4_096
 
 
-class TimeToLive:
+class RowTimeToLive:
     """The rule of one table.
 
     Args:

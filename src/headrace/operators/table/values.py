@@ -26,7 +26,7 @@ from headrace.operators.table.base import (
     read_columns,
     written_rows,
 )
-from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.ttl import RowTimeToLive
 from headrace.state.columnar.slots import SlotTable, TableLayout
 from headrace.state.columns import ColumnType, Ints
 from headrace.state.row_sets import RowSet
@@ -64,7 +64,7 @@ class ValueBag:
         arguments: tuple[str, ...],
         kind: pa.DataType,
         filters: Sequence[str | None],
-        ttl: TimeToLive,
+        ttl: RowTimeToLive,
         *,
         retracts: bool,
     ) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.operators.table.accumulators import Accumulator, ValueChanges, rows_sql
+from headrace.operators.table.accumulators import ColumnAccumulator, ValueChanges, rows_sql
 from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
@@ -25,12 +25,12 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import changes_table, empty_changes
-from headrace.operators.table.declarations import AggSpec, WindowAggregate, WindowKind
+from headrace.operators.table.declarations import AggSpec, WindowAggregateDeclaration, WindowKind
 from headrace.operators.table.group_aggregate import AggregateCalls
 from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.lists import best_values
 from headrace.operators.table.steps import Schema
-from headrace.operators.table.ttl import TimeToLive
+from headrace.operators.table.ttl import RowTimeToLive
 from headrace.operators.table.wall_clock import instant_ms
 from headrace.operators.table.window_values import SliceColumns, SlicedValues, WindowValues, window_keys
 from headrace.operators.table.windows import Slices, on_the_wall
@@ -49,7 +49,7 @@ _KEPT = (ColumnType(_START, pa.int64(), is_key=True), ColumnType(_END, pa.int64(
 
 
 class WindowAggregateOperator:
-    """Runs a `WindowAggregate` over TUMBLE, HOP or CUMULATE windows, or over rows that have their windows already.
+    """Runs a `WindowAggregateDeclaration` over TUMBLE, HOP or CUMULATE windows, or rows that have their windows.
 
     Args:
         declaration: What it is.
@@ -57,7 +57,7 @@ class WindowAggregateOperator:
         retracts: Whether rows of its input may be retracted.
     """
 
-    def __init__(self, declaration: WindowAggregate, schema: Schema, *, retracts: bool) -> None:
+    def __init__(self, declaration: WindowAggregateDeclaration, schema: Schema, *, retracts: bool) -> None:
         self._declaration = declaration
         self._slices = Slices(declaration.window) if declaration.window is not None else None
         types = {column.name: column.arrow for column in schema}
@@ -367,7 +367,7 @@ class WindowAggregateOperator:
 
 
 def window_calls(
-    declaration: WindowAggregate, types: Mapping[str, pa.DataType], *, retracts: bool
+    declaration: WindowAggregateDeclaration, types: Mapping[str, pa.DataType], *, retracts: bool
 ) -> AggregateCalls:
     """Make the calls of a window aggregation; values go by slice where Spark knows the slices of rows."""
     window = declaration.window
@@ -376,14 +376,14 @@ def window_calls(
         declaration.keys,
         declaration.calls,
         types,
-        TimeToLive(0),
+        RowTimeToLive(0),
         retracts=retracts,
         in_lists=not has_slices,
         merges=window is not None and window.kind is not WindowKind.TUMBLE,
     )
 
 
-def _of_values(call: AggSpec, accumulator: Accumulator, values: ValueChanges) -> dict[str, pa.Array]:
+def _of_values(call: AggSpec, accumulator: ColumnAccumulator, values: ValueChanges) -> dict[str, pa.Array]:
     """Return the accumulator that values make."""
     function = call.function.upper()
     if function not in ("MIN", "MAX"):

@@ -17,15 +17,15 @@ from headrace.operators.table.associations import InputRows, Told, associations_
 from headrace.operators.table.base import EpochOutput, EpochTime, InputSpec, hashes_of, numbers
 from headrace.operators.table.changelog import changes_table
 from headrace.operators.table.declarations import (
-    Deduplicate,
-    JoinAssociations,
+    DeduplicateDeclaration,
+    JoinAssociationsDeclaration,
     JoinKind,
     Order,
-    Rank,
-    WindowJoin,
+    RankDeclaration,
+    WindowJoinDeclaration,
 )
-from headrace.operators.table.join import Part, join_output, pairs_of
-from headrace.operators.table.kept_rows import KeptSide, Rows, SideChange, concat_rows, numbered
+from headrace.operators.table.join import JoinedPart, join_output, pairs_of
+from headrace.operators.table.kept_rows import KeptRows, KeptSide, SideChange, concat_rows, numbered
 from headrace.operators.table.rank import Ranking
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
@@ -37,7 +37,7 @@ from headrace.state.row_sets import RowSet
 class _Due:
     """Rows whose windows are over."""
 
-    rows: Rows
+    rows: KeptRows
     owners: Ints
     written: RowSet
     late: int
@@ -91,12 +91,12 @@ class HeldSide:
             late,
         )
 
-    def ends_of(self, rows: Rows) -> Ints:
+    def ends_of(self, rows: KeptRows) -> Ints:
         """Return the ends of the windows that rows are in."""
         ends: Ints = rows.columns[self._position].to_numpy(zero_copy_only=False)
         return ends
 
-    def _written(self, change: SideChange, is_due: Bools, stored: Rows) -> RowSet:
+    def _written(self, change: SideChange, is_due: Bools, stored: KeptRows) -> RowSet:
         """Return what to write: rows that wait, without those that do not any more."""
         change.counts = np.where(is_due, 0, change.counts)
         removed = change.again(stored, np.zeros(len(stored.slots), np.int64))
@@ -104,14 +104,16 @@ class HeldSide:
 
 
 class WindowRankOperator:
-    """Runs a `Rank` or a `Deduplicate` of the rows of each window."""
+    """Runs a `RankDeclaration` or a `DeduplicateDeclaration` of the rows of each window."""
 
-    def __init__(self, declaration: Rank | Deduplicate, schema: Schema, *, retracts: bool) -> None:
+    def __init__(
+        self, declaration: RankDeclaration | DeduplicateDeclaration, schema: Schema, *, retracts: bool
+    ) -> None:
         _refuse_changelog("a window top-N or deduplication", retracts=retracts)
         assert declaration.window_end is not None
         self._declaration = declaration
         self._names = [column.name for column in schema]
-        if isinstance(declaration, Rank):
+        if isinstance(declaration, RankDeclaration):
             keys = declaration.partition
             self._ranking = Ranking(declaration.order, declaration.first, declaration.last)
         else:
@@ -136,7 +138,7 @@ class WindowRankOperator:
         rows, ranks = ordered.take(told), ranks[told]
         arrays = list(rows.columns)
         output = self._declaration.output
-        if isinstance(self._declaration, Rank) and self._declaration.rank_column is not None:
+        if isinstance(self._declaration, RankDeclaration) and self._declaration.rank_column is not None:
             arrays.append(pa.array(ranks + 1))
         kinds = None if self._declaration.is_insert_only else np.zeros(len(ranks), np.int8)
         table = changes_table(output, dict(zip((c.name for c in output), arrays, strict=True)), kinds)
@@ -144,7 +146,9 @@ class WindowRankOperator:
 
 
 class WindowJoinOperator:
-    def __init__(self, declaration: WindowJoin, left: Schema, right: Schema, *, retracts: bool) -> None:
+    def __init__(
+        self, declaration: WindowJoinDeclaration, left: Schema, right: Schema, *, retracts: bool
+    ) -> None:
         _refuse_changelog("a window join", retracts=retracts)
         self._declaration = declaration
         self._names = ([column.name for column in left], [column.name for column in right])
@@ -175,13 +179,13 @@ class WindowJoinOperator:
         has_left = np.isin(right.rows.keys, left.rows.keys[left.rows.keys >= 0])
         if kind in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI):
             alone = left.rows.take(~has_right)
-            parts.append(Part(alone, None, alone.counts))
+            parts.append(JoinedPart(alone, None, alone.counts))
         if kind is JoinKind.SEMI:
             matched = left.rows.take(has_right)
-            parts.append(Part(matched, None, matched.counts))
+            parts.append(JoinedPart(matched, None, matched.counts))
         if kind in (JoinKind.RIGHT, JoinKind.FULL):
             alone = right.rows.take(~has_left)
-            parts.append(Part(None, alone, alone.counts))
+            parts.append(JoinedPart(None, alone, alone.counts))
         left_types = [column.arrow for column in self._left_output]
         right_types = [column.arrow for column in self._right_output]
         output = join_output(declaration, left_types, right_types, parts)
@@ -192,9 +196,11 @@ class WindowJoinOperator:
 
 
 class WindowAssociationsOperator:
-    """Runs `JoinAssociations` of a window join: the rows of an outer side wait for the pairs of their window."""
+    """Runs `JoinAssociationsDeclaration` of a window join: rows of an outer side wait for their window's pairs."""
 
-    def __init__(self, declaration: JoinAssociations, schemas: Sequence[Schema], *, retracts: bool) -> None:
+    def __init__(
+        self, declaration: JoinAssociationsDeclaration, schemas: Sequence[Schema], *, retracts: bool
+    ) -> None:
         _refuse_changelog("a window join", retracts=retracts)
         self._declaration = declaration
         self._names = {
@@ -231,7 +237,7 @@ class WindowAssociationsOperator:
         return EpochOutput(associations_output(self._declaration, told), changes)
 
 
-def _matching(rows: Rows, ids: Ints, names: list[str], keys: tuple[str, ...]) -> Ints:
+def _matching(rows: KeptRows, ids: Ints, names: list[str], keys: tuple[str, ...]) -> Ints:
     """Return the numbers of keys, -1 where one of them is NULL and so equal to nothing."""
     ids = ids.copy()
     for key in keys:
@@ -247,7 +253,7 @@ def _like(schema: Schema, wanted: Schema) -> Schema:
     return tuple(by_name[column.name] for column in wanted)
 
 
-def _chosen(rows: Rows, names: list[str], wanted: Schema) -> list[pa.Array]:
+def _chosen(rows: KeptRows, names: list[str], wanted: Schema) -> list[pa.Array]:
     return [rows.columns[names.index(column.name)] for column in wanted]
 
 

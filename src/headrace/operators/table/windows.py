@@ -15,12 +15,12 @@ from math import gcd
 import numpy as np
 
 from headrace.operators.table.base import EpochTime, quote
-from headrace.operators.table.declarations import WindowKind, WindowSpec
+from headrace.operators.table.declarations import TableWindowSpec, WindowKind
 from headrace.operators.table.wall_clock import wall_clock_ms
 from headrace.state.columns import Ints
 
 
-def on_the_wall(time: EpochTime, window: WindowSpec | None) -> EpochTime:
+def on_the_wall(time: EpochTime, window: TableWindowSpec | None) -> EpochTime:
     """Return the time of an epoch with the clock of the zone that windows of processing time go by."""
     zone = None if window is None else window.zone
     return time if zone is None else replace(time, now_ms=wall_clock_ms(time.now_ms, zone))
@@ -30,7 +30,7 @@ def on_the_wall(time: EpochTime, window: WindowSpec | None) -> EpochTime:
 class Slices:
     """The slices of TUMBLE, HOP or CUMULATE windows."""
 
-    spec: WindowSpec
+    spec: TableWindowSpec
 
     @property
     def slice_ms(self) -> int:

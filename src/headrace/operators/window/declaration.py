@@ -10,11 +10,11 @@ from headrace.operators.window.operator import WindowProcessor
 from headrace.operators.window.slices import SlicedWindowProcessor, can_share_slices
 from headrace.operators.window.spec import WindowComputation, WindowSpec
 
-__all__ = ["WindowComputation", "WindowOperator"]
+__all__ = ["WindowComputation", "WindowDeclaration"]
 
 
 @dataclass(frozen=True)
-class WindowOperator(WindowSpec):
+class WindowDeclaration(WindowSpec):
     """Puts records into windows and computes each window when its trigger fires."""
 
     inputs: ClassVar[int] = 1

@@ -37,7 +37,7 @@ from headrace.operators.window.spec import WindowSpec
 from headrace.state.isolation import isolated
 from headrace.state.key_groups import key_group_of
 from headrace.state.keys import hash_key
-from headrace.state.slices import Slice
+from headrace.state.slices import StateSlice
 from headrace.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from headrace.windowing.checks import beyond_time, no_timestamp
 from headrace.windowing.triggers import EventTimeTrigger
@@ -172,7 +172,7 @@ class SlicedWindowProcessor(FunctionOperator):
         is_reduce, is_numbered = self._is_reduce, self._is_numbered
         add = method_of(self._incremental, "reduce") if is_reduce else self._incremental.add
         first_open = self._first_open_slice()
-        opened: dict[int, Slice] = {}
+        opened: dict[int, StateSlice] = {}
         records: Iterable[tuple[Any, int | None]] = zip(values, timestamps, strict=True)
         if self._ahead:
             records = self._without_late_for_group(records)
@@ -207,7 +207,7 @@ class SlicedWindowProcessor(FunctionOperator):
                     value, self._incremental.create_accumulator() if current is None else current
                 )
 
-    def _open_to_add(self, start: int) -> Slice:
+    def _open_to_add(self, start: int) -> StateSlice:
         """Open a slice; blocks that were made of it no longer hold."""
         if self._running.end is not None and start < self._running.end:
             self._running.forget()

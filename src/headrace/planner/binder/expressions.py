@@ -23,7 +23,7 @@ from headrace.planner.dialect.tokens import Span
 from headrace.planner.functions import (
     FUNCTIONS,
     MISSING,
-    AggregateFunction,
+    BuiltInAggregate,
     WrongArguments,
     aggregates,
     find_aggregate,
@@ -58,7 +58,7 @@ class OverCalls:
     #: Columns of the input, which come first.
     width: int
     calls: list[e.WindowCall] = field(default_factory=list)
-    windows: dict[str, syntax.Window] = field(default_factory=dict)
+    windows: dict[str, syntax.WindowSyntax] = field(default_factory=dict)
 
     def reference(self, call: e.WindowCall) -> e.InputRef:
         """The column that a call becomes."""
@@ -123,7 +123,7 @@ class ExpressionBinder:
         match node:
             case syntax.Name():
                 return self.scope.resolve(node)
-            case syntax.Operator():
+            case syntax.OperatorSyntax():
                 return self._operator(node)
             case syntax.FunctionCall():
                 return self._function(node)
@@ -177,7 +177,7 @@ class ExpressionBinder:
 
     # --- operators and built-ins ------------------------------------------------------------------
 
-    def _operator(self, node: syntax.Operator) -> e.Expression:
+    def _operator(self, node: syntax.OperatorSyntax) -> e.Expression:
         operands = [
             self._symbol(one) if isinstance(one, syntax.Symbol) else self.bind(one) for one in node.operands
         ]
@@ -334,7 +334,7 @@ class ExpressionBinder:
 
     # --- what depends on the place ----------------------------------------------------------------
 
-    def aggregate(self, node: syntax.FunctionCall, function: AggregateFunction) -> e.Expression:
+    def aggregate(self, node: syntax.FunctionCall, function: BuiltInAggregate) -> e.Expression:
         """An aggregate call; refused where there are no groups."""
         self._no_groups(node)
 
@@ -386,7 +386,7 @@ class ExpressionBinder:
 
     # --- OVER -------------------------------------------------------------------------------------
 
-    def _over_call(self, node: syntax.FunctionCall, function: AggregateFunction | None) -> e.Expression:
+    def _over_call(self, node: syntax.FunctionCall, function: BuiltInAggregate | None) -> e.Expression:
         user = None if function is not None else self._user_function(node)
         if function is None and (user is None or not is_aggregate(user)):
             if FUNCTIONS.find(node.name.path[-1]) is None and user is None:
@@ -439,7 +439,7 @@ class ExpressionBinder:
             )
         )
 
-    def _window(self, node: syntax.Window | syntax.Identifier | None) -> syntax.Window:
+    def _window(self, node: syntax.WindowSyntax | syntax.Identifier | None) -> syntax.WindowSyntax:
         assert self.over is not None
         if isinstance(node, syntax.Identifier):
             if node.name not in self.over.windows:
@@ -450,7 +450,7 @@ class ExpressionBinder:
         if node.base is None:
             return node
         base = self._window(node.base)
-        return syntax.Window(
+        return syntax.WindowSyntax(
             None,
             node.partition_by or base.partition_by,
             node.order_by or base.order_by,
@@ -466,7 +466,7 @@ class ExpressionBinder:
         nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
         return e.SortKey(expression, item.ascending, nulls_first)
 
-    def _frame(self, window: syntax.Window, span: Span) -> e.Frame:
+    def _frame(self, window: syntax.WindowSyntax, span: Span) -> e.Frame:
         frame = window.frame
         if frame is None:
             # With an order: up to the current row and its peers; without: all rows.
@@ -504,7 +504,7 @@ class ExpressionBinder:
 
 
 def aggregate_call(
-    binder: ExpressionBinder, node: syntax.FunctionCall, function: AggregateFunction, grouped: bool
+    binder: ExpressionBinder, node: syntax.FunctionCall, function: BuiltInAggregate, grouped: bool
 ) -> e.AggregateCall:
     """An aggregate call with its arguments over the rows of the group."""
     if function.only_over:

@@ -20,9 +20,9 @@ from headrace.planner.binder.scope import Scope
 from headrace.planner.binder.user_calls import calls_user_aggregate
 from headrace.planner.dialect.syntax import FunctionCall, GroupItem, Name, Node
 from headrace.planner.dialect.tokens import Span
-from headrace.planner.functions import AggregateFunction, find_aggregate
+from headrace.planner.functions import BuiltInAggregate, find_aggregate
 from headrace.planner.logical import Aggregate, GroupWindowAggregate, LogicalNode, Place, Project, TimeKind
-from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowKind, WindowProperty
 from headrace.types import BigIntType, DataType, TimestampType
 
 __all__ = ["Grouping", "bind_grouping"]
@@ -32,10 +32,10 @@ _MAX_SETS = 512
 
 
 @dataclass
-class GroupWindow:
+class BoundGroupWindow:
     """A window in GROUP BY, and the properties that SELECT asks of it."""
 
-    spec: WindowSpec
+    spec: WindowFunctionSpec
     time_index: int
     time_type: DataType
     time_kind: TimeKind
@@ -55,7 +55,7 @@ class Grouping:
     input: LogicalNode
     keys: list[e.Expression]
     sets: list[tuple[int, ...]] | None
-    window: GroupWindow | None
+    window: BoundGroupWindow | None
     #: Whether there is a GROUP BY; without one there is a single group.
     grouped: bool
     calls: list[e.AggregateCall] = field(default_factory=list)
@@ -172,7 +172,7 @@ class GroupedBinder(ExpressionBinder):
 
         return e.rewrite(bound, change)
 
-    def aggregate(self, node: FunctionCall, function: AggregateFunction) -> e.Expression:
+    def aggregate(self, node: FunctionCall, function: BuiltInAggregate) -> e.Expression:
         """An aggregate becomes a column of the result."""
         group = self.grouping_
         return group.reference(aggregate_call(self._rows, node, function, group.grouped))
@@ -271,7 +271,7 @@ def bind_grouping(
         return Grouping(context, scope, node, [], None, None, grouped=False)
     binder = ExpressionBinder(context, scope, None, "GROUP BY")
     keys: list[e.Expression] = []
-    window: GroupWindow | None = None
+    window: BoundGroupWindow | None = None
     choices: list[list[tuple[int, ...]]] = []
     plain = True
 
@@ -353,7 +353,7 @@ def _window_call(item: GroupItem) -> FunctionCall | None:
 
 def _group_window(
     context: Context, binder: ExpressionBinder, node: LogicalNode, call: FunctionCall
-) -> GroupWindow:
+) -> BoundGroupWindow:
     kind = call.name.dotted().upper()
     wanted = 3 if kind == "HOP" else 2
     if len(call.arguments) == wanted + 1:
@@ -389,9 +389,9 @@ def _group_window(
             raise context.error(f"the length of a window must be {wanted_length}", part.span)
         lengths.append(length)
     step = lengths[0]
-    spec = WindowSpec(WindowKind[kind], lengths[-1], step, counts_rows=counts_rows)
+    spec = WindowFunctionSpec(WindowKind[kind], lengths[-1], step, counts_rows=counts_rows)
     place = context.place(call.arguments[0].span)
-    return GroupWindow(spec, time.index, time.type, attribute, arguments, place)
+    return BoundGroupWindow(spec, time.index, time.type, attribute, arguments, place)
 
 
 def _is_row_interval(node: Node) -> bool:

@@ -15,7 +15,7 @@ from headrace.planner.binder.expressions import ExpressionBinder
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.user_calls import checked_operands, find_user_function
 from headrace.planner.binder.windows import WINDOWS
-from headrace.planner.dialect.syntax import JoinTable, TableFunction
+from headrace.planner.dialect.syntax import JoinTable, TableFunctionSyntax
 from headrace.planner.expressions import TRUE, Literal, UserCall
 from headrace.planner.logical import Field, Filter, JoinKind, LogicalNode, Unnest, Values
 from headrace.types.logical import ArrayType, IntType, RowType
@@ -30,7 +30,7 @@ def join_lateral(
     context: Context, left: LogicalNode, scope: Scope, node: JoinTable, outer: Scope | None
 ) -> tuple[LogicalNode, Scope]:
     """Join each row with those that a table function gives for it."""
-    assert isinstance(node.right, TableFunction)
+    assert isinstance(node.right, TableFunctionSyntax)
     kind = JoinKind.INNER if node.kind == "CROSS" else JoinKind[node.kind]
     if kind not in {JoinKind.INNER, JoinKind.LEFT}:
         raise context.error(
@@ -57,7 +57,7 @@ def bind_lateral(
     context: Context,
     left: LogicalNode,
     scope: Scope,
-    node: TableFunction,
+    node: TableFunctionSyntax,
     kind: JoinKind,
     outer: Scope | None,
 ) -> tuple[LogicalNode, Scope]:
@@ -84,12 +84,12 @@ def bind_lateral(
     return plan, Scope(context, (*scope.relations, added), scope.merged, outer)
 
 
-def is_window(node: TableFunction) -> bool:
+def is_window(node: TableFunctionSyntax) -> bool:
     """Whether a function in FROM is a windowing one."""
     return node.call.name.dotted().upper() in WINDOWS
 
 
-def _table_function(context: Context, node: TableFunction) -> UserFunction:
+def _table_function(context: Context, node: TableFunctionSyntax) -> UserFunction:
     name = node.call.name
     found = find_user_function(context, node.call)
     if found is None:

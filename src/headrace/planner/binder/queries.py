@@ -34,7 +34,7 @@ from headrace.planner.dialect.syntax import (
     OrderItem,
     Query,
     QueryBody,
-    Select,
+    SelectSyntax,
     SetQuery,
     Star,
     ValuesRows,
@@ -103,7 +103,7 @@ class QueryBinder:
                 plan = renamed(plan, tuple(column.name for column in common.columns))
             self.context = self.context.with_common_table(common.name.name, BoundTable(plan))
         body = query.body
-        if isinstance(body, Select):
+        if isinstance(body, SelectSyntax):
             return self._limited(self._select(body, query.order_by), query)
         node = self._body(body)
         if query.order_by:
@@ -117,7 +117,7 @@ class QueryBinder:
 
     def _body(self, body: QueryBody) -> LogicalNode:
         match body:
-            case Select():
+            case SelectSyntax():
                 return self._select(body, ())
             case ValuesRows():
                 return self._values(body)
@@ -128,7 +128,7 @@ class QueryBinder:
 
     # --- SELECT -----------------------------------------------------------------------------------
 
-    def _select(self, select: Select, order_by: Sequence[OrderItem]) -> LogicalNode:
+    def _select(self, select: SelectSyntax, order_by: Sequence[OrderItem]) -> LogicalNode:
         block = self._block(select)
         if not order_by:
             return self._project(block, block.expressions, block.names)
@@ -167,7 +167,7 @@ class QueryBinder:
         node = Project(node, tuple(expressions), tuple(unique(names)))
         return Distinct(node) if block.distinct else node
 
-    def _block(self, select: Select) -> _Block:
+    def _block(self, select: SelectSyntax) -> _Block:
         hints = [hint for hint in select.hints if hint.name == "STATE_TTL"]
         ttl = StateTtl.of_hints(self.context, hints)
         lookups = LookupHints(self.context, [hint for hint in select.hints if hint.name == "LOOKUP"])
@@ -200,7 +200,9 @@ class QueryBinder:
             raise self.context.error("QUALIFY needs an OVER call, but the query has none", select.span)
         return _Block(node, expressions, names, binder, select.distinct, having, qualify)
 
-    def _binder(self, select: Select, node: LogicalNode, scope: Scope, over: OverCalls) -> ExpressionBinder:
+    def _binder(
+        self, select: SelectSyntax, node: LogicalNode, scope: Scope, over: OverCalls
+    ) -> ExpressionBinder:
         parts = (select.items, select.having, select.qualify)
         grouped = (
             select.group_by is not None or select.having is not None or calls_aggregate(parts, self.context)
@@ -219,7 +221,7 @@ class QueryBinder:
         return GroupedBinder(grouping, over, "SELECT")
 
     def _items(
-        self, select: Select, binder: ExpressionBinder, scope: Scope
+        self, select: SelectSyntax, binder: ExpressionBinder, scope: Scope
     ) -> tuple[list[e.Expression], list[str]]:
         expressions: list[e.Expression] = []
         names: list[str] = []
@@ -260,7 +262,7 @@ class QueryBinder:
         """A query that gives one row with one value, whatever it reads: an aggregate without GROUP BY."""
         body = query.body
         if (
-            not isinstance(body, Select)
+            not isinstance(body, SelectSyntax)
             or body.group_by is not None
             or not calls_aggregate(body.items, self.context)
         ):
@@ -343,13 +345,13 @@ class QueryBinder:
         """A query of IN or EXISTS: its rows, and its columns as expressions over them."""
         body = query.body
         simple = (
-            isinstance(body, Select)
+            isinstance(body, SelectSyntax)
             and not (query.with_ or query.order_by or query.offset or query.fetch is not None)
             and not (body.distinct or body.group_by or body.having or body.qualify)
             and not calls_aggregate(body.items, self.context)
         )
         if simple:
-            assert isinstance(body, Select)
+            assert isinstance(body, SelectSyntax)
             block = self._block(body)
             if block.binder.over is None or not block.binder.over.calls:
                 return block.input, block.expressions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.planner.expressions import Expression
-from headrace.planner.functions import Function
+from headrace.planner.functions import BuiltInFunction
 from headrace.planner.functions.math import round_type
 from headrace.planner.functions.temporal import add_type
 from headrace.planner.functions.text import constant
@@ -14,7 +14,7 @@ from headrace.types import DataType, LocalZonedTimestampType
 __all__ = ["refined", "way_to_cast"]
 
 
-def refined(function: Function, operands: Sequence[Expression], result: DataType) -> DataType:
+def refined(function: BuiltInFunction, operands: Sequence[Expression], result: DataType) -> DataType:
     """Types that depend on a value, not only on types."""
     if function.name in {"ROUND", "TRUNCATE"}:
         digits = constant(operands[1]) if len(operands) > 1 else None

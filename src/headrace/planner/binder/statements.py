@@ -37,7 +37,7 @@ from headrace.planner.statements import (
     Set,
     StatementSet,
 )
-from headrace.planner.statements import Query as BoundQuery
+from headrace.planner.statements import QueryStatement as BoundQuery
 
 __all__ = ["bind_sink", "bind_statement"]
 

@@ -31,7 +31,7 @@ from headrace.planner.dialect.syntax import (
     Query,
     TableArgument,
     TableExpression,
-    TableFunction,
+    TableFunctionSyntax,
     TableName,
     UnnestTable,
 )
@@ -161,10 +161,10 @@ class TableBinder:
                     raise self.context.unsupported("LATERAL with a query", node.span)
                 plan = self._bind_query(self.context, node.query, None)
                 return self._named(plan, node.alias, node.span)
-            case TableFunction() if is_window(node):
+            case TableFunctionSyntax() if is_window(node):
                 plan = bind_window_table(self.context, node.call, self._argument_plan)
                 return self._named(plan, node.alias, node.span)
-            case TableFunction():
+            case TableFunctionSyntax():
                 scope = Scope(self.context, ())
                 return bind_lateral(self.context, ONE_ROW, scope, node, JoinKind.INNER, self._outer)
             case UnnestTable():
@@ -283,7 +283,7 @@ class TableBinder:
         kind = JoinKind.INNER if node.kind == "CROSS" else JoinKind[node.kind]
         if isinstance(node.right, UnnestTable):
             return self._join_unnest(left, left_scope, node, kind)
-        if isinstance(node.right, TableFunction) and not is_window(node.right):
+        if isinstance(node.right, TableFunctionSyntax) and not is_window(node.right):
             return join_lateral(self.context, left, left_scope, node, self._outer)
         as_of = node.right.as_of if isinstance(node.right, TableName) else None
         right, right_scope = self.bind(_as_it_is(node.right))

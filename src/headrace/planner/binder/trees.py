@@ -11,7 +11,15 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import cast_to
 from headrace.planner.binder.scope import Scope
 from headrace.planner.binder.user_calls import calls_user_aggregate
-from headrace.planner.dialect.syntax import FieldAccess, FunctionCall, Name, Node, Operator, Query, SelectItem
+from headrace.planner.dialect.syntax import (
+    FieldAccess,
+    FunctionCall,
+    Name,
+    Node,
+    OperatorSyntax,
+    Query,
+    SelectItem,
+)
 from headrace.planner.functions import find_aggregate
 from headrace.planner.logical import LogicalNode, Project
 from headrace.types import DataType
@@ -92,7 +100,7 @@ def names_outer(part: object) -> bool:
 
 def conditions(node: Node) -> list[Node]:
     """The conditions that AND puts together."""
-    if isinstance(node, Operator) and node.function == "AND":
+    if isinstance(node, OperatorSyntax) and node.function == "AND":
         return [part for operand in node.operands for part in conditions(operand)]
     return [node]
 
@@ -100,7 +108,7 @@ def conditions(node: Node) -> list[Node]:
 def stripped(node: Node) -> tuple[Node, bool]:
     """What stands behind NOTs, and whether their number is odd."""
     negated = False
-    while isinstance(node, Operator) and node.function == "NOT":
+    while isinstance(node, OperatorSyntax) and node.function == "NOT":
         node, negated = node.operands[0], not negated
     return node, negated
 

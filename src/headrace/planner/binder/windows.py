@@ -14,7 +14,7 @@ from headrace.planner.dialect.syntax import Descriptor, FunctionCall, Identifier
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import Literal
 from headrace.planner.logical import LogicalNode, WindowTable
-from headrace.planner.windows import WindowKind, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowKind
 from headrace.types import LocalZonedTimestampType, TimestampType
 
 __all__ = ["WINDOWS", "bind_window_table"]
@@ -122,13 +122,13 @@ def _length(context: Context, node: Node, key: str) -> int:
     return length
 
 
-def _spec(context: Context, name: str, lengths: dict[str, int], span: Span) -> WindowSpec:
+def _spec(context: Context, name: str, lengths: dict[str, int], span: Span) -> WindowFunctionSpec:
     kind, offset = WindowKind[name], lengths.get("OFFSET", 0)
     match kind:
         case WindowKind.SESSION:
-            return WindowSpec(kind, lengths["GAP"], lengths["GAP"])
+            return WindowFunctionSpec(kind, lengths["GAP"], lengths["GAP"])
         case WindowKind.TUMBLE:
-            return WindowSpec(kind, lengths["SIZE"], lengths["SIZE"], offset)
+            return WindowFunctionSpec(kind, lengths["SIZE"], lengths["SIZE"], offset)
         case WindowKind.HOP:
             step = lengths["SLIDE"]
         case WindowKind.CUMULATE:
@@ -140,4 +140,4 @@ def _spec(context: Context, name: str, lengths: dict[str, int], span: Span) -> W
             span,
             hint=f"the {word} comes before the size: {name}(TABLE t, DESCRIPTOR(time), {word}, size)",
         )
-    return WindowSpec(kind, lengths["SIZE"], step, offset)
+    return WindowFunctionSpec(kind, lengths["SIZE"], step, offset)

@@ -26,7 +26,7 @@ from headrace.planner.dialect.syntax import (
     Interval,
     Name,
     Node,
-    Operator,
+    OperatorSyntax,
     OrderItem,
     Query,
     Star,
@@ -99,7 +99,7 @@ class Expressions(WindowForms):
                 self.fail(f"these are more than {MAX_CHAIN} operators in a row")
             function = names[self.advance().upper]
             right = part()
-            left = Operator(function, (left, right), left.span.to(right.span))
+            left = OperatorSyntax(function, (left, right), left.span.to(right.span))
         return left
 
     def _joined(self, part: Callable[[], Node], word: str) -> Node:
@@ -109,13 +109,13 @@ class Expressions(WindowForms):
             parts.append(part())
         if len(parts) == 1:
             return parts[0]
-        return Operator(word, tuple(parts), parts[0].span.to(parts[-1].span))
+        return OperatorSyntax(word, tuple(parts), parts[0].span.to(parts[-1].span))
 
     def _not(self) -> Node:
         start = self.token
         if self.accept("NOT"):
             operand = self.deeper(self._not)
-            return Operator("NOT", (operand,), self.span_from(start))
+            return OperatorSyntax("NOT", (operand,), self.span_from(start))
         return self._comparison()
 
     def _comparison(self) -> Node:
@@ -133,7 +133,7 @@ class Expressions(WindowForms):
                     left = self._quantified(left, token.upper, start)
                     continue
                 right = self._sum()
-                left = Operator(_COMPARISONS[token.upper], (left, right), self.span_from(start))
+                left = OperatorSyntax(_COMPARISONS[token.upper], (left, right), self.span_from(start))
             elif token.upper == "!=":
                 self.fail("Flink's SQL has no '!='", hint="write <>")
             elif self.sees_any("ILIKE", "RLIKE") and self.ahead().kind is TokenKind.STRING:
@@ -160,13 +160,13 @@ class Expressions(WindowForms):
         negated = "NOT_" if self.accept("NOT") else ""
         if self.accept("DISTINCT", "FROM"):
             right = self._sum()
-            return Operator(f"IS_{negated}DISTINCT_FROM", (left, right), self.span_from(start))
+            return OperatorSyntax(f"IS_{negated}DISTINCT_FROM", (left, right), self.span_from(start))
         if self.accept("JSON"):
             kind = self.advance().upper if self.sees_any("VALUE", "SCALAR", "ARRAY", "OBJECT") else "VALUE"
             symbol = Symbol(kind, self.last.span)
-            return Operator(f"IS_{negated}JSON", (left, symbol), self.span_from(start))
+            return OperatorSyntax(f"IS_{negated}JSON", (left, symbol), self.span_from(start))
         what = self.choose("NULL", "TRUE", "FALSE", "UNKNOWN")
-        return Operator(f"IS_{negated}{what}", (left,), self.span_from(start))
+        return OperatorSyntax(f"IS_{negated}{what}", (left,), self.span_from(start))
 
     def _range(self, left: Node, start: Span) -> Node:
         negated = self.accept("NOT")
@@ -180,15 +180,17 @@ class Expressions(WindowForms):
             low = self._sum()
             self.expect("AND")
             name = "BETWEEN_SYMMETRIC" if symmetric else "BETWEEN"
-            made: Node = Operator(name, (left, low, self._sum()), self.span_from(start))
+            made: Node = OperatorSyntax(name, (left, low, self._sum()), self.span_from(start))
         else:
             if word == "SIMILAR":
                 self.expect("TO")
             operands = [left, self._sum()]
             if self.accept("ESCAPE"):
                 operands.append(self._sum())
-            made = Operator("LIKE" if word == "LIKE" else "SIMILAR", tuple(operands), self.span_from(start))
-        return Operator("NOT", (made,), made.span) if negated else made
+            made = OperatorSyntax(
+                "LIKE" if word == "LIKE" else "SIMILAR", tuple(operands), self.span_from(start)
+            )
+        return OperatorSyntax("NOT", (made,), made.span) if negated else made
 
     def _in(self, left: Node, start: Span, negated: bool) -> Node:
         self.expect("(")
@@ -221,7 +223,7 @@ class Expressions(WindowForms):
             if word == "-" and self.token.kind is TokenKind.NUMBER:
                 return self._postfix(self._number(start, negative=True))
             operand = self.deeper(self._sign)
-            return Operator("NEGATE" if word == "-" else "POSITIVE", (operand,), self.span_from(start))
+            return OperatorSyntax("NEGATE" if word == "-" else "POSITIVE", (operand,), self.span_from(start))
         return self._postfix(self._primary())
 
     def _postfix(self, node: Node) -> Node:
@@ -389,18 +391,18 @@ class Expressions(WindowForms):
         self.expect(")")
         if len(parts) > 1:
             if len(parts) == 2 and self.accept("OVERLAPS"):
-                return Operator("OVERLAPS", (*parts, *self._period()), self.span_from(start))
+                return OperatorSyntax("OVERLAPS", (*parts, *self._period()), self.span_from(start))
             row = Name((Identifier("ROW", start.span),), start.span)
             return FunctionCall(row, parts, self.span_from(start))
         if (
             self.sees_any(*_INTERVAL_UNITS)
-            and isinstance(parts[0], Operator)
+            and isinstance(parts[0], OperatorSyntax)
             and parts[0].function == "MINUS"
         ):
             # (a - b) DAY TO SECOND is the difference of two points of time.
             first, *_ = self._interval_qualifier()
             name = "MONTHS_MINUS" if first in _MONTH_UNITS else "TIMESTAMP_MINUS"
-            return Operator(name, parts[0].operands, self.span_from(start))
+            return OperatorSyntax(name, parts[0].operands, self.span_from(start))
         return parts[0]
 
     def _period(self) -> tuple[Node, ...]:

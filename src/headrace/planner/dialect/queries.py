@@ -20,16 +20,16 @@ from headrace.planner.dialect.syntax import (
     OrderItem,
     Query,
     QueryBody,
-    Select,
     SelectItem,
+    SelectSyntax,
     SetQuery,
     Star,
     TableExpression,
-    TableFunction,
+    TableFunctionSyntax,
     TableName,
     UnnestTable,
     ValuesRows,
-    Window,
+    WindowSyntax,
 )
 from headrace.planner.dialect.tokens import Token, TokenKind
 
@@ -134,14 +134,14 @@ class Queries(Expressions):
 
     # --- SELECT -----------------------------------------------------------------------------------
 
-    def _select(self) -> Select:
+    def _select(self) -> SelectSyntax:
         start = self.advance()
         hints = self.hints()
         distinct = self.accept("DISTINCT")
         if not distinct:
             self.accept("ALL")
         items = self.commas(self._item)
-        made = Select(items, self.span_from(start), distinct, hints)
+        made = SelectSyntax(items, self.span_from(start), distinct, hints)
         if self.accept("FROM"):
             made = replace(made, source=self._tables())
         if self.accept("WHERE"):
@@ -221,7 +221,7 @@ class Queries(Expressions):
                 return expression.arguments
         return (expression,)
 
-    def _named_window(self) -> tuple[Identifier, Window]:
+    def _named_window(self) -> tuple[Identifier, WindowSyntax]:
         name = self.identifier("a window's name")
         self.expect("AS")
         return name, self.window()
@@ -328,13 +328,13 @@ class Queries(Expressions):
         self.back(mark)
         return answer
 
-    def _table_function(self, start: Token, lateral: bool, closing: bool) -> TableFunction:
+    def _table_function(self, start: Token, lateral: bool, closing: bool) -> TableFunctionSyntax:
         call = self._name_or_call()
         if not isinstance(call, FunctionCall):
             self.fail("expected a table function", call.span)
         if closing:
             self.expect(")")
-        return TableFunction(call, self._alias(), lateral, self.span_from(start))
+        return TableFunctionSyntax(call, self._alias(), lateral, self.span_from(start))
 
     def _table_name(self, start: Token) -> TableName:
         name = self.name("a table")

@@ -77,7 +77,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Operator:
+class OperatorSyntax:
     """An operator, under the name of its function: PLUS, EQUALS, AND, IS_NULL."""
 
     function: str
@@ -103,7 +103,7 @@ class FrameBound:
 
 
 @dataclass(frozen=True)
-class Frame:
+class FrameSyntax:
     """ROWS or RANGE of a window."""
 
     unit: OneOf["ROWS", "RANGE"]
@@ -113,13 +113,13 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Window:
+class WindowSyntax:
     """The parentheses behind OVER, or a named window."""
 
     base: Identifier | None
     partition_by: tuple[Node, ...]
     order_by: tuple[OrderItem, ...]
-    frame: Frame | None
+    frame: FrameSyntax | None
     span: Span
 
 
@@ -134,7 +134,7 @@ class FunctionCall:
     #: COUNT(*).
     star: bool = False
     filter: Node | None = None
-    over: Window | Identifier | None = None
+    over: WindowSyntax | Identifier | None = None
     order_by: tuple[OrderItem, ...] = ()
     #: IGNORE NULLS or RESPECT NULLS.
     nulls: str | None = None
@@ -223,7 +223,7 @@ Node = (
     | Constant
     | Interval
     | Symbol
-    | Operator
+    | OperatorSyntax
     | FunctionCall
     | Cast
     | Case
@@ -277,7 +277,7 @@ class DerivedTable:
 
 
 @dataclass(frozen=True)
-class TableFunction:
+class TableFunctionSyntax:
     """TABLE(f(...)) or f(...) in FROM."""
 
     call: FunctionCall
@@ -307,7 +307,7 @@ class JoinTable:
     span: Span
 
 
-TableExpression = TableName | DerivedTable | TableFunction | UnnestTable | JoinTable
+TableExpression = TableName | DerivedTable | TableFunctionSyntax | UnnestTable | JoinTable
 
 
 @dataclass(frozen=True)
@@ -333,7 +333,7 @@ class GroupItem:
 
 
 @dataclass(frozen=True)
-class Select:
+class SelectSyntax:
     items: tuple[SelectItem, ...]
     span: Span
     distinct: bool = False
@@ -342,7 +342,7 @@ class Select:
     where: Node | None = None
     group_by: tuple[GroupItem, ...] | None = None
     having: Node | None = None
-    windows: tuple[tuple[Identifier, Window], ...] = ()
+    windows: tuple[tuple[Identifier, WindowSyntax], ...] = ()
     qualify: Node | None = None
 
 
@@ -382,4 +382,4 @@ class Query:
     fetch: int | None = None
 
 
-QueryBody = Select | ValuesRows | SetQuery | Query
+QueryBody = SelectSyntax | ValuesRows | SetQuery | Query

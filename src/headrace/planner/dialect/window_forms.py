@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from headrace.planner.dialect.special import SpecialForms
 from headrace.planner.dialect.syntax import (
-    Frame,
     FrameBound,
+    FrameSyntax,
     Node,
     OrderItem,
-    Window,
+    WindowSyntax,
 )
 
 __all__ = ["WindowForms"]
@@ -28,7 +28,7 @@ class WindowForms(SpecialForms):
             nulls = self.choose("FIRST", "LAST") == "FIRST"
         return OrderItem(expression, ascending, nulls, self.span_from(start))
 
-    def window(self) -> Window:
+    def window(self) -> WindowSyntax:
         """The parentheses of a window."""
         start = self.expect("(")
         base = None
@@ -44,9 +44,9 @@ class WindowForms(SpecialForms):
             order_by = self.commas(self.order_item)
         frame = self._frame() if self.sees_any("ROWS", "RANGE") else None
         self.expect(")")
-        return Window(base, partition_by, order_by, frame, self.span_from(start))
+        return WindowSyntax(base, partition_by, order_by, frame, self.span_from(start))
 
-    def _frame(self) -> Frame:
+    def _frame(self) -> FrameSyntax:
         start = self.token
         unit = self.advance().upper
         if self.accept("BETWEEN"):
@@ -57,7 +57,7 @@ class WindowForms(SpecialForms):
             first, second = self._bound(), None
         if self.sees("EXCLUDE"):
             self.unsupported("EXCLUDE in a window frame")
-        return Frame("ROWS" if unit == "ROWS" else "RANGE", first, second, self.span_from(start))
+        return FrameSyntax("ROWS" if unit == "ROWS" else "RANGE", first, second, self.span_from(start))
 
     def _bound(self) -> FrameBound:
         start = self.token

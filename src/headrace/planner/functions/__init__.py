@@ -6,7 +6,7 @@ casts of numbers are Java's, as Flink's are, and raises errors itself where Flin
 
 from typing import Final
 
-from headrace.planner.functions.aggregates import AggregateFunction, aggregates, find_aggregate, over_lists
+from headrace.planner.functions.aggregates import BuiltInAggregate, aggregates, find_aggregate, over_lists
 from headrace.planner.functions.collections import COLLECTIONS
 from headrace.planner.functions.conditional import CONDITIONAL
 from headrace.planner.functions.json import JSON
@@ -14,16 +14,16 @@ from headrace.planner.functions.json_text import JSON_TEXT, LISTED_JSON
 from headrace.planner.functions.math import MATH
 from headrace.planner.functions.operators import OPERATORS
 from headrace.planner.functions.percentile import LISTED_NUMBERS
-from headrace.planner.functions.registry import Registry
-from headrace.planner.functions.signature import Function, WrongArguments
+from headrace.planner.functions.registry import FunctionRegistry
+from headrace.planner.functions.signature import BuiltInFunction, WrongArguments
 from headrace.planner.functions.strings import STRINGS
 from headrace.planner.functions.temporal import TEMPORAL
 
 __all__ = [
     "FUNCTIONS",
     "MISSING",
-    "AggregateFunction",
-    "Function",
+    "BuiltInAggregate",
+    "BuiltInFunction",
     "WrongArguments",
     "aggregates",
     "built_in_names",
@@ -32,8 +32,8 @@ __all__ = [
 ]
 
 
-def _all() -> Registry:
-    every = Registry()
+def _all() -> FunctionRegistry:
+    every = FunctionRegistry()
     for one in (OPERATORS, MATH, STRINGS, TEMPORAL, CONDITIONAL, COLLECTIONS, JSON, JSON_TEXT):
         every.include(one)
     for one in (LISTED_JSON, LISTED_NUMBERS):

@@ -10,11 +10,11 @@ from headrace import types as t
 from headrace.planner.coercion import is_string
 from headrace.planner.functions.signature import WrongArguments
 
-__all__ = ["AggregateFunction", "aggregates", "find_aggregate", "over_lists"]
+__all__ = ["BuiltInAggregate", "aggregates", "find_aggregate", "over_lists"]
 
 
 @dataclass(frozen=True)
-class AggregateFunction:
+class BuiltInAggregate:
     """An aggregate, or a function that only works OVER a window."""
 
     name: str
@@ -65,9 +65,9 @@ def _average(name: str) -> Callable[[Sequence[t.DataType]], t.DataType]:
     return result
 
 
-def _of_a_sample(name: str, description: str, alias: str) -> AggregateFunction:
+def _of_a_sample(name: str, description: str, alias: str) -> BuiltInAggregate:
     """A statistic that has no value for a single row."""
-    return AggregateFunction(
+    return BuiltInAggregate(
         name,
         f"{name}(number)",
         description,
@@ -107,7 +107,7 @@ def _shifted(types: Sequence[t.DataType]) -> t.DataType:
 
 
 _ALL: Final = (
-    AggregateFunction(
+    BuiltInAggregate(
         "COUNT",
         "COUNT(*), COUNT([DISTINCT] value, ...)",
         "The number of rows, or of those where no value is NULL.",
@@ -116,28 +116,28 @@ _ALL: Final = (
         9,
         value_for_no_rows=True,
     ),
-    AggregateFunction("SUM", "SUM([DISTINCT] number)", "The sum; of the type of its argument.", _sum),
-    AggregateFunction(
+    BuiltInAggregate("SUM", "SUM([DISTINCT] number)", "The sum; of the type of its argument.", _sum),
+    BuiltInAggregate(
         "AVG",
         "AVG([DISTINCT] number)",
         "The average; of the type of its argument, so that of whole numbers has no fraction.",
         _average("AVG"),
     ),
-    AggregateFunction("MIN", "MIN(value)", "The smallest value.", _ordered("MIN")),
-    AggregateFunction("MAX", "MAX(value)", "The largest value.", _ordered("MAX")),
-    AggregateFunction(
+    BuiltInAggregate("MIN", "MIN(value)", "The smallest value.", _ordered("MIN")),
+    BuiltInAggregate("MAX", "MAX(value)", "The largest value.", _ordered("MAX")),
+    BuiltInAggregate(
         "FIRST_VALUE",
         "FIRST_VALUE(value)",
         "The first value that is not NULL.",
         lambda types: types[0].nullable(),
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "LAST_VALUE",
         "LAST_VALUE(value)",
         "The last value that is not NULL.",
         lambda types: types[0].nullable(),
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "LISTAGG",
         "LISTAGG([DISTINCT] text [, separator])",
         "The strings in one, with a separator, by default a comma, between them.",
@@ -145,29 +145,29 @@ _ALL: Final = (
         1,
         2,
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "STDDEV_POP",
         "STDDEV_POP(number)",
         "The standard deviation of the population.",
         _average("STDDEV_POP"),
     ),
     _of_a_sample("STDDEV_SAMP", "The standard deviation of the sample.", alias="STDDEV"),
-    AggregateFunction("VAR_POP", "VAR_POP(number)", "The variance of the population.", _average("VAR_POP")),
+    BuiltInAggregate("VAR_POP", "VAR_POP(number)", "The variance of the population.", _average("VAR_POP")),
     _of_a_sample("VAR_SAMP", "The variance of the sample.", alias="VARIANCE"),
-    AggregateFunction(
+    BuiltInAggregate(
         "COLLECT",
         "COLLECT([DISTINCT] value)",
         "The values as a bag.",
         lambda types: t.MultisetType(types[0], False),
         value_for_no_rows=True,
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "ARRAY_AGG",
         "ARRAY_AGG([DISTINCT] value [{RESPECT | IGNORE} NULLS])",
         "The values as an array; also those that are NULL, unless IGNORE NULLS is said.",
         lambda types: t.ArrayType(types[0]),
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "ROW_NUMBER",
         "ROW_NUMBER() OVER (...)",
         "The number of the row in its partition, from 1.",
@@ -176,7 +176,7 @@ _ALL: Final = (
         0,
         True,
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "RANK",
         "RANK() OVER (...)",
         "The rank of the row; equal rows share it and leave a gap.",
@@ -185,10 +185,10 @@ _ALL: Final = (
         0,
         True,
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "DENSE_RANK", "DENSE_RANK() OVER (...)", "The rank of the row, without gaps.", _counted, 0, 0, True
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "LAG",
         "LAG(value [, offset [, default]]) OVER (...)",
         "The value some rows before.",
@@ -197,7 +197,7 @@ _ALL: Final = (
         3,
         True,
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "LEAD",
         "LEAD(value [, offset [, default]]) OVER (...)",
         "The value some rows after.",
@@ -206,7 +206,7 @@ _ALL: Final = (
         3,
         True,
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "NTILE",
         "NTILE(number) OVER (...)",
         "The bucket of the row, of so many.",
@@ -215,7 +215,7 @@ _ALL: Final = (
         1,
         True,
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "CUME_DIST",
         "CUME_DIST() OVER (...)",
         "The part of rows up to this one.",
@@ -224,7 +224,7 @@ _ALL: Final = (
         0,
         True,
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "PERCENT_RANK",
         "PERCENT_RANK() OVER (...)",
         "The relative rank of the row.",
@@ -236,13 +236,13 @@ _ALL: Final = (
 )
 #: Aggregates that the grammar writes as a function of ARRAY_AGG; see `dialect.list_forms`.
 _OVER_LISTS: Final = (
-    AggregateFunction(
+    BuiltInAggregate(
         "JSON_ARRAYAGG",
         "JSON_ARRAYAGG(value [{NULL | ABSENT} ON NULL])",
         "The values as a JSON array; those that are NULL are left out unless NULL ON NULL is said.",
         lambda _: t.DataTypes.STRING(False),
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "JSON_OBJECTAGG",
         "JSON_OBJECTAGG([KEY] key VALUE value [{NULL | ABSENT} ON NULL])",
         "Keys and values as a JSON object; it fails if two keys are the same.",
@@ -250,7 +250,7 @@ _OVER_LISTS: Final = (
         2,
         2,
     ),
-    AggregateFunction(
+    BuiltInAggregate(
         "PERCENTILE",
         "PERCENTILE([DISTINCT] number, part [, frequency])",
         "The value below which a part (from 0 to 1, or an array of such) of the numbers lies, between two if need be; "
@@ -263,15 +263,15 @@ _OVER_LISTS: Final = (
 _BY_NAME: Final = {name: one for one in _ALL for name in (one.name, *one.aliases)}
 
 
-def find_aggregate(name: str) -> AggregateFunction | None:
+def find_aggregate(name: str) -> BuiltInAggregate | None:
     """The aggregate with this name, whatever its capitals."""
     return _BY_NAME.get(name.upper())
 
 
-def over_lists() -> list[AggregateFunction]:
+def over_lists() -> list[BuiltInAggregate]:
     """Those that are written as a function of a list; binding never meets them."""
     return list(_OVER_LISTS)
 
 
-def aggregates() -> list[AggregateFunction]:
+def aggregates() -> list[BuiltInAggregate]:
     return list(_ALL)

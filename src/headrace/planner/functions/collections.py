@@ -8,7 +8,7 @@ from typing import Final
 from headrace import types as t
 from headrace.planner.coercion import can_cast_implicitly, common_type, is_string
 from headrace.planner.expressions import Call
-from headrace.planner.functions.registry import Registry, same_as
+from headrace.planner.functions.registry import FunctionRegistry, same_as
 from headrace.planner.functions.signature import (
     Nulls,
     Resolved,
@@ -21,7 +21,7 @@ from headrace.planner.functions.text import any_is_null, constant, quoted
 
 __all__ = ["COLLECTIONS"]
 
-COLLECTIONS: Final = Registry("collection")
+COLLECTIONS: Final = FunctionRegistry("collection")
 _INT: Final = t.IntType()
 _ALWAYS: Final = Nulls.ALWAYS
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.planner.coercion import common_type, comparison_type, is_string
 from headrace.planner.expressions import Call
-from headrace.planner.functions.registry import Registry
+from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import Resolved, Resolver, WrongArguments
 from headrace.planner.functions.text import any_is_null, quoted
 from headrace.types import (
@@ -23,7 +23,7 @@ from headrace.types import (
 
 __all__ = ["CONDITIONAL"]
 
-CONDITIONAL: Final = Registry("conditional")
+CONDITIONAL: Final = FunctionRegistry("conditional")
 
 
 def _common(name: str, types: Sequence[DataType]) -> DataType:

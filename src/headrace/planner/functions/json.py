@@ -12,14 +12,14 @@ from typing import Final
 
 from headrace.planner.coercion import is_string
 from headrace.planner.expressions import Call
-from headrace.planner.functions.registry import Registry
+from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments
 from headrace.planner.functions.text import constant, let, quoted, string_constant
 from headrace.types import ArrayType, BooleanType, DataType, DataTypes, NullType
 
 __all__ = ["JSON"]
 
-JSON: Final = Registry("JSON")
+JSON: Final = FunctionRegistry("JSON")
 _STRING: Final = DataTypes.STRING()
 _PATH: Final = re.compile(r"\s*(?:(lax|strict)\s+)?(\$.*?)\s*", re.DOTALL)
 

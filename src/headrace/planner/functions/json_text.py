@@ -11,16 +11,16 @@ from typing import Final
 from headrace import types as t
 from headrace.planner.coercion import is_binary, is_string
 from headrace.planner.expressions import Call
-from headrace.planner.functions.registry import Registry
+from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import Resolved, WrongArguments
 from headrace.planner.functions.text import constant, let, quoted
 from headrace.types.logical import quote_name
 
 __all__ = ["JSON_TEXT", "LISTED_JSON"]
 
-JSON_TEXT: Final = Registry("JSON")
+JSON_TEXT: Final = FunctionRegistry("JSON")
 #: What aggregates of JSON make of the list of a group's values.
-LISTED_JSON: Final = Registry("internal")
+LISTED_JSON: Final = FunctionRegistry("internal")
 _STRING: Final = t.DataTypes.STRING()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from headrace.planner.expressions import Call, Literal
-from headrace.planner.functions.registry import Registry, same_as
+from headrace.planner.functions.registry import FunctionRegistry, same_as
 from headrace.planner.functions.signature import Emission, Nulls, Resolved, WrongArguments, signature
 from headrace.planner.functions.text import constant, negative
 from headrace.types import (
@@ -23,7 +23,7 @@ from headrace.types import (
 
 __all__ = ["MATH"]
 
-MATH: Final = Registry("numeric")
+MATH: Final = FunctionRegistry("numeric")
 _DOUBLE: Final = DoubleType()
 _STRING: Final = DataTypes.STRING()
 

@@ -19,14 +19,14 @@ from headrace.planner.coercion import (
     length_of,
 )
 from headrace.planner.expressions import Call
-from headrace.planner.functions.registry import Registry
+from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import Emission, Resolved, Resolver, WrongArguments
 from headrace.planner.functions.text import constant, negative, quoted, string_constant, whole_months
 from headrace.types.logical import MAX_LENGTH
 
 __all__ = ["COMPARISON_NAMES", "OPERATORS"]
 
-OPERATORS: Final = Registry("operators")
+OPERATORS: Final = FunctionRegistry("operators")
 #: The operators of comparisons by function, for plans and messages.
 COMPARISON_NAMES: Final = {
     "EQUALS": "=",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from headrace.planner.expressions import Call, Expression, Literal
-from headrace.planner.functions.registry import Registry
+from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import Resolved, WrongArguments
 from headrace.planner.functions.text import let
 from headrace.types import ArrayType, DataType, DoubleType, IntegralType, NumericType, RowType
@@ -14,7 +14,7 @@ from headrace.types.logical import quote_name
 
 __all__ = ["LISTED_NUMBERS"]
 
-LISTED_NUMBERS: Final = Registry("internal")
+LISTED_NUMBERS: Final = FunctionRegistry("internal")
 
 
 def _resolve(types: Sequence[DataType]) -> Resolved:

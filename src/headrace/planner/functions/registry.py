@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from headrace.catalog.manager import nearest
 from headrace.planner.functions.signature import (
+    BuiltInFunction,
     Emission,
-    Function,
     Nulls,
     Resolved,
     Resolver,
@@ -18,7 +18,7 @@ from headrace.planner.functions.signature import (
 )
 from headrace.types import DataType
 
-__all__ = ["Registry", "fixed", "same_as"]
+__all__ = ["FunctionRegistry", "fixed", "same_as"]
 
 
 def fixed(result: DataType) -> Result:
@@ -31,13 +31,13 @@ def same_as(place: int = 0) -> Result:
     return lambda types: types[place]
 
 
-class Registry:
+class FunctionRegistry:
     """Functions of one subject, or all of them."""
 
     def __init__(self, group: str = "") -> None:
         self.group = group
-        self._functions: dict[str, Function] = {}
-        self._names: dict[str, Function] = {}
+        self._functions: dict[str, BuiltInFunction] = {}
+        self._names: dict[str, BuiltInFunction] = {}
 
     def add(
         self,
@@ -63,7 +63,7 @@ class Registry:
             return arguments, make(arguments).with_nullability(nullable)
 
         self.put(
-            Function(
+            BuiltInFunction(
                 read[0].name,
                 self.group,
                 read,
@@ -89,26 +89,28 @@ class Registry:
         """Write down a function whose arguments no signature describes; ``shown`` is how a call looks."""
         shape = Signature(shown, name, ())
         self.put(
-            Function(name, self.group, (shape,), description, resolve, emission, exact=exact, is_form=is_form)
+            BuiltInFunction(
+                name, self.group, (shape,), description, resolve, emission, exact=exact, is_form=is_form
+            )
         )
 
-    def put(self, function: Function) -> None:
+    def put(self, function: BuiltInFunction) -> None:
         """Write down a function."""
         self._functions[function.name] = function
         for name in (function.name, *function.aliases):
             assert name not in self._names, name
             self._names[name] = function
 
-    def include(self, other: Registry) -> None:
+    def include(self, other: FunctionRegistry) -> None:
         """Add all functions of another registry."""
         for function in other.functions():
             self.put(function)
 
-    def find(self, name: str) -> Function | None:
+    def find(self, name: str) -> BuiltInFunction | None:
         """The function with this name, whatever its capitals."""
         return self._names.get(name.upper())
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[BuiltInFunction]:
         """All functions in the order they were written down."""
         return list(self._functions.values())
 

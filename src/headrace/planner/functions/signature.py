@@ -17,7 +17,16 @@ from headrace import types as t
 from headrace.planner.coercion import is_binary, is_string, is_temporal
 from headrace.planner.expressions import Call
 
-__all__ = ["Emission", "Function", "Nulls", "Parameter", "Result", "Signature", "WrongArguments", "signature"]
+__all__ = [
+    "Emission",
+    "BuiltInFunction",
+    "Nulls",
+    "Parameter",
+    "Result",
+    "Signature",
+    "WrongArguments",
+    "signature",
+]
 
 
 class WrongArguments(Exception):
@@ -163,7 +172,7 @@ Resolver = Callable[[Sequence[t.DataType]], Resolved]
 
 
 @dataclass(frozen=True)
-class Function:
+class BuiltInFunction:
     """A built-in function: its signatures, its documentation and the Spark SQL it becomes."""
 
     name: str

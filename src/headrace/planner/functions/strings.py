@@ -8,7 +8,7 @@ from typing import Final
 
 from headrace.planner.coercion import common_type, is_string, length_of
 from headrace.planner.expressions import Call
-from headrace.planner.functions.registry import Registry, same_as
+from headrace.planner.functions.registry import FunctionRegistry, same_as
 from headrace.planner.functions.signature import Emission, Nulls, WrongArguments
 from headrace.planner.functions.text import any_is_null, constant, let, quoted, string_constant
 from headrace.types import ArrayType, BooleanType, DataType, DataTypes, IntType, MapType
@@ -16,7 +16,7 @@ from headrace.types.logical import MAX_LENGTH, VarCharType
 
 __all__ = ["STRINGS"]
 
-STRINGS: Final = Registry("string")
+STRINGS: Final = FunctionRegistry("string")
 _STRING: Final = DataTypes.STRING()
 _INT: Final = IntType()
 _ALWAYS: Final = Nulls.ALWAYS

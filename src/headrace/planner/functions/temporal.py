@@ -7,13 +7,13 @@ from typing import Final
 from headrace import types as t
 from headrace.planner.coercion import is_string
 from headrace.planner.expressions import Call, Literal
-from headrace.planner.functions.registry import Registry, same_as
+from headrace.planner.functions.registry import FunctionRegistry, same_as
 from headrace.planner.functions.signature import Nulls, WrongArguments
 from headrace.planner.functions.text import constant, quoted, whole_months, without_cast
 
 __all__ = ["TEMPORAL", "truncated"]
 
-TEMPORAL: Final = Registry("temporal")
+TEMPORAL: Final = FunctionRegistry("temporal")
 _STRING: Final = t.DataTypes.STRING()
 _BIGINT: Final = t.BigIntType()
 _NEVER: Final = Nulls.NEVER

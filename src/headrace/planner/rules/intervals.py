@@ -13,7 +13,7 @@ from headrace.planner.binder.literals import interval_ms
 from headrace.planner.expressions import Call, Expression, InputRef, Literal, conjuncts
 from headrace.planner.logical import Join, JoinKind, Schema, TimeKind
 
-__all__ = ["Interval", "interval_of"]
+__all__ = ["TimeBounds", "interval_of"]
 
 #: What a comparison says of the difference between its first and its second operand: at least, at most.
 _BOUNDS: Final[dict[str, tuple[int | None, int | None]]] = {
@@ -27,7 +27,7 @@ _UNITS_MS: Final = {"SECOND": 1000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 
 
 
 @dataclass(frozen=True)
-class Interval:
+class TimeBounds:
     """The time attributes of both sides, and how far they may be apart: ``lower <= left - right <= upper``."""
 
     left: int
@@ -52,7 +52,7 @@ class _Bounds:
             self.upper = upper if self.upper is None else min(self.upper, upper)
 
 
-def interval_of(node: Join) -> Interval | None:
+def interval_of(node: Join) -> TimeBounds | None:
     """Return the interval of a join, if a time attribute of one side lies within a constant distance of the other's.
 
     As in Flink: joins that keep one side's rows only are regular ones, and so are those with one bound.
@@ -75,7 +75,7 @@ def interval_of(node: Join) -> Interval | None:
         time = schema[left].time
         assert time is not None
         rest = [each for each, known in parts if not known or known[0][0] != (left, right)]
-        return Interval(left, right - width, bounds.lower, bounds.upper, time, tuple(rest))
+        return TimeBounds(left, right - width, bounds.lower, bounds.upper, time, tuple(rest))
     return None
 
 

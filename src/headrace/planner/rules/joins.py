@@ -15,7 +15,7 @@ from headrace.planner import expressions as e
 from headrace.planner.logical import Join, JoinKind, LogicalNode, Schema, WindowColumns, window_columns
 from headrace.planner.physical import IntervalJoin, PhysicalNode, TemporalJoin, WindowJoin
 from headrace.planner.physical import Join as PhysicalJoin
-from headrace.planner.rules.intervals import Interval, interval_of
+from headrace.planner.rules.intervals import TimeBounds, interval_of
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
 from headrace.planner.windows import WindowKind
 
@@ -122,7 +122,7 @@ def _operator(
     schema: Schema,
     keyed: Mapping[str, Any],
     windows: tuple[WindowColumns, WindowColumns] | None,
-    interval: Interval | None,
+    interval: TimeBounds | None,
     pairs: Sequence[_Pair],
 ) -> PhysicalNode:
     """Return the operator of a join: of rows of the same window, of rows that are near each other, or of all."""

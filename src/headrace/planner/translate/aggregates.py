@@ -16,7 +16,7 @@ from headrace.planner.expressions import AggregateCall, Expression, InputRef, Li
 from headrace.planner.fragments import BIGINT, Stream
 from headrace.planner.translate.context import Translation, names_of, zoned
 from headrace.planner.user_functions import aggregate_of
-from headrace.planner.windows import WindowKind, WindowProperty, WindowSpec
+from headrace.planner.windows import WindowFunctionSpec, WindowKind, WindowProperty
 from headrace.types.logical import TimestampType, quote_name
 
 __all__ = ["group_aggregate", "separator_of", "window_aggregate"]
@@ -35,7 +35,7 @@ def group_aggregate(to: Translation, node: p.GroupAggregate) -> Stream:
     output = f.columns_of(node.schema)
     keys, calls = names_of(output[: len(node.keys)]), output[len(node.keys) :]
     streams, specs = _aggregated(to, node, node.keys, keys, node.calls, calls)
-    declaration = d.GroupAggregate(output, keys, specs, **to.traits(node, node.ttl_ms))
+    declaration = d.GroupAggregateDeclaration(output, keys, specs, **to.traits(node, node.ttl_ms))
     return to.add(declaration, node, [(0, stream) for stream in streams], output)
 
 
@@ -63,7 +63,7 @@ def window_aggregate(to: Translation, node: p.WindowAggregate) -> Stream:
         *output[: width + len(node.calls)],
         *(f.column(each.name, TimestampType(3)) for each in bounds),
     )
-    declaration = d.WindowAggregate(
+    declaration = d.WindowAggregateDeclaration(
         made,
         None if node.attached is not None else _window(to, node.window, node.is_proctime),
         keys,
@@ -90,7 +90,7 @@ def _row_windows(to: Translation, node: p.WindowAggregate) -> Stream:
     streams, specs = _aggregated(to, node, node.keys, keys, node.calls, calls)
     number = f.column("__window", BIGINT)
     traits = to.traits(node, 0)
-    rows = d.RowWindows(
+    rows = d.RowWindowsDeclaration(
         (*streams[0].columns, number),
         keys=keys,
         size=node.window.size_ms,
@@ -100,7 +100,7 @@ def _row_windows(to: Translation, node: p.WindowAggregate) -> Stream:
     )
     windows = to.add(rows, node, [(0, each) for each in streams], rows.output)
     made = (*output[:width], number, *calls)
-    aggregate = d.GroupAggregate(made, (*keys, number.name), specs, keeps_groups=False, **traits)
+    aggregate = d.GroupAggregateDeclaration(made, (*keys, number.name), specs, keeps_groups=False, **traits)
     stream = to.add(aggregate, node, [(0, windows)], made)
     return stream.select([(quote_name(each.name), each) for each in output])
 
@@ -111,9 +111,9 @@ def _aggregated(
     keys: Sequence[int],
     key_names: Sequence[str],
     calls: Sequence[AggregateCall],
-    results: Sequence[steps.Column],
+    results: Sequence[steps.StepColumn],
     extra: Sequence[tuple[Expression, str]] = (),
-    window: WindowSpec | None = None,
+    window: WindowFunctionSpec | None = None,
 ) -> tuple[list[Stream], tuple[d.AggSpec, ...]]:
     """Compute keys, arguments and conditions of aggregations before the exchange.
 
@@ -173,11 +173,11 @@ def _user_function(to: Translation, node: p.OneInput, function: UserFunction) ->
     return made
 
 
-def _window(to: Translation, window: WindowSpec, is_proctime: bool) -> d.WindowSpec:
+def _window(to: Translation, window: WindowFunctionSpec, is_proctime: bool) -> d.TableWindowSpec:
     """Return the windows as operators know them."""
     is_session = window.kind is WindowKind.SESSION
-    return d.WindowSpec(
-        d.WindowKind[window.kind.name],
+    return d.TableWindowSpec(
+        window.kind,
         None if is_proctime else "__time",
         size_ms=0 if is_session else window.size_ms,
         slide_ms=window.step_ms if window.kind in (WindowKind.HOP, WindowKind.CUMULATE) else 0,

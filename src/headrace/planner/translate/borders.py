@@ -28,7 +28,7 @@ def scan(to: Translation, node: p.TableScan) -> Stream:
     source = to.connectors.source_of(node.scan)
     if isinstance(source, StreamInput):
         return _stream(to, node, source, columns)
-    declaration = d.TableScan(source, schema=columns, has_kinds=not node.mode.is_insert_only)
+    declaration = d.TableScanDeclaration(source, schema=columns, has_kinds=not node.mode.is_insert_only)
     return to.add(declaration, node, (), columns)
 
 
@@ -45,7 +45,7 @@ def values(to: Translation, node: p.Values) -> Stream:
     """Give the rows that are written in the query."""
     columns = f.columns_of(node.schema)
     source = to.connectors.values_source(node.rows, node.schema)
-    return to.add(d.TableScan(source, schema=columns), node, (), columns)
+    return to.add(d.TableScanDeclaration(source, schema=columns), node, (), columns)
 
 
 def watermark(to: Translation, node: p.WatermarkAssigner) -> Stream:
@@ -55,7 +55,7 @@ def watermark(to: Translation, node: p.WatermarkAssigner) -> Stream:
     declaration: Any = scan.declaration
     if isinstance(node.expression, Call) and node.expression.function == SOURCE_WATERMARK:
         # The rows of an upsert stream are made into a full changelog first.
-        is_upsert = isinstance(declaration, d.ChangelogNormalize)
+        is_upsert = isinstance(declaration, d.ChangelogNormalizeDeclaration)
         position = scan.inputs[0].node if is_upsert else stream.node
         reader = to.nodes[position]
         if isinstance(reader.declaration, StreamToTable):
@@ -68,11 +68,11 @@ def watermark(to: Translation, node: p.WatermarkAssigner) -> Stream:
             hint="WATERMARK FOR ts AS ts - INTERVAL '5' SECOND",
         )
     time, ms = f.watermark_millis(stream, node.expression, is_utc=to.settings.is_utc)
-    watermark = d.WatermarkSpec(time, ms, to.settings.idle_ms)
-    if isinstance(declaration, StreamToTable | d.ChangelogNormalize):
-        made = d.TableWatermark(stream.columns, watermark, declaration.is_insert_only)
+    watermark = d.TableWatermarkSpec(time, ms, to.settings.idle_ms)
+    if isinstance(declaration, StreamToTable | d.ChangelogNormalizeDeclaration):
+        made = d.TableWatermarkDeclaration(stream.columns, watermark, declaration.is_insert_only)
         return to.add(made, node, [(0, stream)], stream.columns, parallelism=1)
-    if not isinstance(declaration, d.TableScan):
+    if not isinstance(declaration, d.TableScanDeclaration):
         raise InvariantViolation("a watermark stands above something that is no scan")
     to.nodes[stream.node] = replace(
         scan, declaration=replace(declaration, fragment=stream.fragment, watermark=watermark)
@@ -116,7 +116,7 @@ def sink(to: Translation, node: p.Sink) -> None:
     streams = [renamed(stream, columns) for stream in to.streams[node.input]]
     keys = tuple(columns[key].name for key in node.keys)
     if node.materializes:
-        declaration = d.SinkUpsertMaterialize(columns, keys, ttl_ms=to.settings.ttl_ms)
+        declaration = d.SinkUpsertMaterializeDeclaration(columns, keys, ttl_ms=to.settings.ttl_ms)
         streams = [to.add(declaration, node, [(0, stream) for stream in streams], columns)]
     if isinstance(node.target, p.StreamTarget):
         _to_stream(to, node, node.target, streams)
@@ -128,7 +128,7 @@ def sink(to: Translation, node: p.Sink) -> None:
     nullable = {field.name for field in node.input.schema if field.type.is_nullable}
     to.nodes.append(
         TableNode(
-            d.TableSink(
+            d.TableSinkDeclaration(
                 choice.sink,
                 schema=columns,
                 mode=choice.mode,

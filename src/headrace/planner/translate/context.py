@@ -20,7 +20,7 @@ from headrace.planner.fragments import Stream
 from headrace.planner.logical import Scan, Schema
 from headrace.planner.optimize import Plan
 from headrace.planner.stream_borders import StreamInput
-from headrace.planner.windows import WindowSpec
+from headrace.planner.windows import WindowFunctionSpec
 from headrace.types.logical import DataType, LocalZonedTimestampType, quote_name
 
 __all__ = [
@@ -103,12 +103,12 @@ class Translation:
         declaration: Any,
         node: p.PhysicalNode,
         inputs: Sequence[tuple[int, Stream]],
-        columns: Sequence[steps.Column],
+        columns: Sequence[steps.StepColumn],
         parallelism: int | None = None,
     ) -> Stream:
         """Make a vertex; return what comes out of it."""
         position = len(self.nodes)
-        prefix = "Source: " if isinstance(declaration, d.TableScan) else ""
+        prefix = "Source: " if isinstance(declaration, d.TableScanDeclaration) else ""
         name = f"{prefix}{_short_name(node, declaration)}[{position + 1}]"
         self.nodes.append(
             TableNode(
@@ -130,19 +130,21 @@ class Translation:
         """Return how long state stays: what a hint says, or the job's."""
         return self.settings.ttl_ms if hinted is None else hinted
 
-    def millis(self, stream: Stream, expression: Expression, window: WindowSpec | None = None) -> str:
+    def millis(self, stream: Stream, expression: Expression, window: WindowFunctionSpec | None = None) -> str:
         """Write a timestamp as milliseconds."""
         sql, is_utc = stream.sql(expression), self.settings.is_utc
         if window is not None:
             return f.window_millis(sql, expression.type, window, is_utc=is_utc)
         return f.millis(sql, expression.type, is_utc=is_utc)
 
-    def renamed_inputs(self, node: p.OneInput, columns: Sequence[steps.Column]) -> list[tuple[int, Stream]]:
+    def renamed_inputs(
+        self, node: p.OneInput, columns: Sequence[steps.StepColumn]
+    ) -> list[tuple[int, Stream]]:
         """Return the streams of the input, in columns of these names."""
         return [(0, renamed(stream, columns)) for stream in self.streams[node.input]]
 
     def with_millis(
-        self, node: p.OneInput, columns: Sequence[steps.Column], index: int, added: steps.Column
+        self, node: p.OneInput, columns: Sequence[steps.StepColumn], index: int, added: steps.StepColumn
     ) -> list[tuple[int, Stream]]:
         """Give rows one of their timestamps once more, in milliseconds."""
         made = []
@@ -153,7 +155,7 @@ class Translation:
         return made
 
 
-def names_of(columns: Iterable[steps.Column]) -> tuple[str, ...]:
+def names_of(columns: Iterable[steps.StepColumn]) -> tuple[str, ...]:
     """Return the names of columns."""
     return tuple(each.name for each in columns)
 
@@ -163,7 +165,7 @@ def inputs_of(streams: Sequence[tuple[int, Stream]]) -> tuple[TableInput, ...]:
     return tuple(TableInput(stream.node, stream.fragment, side) for side, stream in streams)
 
 
-def renamed(stream: Stream, columns: Sequence[steps.Column]) -> Stream:
+def renamed(stream: Stream, columns: Sequence[steps.StepColumn]) -> Stream:
     """Give the columns these names and types; they are the same ones in the same order."""
     items = []
     for old, new in zip(stream.columns, columns, strict=True):
@@ -172,7 +174,7 @@ def renamed(stream: Stream, columns: Sequence[steps.Column]) -> Stream:
     return stream.select(items)
 
 
-def order_of(keys: Sequence[SortKey], columns: Sequence[steps.Column]) -> tuple[d.Order, ...]:
+def order_of(keys: Sequence[SortKey], columns: Sequence[steps.StepColumn]) -> tuple[d.Order, ...]:
     """Return how rows are sorted, by names of columns."""
     made = []
     for key in keys:
@@ -189,5 +191,5 @@ def zoned(sql: str, kind: DataType) -> str:
 def _short_name(node: p.PhysicalNode, declaration: Any) -> str:
     if isinstance(node, p.TableScan):
         return node.scan.identifier.name
-    has_own_name = isinstance(node, p.Sink) or isinstance(declaration, d.JoinAssociations)
-    return type(declaration).__name__ if has_own_name else node.label
+    has_own_name = isinstance(node, p.Sink) or isinstance(declaration, d.JoinAssociationsDeclaration)
+    return declaration.node_kind if has_own_name else node.label

@@ -47,7 +47,7 @@ def interval_join(to: Translation, node: p.IntervalJoin) -> Stream:
     output = f.columns_of(node.schema)
     holds_ms = max(-node.lower_ms, node.upper_ms, 0) + 1 if is_timed else 0
     traits = to.traits(node, 0)
-    pairs = timed.IntervalJoin(
+    pairs = timed.TableIntervalJoinDeclaration(
         (*given[0], *given[1]),
         keys[0],
         keys[1],
@@ -66,9 +66,7 @@ def interval_join(to: Translation, node: p.IntervalJoin) -> Stream:
     if not outer:
         return found.select([(quote_name(name), column) for name, column in zip(told, output, strict=True)])
     waiting = tuple(_waiting(node, side, sides[side], keys, names[side]) for side in outer)
-    padded = d.JoinAssociations(
-        output, d.JoinKind[node.kind.name], waiting, told, interval_ms=holds_ms, **traits
-    )
+    padded = d.JoinAssociationsDeclaration(output, node.kind, waiting, told, interval_ms=holds_ms, **traits)
     rows = [(halves.input_of(node.kind, side), stream) for side, stream in inputs if side in outer]
     return to.add(padded, node, [(0, found), *rows], output)
 

@@ -28,9 +28,9 @@ def join(to: Translation, node: p.Join) -> Stream:
         return _in_halves(to, node)
     left, right = f.columns_of(node.left.schema), f.columns_of(node.right.schema)
     output = f.columns_of(node.schema)
-    declaration = d.Join(
+    declaration = d.JoinDeclaration(
         output,
-        d.JoinKind[node.kind.name],
+        node.kind,
         names_of(left[key] for key in node.left_keys),
         names_of(right[key] for key in node.right_keys),
         left,
@@ -67,9 +67,9 @@ def window_join(to: Translation, node: p.WindowJoin) -> Stream:
     if not is_half:
         made += (*output[width:], *(replace(each, name=f"{each.name}_right") for each in bounds))
     start, end = names_of(bounds)
-    declaration = d.WindowJoin(
+    declaration = d.WindowJoinDeclaration(
         made,
-        d.JoinKind[node.kind.name],
+        node.kind,
         names_of(left[key] for key in node.left_keys),
         names_of(right[key] for key in node.right_keys),
         left,
@@ -105,7 +105,7 @@ def _in_halves(to: Translation, node: p.Join | p.WindowJoin) -> Stream:
     is_insert_only = all(to.plan.changelogs[each].is_insert_only for each in node.inputs)
     traits = to.traits(node, 0 if isinstance(node, p.WindowJoin) else node.left_ttl_ms)
     first = traits | {"is_insert_only": is_insert_only}
-    matching: d.Join | d.WindowJoin
+    matching: d.JoinDeclaration | d.WindowJoinDeclaration
     if isinstance(node, p.WindowJoin):
         matching, associations = halves.window_declarations(node, sides, output, condition, first)
     else:
@@ -117,7 +117,7 @@ def _in_halves(to: Translation, node: p.Join | p.WindowJoin) -> Stream:
 
 
 def _sides(
-    to: Translation, node: p.TwoInputs, left: Sequence[steps.Column], right: Sequence[steps.Column]
+    to: Translation, node: p.TwoInputs, left: Sequence[steps.StepColumn], right: Sequence[steps.StepColumn]
 ) -> list[tuple[int, Stream]]:
     """Return the streams of both sides, in columns of these names."""
     sides = ((0, node.left, left), (1, node.right, right))

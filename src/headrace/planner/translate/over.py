@@ -26,20 +26,20 @@ def over_aggregate(to: Translation, node: p.OverAggregate) -> Stream:
     calls = [_call(call, columns, result) for call, result in zip(node.calls, results, strict=True)]
     if node.time is not TimeKind.ROWTIME:
         order = None if node.time is TimeKind.PROCTIME else order_of([node.order], columns)[0]
-        made = timed.OverAggregate(output, keys, tuple(calls), order=order, **to.traits(node))
+        made = timed.OverAggregateDeclaration(output, keys, tuple(calls), order=order, **to.traits(node))
         return to.add(made, node, to.renamed_inputs(node, columns), output)
     by = node.order.expression
     assert isinstance(by, InputRef)
     time = f.column("__time", BIGINT)
     inputs = to.with_millis(node, columns, by.index, time)
-    made = timed.OverAggregate(
+    made = timed.OverAggregateDeclaration(
         (*columns, time, *results), keys, tuple(calls), time=time.name, **to.traits(node)
     )
     stream = to.add(made, node, inputs, made.output)
     return stream.select([(quote_name(each.name), each) for each in output])
 
 
-def _call(call: WindowCall, columns: steps.Schema, result: steps.Column) -> timed.OverCall:
+def _call(call: WindowCall, columns: steps.Schema, result: steps.StepColumn) -> timed.OverCall:
     assert call.frame is not None
     values = call.arguments[:1] if call.function == "LISTAGG" else call.arguments
     offset = 1

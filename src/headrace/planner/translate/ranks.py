@@ -17,7 +17,7 @@ def rank(to: Translation, node: p.Rank) -> Stream:
     """Keep the first rows of each group."""
     columns = f.columns_of(node.input.schema)
     output = f.columns_of(node.schema)
-    declaration = d.Rank(
+    declaration = d.RankDeclaration(
         output,
         names_of(columns[key] for key in node.partition),
         order_of(node.order, columns),
@@ -38,14 +38,14 @@ def window_rank(to: Translation, node: p.WindowRank) -> Stream:
     keys = names_of(columns[key] for key in (*node.window, *node.partition))
     order = order_of(node.order, columns)
     made = (*output[: len(columns)], end, *output[len(columns) :])
-    declaration: d.Rank | d.Deduplicate
+    declaration: d.RankDeclaration | d.DeduplicateDeclaration
     if node.is_deduplication:
         (time,) = order
-        declaration = d.Deduplicate(
+        declaration = d.DeduplicateDeclaration(
             made, keys, time.column, not time.ascending, window_end=end.name, **to.traits(node, 0)
         )
     else:
-        declaration = d.Rank(
+        declaration = d.RankDeclaration(
             made,
             keys,
             order,
@@ -70,7 +70,7 @@ def temporal_sort(to: Translation, node: p.TemporalSort) -> Stream:
         timed = stream.then(steps.Where(f"{at} IS NOT NULL"))
         ms = f"{to.millis(timed, first.expression)} + 1L"
         inputs.append((0, timed.select([*timed.chosen(range(len(columns))), (ms, over)])))
-    declaration = d.Rank(
+    declaration = d.RankDeclaration(
         (*columns, over),
         (),
         order_of(node.order, columns),
@@ -85,7 +85,7 @@ def temporal_sort(to: Translation, node: p.TemporalSort) -> Stream:
 def epoch_sort(to: Translation, node: p.TemporalSort) -> Stream:
     """Sort the rows of an epoch behind their processing time."""
     columns = f.columns_of(node.schema)
-    declaration = d.EpochSort(columns, order_of(node.order[1:], columns), **to.traits(node, 0))
+    declaration = d.EpochSortDeclaration(columns, order_of(node.order[1:], columns), **to.traits(node, 0))
     return to.add(declaration, node, to.renamed_inputs(node, columns), columns)
 
 
@@ -94,11 +94,11 @@ def deduplicate(to: Translation, node: p.Deduplicate) -> Stream:
     columns = f.columns_of(node.input.schema)
     keys = names_of(columns[key] for key in node.keys)
     if not node.is_rowtime:
-        declaration = d.Deduplicate(columns, keys, None, node.keep_last, **to.traits(node))
+        declaration = d.DeduplicateDeclaration(columns, keys, None, node.keep_last, **to.traits(node))
         return to.add(declaration, node, to.renamed_inputs(node, columns), columns)
     time = f.column("__time", BIGINT)
     inputs = to.with_millis(node, columns, node.time_index, time)
-    timed = d.Deduplicate((*columns, time), keys, time.name, node.keep_last, **to.traits(node))
+    timed = d.DeduplicateDeclaration((*columns, time), keys, time.name, node.keep_last, **to.traits(node))
     stream = to.add(timed, node, inputs, timed.output)
     return stream.select(stream.chosen(range(len(columns))))
 
@@ -107,5 +107,5 @@ def normalize(to: Translation, node: p.ChangelogNormalize) -> Stream:
     """Make a full changelog of upserts."""
     columns = f.columns_of(node.schema)
     keys = names_of(columns[key] for key in node.keys)
-    declaration = d.ChangelogNormalize(columns, keys, **to.traits(node))
+    declaration = d.ChangelogNormalizeDeclaration(columns, keys, **to.traits(node))
     return to.add(declaration, node, to.renamed_inputs(node, columns), columns)

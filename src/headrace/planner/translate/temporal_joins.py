@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from headrace.operators.table import declarations as d
 from headrace.operators.table import timed_declarations as timed
 from headrace.planner import fragments as f
 from headrace.planner import join_halves as halves
@@ -30,9 +29,9 @@ def temporal_join(to: Translation, node: p.TemporalJoin) -> Stream:
             items = [*named.chosen(range(len(sides[side]))), (ms, times[side])]
             inputs.append((side, named.select(items)))
     made = (*sides[0], times[0], *sides[1], times[1])
-    declaration = timed.TemporalJoin(
+    declaration = timed.TemporalJoinDeclaration(
         made,
-        d.JoinKind[node.kind.name],
+        node.kind,
         names_of(sides[0][key] for key in node.left_keys),
         names_of(sides[1][key] for key in node.right_keys),
         times[0].name,

@@ -13,16 +13,16 @@ from headrace.errors import shorten
 from headrace.rest.http import Body
 
 
-class UserAccumulator(Body):
+class UserAccumulatorBody(Body):
     name: str
     type: str
     value: str
 
 
-def shown_accumulators(totals: Mapping[str, Accumulator[Any, Any]]) -> list[UserAccumulator]:
+def shown_accumulators(totals: Mapping[str, Accumulator[Any, Any]]) -> list[UserAccumulatorBody]:
     """Show accumulators by name, kind and value."""
     return [
-        UserAccumulator(name=name, type=type(total).__name__, value=_text(total.get_local_value()))
+        UserAccumulatorBody(name=name, type=type(total).__name__, value=_text(total.get_local_value()))
         for name, total in totals.items()
     ]
 

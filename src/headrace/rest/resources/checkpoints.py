@@ -120,7 +120,7 @@ class Externalization(SnakeBody):
     delete_on_cancellation: bool
 
 
-class CheckpointConfig(SnakeBody):
+class CheckpointConfigBody(SnakeBody):
     mode: str
     interval: int
     timeout: int
@@ -361,13 +361,13 @@ def checkpoint_subtasks(context: RestContext, request: Request) -> TaskCheckpoin
     )
 
 
-def config(context: RestContext, request: Request) -> CheckpointConfig:
+def config(context: RestContext, request: Request) -> CheckpointConfigBody:
     job: LiveJob = context.live(request)
     settings = job.master.settings.checkpoints
     keeps = settings.retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
     stays = settings.retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
     backend = job.configuration.get(state_options.BACKEND)
-    return CheckpointConfig(
+    return CheckpointConfigBody(
         mode=settings.mode.name.lower(),
         interval=_NEVER if settings.effective_interval_ms is None else settings.effective_interval_ms,
         timeout=settings.timeout_ms,
@@ -392,7 +392,7 @@ def _job(path: str, summary: str, handler: Any, answer: Any) -> Endpoint:
 
 ENDPOINTS = (
     _job("", "Counts, summaries and history of checkpoints.", checkpoints, Checkpoints),
-    _job("/config", "How checkpointing is configured.", config, CheckpointConfig),
+    _job("/config", "How checkpointing is configured.", config, CheckpointConfigBody),
     _job("/details/{checkpointid}", "One checkpoint.", checkpoint_details, Checkpoint),
     _job(
         "/details/{checkpointid}/subtasks/{vertexid}",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from headrace.rest.context import RestContext
 from headrace.rest.http import Body, Request
-from headrace.rest.routing import Endpoint, Query
+from headrace.rest.routing import Endpoint, QueryParameters
 from headrace.runtime.checkpoint.statistics import CheckpointRecord
 from headrace.runtime.job.dispatcher import LiveJob
 from headrace.runtime.monitoring.job_monitor import EpochView
@@ -129,7 +129,7 @@ def levels_of(job: LiveJob) -> dict[str, int]:
     }
 
 
-_SINCE = Query(
+_SINCE = QueryParameters(
     "since",
     "The first epoch to list; by default all that are kept.",
     {"type": "integer", "minimum": 0, "maximum": _MOST},

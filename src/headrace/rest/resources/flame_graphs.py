@@ -8,7 +8,7 @@ from headrace.config.options import flame_graphs as options
 from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Request
-from headrace.rest.routing import Endpoint, Query
+from headrace.rest.routing import Endpoint, QueryParameters
 from headrace.runtime.monitoring.flame_graphs import FlameNode, SampleKind, flame_tree
 
 #: What Flink puts in the place of a time when there is no graph.
@@ -62,12 +62,12 @@ def _body(node: FlameNode) -> Node:
 
 
 _KINDS = [kind.value for kind in SampleKind]
-_TYPE = Query(
+_TYPE = QueryParameters(
     "type",
     "Which samples to use: all, or only those on or off the CPU.",
     {"type": "string", "enum": [*_KINDS, *(kind.upper() for kind in _KINDS)]},
 )
-_SUBTASK = Query(
+_SUBTASK = QueryParameters(
     "subtaskindex", "Only this subtask.", {"type": "integer", "minimum": 0, "maximum": _MOST_SUBTASKS}
 )
 

@@ -15,13 +15,13 @@ import msgspec
 from headrace import __version__
 from headrace.errors import GatewayError, HeadraceError, JobExecutionError
 from headrace.gateway.operation import Portion, PortionKind, StatementOperation, StatementResult
-from headrace.gateway.session import Session
+from headrace.gateway.session import GatewaySession
 from headrace.gateway.sessions import Sessions
-from headrace.gateway.values import RowFormat, fields_of, type_json
+from headrace.gateway.values import ResultRowFormat, fields_of, type_json
 from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import CamelBody, Empty, Request, Response, json_response
-from headrace.rest.routing import Endpoint, Query
+from headrace.rest.routing import Endpoint, QueryParameters
 
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Timeout = Annotated[int, msgspec.Meta(ge=0)]
@@ -74,7 +74,7 @@ class CompletionRequest(CamelBody):
     position: Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Completion(CamelBody):
+class CompletionBody(CamelBody):
     candidates: list[str]
 
 
@@ -105,7 +105,7 @@ class FetchedResult(CamelBody, omit_defaults=True):
     next_result_uri: str | None = None
 
 
-_ROW_FORMAT = Query(
+_ROW_FORMAT = QueryParameters(
     "rowFormat",
     "How values are written: JSON, or PLAIN_TEXT as people read them.",
     {"type": "string", "enum": ["JSON", "PLAIN_TEXT"]},
@@ -151,9 +151,9 @@ def configure(context: RestContext, request: Request) -> Empty:
     return Empty()
 
 
-def complete(context: RestContext, request: Request) -> Completion:
+def complete(context: RestContext, request: Request) -> CompletionBody:
     body = request.read(CompletionRequest)
-    return Completion(_session(context, request).complete(body.statement, body.position))
+    return CompletionBody(_session(context, request).complete(body.statement, body.position))
 
 
 def submit(context: RestContext, request: Request) -> StatementSubmitted:
@@ -182,7 +182,7 @@ def close(context: RestContext, request: Request) -> GatewayStatus:
 
 def fetch(context: RestContext, request: Request) -> Response:
     session, operation = _operation(context, request)
-    row_format = RowFormat(request.query.get("rowFormat", "JSON"))
+    row_format = ResultRowFormat(request.query.get("rowFormat", "JSON"))
     try:
         portion = operation.fetch(int(request.params["token"]))
     except GatewayError:
@@ -199,7 +199,7 @@ def fetch(context: RestContext, request: Request) -> Response:
     return json_response(_body(portion, row_format, session.time_zone, uri))
 
 
-def _body(portion: Portion, row_format: RowFormat, zone: str, uri: str | None) -> FetchedResult:
+def _body(portion: Portion, row_format: ResultRowFormat, zone: str, uri: str | None) -> FetchedResult:
     if portion.kind is PortionKind.NOT_READY:
         return FetchedResult("NOT_READY", next_result_uri=uri)
     result = portion.result
@@ -214,7 +214,7 @@ def _body(portion: Portion, row_format: RowFormat, zone: str, uri: str | None) -
     )
 
 
-def _rows(portion: Portion, result: StatementResult, row_format: RowFormat, zone: str) -> ResultRows:
+def _rows(portion: Portion, result: StatementResult, row_format: ResultRowFormat, zone: str) -> ResultRows:
     fields = fields_of([each.type for each in result.schema], row_format, zone)
     return ResultRows(
         [ResultColumn(each.name, type_json(each.type)) for each in result.schema],
@@ -233,11 +233,11 @@ def _sessions(context: RestContext) -> Sessions:
     return context.gateway
 
 
-def _session(context: RestContext, request: Request) -> Session:
+def _session(context: RestContext, request: Request) -> GatewaySession:
     return _sessions(context).get(request.params["sessionhandle"])
 
 
-def _operation(context: RestContext, request: Request) -> tuple[Session, StatementOperation]:
+def _operation(context: RestContext, request: Request) -> tuple[GatewaySession, StatementOperation]:
     session = _session(context, request)
     return session, session.operation(request.params["operationhandle"])
 
@@ -293,7 +293,7 @@ ENDPOINTS = (
         f"{_SESSION}/complete-statement",
         "What the word before the cursor may become.",
         complete,
-        Completion,
+        CompletionBody,
         body=CompletionRequest,
     ),
     Endpoint(

@@ -17,7 +17,7 @@ from headrace.config.options import metrics as options
 from headrace.rest.context import RestContext
 from headrace.rest.http import Request
 from headrace.rest.resources.metric_sets import MetricSet, Scope, metric_sets
-from headrace.rest.resources.metrics import Metric, metric_text, report_values
+from headrace.rest.resources.metrics import MetricBody, metric_text, report_values
 from headrace.rest.routing import Endpoint
 
 _VARIABLE = re.compile(r"<([^<>]*)>")
@@ -70,11 +70,11 @@ class Identifiers:
                 yield self.write(metrics.scope, metrics.variables, *groups, reported.name + suffix), value
 
 
-def identified_metrics(context: RestContext, request: Request) -> list[Metric]:
+def identified_metrics(context: RestContext, request: Request) -> list[MetricBody]:
     identifiers = Identifiers(context.configuration)
     # A subtask that has not reported yet has no place.
     sets = (each for each in metric_sets(context) if all(each.variables.values()))
-    return [Metric(name, metric_text(value)) for each in sets for name, value in identifiers.of(each)]
+    return [MetricBody(name, metric_text(value)) for each in sets for name, value in identifiers.of(each)]
 
 
 ENDPOINTS = (
@@ -83,6 +83,6 @@ ENDPOINTS = (
         "/headrace/metrics",
         "All metrics under their identifiers (`metrics.scope.*`). Not in Flink.",
         identified_metrics,
-        list[Metric],
+        list[MetricBody],
     ),
 )

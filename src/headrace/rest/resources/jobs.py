@@ -17,13 +17,13 @@ from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, CamelBody, Empty, Number, Request
 from headrace.rest.resources.accumulators import (
-    UserAccumulator,
+    UserAccumulatorBody,
     packed_accumulators,
     shown_accumulators,
 )
 from headrace.rest.resources.outcomes import FailureCause, QueueStatus, failure_cause
 from headrace.rest.resources.states import duration_of, end_of, job_timestamps, start_of, state_counts
-from headrace.rest.routing import Endpoint, Query
+from headrace.rest.routing import Endpoint, QueryParameters
 from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.job.dispatcher import LiveJob
 from headrace.runtime.monitoring.failure_history import Failure
@@ -121,7 +121,7 @@ class PlanNode(msgspec.Struct, frozen=True, omit_defaults=True):
     inputs: list[PlanInput] = msgspec.field(default_factory=list)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class PlanBody(msgspec.Struct, frozen=True):
     jid: str
     name: str
     type: str
@@ -129,7 +129,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class JobPlan(msgspec.Struct, frozen=True):
-    plan: Plan
+    plan: PlanBody
 
 
 class JobDetails(Body):
@@ -148,7 +148,7 @@ class JobDetails(Body):
     timestamps: dict[str, int]
     vertices: list[VertexLine]
     status_counts: dict[str, int]
-    plan: Plan
+    plan: PlanBody
     pending_operators: int
 
 
@@ -156,7 +156,7 @@ class JobStatusAnswer(Body):
     status: str
 
 
-class ExecutionConfig(Body):
+class ExecutionConfigBody(Body):
     restart_strategy: str
     job_parallelism: int
     object_reuse_mode: bool
@@ -166,14 +166,14 @@ class ExecutionConfig(Body):
 class JobConfig(Body):
     jid: str
     name: str
-    execution_config: ExecutionConfig
+    execution_config: ExecutionConfigBody
 
 
-class JobAccumulators(Body):
+class JobAccumulatorsBody(Body):
     """What user functions have added up; `job-accumulators` is empty in Flink, too."""
 
     job_accumulators: list[str]
-    user_task_accumulators: list[UserAccumulator]
+    user_task_accumulators: list[UserAccumulatorBody]
     serialized_user_task_accumulators: dict[str, str]
 
 
@@ -202,7 +202,7 @@ class JobExceptions(CamelBody):
     exception_history: ExceptionHistory
 
 
-class JobResult(Body, omit_defaults=True):
+class JobResultBody(Body, omit_defaults=True):
     id: str
     application_status: str
     accumulator_results: dict[str, str]
@@ -212,7 +212,7 @@ class JobResult(Body, omit_defaults=True):
 
 class ExecutionResult(Body, omit_defaults=True):
     status: QueueStatus
-    job_execution_result: JobResult | None = None
+    job_execution_result: JobResultBody | None = None
 
 
 class ConfigEntry(Body):
@@ -301,7 +301,7 @@ def job_details(context: RestContext, request: Request) -> JobDetails:
     )
 
 
-def _plan(job: LiveJob) -> Plan:
+def _plan(job: LiveJob) -> PlanBody:
     return msgspec.convert(job_plan(job.master.job), JobPlan).plan
 
 
@@ -362,7 +362,7 @@ def job_config(context: RestContext, request: Request) -> JobConfig:
     return JobConfig(
         jid=job.job_id,
         name=job.name,
-        execution_config=ExecutionConfig(
+        execution_config=ExecutionConfigBody(
             restart_strategy=job.master.settings.restart.describe(),
             job_parallelism=max(vertex.parallelism for vertex in graph.vertices),
             object_reuse_mode=graph.object_reuse,
@@ -371,9 +371,9 @@ def job_config(context: RestContext, request: Request) -> JobConfig:
     )
 
 
-def accumulators(context: RestContext, request: Request) -> JobAccumulators:
+def accumulators(context: RestContext, request: Request) -> JobAccumulatorsBody:
     totals = context.live(request).master.accumulators.of_job()
-    return JobAccumulators(
+    return JobAccumulatorsBody(
         job_accumulators=[],
         user_task_accumulators=shown_accumulators(totals),
         serialized_user_task_accumulators=(
@@ -430,7 +430,7 @@ def execution_result(context: RestContext, request: Request) -> ExecutionResult:
     cause = job.master.execution.failure_cause if job.status is JobStatus.FAILED else None
     return ExecutionResult(
         status=QueueStatus(id="COMPLETED"),
-        job_execution_result=JobResult(
+        job_execution_result=JobResultBody(
             id=job.job_id,
             application_status=_APPLICATION_STATUS.get(job.status, "UNKNOWN"),
             accumulator_results=packed_accumulators(job.master.accumulators.of_job()),
@@ -473,13 +473,13 @@ def _job(path: str, summary: str, handler: Any, answer: Any, **more: Any) -> End
     return Endpoint("GET", f"/jobs/{{jobid}}{path}", summary, handler, answer, is_archived=True, **more)
 
 
-_SERIALIZED = Query(
+_SERIALIZED = QueryParameters(
     "includeSerializedValue",
     "Whether to include the serialized values as well as their text.",
     {"type": "boolean"},
 )
-_MODE = Query("mode", "What to do; `cancel`.", {"type": "string", "enum": ["cancel"]}, ("stop",))
-_MOST = Query("maxExceptions", "How many.", {"type": "integer", "minimum": 1, "maximum": 10_000})
+_MODE = QueryParameters("mode", "What to do; `cancel`.", {"type": "string", "enum": ["cancel"]}, ("stop",))
+_MOST = QueryParameters("maxExceptions", "How many.", {"type": "integer", "minimum": 1, "maximum": 10_000})
 
 ENDPOINTS = (
     Endpoint("GET", "/jobs", "All jobs and their states.", job_states, JobStates),
@@ -488,7 +488,7 @@ ENDPOINTS = (
     _job("/plan", "The plan of a job.", plan, JobPlan),
     _job("/status", "The state of a job.", status, JobStatusAnswer),
     _job("/config", "How a job is configured.", job_config, JobConfig),
-    _job("/accumulators", "Accumulators of a job.", accumulators, JobAccumulators, query=(_SERIALIZED,)),
+    _job("/accumulators", "Accumulators of a job.", accumulators, JobAccumulatorsBody, query=(_SERIALIZED,)),
     _job("/exceptions", "Why a job failed, newest first.", exceptions, JobExceptions, query=(_MOST,)),
     _job("/execution-result", "How a job ended.", execution_result, ExecutionResult),
     _job("/jobmanager/config", "All options of a job.", job_configuration, list[ConfigEntry]),

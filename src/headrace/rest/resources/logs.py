@@ -15,14 +15,14 @@ from headrace.util import application_log
 _EXECUTOR_LOGS = (application_log.WORKERS_LOG, "stderr")
 
 
-class LogFile(Body):
+class LogFileBody(Body):
     name: str
     size: int
     mtime: int
 
 
 class LogFiles(Body):
-    logs: list[LogFile]
+    logs: list[LogFileBody]
 
 
 def logs(context: RestContext, request: Request) -> LogFiles:
@@ -70,7 +70,9 @@ def executor_log_file(context: RestContext, request: Request) -> Response:
 
 
 def _listed(files: Sequence[application_log.LogFile]) -> LogFiles:
-    return LogFiles(logs=[LogFile(name=each.name, size=each.size, mtime=each.modified_ms) for each in files])
+    return LogFiles(
+        logs=[LogFileBody(name=each.name, size=each.size, mtime=each.modified_ms) for each in files]
+    )
 
 
 def _file(context: RestContext, name: str) -> Response:

@@ -24,7 +24,7 @@ from headrace.metrics import reports
 from headrace.rest.context import Executor, RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Request
-from headrace.rest.routing import Endpoint, Query
+from headrace.rest.routing import Endpoint, QueryParameters
 from headrace.rest.slots import slots_by_executor
 from headrace.runtime.checkpoint.statistics import percentile
 from headrace.runtime.epoch.back_pressure import BackPressureLevel
@@ -37,7 +37,7 @@ _RUNNING = JobStatus.RUNNING
 _INVALID = re.compile(r"[ .:,]")
 
 
-class Metric(msgspec.Struct, frozen=True, omit_defaults=True):
+class MetricBody(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     value: str | None = None
 
@@ -51,11 +51,11 @@ class AggregatedMetric(Body, omit_defaults=True):
     skew: float | None = None
 
 
-def _metrics(values: Mapping[str, Any], request: Request) -> list[Metric]:
+def _metrics(values: Mapping[str, Any], request: Request) -> list[MetricBody]:
     wanted = request.names("get")
     if wanted is None:
-        return [Metric(name) for name in values]
-    return [Metric(name, metric_text(values[name])) for name in wanted if name in values]
+        return [MetricBody(name) for name in values]
+    return [MetricBody(name, metric_text(values[name])) for name in wanted if name in values]
 
 
 def metric_text(value: Any) -> str:
@@ -167,7 +167,7 @@ def _by_subtask(job: LiveJob, vertex: JobVertex) -> list[dict[str, Any]]:
     return [subtask_values(vertex, views.get(each, SubtaskView()), rates.get(each, Rates())) for each in ids]
 
 
-def vertex_metrics(context: RestContext, request: Request) -> list[Metric]:
+def vertex_metrics(context: RestContext, request: Request) -> list[MetricBody]:
     job, vertex = context.vertex(request)
     values = {
         f"{index}.{name}": value
@@ -177,7 +177,7 @@ def vertex_metrics(context: RestContext, request: Request) -> list[Metric]:
     return _metrics(values, request)
 
 
-def subtask_metrics(context: RestContext, request: Request) -> list[Metric]:
+def subtask_metrics(context: RestContext, request: Request) -> list[MetricBody]:
     job, vertex, index = context.subtask(request)
     return _metrics(_by_subtask(job, vertex)[index], request)
 
@@ -262,7 +262,7 @@ def job_reports(job: LiveJob) -> dict[reports.MetricName, reports.MetricReport]:
     }
 
 
-def job_metrics(context: RestContext, request: Request) -> list[Metric]:
+def job_metrics(context: RestContext, request: Request) -> list[MetricBody]:
     job = context.live(request)
     values = job_values(job, context.dispatcher.now_ms())
     for name, report in job_reports(job).items():
@@ -316,7 +316,7 @@ def _open_files() -> int:
         return -1
 
 
-def driver_metrics(context: RestContext, request: Request) -> list[Metric]:
+def driver_metrics(context: RestContext, request: Request) -> list[MetricBody]:
     return _metrics(driver_values(context), request)
 
 
@@ -333,7 +333,7 @@ def executor_values(executor: Executor) -> dict[str, Any]:
     }
 
 
-def executor_metrics(context: RestContext, request: Request) -> list[Metric]:
+def executor_metrics(context: RestContext, request: Request) -> list[MetricBody]:
     for executor in context.cluster.executors():
         if executor.executor_id == request.params["taskmanagerid"]:
             return _metrics(executor_values(executor), request)
@@ -344,13 +344,13 @@ def all_executor_metrics(context: RestContext, request: Request) -> list[Aggrega
     return _aggregated([executor_values(each) for each in context.cluster.executors()], request)
 
 
-_GET = Query("get", "Comma-separated names of metrics; if left out, all names are listed.")
-_AGG = Query(
+_GET = QueryParameters("get", "Comma-separated names of metrics; if left out, all names are listed.")
+_AGG = QueryParameters(
     "agg",
     "Comma-separated list of min, max, avg, sum and skew; if left out, all of them.",
     {"type": "string", "pattern": "^(min|max|avg|sum|skew)(,(min|max|avg|sum|skew))*$"},
 )
-_JOBS = Query("jobs", "Comma-separated ids of jobs; if left out, all jobs.")
+_JOBS = QueryParameters("jobs", "Comma-separated ids of jobs; if left out, all jobs.")
 _VERTEX = "/jobs/{jobid}/vertices/{vertexid}"
 
 ENDPOINTS = (
@@ -367,7 +367,7 @@ ENDPOINTS = (
         "/jobs/{jobid}/metrics",
         "Metrics of a job.",
         job_metrics,
-        list[Metric],
+        list[MetricBody],
         query=(_GET,),
         is_archived=True,
     ),
@@ -376,7 +376,7 @@ ENDPOINTS = (
         f"{_VERTEX}/metrics",
         "Metrics of a vertex, by subtask.",
         vertex_metrics,
-        list[Metric],
+        list[MetricBody],
         query=(_GET,),
         is_archived=True,
     ),
@@ -393,11 +393,16 @@ ENDPOINTS = (
         f"{_VERTEX}/subtasks/{{subtaskindex}}/metrics",
         "Metrics of a subtask.",
         subtask_metrics,
-        list[Metric],
+        list[MetricBody],
         query=(_GET,),
     ),
     Endpoint(
-        "GET", "/jobmanager/metrics", "Metrics of this process.", driver_metrics, list[Metric], query=(_GET,)
+        "GET",
+        "/jobmanager/metrics",
+        "Metrics of this process.",
+        driver_metrics,
+        list[MetricBody],
+        query=(_GET,),
     ),
     Endpoint(
         "GET",
@@ -412,7 +417,7 @@ ENDPOINTS = (
         "/taskmanagers/{taskmanagerid}/metrics",
         "Metrics of a task manager.",
         executor_metrics,
-        list[Metric],
+        list[MetricBody],
         query=(_GET,),
     ),
 )

@@ -18,7 +18,7 @@ from headrace.rest.resources.savepoints import (
     operation_future,
     operation_status,
 )
-from headrace.rest.routing import Endpoint, Query
+from headrace.rest.routing import Endpoint, QueryParameters
 from headrace.runtime.job.dispatcher import LiveJob
 
 _MOST = 2**15
@@ -82,7 +82,7 @@ def _steerable(context: RestContext, request: Request) -> LiveJob:
     return context.live(request)
 
 
-_PARALLELISM = Query(
+_PARALLELISM = QueryParameters(
     "parallelism",
     "The parallelism for every vertex that allows it.",
     {"type": "integer", "minimum": 1, "maximum": _MOST},

@@ -14,7 +14,7 @@ class VertexStage(Body):
     url: str
 
 
-class SparkPages(Body):
+class SparkPagesBody(Body):
     #: Null where Spark's user interface is off.
     url: str | None
     #: What to do about that.
@@ -25,13 +25,13 @@ class SparkPages(Body):
 _HINT = "Spark's user interface is disabled; set spark.ui.enabled=true to enable it."
 
 
-def spark_pages(context: RestContext, request: Request) -> SparkPages:
+def spark_pages(context: RestContext, request: Request) -> SparkPagesBody:
     job = context.live(request)
     found = context.spark_pages.of_job(job.job_id, job.master.lineage)
     if found is None:
-        return SparkPages(url=None, hint=_HINT, stages=[])
+        return SparkPagesBody(url=None, hint=_HINT, stages=[])
     levels = levels_of(job)
-    return SparkPages(
+    return SparkPagesBody(
         url=found.url,
         hint="",
         stages=[
@@ -48,7 +48,7 @@ ENDPOINTS = (
         "/jobs/{jobid}/headrace/spark",
         "The address of Spark's user interface for the stages of a job. Not in Flink.",
         spark_pages,
-        SparkPages,
+        SparkPagesBody,
         is_slow=True,
     ),
 )

@@ -12,7 +12,7 @@ from headrace.graph.job_graph import JobVertex
 from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Number, Request
-from headrace.rest.resources.accumulators import UserAccumulator, shown_accumulators
+from headrace.rest.resources.accumulators import UserAccumulatorBody, shown_accumulators
 from headrace.rest.resources.jobs import TaskMetrics, task_metrics
 from headrace.rest.resources.states import (
     duration_of,
@@ -32,7 +32,7 @@ from headrace.runtime.monitoring.job_monitor import Rates, SubtaskView
 _UNKNOWN = "(unassigned)"
 
 
-class Aggregate(Body):
+class SubtaskAggregate(Body):
     """A quantity over the subtasks."""
 
     min: int
@@ -46,8 +46,8 @@ class Aggregate(Body):
 
 
 class Aggregates(Body):
-    metrics: dict[str, Aggregate]
-    status_duration: dict[str, Aggregate]
+    metrics: dict[str, SubtaskAggregate]
+    status_duration: dict[str, SubtaskAggregate]
 
 
 class SubtaskLine(Body):
@@ -133,14 +133,14 @@ class BackPressure(Body):
 
 class UserAccumulators(Body):
     id: str
-    user_accumulators: list[UserAccumulator]
+    user_accumulators: list[UserAccumulatorBody]
 
 
 class SubtaskAccumulators(Body):
     subtask: int
     attempt: int
     endpoint: str
-    user_accumulators: list[UserAccumulator]
+    user_accumulators: list[UserAccumulatorBody]
 
 
 class AllSubtaskAccumulators(Body):
@@ -153,20 +153,20 @@ class OneSubtaskAccumulators(Body):
     id: str
     subtask: int
     attempt: int
-    user_accumulators: list[UserAccumulator]
+    user_accumulators: list[UserAccumulatorBody]
 
 
 # -- parts -------------------------------------------------------------------------------------------------------
 
 
-def _aggregate(values: Sequence[float]) -> Aggregate:
+def _aggregate(values: Sequence[float]) -> SubtaskAggregate:
     ordered = sorted(round(value) for value in values)
     total = sum(ordered)
 
     def at(point: float) -> int:
         return round(percentile(ordered, point))
 
-    return Aggregate(
+    return SubtaskAggregate(
         min=ordered[0],
         max=ordered[-1],
         avg=total // len(ordered),
@@ -382,7 +382,7 @@ def accumulators(context: RestContext, request: Request) -> UserAccumulators:
     return UserAccumulators(id=vertex.vertex_id, user_accumulators=shown_accumulators(totals))
 
 
-def _accumulators_of(job: LiveJob, vertex: JobVertex, index: int) -> list[UserAccumulator]:
+def _accumulators_of(job: LiveJob, vertex: JobVertex, index: int) -> list[UserAccumulatorBody]:
     return shown_accumulators(job.master.accumulators.of_subtask(SubtaskId(vertex.vertex_id, index)))
 
 

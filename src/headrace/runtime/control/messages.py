@@ -50,7 +50,7 @@ class Recall(msgspec.Struct, frozen=True, tag="recall"):
     """Say how far the splits of the lease were read: there is something new to plan."""
 
 
-class Progress(msgspec.Struct, frozen=True, tag="progress"):
+class SubtaskProgress(msgspec.Struct, frozen=True, tag="progress"):
     """A source subtask has done what it was fed, or its lease is over."""
 
     #: A pickled mapping from split ids to `SplitProgress`.
@@ -61,7 +61,7 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     is_idle: bool
 
 
-class Trigger(msgspec.Struct, frozen=True, tag="trigger"):
+class TriggerCheckpoint(msgspec.Struct, frozen=True, tag="trigger"):
     """Send a barrier: this span of the stream ends here."""
 
     epoch: int
@@ -87,7 +87,7 @@ class CheckpointEnded(msgspec.Struct, frozen=True, tag="checkpoint-ended"):
     is_complete: bool
 
 
-class Output(msgspec.Struct, frozen=True, tag="output"):
+class SubtaskOutput(msgspec.Struct, frozen=True, tag="output"):
     """Output that waits for no checkpoint: pickled committables of an operator."""
 
     operator_id: str
@@ -105,14 +105,14 @@ class Beat(msgspec.Struct, frozen=True, tag="beat"):
     waiting_bytes: int = 0
 
 
-class Failure(msgspec.Struct, frozen=True, tag="failure"):
+class SubtaskFailure(msgspec.Struct, frozen=True, tag="failure"):
     """The subtask has failed. Sent before Spark knows: its own report may name a consequence first."""
 
     #: What the worker puts into Spark's exception, too.
     text: str
 
 
-class Stop(msgspec.Struct, frozen=True, tag="stop"):
+class StopSubtask(msgspec.Struct, frozen=True, tag="stop"):
     """Close, and end when the input has ended."""
 
 
@@ -120,8 +120,10 @@ class Goodbye(msgspec.Struct, frozen=True, tag="goodbye"):
     """The subtask has closed its functions."""
 
 
-FromDriver = Feed | Lease | Recall | Trigger | CheckpointEnded | Stop
-FromSubtask = Hello | Running | Progress | Acknowledge | Output | Beat | Failure | Goodbye
+FromDriver = Feed | Lease | Recall | TriggerCheckpoint | CheckpointEnded | StopSubtask
+FromSubtask = (
+    Hello | Running | SubtaskProgress | Acknowledge | SubtaskOutput | Beat | SubtaskFailure | Goodbye
+)
 Message = FromDriver | FromSubtask
 
 _decoder = msgspec.msgpack.Decoder(Message)

@@ -17,10 +17,10 @@ from headrace.errors import (
 )
 from headrace.graph.partitioning import (
     Custom,
+    EdgePartitioner,
     Forward,
     Global,
     KeyGroups,
-    Partitioner,
     Rebalance,
     Rescale,
     Shuffle,
@@ -148,7 +148,7 @@ def _custom_choice(partitioner: Custom, channels: int) -> Callable[[list[Any]], 
 
 
 def build_router(
-    partitioner: Partitioner, channels: Sequence[Channel], *, max_parallelism: int, seed: tuple[int, int]
+    partitioner: EdgePartitioner, channels: Sequence[Channel], *, max_parallelism: int, seed: tuple[int, int]
 ) -> Router:
     """Make the router of an edge; ``seed`` is (producer, epoch), so that a re-run routes the same way."""
     producer, epoch = seed

@@ -27,7 +27,7 @@ from headrace.util.disk_space import watching_space
 
 _log = logging.getLogger(__name__)
 
-_MAGIC = b"HRJOB\r\n1"
+_MAGIC = b"HRJOB\r\n2"
 _IF_DAMAGED = "delete it and start the job from its last checkpoint (headrace run -s PATH)"
 _JOB_FILE = "job"
 #: What to do where there is no space for jobs.

@@ -32,7 +32,7 @@ from headrace.util import clock
 _log = logging.getLogger(__name__)
 
 
-class StartedJob(Protocol):
+class DispatchedJob(Protocol):
     """A job that runs here: `SparkJob`, or `MiniJob` in tests."""
 
     @property
@@ -50,11 +50,11 @@ class StartedJob(Protocol):
         """Return the result to come."""
 
 
-StartJob = Callable[[JobGraph, Configuration], StartedJob]
+StartJob = Callable[[JobGraph, Configuration], DispatchedJob]
 
 
 @dataclass(frozen=True)
-class Recovery:
+class JobRecovery:
     """How jobs outlive the process: where they are kept, and how a graph becomes bytes and comes back."""
 
     store: JobStore
@@ -68,7 +68,7 @@ class Recovery:
 class LiveJob:
     """A job that runs, or has just ended."""
 
-    job: StartedJob
+    job: DispatchedJob
     monitor: JobMonitor = field(repr=False)
 
     @property
@@ -116,7 +116,7 @@ class Dispatcher:
         archive: Callable[[LiveJob], Mapping[str, str]],
         history: JobHistory | None = None,
         start: StartJob | None = None,
-        recovery: Recovery | None = None,
+        recovery: JobRecovery | None = None,
         now_ms: Callable[[], int] = clock.now_ms,
     ) -> None:
         self.now_ms = now_ms
@@ -192,7 +192,7 @@ class Dispatcher:
                 self._recovery.results.mark_clean(result.result.job_id, result.status)
         return recovered
 
-    def _recover(self, recovery: Recovery, start: StartJob, job: StoredJob) -> LiveJob | None:
+    def _recover(self, recovery: JobRecovery, start: StartJob, job: StoredJob) -> LiveJob | None:
         """Start a job again, unless it has ended; one whose files are still to be deleted is started for that."""
         configuration = Configuration.handed_on(job.configuration, job.origins)
         ended = result_of(recovery.results, job.job_id, configuration)
@@ -207,7 +207,7 @@ class Dispatcher:
             recovery.results.mark_clean(job.job_id, ended.status)
         return None
 
-    def adopt(self, job: StartedJob) -> LiveJob:
+    def adopt(self, job: DispatchedJob) -> LiveJob:
         """Take in a job that was started by others; the same one twice is fine.
 
         Raises:
@@ -229,7 +229,7 @@ class Dispatcher:
         job.result_future().add_done_callback(lambda _: self._end(live))
         return live
 
-    def _persist(self, recovery: Recovery, graph: JobGraph, configuration: Configuration) -> None:
+    def _persist(self, recovery: JobRecovery, graph: JobGraph, configuration: Configuration) -> None:
         recovery.store.put(
             StoredJob(
                 graph.job_id,

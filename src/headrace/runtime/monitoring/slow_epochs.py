@@ -39,7 +39,7 @@ class LevelVertex:
 
 
 @dataclass(frozen=True)
-class Part:
+class EpochShare:
     """A part of an epoch's time."""
 
     kind: PartKind
@@ -70,7 +70,7 @@ class Explanation:
     """Where the time of an epoch went."""
 
     is_slow: bool
-    parts: tuple[Part, ...]
+    parts: tuple[EpochShare, ...]
     text: str
 
 
@@ -80,7 +80,7 @@ def total_ms(epoch: EpochView) -> float:
     return epoch.planning_ms + run_ms + epoch.checkpoint_ms + epoch.late_publishing_ms
 
 
-def epoch_parts(epoch: EpochView) -> tuple[Part, ...]:
+def epoch_parts(epoch: EpochView) -> tuple[EpochShare, ...]:
     """Cut an epoch into parts that follow each other; together they are the whole of it."""
     whole = total_ms(epoch) or 1.0
     run_ms = epoch.ended_ms - epoch.started_ms - epoch.publishing_ms
@@ -99,7 +99,7 @@ def epoch_parts(epoch: EpochView) -> tuple[Part, ...]:
         ("publishing", epoch.publishing_ms + epoch.late_publishing_ms, None),
         ("checkpoint", epoch.checkpoint_ms, None),
     ]
-    return tuple(Part(kind, ms, ms / whole, level) for kind, ms, level in found)
+    return tuple(EpochShare(kind, ms, ms / whole, level) for kind, ms, level in found)
 
 
 def explain_epoch(
@@ -144,7 +144,7 @@ def _compared(epoch: EpochView, whole_ms: float, usual: Usual) -> str:
     return f"{text}, with {'no more' if usual.records else 'few'} records than usual."
 
 
-def _about(part: Part, epoch: EpochView, levels: Sequence[Sequence[LevelVertex]]) -> list[str]:
+def _about(part: EpochShare, epoch: EpochView, levels: Sequence[Sequence[LevelVertex]]) -> list[str]:
     sentences = [f"{_name(part, levels)} took {_percent(part.share)} of the time ({_duration(part.ms)})."]
     if part.kind == "level" and part.level is not None and part.level < len(levels):
         sentences += _about_level(part.ms, epoch, levels[part.level])
@@ -207,7 +207,7 @@ def _skew(vertex: LevelVertex, worst: int, worst_ms: float, rest_ms: float, epoc
     return f"{text}, though it got no more records than they did: its records take longer, or its host is slower."
 
 
-def _name(part: Part, levels: Sequence[Sequence[LevelVertex]]) -> str:
+def _name(part: EpochShare, levels: Sequence[Sequence[LevelVertex]]) -> str:
     if part.kind != "level":
         return {
             "planning": "Planning",

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from headrace.errors import HeadraceError, InvariantViolation, RecoveryAction
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
-from headrace.operators.io import SourceOperator
+from headrace.operators.io import SourceDeclaration
 from headrace.runtime.checkpoint.metadata import (
     CheckpointMetadata,
     FileRef,
@@ -46,7 +46,7 @@ from headrace.runtime.run.accumulators import JobAccumulators
 from headrace.runtime.run.sink_coordinator import Blaming
 from headrace.runtime.run.source_coordinator import SourceCoordinator
 from headrace.runtime.run.state_registry import Compaction, StateRegistry, StateSize
-from headrace.runtime.run.watermark_alignment import WatermarkAlignment
+from headrace.runtime.run.watermark_alignment import AlignedSources
 from headrace.storage.paths import join_path
 
 _log = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ class JobRun:
         self._now_ms = now_ms
         self._timer = timer
         self._state = StateRegistry(settings.lineage, settings.max_changes, start.keyed, start.operator_state)
-        self._alignment = WatermarkAlignment(job)
+        self._alignment = AlignedSources(job)
         self._numbers = numbers
         self._log = EpochLog(settings.state_dir, settings.lineage)
         #: The last epoch that is complete, or is being run. Never one again that an earlier run has had.
@@ -172,7 +172,7 @@ class JobRun:
         self.accumulators = JobAccumulators(start.accumulators, job)
         self._coordinators: dict[str, SourceCoordinator] = {}
         for vertex in job.vertices:
-            if isinstance(vertex.head.declaration, SourceOperator):
+            if isinstance(vertex.head.declaration, SourceDeclaration):
                 with blaming(vertex.head):
                     self._coordinators[vertex.vertex_id] = self._make_coordinator(
                         vertex, vertex.head.declaration, start.sources.get(vertex.vertex_id)
@@ -452,7 +452,7 @@ class JobRun:
                 _log.exception("closing %s failed", type(closer).__name__)
 
     def _make_coordinator(
-        self, vertex: JobVertex, declaration: SourceOperator, snapshot: bytes | None
+        self, vertex: JobVertex, declaration: SourceDeclaration, snapshot: bytes | None
     ) -> SourceCoordinator:
         coordinator = SourceCoordinator(declaration.source, vertex.parallelism, declaration.idleness_ms)
         if snapshot is not None:

@@ -21,16 +21,16 @@ from headrace.runtime.control.messages import (
     VERSION,
     Acknowledge,
     Beat,
-    Failure,
     FromDriver,
     Goodbye,
     Hello,
     Message,
-    Output,
-    Progress,
     Running,
-    Stop,
-    Trigger,
+    StopSubtask,
+    SubtaskFailure,
+    SubtaskOutput,
+    SubtaskProgress,
+    TriggerCheckpoint,
 )
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
 
@@ -83,7 +83,7 @@ class LiveControl:
         host: str,
         port: int = 0,
         heartbeat_timeout_s: float = 50.0,
-        on_progress: Callable[[SubtaskId, Progress], None],
+        on_progress: Callable[[SubtaskId, SubtaskProgress], None],
         on_news: Callable[[], None] = lambda: None,
     ) -> None:
         self._subtasks = frozenset(subtasks)
@@ -129,7 +129,7 @@ class LiveControl:
         with self._changed:
             self._acknowledged[epoch] = {}
         for subtask in subtasks:
-            self.send(subtask, Trigger(epoch, 0))
+            self.send(subtask, TriggerCheckpoint(epoch, 0))
 
     def wait_for(self, epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, Acknowledged]:
         """Wait until these subtasks have acknowledged a barrier.
@@ -167,7 +167,7 @@ class LiveControl:
     def stop(self) -> None:
         """Have all subtasks end."""
         for subtask in self._subtasks:
-            self.send(subtask, Stop())
+            self.send(subtask, StopSubtask())
 
     def close(self) -> None:
         """Close all connections."""
@@ -223,7 +223,7 @@ class LiveControl:
 
     def _take(self, subtask: SubtaskId, peer: _Peer, message: Message) -> None:
         match message:
-            case Progress():
+            case SubtaskProgress():
                 self._on_progress(subtask, message)
             case Acknowledge():
                 report = pickle.loads(message.report)
@@ -238,9 +238,9 @@ class LiveControl:
                     self._changed.notify_all()
             case Beat():
                 peer.beat = message
-            case Output():
+            case SubtaskOutput():
                 self.show(message.operator_id, pickle.loads(message.committables))
-            case Failure():
+            case SubtaskFailure():
                 self.fail(self.recover(message.text))
             case Goodbye():
                 peer.has_left = True

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobVertex
 from headrace.runtime.checkpoint.subject import BarrierTimes
-from headrace.runtime.control.messages import CheckpointEnded, Progress
+from headrace.runtime.control.messages import CheckpointEnded, SubtaskProgress
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.epoch.report_checks import check_consistent, one_per_subtask
@@ -250,7 +250,7 @@ class LiveRun(JobRun):
 
     # -- sources -------------------------------------------------------------------------------------------------
 
-    def _progressed(self, subtask: SubtaskId, said: Progress) -> None:
+    def _progressed(self, subtask: SubtaskId, said: SubtaskProgress) -> None:
         assert self._feeder is not None, "only those that were fed make progress"
         self._feeder.progressed(subtask, said)
 
@@ -260,7 +260,7 @@ class LiveRun(JobRun):
         with self._blaming(self.job.vertex(vertex_id).head):
             return self._coordinators[vertex_id].plan(max_records, self._now_ms(), out)
 
-    def _observe_source(self, subtask: SubtaskId, said: Progress) -> None:
+    def _observe_source(self, subtask: SubtaskId, said: SubtaskProgress) -> None:
         self._alignment.observe(
             SubtaskReport(subtask, has_ended=said.has_ended, watermark=said.watermark, is_idle=said.is_idle)
         )

@@ -25,7 +25,7 @@ from headrace.connectors.base import (
     committer_of,
 )
 from headrace.graph.job_graph import JobGraph, OperatorNode
-from headrace.operators.io import SinkOperator
+from headrace.operators.io import SinkDeclaration
 from headrace.runtime.checkpoint.metadata import PendingCommittable
 from headrace.runtime.checkpoint.restore import SinkStart
 from headrace.runtime.epoch.messages import SubtaskReport, lowest_watermark, sink_staging_dir
@@ -221,7 +221,7 @@ class SinkCoordinator:
     def _make(self) -> Iterator[_SinkState]:
         for vertex in self._job.vertices:
             for node in vertex.operators:
-                if isinstance(node.declaration, SinkOperator):
+                if isinstance(node.declaration, SinkDeclaration):
                     context = CommitterContext(
                         job_id=self._job.job_id,
                         sink_id=node.operator_id,

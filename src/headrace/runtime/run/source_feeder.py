@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from headrace.runtime.control.messages import Feed, Lease, Progress, Recall
+from headrace.runtime.control.messages import Feed, Lease, Recall, SubtaskProgress
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskPlan
 from headrace.runtime.run.source_coordinator import SourceCoordinator, SourceTaskPlan
 
@@ -67,7 +67,7 @@ class SourceFeeder:
         send: Callable[[SubtaskId, Feed | Lease | Recall], None],
         plan: Callable[[str, int, frozenset[int]], Mapping[int, SourceTaskPlan] | None],
         paused: Callable[[str], frozenset[int]],
-        observe: Callable[[SubtaskId, Progress], None],
+        observe: Callable[[SubtaskId, SubtaskProgress], None],
         aligned: Collection[str],
         fail: Callable[[BaseException], None],
         on_ended: Callable[[], None],
@@ -131,7 +131,7 @@ class SourceFeeder:
         """Whether all sources have read everything there will ever be."""
         return all(coordinator.has_ended for coordinator in self._coordinators.values())
 
-    def progressed(self, subtask: SubtaskId, said: Progress) -> None:
+    def progressed(self, subtask: SubtaskId, said: SubtaskProgress) -> None:
         """Take over what a subtask has read."""
         with self.changed:
             fed = self._busy.pop(subtask, None)

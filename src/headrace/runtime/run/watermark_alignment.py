@@ -9,11 +9,11 @@ from __future__ import annotations
 from headrace.common.watermark_strategy import WatermarkAlignment as Alignment
 from headrace.elements import MAX_WATERMARK
 from headrace.graph.job_graph import JobGraph
-from headrace.operators.io import SourceOperator
+from headrace.operators.io import SourceDeclaration
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
 
 
-class WatermarkAlignment:
+class AlignedSources:
     """Which source subtasks have to wait."""
 
     def __init__(self, job: JobGraph) -> None:
@@ -23,7 +23,7 @@ class WatermarkAlignment:
         self._watermarks: dict[SubtaskId, int] = {}
         for vertex in job.vertices:
             declaration = vertex.head.declaration
-            if isinstance(declaration, SourceOperator) and declaration.alignment is not None:
+            if isinstance(declaration, SourceDeclaration) and declaration.alignment is not None:
                 self._alignments[vertex.vertex_id] = declaration.alignment
 
     @property

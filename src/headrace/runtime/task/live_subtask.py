@@ -32,12 +32,12 @@ from headrace.runtime.control.messages import (
     Hello,
     Lease,
     Message,
-    Output,
-    Progress,
     Recall,
     Running,
-    Stop,
-    Trigger,
+    StopSubtask,
+    SubtaskOutput,
+    SubtaskProgress,
+    TriggerCheckpoint,
 )
 from headrace.runtime.epoch.layout import Layout, consumers_of
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
@@ -288,7 +288,7 @@ class LiveSubtask:
         if self._task is not None:
             self._task.flush()
             for operator_id, shown in self._task.take_shown():
-                self._tell(Output(operator_id, pickle.dumps(shown, protocol=5)))
+                self._tell(SubtaskOutput(operator_id, pickle.dumps(shown, protocol=5)))
 
     def _leaving(self) -> Iterator[Sent]:
         """Yield what is to go out; the time that takes is the time that others cannot follow."""
@@ -315,10 +315,10 @@ class LiveSubtask:
                 self._on_lease(message)
             case Recall():
                 self._end_lease()
-            case Trigger():
+            case TriggerCheckpoint():
                 self._end_lease()
                 self._end_epoch(message.epoch, clock.now_ms(), alignment_ms=0)
-            case Stop():
+            case StopSubtask():
                 self._is_stopping = True
             case CheckpointEnded():
                 pass
@@ -377,7 +377,7 @@ class LiveSubtask:
     def _tell_progress(self, task: LiveTask, progress: Mapping[str, object], records: int) -> None:
         watermark, is_idle = task.source_time
         self._tell(
-            Progress(
+            SubtaskProgress(
                 progress=pickle.dumps(progress, protocol=5),
                 records=records,
                 has_ended=task.has_seen_end,

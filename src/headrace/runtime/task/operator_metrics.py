@@ -7,7 +7,7 @@ from dataclasses import replace
 from headrace.elements import MIN_WATERMARK
 from headrace.graph.job_graph import JobVertex
 from headrace.metrics.reports import CounterReport, GaugeReport, MetricName, MetricReport
-from headrace.operators.table.declarations import StatefulNode, TableScan, TableSink
+from headrace.operators.table.declarations import StatefulNode, TableScanDeclaration, TableSinkDeclaration
 from headrace.runtime.epoch.messages import SubtaskReport
 
 
@@ -33,8 +33,11 @@ def with_operator_metrics(vertex: JobVertex, report: SubtaskReport) -> SubtaskRe
     There are none of what Spark does without counting rows: queries, and sinks that discard everything.
     """
     node = vertex.head
-    is_source, is_sink = isinstance(node.declaration, TableScan), isinstance(node.declaration, TableSink)
-    if isinstance(node.declaration, TableSink) and node.declaration.sink.discards:
+    is_source, is_sink = (
+        isinstance(node.declaration, TableScanDeclaration),
+        isinstance(node.declaration, TableSinkDeclaration),
+    )
+    if isinstance(node.declaration, TableSinkDeclaration) and node.declaration.sink.discards:
         return report
     if not (is_source or is_sink or isinstance(node.declaration, StatefulNode)):
         return report

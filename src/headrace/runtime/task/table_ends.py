@@ -22,7 +22,7 @@ from headrace.operators.epoch_writer import EpochWriter
 from headrace.operators.located import locating
 from headrace.operators.slice_reader import SliceReader
 from headrace.operators.table.bridge import rows_of
-from headrace.operators.table.declarations import TableScan, TableSink
+from headrace.operators.table.declarations import TableScanDeclaration, TableSinkDeclaration
 from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.steps import KIND, Schema
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
@@ -41,7 +41,7 @@ class ScanTask:
 
     def __init__(self, job: JobGraph, subtask: SubtaskId) -> None:
         node = job.vertex(subtask.vertex_id).head
-        assert isinstance(node.declaration, TableScan)
+        assert isinstance(node.declaration, TableScanDeclaration)
         self._scan = node.declaration
         self._subtask = subtask
         self._schema = as_spark_gives(self._scan.schema)
@@ -123,7 +123,7 @@ def write_rows(
     """
     node = job.vertex(subtask.vertex_id).head
     declaration = node.declaration
-    assert isinstance(declaration, TableSink)
+    assert isinstance(declaration, TableSinkDeclaration)
     attempt = TaskAttempt(plan, spark_attempt)
     place = task_place(job, subtask, node)
     context = OperatorContext(place, InMemoryMetricGroup(), attempt=spark_attempt)

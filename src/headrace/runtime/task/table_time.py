@@ -16,7 +16,7 @@ from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import producer_of
 from headrace.operators.table.bridge import TableToStream
-from headrace.operators.table.declarations import StatefulNode, TableWatermark
+from headrace.operators.table.declarations import StatefulNode, TableWatermarkDeclaration
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, TableTime
 from headrace.runtime.task.time_parts import NO_TIME, SPLIT_TIMES, TIME
 from headrace.state.operator_state import own_part, with_own_part
@@ -71,7 +71,7 @@ def vertex_times(
             operators = [producer_of(job, edge).operator_id for edge in job.inputs_of(vertex.vertex_id)]
             producers = [times.get(each) or known[each] for each in operators]
             is_final = all(time.is_final for time in producers)
-            if isinstance(vertex.head.declaration, TableWatermark):
+            if isinstance(vertex.head.declaration, TableWatermarkDeclaration):
                 after = MAX_WATERMARK if is_final else seen
             else:
                 after = max(seen, _merged(producers))

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.errors import ClusterError
 from headrace.runtime.control.connection import Connection, ControlServer, new_secret
-from headrace.runtime.control.messages import Acknowledge, Beat, Message, Trigger, decode, encode
+from headrace.runtime.control.messages import Acknowledge, Beat, Message, TriggerCheckpoint, decode, encode
 
 HOST = "127.0.0.1"
 
@@ -30,7 +30,7 @@ def server(secret: bytes, received: queue.Queue[Message | None]) -> Iterator[Con
     def handle(connection: Connection) -> None:
         while (message := connection.receive()) is not None:
             received.put(message)
-            connection.send(Trigger(7, 0))
+            connection.send(TriggerCheckpoint(7, 0))
         received.put(None)
 
     server = ControlServer(HOST, 0, secret, handle)
@@ -44,7 +44,7 @@ def test_messages_go_both_ways(
     connection = Connection.open((HOST, server.port), secret)
     connection.send(Acknowledge(3, b"report", alignment_ms=4))
     assert received.get(timeout=10) == Acknowledge(3, b"report", alignment_ms=4)
-    assert connection.receive() == Trigger(7, 0)
+    assert connection.receive() == TriggerCheckpoint(7, 0)
     connection.close()
     assert received.get(timeout=10) is None
 
@@ -85,7 +85,7 @@ def test_a_driver_that_is_not_there() -> None:
 def test_a_server_that_is_closed_lets_nobody_wait(server: ControlServer, secret: bytes) -> None:
     connection = Connection.open((HOST, server.port), secret)
     connection.send(Beat())
-    assert connection.receive() == Trigger(7, 0)
+    assert connection.receive() == TriggerCheckpoint(7, 0)
     server.close()
     assert connection.receive() is None
     connection.close()

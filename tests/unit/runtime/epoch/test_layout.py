@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.graph.job_graph import DistributionPattern, JobEdge, JobGraph
-from headrace.graph.partitioning import Broadcast, Forward, KeyGroups, Partitioner, Rebalance, Rescale
+from headrace.graph.partitioning import Broadcast, EdgePartitioner, Forward, KeyGroups, Rebalance, Rescale
 from headrace.runtime.epoch.layout import Layout, consumers_of, producers_of
 from headrace.runtime.epoch.messages import SubtaskId
 from tests.unit.runtime.jobs import job_graph, make_env
@@ -25,7 +25,7 @@ def diamond() -> JobGraph:
     return job_graph(env)
 
 
-def edge(partitioner: Partitioner) -> JobEdge:
+def edge(partitioner: EdgePartitioner) -> JobEdge:
     return JobEdge(0, "a", 0, None, "b", 0, partitioner, DistributionPattern.ALL_TO_ALL, "set")
 
 
@@ -71,7 +71,7 @@ def test_a_subtask_nobody_knows_is_our_bug() -> None:
 
 
 @pytest.mark.parametrize("partitioner", [Rebalance(), Broadcast(), KeyGroups(str)])
-def test_all_to_all_reaches_every_consumer(partitioner: Partitioner) -> None:
+def test_all_to_all_reaches_every_consumer(partitioner: EdgePartitioner) -> None:
     assert list(consumers_of(edge(partitioner), 1, 3, 4)) == [0, 1, 2, 3]
     assert producers_of(edge(partitioner), 2, 3, 4) == [0, 1, 2]
 

@@ -7,7 +7,7 @@ import pytest
 from headrace.elements import Batch, EndOfInput, Watermark
 from headrace.errors import KeyTypeError
 from headrace.graph.job_graph import DistributionPattern, JobEdge
-from headrace.graph.partitioning import Broadcast, KeyGroups, Partitioner, Rebalance
+from headrace.graph.partitioning import Broadcast, EdgePartitioner, KeyGroups, Rebalance
 from headrace.runtime.exchange.buffers import decode, payload_of, read_header
 from headrace.runtime.exchange.result_partition import ResultPartition
 
@@ -18,7 +18,7 @@ CONSUMERS = [(2, 4), (2, 5), (2, 6)]
 class Sent:
     """A result partition, and the buffers it has sent."""
 
-    def __init__(self, partitioner: Partitioner, *, buffer_records: int = 1000) -> None:
+    def __init__(self, partitioner: EdgePartitioner, *, buffer_records: int = 1000) -> None:
         self.buffers: list[tuple[int, int, bytes]] = []
         edge = JobEdge(7, "a", 0, None, "b", 0, partitioner, DistributionPattern.ALL_TO_ALL, "set")
         self.partition = ResultPartition(

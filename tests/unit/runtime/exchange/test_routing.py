@@ -12,10 +12,10 @@ from headrace.elements import Batch
 from headrace.errors import InvariantViolation, JobExecutionError, KeyTypeError, UserFunctionError
 from headrace.graph.partitioning import (
     Custom,
+    EdgePartitioner,
     Forward,
     Global,
     KeyGroups,
-    Partitioner,
     Rebalance,
     Rescale,
     Shuffle,
@@ -28,7 +28,7 @@ from headrace.state.keys import hash_key
 
 
 def route(
-    partitioner: Partitioner,
+    partitioner: EdgePartitioner,
     *batches: Batch,
     channels: int = 3,
     max_parallelism: int = 128,
@@ -61,7 +61,7 @@ def test_forward_and_global_send_everything_one_way() -> None:
 
 
 @pytest.mark.parametrize("partitioner", [Rebalance(), Rescale()])
-def test_round_robin_gives_each_channel_one_record_in_turn(partitioner: Partitioner) -> None:
+def test_round_robin_gives_each_channel_one_record_in_turn(partitioner: EdgePartitioner) -> None:
     received = route(partitioner, Batch([1, 2, 3, 4]), Batch([5, 6, 7]))
     assert received == [[1, 4, 7], [2, 5], [3, 6]]
 
@@ -181,14 +181,14 @@ def test_a_custom_partitioner_out_of_range_is_told_so(returned: Any) -> None:
     ],
     ids=["partitioner", "key-selector"],
 )
-def test_an_error_of_a_custom_partitioner_names_the_record(partitioner: Partitioner) -> None:
+def test_an_error_of_a_custom_partitioner_names_the_record(partitioner: EdgePartitioner) -> None:
     with pytest.raises(UserFunctionError, match="ZeroDivisionError") as caught:
         route(partitioner, Batch([1, 0]))
     assert (caught.value.record, caught.value.operator) == ("0", "partition_custom")
 
 
 def test_a_partitioner_nobody_knows_is_our_bug() -> None:
-    class Unknown(Partitioner):
+    class Unknown(EdgePartitioner):
         name = "UNKNOWN"
 
     with pytest.raises(InvariantViolation, match="UNKNOWN"):

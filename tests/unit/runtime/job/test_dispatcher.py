@@ -20,7 +20,7 @@ from headrace.graph.job_graph import JobGraph
 from headrace.runtime.high_availability.job_results import Ending, FileJobResults, JobResult
 from headrace.runtime.high_availability.job_store import JobStore
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease
-from headrace.runtime.job.dispatcher import Dispatcher, LiveJob, Recovery
+from headrace.runtime.job.dispatcher import Dispatcher, JobRecovery, LiveJob
 from headrace.runtime.job.history import EndedJob, JobHistory
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.jobs import BASE, job_graph, make_env
@@ -162,7 +162,7 @@ def test_a_job_is_persisted_before_it_runs_and_recovered_by_the_next_leader(tmp_
     lease = LeaderLease(HighAvailabilitySettings(str(tmp_path), "test", 60_000))
     lease.acquire(5)
     store, graphs = JobStore(str(tmp_path / "jobs"), lease), Graphs()
-    recovery = Recovery(store, FileJobResults(str(tmp_path / "results")), graphs.pack, graphs.unpack)
+    recovery = JobRecovery(store, FileJobResults(str(tmp_path / "results")), graphs.pack, graphs.unpack)
     first = Cluster(recovery=recovery)
     first.submit(numbers(ENDLESS))
     assert [job.job_id for job in store.jobs()] == [FIRST]
@@ -186,7 +186,7 @@ def test_a_job_that_has_ended_is_not_run_again_by_the_next_leader(
     lease.acquire(5)
     store, graphs = JobStore(str(tmp_path / "jobs"), lease), Graphs()
     results = FileJobResults(str(tmp_path / "results"), continues_failed=False)
-    recovery = Recovery(store, results, graphs.pack, graphs.unpack)
+    recovery = JobRecovery(store, results, graphs.pack, graphs.unpack)
     first = Cluster(recovery=recovery)
     first.submit(numbers(ENDLESS))
     results.add_dirty(JobResult(FIRST, "numbers", status, 1))
@@ -213,7 +213,7 @@ def test_results_of_jobs_that_the_store_has_forgotten_become_clean(tmp_path: Pat
     store, graphs = JobStore(str(tmp_path / "jobs"), lease), Graphs()
     results = FileJobResults(str(tmp_path / "results"), delete_on_commit=True)
     results.add_dirty(JobResult(FIRST, "numbers", "FAILED", 1))
-    cluster = Cluster(recovery=Recovery(store, results, graphs.pack, graphs.unpack))
+    cluster = Cluster(recovery=JobRecovery(store, results, graphs.pack, graphs.unpack))
     assert cluster.dispatcher.recover() == []
     assert results.find(FIRST) is None
     lease.release()
@@ -230,7 +230,7 @@ def test_a_job_that_does_not_start_leaves_nothing_in_the_store(tmp_path: Path) -
     dispatcher = Dispatcher(
         archive=render,
         start=refuse,
-        recovery=Recovery(store, FileJobResults(str(tmp_path / "results")), graphs.pack, graphs.unpack),
+        recovery=JobRecovery(store, FileJobResults(str(tmp_path / "results")), graphs.pack, graphs.unpack),
     )
     with pytest.raises(JobSubmissionError, match="no room"):
         dispatcher.submit(numbers(5), Configuration(OPTIONS))

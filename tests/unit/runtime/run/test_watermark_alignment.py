@@ -8,7 +8,7 @@ from headrace.common.time import Duration
 from headrace.common.watermark_strategy import WatermarkStrategy
 from headrace.elements import MAX_WATERMARK
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
-from headrace.runtime.run.watermark_alignment import WatermarkAlignment
+from headrace.runtime.run.watermark_alignment import AlignedSources
 from tests.unit.runtime.fakes import ListSink, SplitsSource
 from tests.unit.runtime.jobs import job_graph, make_env
 
@@ -28,7 +28,7 @@ class Group:
             env.from_source(SplitsSource({name: [1]}), strategy, name).sink_to(ListSink(name))
         job = job_graph(env)
         self._ids = {vertex.head.name.removeprefix("Source: "): vertex.vertex_id for vertex in job.vertices}
-        self.alignment = WatermarkAlignment(job)
+        self.alignment = AlignedSources(job)
 
     def report(self, name: str, subtask: int, watermark: int | None, **settings: Any) -> None:
         subtask_id = SubtaskId(self._ids[name], subtask)

@@ -6,17 +6,17 @@ import threading
 
 import pytest
 
-from headrace.runtime.control.messages import Stop, Trigger
+from headrace.runtime.control.messages import StopSubtask, TriggerCheckpoint
 from headrace.runtime.task.mailbox import Mailbox
 
 
 def test_messages_and_buffers_are_taken_together_in_their_order() -> None:
     mailbox = Mailbox(100)
     mailbox.put_buffer(b"one")
-    mailbox.put_message(Trigger(1, 0))
+    mailbox.put_message(TriggerCheckpoint(1, 0))
     mailbox.put_buffer(b"two")
     assert mailbox.waiting_bytes == 6
-    assert mailbox.take(0) == ([Trigger(1, 0)], [b"one", b"two"])
+    assert mailbox.take(0) == ([TriggerCheckpoint(1, 0)], [b"one", b"two"])
     assert mailbox.is_empty
     assert mailbox.take(0) == ([], [])
 
@@ -40,8 +40,8 @@ def test_whoever_brings_too_much_waits_until_it_is_taken() -> None:
 def test_a_message_never_waits_for_room() -> None:
     mailbox = Mailbox(1)
     mailbox.put_buffer(b"full")
-    mailbox.put_message(Stop())
-    assert mailbox.take(0)[0] == [Stop()]
+    mailbox.put_message(StopSubtask())
+    assert mailbox.take(0)[0] == [StopSubtask()]
 
 
 def test_the_end_of_input_wakes_whoever_waits_once() -> None:

@@ -13,14 +13,14 @@ from headrace.graph.job_graph import JobGraph
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
 from headrace.operators.table.declarations import (
     AggSpec,
-    GroupAggregate,
-    TableScan,
-    TableSink,
-    WindowAggregate,
+    GroupAggregateDeclaration,
+    TableScanDeclaration,
+    TableSinkDeclaration,
+    TableWindowSpec,
+    WindowAggregateDeclaration,
     WindowKind,
-    WindowSpec,
 )
-from headrace.operators.table.steps import Column, Fragment
+from headrace.operators.table.steps import Fragment, StepColumn
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, TableTime
 from headrace.runtime.task.table_time import (
     VertexTime,
@@ -33,23 +33,29 @@ from headrace.runtime.task.table_time import (
     vertex_times,
 )
 
-T, N = Column("t", "BIGINT", pa.int64()), Column("n", "BIGINT", pa.int64())
+T, N = StepColumn("t", "BIGINT", pa.int64()), StepColumn("n", "BIGINT", pa.int64())
 COUNT = (AggSpec("COUNT", (), N),)
 SCAN, NODE, SINK = range(3)
 
 
 def job(*, windowed: bool = True) -> JobGraph:
-    scan = TableScan(RangeTableSource(("id",)), schema=(T,))
+    scan = TableScanDeclaration(RangeTableSource(("id",)), schema=(T,))
     node = (
-        WindowAggregate((N,), WindowSpec(WindowKind.TUMBLE, "t", size_ms=5), (), COUNT, properties=())
+        WindowAggregateDeclaration(
+            (N,), TableWindowSpec(WindowKind.TUMBLE, "t", size_ms=5), (), COUNT, properties=()
+        )
         if windowed
-        else GroupAggregate((N,), (), COUNT)
+        else GroupAggregateDeclaration((N,), (), COUNT)
     )
     return build_table_job(
         [
             TableNode(scan, "scan"),
             TableNode(node, "node", (TableInput(0, Fragment((), (T,))),)),
-            TableNode(TableSink(BlackholeSink(), schema=(N,)), "sink", (TableInput(1, Fragment((), (N,))),)),
+            TableNode(
+                TableSinkDeclaration(BlackholeSink(), schema=(N,)),
+                "sink",
+                (TableInput(1, Fragment((), (N,))),),
+            ),
         ],
         job_id="0" * 32,
         name="job",
@@ -136,10 +142,10 @@ def joined(left: VertexTime, right: VertexTime) -> VertexTime:
     schema = Fragment((), (T,))
     graph = build_table_job(
         [
-            TableNode(TableScan(RangeTableSource(("t",), 3), schema=(T,)), "left"),
-            TableNode(TableScan(RangeTableSource(("t",), 3), schema=(T,)), "right"),
+            TableNode(TableScanDeclaration(RangeTableSource(("t",), 3), schema=(T,)), "left"),
+            TableNode(TableScanDeclaration(RangeTableSource(("t",), 3), schema=(T,)), "right"),
             TableNode(
-                TableSink(BlackholeSink(), schema=(T,)),
+                TableSinkDeclaration(BlackholeSink(), schema=(T,)),
                 "sink",
                 (TableInput(0, schema), TableInput(1, schema)),
             ),

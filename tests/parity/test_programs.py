@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,16 @@ def test_a_stream_prints_the_same(case: Case, env: EnvironmentFactory, capsys: p
     check(case, printed(case, env, capsys))
 
 
+@pytest.fixture
+def alias() -> Iterator[None]:
+    """Have workers find `pyflink`, which the programs import."""
+    pyflink_alias.install()
+    yield
+    pyflink_alias.uninstall()
+
+
 @pytest.mark.spark
+@pytest.mark.usefixtures("alias")
 @pytest.mark.parametrize("engine", [SPARK])
 def test_streams_print_the_same_on_spark(env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]):
     cases = [

@@ -106,7 +106,8 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--only", choices=["throughput", "restarts"])
     arguments = parser.parse_args()
-    jobs.run_keyed_count(50_000, 1_000, PARALLELISM)  # warms up workers
+    # Warms up workers; a live job comes first, so that Spark is started with the threads it needs.
+    jobs.run_keyed_count(50_000, 1_000, PARALLELISM, LIVE)
     if arguments.only != "restarts":
         throughput(arguments.records, arguments.rounds)
     if arguments.only != "throughput":

@@ -222,6 +222,7 @@ def _select(
     if not rows:
         return []
     connection = connect()
+    connection.create_function("double", 1, float)
     connection.create_function("array", -1, lambda *values: json.dumps(values))
     connection.create_function("sequence", -1, _sequence)
     columns = ", ".join(f"`{name}`" for name in ("__mark", *names))

@@ -347,21 +347,6 @@ def test_a_restored_job_without_output_in_its_checkpoint_publishes_what_comes_ne
     assert kafka.values(topic) == ["old", "new"]
 
 
-def test_an_old_driver_is_kept_out(kafka):
-    topic = kafka.create_topic(1)
-    sink = sink_with(kafka, serializer_to(topic).build(), DeliveryGuarantee.EXACTLY_ONCE, prefix=topic)
-    old, new = committer_of(sink), committer_of(sink)
-    old.commit(write(sink, ["1"], epoch=1))
-    new.commit(write(sink, ["2"], epoch=1))
-
-    with pytest.raises(ConnectorError, match="another producer has taken over the transactional id"):
-        old.commit(write(sink, ["3"], epoch=2))
-
-    assert kafka.values(topic) == ["1", "2"]
-    old.close()
-    new.close()
-
-
 @pytest.mark.parametrize("guarantee", [DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE])
 def test_a_topic_that_does_not_exist_cannot_be_written_to(kafka, guarantee):
     builder = KafkaSink.builder().set_bootstrap_servers(kafka.address)

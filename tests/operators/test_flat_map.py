@@ -60,7 +60,7 @@ def test_results_get_the_timestamp_of_their_record() -> None:
 def test_what_is_no_iterable_is_the_functions_error() -> None:
     with OperatorHarness(FlatMapDeclaration(len)) as harness, pytest.raises(UserFunctionError) as caught:
         harness.process("abc")
-    assert "'int' object is not iterable" in caught.value.message
+    assert caught.value.message == "the function returned int: 3; expected an iterable of results"
     assert caught.value.record == "'abc'"
 
 

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-collect_ignore = ["make_changelogs.py", "make_timed_changelogs.py", "record_programs.py"]
+collect_ignore = ["make_changelogs.py", "make_functions.py", "make_timed_changelogs.py", "record_programs.py"]
 collect_ignore_glob = ["programs/*.py"]

@@ -352,7 +352,7 @@ def test_an_exception_in_close_does_not_hide_the_one_before_it(env: EnvironmentF
 def test_a_flat_map_that_returns_no_iterable_is_shown_with_its_record(env: EnvironmentFactory) -> None:
     error = run_to_failure(lambda s: s.flat_map(lambda n: n), env(1))
     assert isinstance(error, UserFunctionError)
-    assert error.message == "TypeError: 'int' object is not iterable"
+    assert error.message == "the function returned int: 3; expected an iterable of results"
     assert error.record == "3"
 
 

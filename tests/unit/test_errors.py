@@ -50,6 +50,7 @@ _ARGUMENTS = {
     "directory": "/data",
     "needed": 4096,
     "free": 0,
+    "is_missing": True,
 }
 
 

@@ -38,9 +38,9 @@ class DebeziumJsonDeserializationSchema(MadeInEachProcess, FormatDeserialization
         >>> row_type = Types.ROW_NAMED(["id"], [Types.INT()])
         >>> schema = DebeziumJsonDeserializationSchema(row_type)
         >>> for row in schema.parse(b'{"before": {"id": 1}, "after": {"id": 2}, "op": "u"}'):
-        ...     print(row)
-        -U[1]
-        +U[2]
+        ...     print(row.get_row_kind(), row)
+        -U Row(id=1)
+        +U Row(id=2)
     """
 
     yields_many = True

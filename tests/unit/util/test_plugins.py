@@ -105,7 +105,9 @@ def test_an_unknown_connector_lists_those_that_are_installed(t_env, site):
     place_package(site, "some-numbers", {CONNECTORS.group: {"numbers": "numbers_pkg:Numbers"}})
     with pytest.raises(UnsupportedFeatureError, match="unknown table connector 'pulsar'") as caught:
         plan(t_env, "pulsar")
-    assert "available: blackhole, datagen, filesystem, jdbc, kafka, numbers, print" in caught.value.hint
+    assert (
+        "available: blackhole, datagen, filesystem, jdbc, kafka, nexmark, numbers, print" in caught.value.hint
+    )
 
 
 def test_a_name_that_two_packages_declare_is_refused_and_others_work(t_env, site):

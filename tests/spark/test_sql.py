@@ -207,6 +207,17 @@ def test_files_are_read_as_they_were_written(env: EnvironmentFactory, tmp_path: 
         assert {tuple(row) for row in found} == {(word, at % 2, 2) for at, word in enumerate(words)}
 
 
+def test_batch_queries_wait_for_all_rows_of_a_table_that_come_over_time(env: EnvironmentFactory):
+    t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_batch_mode())
+    t_env.execute_sql("""
+        CREATE TABLE numbers (id BIGINT) WITH (
+            'connector' = 'datagen', 'number-of-rows' = '40', 'rows-per-second' = '100',
+            'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '40')
+    """)
+    with t_env.execute_sql("SELECT COUNT(*), SUM(id) FROM numbers").collect() as rows:
+        assert [tuple(row) for row in rows] == [(40, 820)]
+
+
 def test_partitions_are_overwritten_in_batch_mode(env: EnvironmentFactory, tmp_path: Path):
     t_env = StreamTableEnvironment.create(env(), EnvironmentSettings.in_batch_mode())
     t_env.execute_sql(

@@ -262,6 +262,11 @@ class SparkSource(Source):
     Its slices are exact: what an epoch reads, and where it ends, is known when it is planned.
     """
 
+    @property
+    def is_paced(self) -> bool:
+        """Whether its rows come over time, so that they take several epochs even in BATCH mode."""
+        return False
+
     @abstractmethod
     def spark_read(self, slices: Sequence[Slice]) -> SparkRead:
         """Say how Spark reads these slices of one subtask."""

@@ -158,10 +158,11 @@ class _BatchTranslation:
 
 
 def _is_read_at_once(node: TableNode) -> bool:
-    """Whether an epoch has all rows of a table: Spark reads it by itself."""
-    return isinstance(node.declaration, d.TableScanDeclaration) and isinstance(
-        node.declaration.source, SparkSource
-    )
+    """Whether an epoch has all rows of a table: Spark reads it by itself, and its rows do not come over time."""
+    if not isinstance(node.declaration, d.TableScanDeclaration):
+        return False
+    source = node.declaration.source
+    return isinstance(source, SparkSource) and not source.is_paced
 
 
 def _sink(request: SinkRequest, connectors: Connectors, output: steps.Schema, position: int) -> TableNode:

@@ -45,6 +45,10 @@ class RangeTableSource(base.SparkSource):
     def boundedness(self) -> base.Boundedness:
         return base.Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else base.Boundedness.BOUNDED
 
+    @property
+    def is_paced(self) -> bool:
+        return self.rate_per_second is not None
+
     def create_enumerator(
         self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
     ) -> base.SplitEnumerator:

@@ -44,7 +44,7 @@ def test_a_program_gives_what_flink_gives(mode: str, name: str):
     check(mode, name)
 
 
-@pytest.mark.slow(seconds=400)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "name"),
     [(mode, name) for mode in QUICK for name in RECORDED[mode] if name not in QUICK[mode]],

@@ -23,7 +23,7 @@ from headrace.planner.dialect.tokens import Span
 from headrace.planner.functions import BuiltInAggregate, find_aggregate
 from headrace.planner.logical import Aggregate, GroupWindowAggregate, LogicalNode, Place, Project, TimeKind
 from headrace.planner.windows import WindowFunctionSpec, WindowKind, WindowProperty
-from headrace.types import BigIntType, DataType, TimestampType
+from headrace.types import BigIntType, DataType, LocalZonedTimestampType, TimestampType
 
 __all__ = ["Grouping", "bind_grouping"]
 
@@ -367,6 +367,10 @@ def _group_window(
     arguments = tuple(binder.bind(_length_of(one)) for one in call.arguments)
     time = arguments[0]
     attribute = node.schema[time.index].time if isinstance(time, e.InputRef) else None
+    if context.batch and isinstance(time.type, TimestampType | LocalZonedTimestampType):
+        attribute = (
+            attribute or TimeKind.ROWTIME
+        )  # as with TABLE(TUMBLE(...)): all rows are there, whatever their time
     if attribute is None or not isinstance(time, e.InputRef):
         raise context.error(
             f"{kind} in GROUP BY needs a time attribute as its first argument",

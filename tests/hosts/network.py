@@ -225,9 +225,13 @@ class Host(Place):
     def empty(self, directory: str) -> None:
         """Undo `fill`."""
         self.kill_processes(f"{directory}/ballast")
-        self.path(f"{directory}/ballast").unlink(missing_ok=True)
-        # The last that wrote it has it open still.
-        wait_until(lambda: shutil.disk_usage(self.path(directory)).free > 0, f"room in {directory}", 20)
+
+        def has_room() -> bool:
+            # The last that wrote it has it open still; one that was about to write makes it anew.
+            self.path(f"{directory}/ballast").unlink(missing_ok=True)
+            return shutil.disk_usage(self.path(directory)).free > 0
+
+        wait_until(has_room, f"room in {directory}", 20)
 
     def recover(self) -> None:
         """Undo all that was done to the host, but for what was killed."""

@@ -26,6 +26,7 @@ from headrace.table.table_result import CloseableIterator
 
 __all__ = ["StatementStatus", "Portion", "PortionKind", "StatementOperation", "StatementResult"]
 
+_DRAIN_S: Final = 10.0
 #: How many rows wait for a client; a query that is further ahead waits, too.
 _MOST_WAITING: Final = 5_000
 
@@ -133,6 +134,26 @@ class StatementOperation:
         """Wait until the statement was carried out, or has failed."""
         with self._changed:
             self._changed.wait_for(lambda: self.is_over, timeout_s)
+
+    def drain(self, still_here: Callable[[], object]) -> None:
+        """Wait for the end of the statement and discard its rows as they come.
+
+        Args:
+            still_here: Called a few times a minute, for as long as it takes.
+        """
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: (
+                        self.is_over and (self._is_read_out or bool(self._waiting) or self._error is not None)
+                    ),
+                    _DRAIN_S,
+                )
+                self._waiting.clear()
+                self._changed.notify_all()
+                if self.is_over and (self._is_read_out or self._error is not None):
+                    return
+            still_here()
 
     def fetch(self, token: int) -> Portion:
         """Return a portion of the rows.

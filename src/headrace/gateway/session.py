@@ -264,8 +264,10 @@ class GatewaySession:
             self._client_properties[key] = value
             return
         try:
-            known_options().look_up(key)
+            is_option = known_options().look_up(key).answer is None
         except ConfigurationError:
+            is_option = False
+        if not is_option:
             self._client_properties[key] = value
             return
         self._t_env.get_config().set(key, value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from headrace.config.options import gateway as options
 from headrace.datastream.execution_context import ExecutionContext
 from headrace.errors import GatewayError
 from headrace.gateway.session import GatewaySession
+from headrace.planner import parse_statements
 from headrace.table import EnvironmentSettings, TableEnvironment
 
 __all__ = ["Sessions"]
@@ -117,6 +119,40 @@ class Sessions:
             found = self._sessions.pop(handle, None)
         if found is not None:
             found[0].close()
+
+    def deploy(self, script: str, options: Mapping[str, str]) -> str:
+        """Run a script in the background, in a session of its own that ends with it; returns the name of the run.
+
+        The next statement begins when the one before it was executed: a query when all its rows have come. Rows are
+        discarded. Jobs of INSERTs go on when the script has ended.
+
+        Raises:
+            SqlParseError: If the script has wrong syntax; nothing of it has run then.
+            GatewayError: If there are too many sessions.
+            ConfigurationError: If an option has a value that it cannot have.
+        """
+        statements = [each.sql for each in parse_statements(script)]
+        session = self.open(options)
+        name = f"script-{session.handle[:8]}"
+        threading.Thread(
+            target=self._run_script, args=(name, session, statements), name=f"headrace-{name}", daemon=True
+        ).start()
+        return name
+
+    def _run_script(self, name: str, session: GatewaySession, statements: Sequence[str]) -> None:
+        try:
+            for number, statement in enumerate(statements, 1):
+                operation = session.submit(statement)
+                operation.drain(lambda: self.get(session.handle))
+                if operation.error is not None:
+                    _log.error("%s: statement %d failed: %s", name, number, operation.error)
+                    return
+            _log.info("%s: all %d statements were executed", name, len(statements))
+        except GatewayError as error:  # somebody has closed the gateway
+            _log.warning("%s ends early: %s", name, error)
+        finally:
+            with suppress(GatewayError):
+                self.end(session.handle)
 
     def close_idle(self) -> int:
         """Close the sessions that nobody has used for too long; return how many."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 import threading
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -318,3 +320,41 @@ def test_a_closed_session_starts_nothing(client: Client) -> None:
     client.sessions.end(session.handle)
     with pytest.raises(GatewayError, match="is closed"):
         session.submit("SHOW TABLES")
+
+
+def test_a_script_runs_in_the_background_in_a_session_of_its_own(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "headrace.gateway.sessions")
+    session = client.open(**{"table.display.max-column-width": "17"})
+    create = "CREATE TABLE t (id INT) WITH ('connector' = 'datagen'); SHOW TABLES; SET 'parallelism.default' = '2';"
+    name = client.ok("POST", f"/v4/sessions/{session}/scripts", {"script": create})["clusterID"]
+    failing = client.ok(
+        "POST", f"/v4/sessions/{session}/scripts", {"script": f"{create} DROP TABLE u; SHOW JOBS"}
+    )
+    deadline = time.monotonic() + 30
+    while len(client.sessions._sessions) > 1 and time.monotonic() < deadline:
+        threading.Event().wait(0.01)
+    assert f"{name}: all 3 statements were executed" in caplog.text
+    assert f"{failing['clusterID']}: statement 4 failed" in caplog.text
+    assert client.rows(session, "SHOW TABLES") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "problem"),
+    [
+        ({}, 400, "`script` is missing"),
+        ({"script": "SHOW TABLES; SELECT FROM"}, 400, "SqlParserException"),
+        ({"scriptUri": "s3://bucket/job.sql"}, 501, "scriptUri is not supported"),
+        (
+            {"script": "SHOW TABLES", "executionConfig": {"parallelism.default": "x"}},
+            400,
+            "parallelism.default",
+        ),
+    ],
+)
+def test_scripts_that_cannot_run_are_refused(client: Client, body: Any, status: int, problem: str) -> None:
+    answer = client.ask("POST", f"/v4/sessions/{client.open()}/scripts", body)
+    assert answer[0] == status
+    assert problem in answer[1]["errors"][0]
+    assert len(client.sessions._sessions) == 1

@@ -65,6 +65,17 @@ class ConfigureRequest(CamelBody, omit_defaults=True):
     execution_timeout: _Timeout | None = None
 
 
+class ScriptRequest(CamelBody, omit_defaults=True):
+    script: str | None = None
+    script_uri: str | None = None
+    execution_config: dict[str, str] | None = None
+
+
+class ScriptDeployed(CamelBody):
+    #: The script's name in logs; its jobs run in this cluster.
+    cluster_id: str = msgspec.field(name="clusterID")
+
+
 class StatementSubmitted(CamelBody):
     operation_handle: str
 
@@ -164,6 +175,21 @@ def submit(context: RestContext, request: Request) -> StatementSubmitted:
     return StatementSubmitted(session.submit(body.statement, body.execution_config).handle)
 
 
+def deploy(context: RestContext, request: Request) -> ScriptDeployed:
+    body = request.read(ScriptRequest)
+    session = _session(context, request)
+    if body.script_uri is not None:
+        raise RestError(501, "scriptUri is not supported; send the text of the script as `script`.")
+    if body.script is None or not body.script.strip():
+        raise RestError(400, "Bad request: `script` is missing.")
+    _sessions(context).check_room()
+    options = {**session.properties, **(body.execution_config or {})}
+    try:
+        return ScriptDeployed(_sessions(context).deploy(body.script, options))
+    except HeadraceError as error:
+        raise _failed(error) from error
+
+
 def status(context: RestContext, request: Request) -> GatewayStatus:
     return GatewayStatus(_operation(context, request)[1].status.value)
 
@@ -252,7 +278,9 @@ def _failed(error: Exception) -> RestError:
     text = str(error) if isinstance(error, HeadraceError) else "".join(traceback.format_exception(error))
     name = f"org.apache.flink.table.api.{_FLINK_NAMES.get(type(error).__name__, 'TableException')}"
     message = f"<Exception on server side:\nCaused by: {name}: {text}\n\tat headrace\nEnd of exception on server side>"
-    return RestError(500 if isinstance(error, JobExecutionError) else 400, message)
+    # What is none of our errors is a bug of ours, whatever the statement was.
+    is_ours = isinstance(error, HeadraceError) and not isinstance(error, JobExecutionError)
+    return RestError(400 if is_ours else 500, message)
 
 
 #: What Flink's clients show as the kind of an error, by ours.
@@ -303,6 +331,14 @@ ENDPOINTS = (
         submit,
         StatementSubmitted,
         body=StatementRequest,
+    ),
+    Endpoint(
+        "POST",
+        f"{_SESSION}/scripts",
+        "Run a script in the background, in a session of its own with the options of this one.",
+        deploy,
+        ScriptDeployed,
+        body=ScriptRequest,
     ),
     Endpoint("GET", f"{_OPERATION}/status", "Where a statement stands.", status, GatewayStatus),
     Endpoint("POST", f"{_OPERATION}/cancel", "Cancel a statement.", cancel, GatewayStatus),

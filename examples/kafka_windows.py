@@ -76,11 +76,12 @@ def build(env: StreamExecutionEnvironment, servers: str, prefix: str, *, is_boun
         source_of(servers, prefix, is_bounded=is_bounded),
         times.with_timestamp_assigner(TimeOfClick()).with_idleness(Duration.of_seconds(30)),
         "clicks",
-    )
+    ).uid("clicks")
     counts = (
         clicks.key_by(lambda click: click.user)
         .window(TumblingEventTimeWindows.of(Time.minutes(1)))
         .process(CountClicks(), COUNT)
+        .uid("per-minute")
     )
     as_json = JsonRowSerializationSchema.builder().with_type_info(COUNT).build()
     counts.sink_to(sink_to(servers, f"{prefix}-per-minute", as_json))

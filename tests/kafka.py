@@ -197,8 +197,13 @@ class KafkaBroker:
                         producer.poll(0.1)
             assert producer.flush(30) == 0
 
-    def messages(self, topic: str) -> list[Any]:
-        """Return what a consumer that reads committed data sees of a topic now, partition by partition."""
+    def messages(self, topic: str, *, at_least: int = 0) -> list[Any]:
+        """Return what a consumer that reads committed data sees of a topic now, partition by partition.
+
+        Args:
+            topic: Its name.
+            at_least: How many messages to wait for: a broker ends a transaction before its markers are everywhere.
+        """
         from confluent_kafka import Consumer, KafkaError, TopicPartition
 
         consumer = Consumer(
@@ -217,7 +222,7 @@ class KafkaBroker:
             consumer.assign([TopicPartition(topic, each, 0) for each in partitions])
             found, at_end = [], set()
             deadline = time.monotonic() + 30
-            while len(at_end) < len(partitions):
+            while len(at_end) < len(partitions) or len(found) < at_least:
                 assert time.monotonic() < deadline, f"the end of {topic} was not reached"
                 for message in consumer.consume(1000, 0.02):
                     if message.error() is None:
@@ -228,9 +233,9 @@ class KafkaBroker:
             consumer.close()
         return sorted(found, key=lambda each: (each.partition(), each.offset()))
 
-    def values(self, topic: str) -> list[str]:
-        """Return the committed values of a topic as texts."""
-        return [message.value().decode() for message in self.messages(topic)]
+    def values(self, topic: str, *, at_least: int = 0) -> list[str]:
+        """Return the committed values of a topic as texts; see `messages`."""
+        return [message.value().decode() for message in self.messages(topic, at_least=at_least)]
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """Return the offsets that a group has committed, by partition."""

@@ -309,7 +309,7 @@ def test_workers_publish_shares_in_turn_and_each_comes_out_once(kafka, tmp_path)
         again.commit(stage(sink, 0, 3, ["last"], tmp_path))
         again.close()
     assert workers.shares == [2, 1, 2]
-    assert sorted(kafka.values(topic)) == sorted([*expected, "last"])
+    assert sorted(kafka.values(topic, at_least=len(expected) + 1)) == sorted([*expected, "last"])
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
@@ -342,7 +342,7 @@ def test_a_worker_that_is_killed_while_it_publishes_leaves_nothing_twice(kafka, 
         committer = sink.create_committer(CommitterContext("job", "op", str(tmp_path), run_in_workers=run))
         committer.commit(stage(sink, 0, 1, many(0, 1), tmp_path))
         committer.close()
-    assert kafka.values(topic) == many(0, 1)
+    assert kafka.values(topic, at_least=len(many(0, 1))) == many(0, 1)
 
 
 def test_a_driver_that_is_not_the_only_one_is_shut_out(kafka, tmp_path):
@@ -358,6 +358,6 @@ def test_a_driver_that_is_not_the_only_one_is_shut_out(kafka, tmp_path):
     with pytest.raises(ConnectorError, match="another producer has taken over") as caught:
         old.commit(stage(sink, 0, 3, ["c"], tmp_path))
     assert not caught.value.retryable
-    assert kafka.values(topic) == ["a", "b"]
+    assert kafka.values(topic, at_least=2) == ["a", "b"]
     old.close()
     new.close()

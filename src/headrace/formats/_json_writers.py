@@ -107,10 +107,16 @@ def _temporal_writer(kind: str, timestamp_format: str) -> Writer:
     end = "Z" if timestamp_format == "RFC-3339" else ""
     if kind == "date":
         return lambda value: value.isoformat()
+    # In tables, Flink drops the zeros at the end of a fraction.
+    shortened = _shortened if timestamp_format != "RFC-3339" else str
     if kind == "time":
-        return lambda value: f"{value.isoformat()}{end}"
+        return lambda value: f"{shortened(value.isoformat())}{end}"
     sep = " " if timestamp_format == "SQL" else "T"
-    return lambda value: f"{naive_utc(value).isoformat(sep=sep)}{end}"
+    return lambda value: f"{shortened(naive_utc(value).isoformat(sep=sep))}{end}"
+
+
+def _shortened(clock: str) -> str:
+    return clock.rstrip("0") if "." in clock else clock
 
 
 _PYTHON_TYPES: dict[BasicType, tuple[type, ...]] = {

@@ -13,10 +13,21 @@ import msgspec
 
 from headrace.common.serialization import SerializationSchema
 from headrace.common.types import Row
-from headrace.errors import FormatError, JobDefinitionError
+from headrace.config.table_options import TableOptions
+from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
 from headrace.formats._registry import RegistryAddress, SchemaRegistry
-from headrace.formats.avro import RecordReader, RecordWriter, Schema, parse_schema, record_schema, type_of
+from headrace.formats.avro import (
+    RecordReader,
+    RecordWriter,
+    Schema,
+    fastavro,
+    parse_schema,
+    record_schema,
+    type_of,
+)
+from headrace.formats.avro_types import avro_schema
 from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess
+from headrace.types.logical import RowType
 
 _MAGIC = 0
 _HEADER = struct.Struct(">bI")
@@ -129,3 +140,59 @@ class ConfluentRegistryAvroRowSerializationSchema(MadeInEachProcess, Serializati
         stream.write(self._header)
         self._writer.write(stream, element)
         return stream.getvalue()
+
+
+class AvroConfluentFormat:
+    """'format' = 'avro-confluent': the schema follows from the columns, and is registered when it is first written."""
+
+    def __init__(self, options: TableOptions) -> None:
+        fastavro()
+        self._options = options
+        self._default_subject: str | None = None
+
+    def default_subject(self, subject: str) -> None:
+        """Say under which subject the schema is registered, unless the options do."""
+        self._default_subject = subject
+
+    def reader(self, row_type: RowType) -> ConfluentRegistryAvroRowDeserializationSchema:
+        url, user_info = self._registry()
+        self._options.text("subject")  # for writing
+        return ConfluentRegistryAvroRowDeserializationSchema(
+            self._schema(row_type), url, basic_auth_user_info=user_info
+        )
+
+    def writer(self, row_type: RowType) -> ConfluentRegistryAvroRowSerializationSchema:
+        url, user_info = self._registry()
+        subject = self._options.text("subject", self._default_subject)
+        if subject is None:
+            subject = self._options.required("subject")
+        return ConfluentRegistryAvroRowSerializationSchema(
+            subject, self._schema(row_type), url, basic_auth_user_info=user_info
+        )
+
+    def _schema(self, row_type: RowType) -> str:
+        given = self._options.text("schema")
+        derived = avro_schema(row_type)
+        if given is None:
+            return derived
+        names = [each["name"] for each in record_schema(None, given, "avro-confluent.schema")["fields"]]
+        if names != row_type.field_names():
+            raise self._options.wrong(
+                "schema", f"a record with the fields {', '.join(row_type.field_names())}"
+            )
+        return given
+
+    def _registry(self) -> tuple[str, str | None]:
+        source = self._options.text("basic-auth.credentials-source")
+        if source not in (None, "USER_INFO", "URL"):
+            raise self._options.wrong("basic-auth.credentials-source", "USER_INFO or URL")
+        user_info = self._options.text("basic-auth.user-info")
+        for key in ("ssl.keystore.location", "ssl.truststore.location", "bearer-auth.credentials-source"):
+            if self._options.text(key) is not None:
+                raise UnsupportedFeatureError(
+                    f"table {self._options.table!r}: option 'avro-confluent.{key}' cannot be honoured: certificates "
+                    "come from the system, and who asks is said by a user name and password",
+                    feature=f"avro-confluent.{key}",
+                    hint="set SSL_CERT_FILE for a certificate authority of your own",
+                )
+        return self._options.required("url"), user_info

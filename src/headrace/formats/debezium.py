@@ -1,35 +1,55 @@
 """Debezium's JSON: what happened to a row of a database, as rows with their kinds.
 
-    {"before": null, "after": {...}, "op": "c"}      +I     also op r, the first snapshot
-    {"before": {...}, "after": {...}, "op": "u"}     -U +U
-    {"before": {...}, "after": null, "op": "d"}      -D
-
-Written are c and d only, as Flink does: an update is a d of what was and a c of what is.
+{"before": null, "after": {...}, "op": "c"}      +I     also op r, the first snapshot
+{"before": {...}, "after": {...}, "op": "u"}     -U +U
+{"before": {...}, "after": null, "op": "d"}      -D
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from headrace.common.serialization import SerializationSchema
 from headrace.common.typeinfo import RowTypeInfo
 from headrace.common.types import Row, RowKind
-from headrace.errors import FormatError
-from headrace.formats._json_writers import TIMESTAMP_FORMATS, dump_json, writer_for
-from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess, row_type
-from headrace.formats.json import decoder_for, load_json, reader_for
+from headrace.errors import UnsupportedFeatureError
+from headrace.formats.changelog_json import (
+    INSTANT,
+    STRING,
+    ChangeEvent,
+    ChangelogJsonDeserializationSchema,
+    ChangelogJsonFormat,
+    ChangelogJsonSerializationSchema,
+    EventMetadata,
+    instant,
+    text_map,
+    whole_text,
+)
+from headrace.types import DataTypes
+
+__all__ = ["DebeziumJsonDeserializationSchema", "DebeziumJsonFormat", "DebeziumJsonSerializationSchema"]
 
 _REPLICA_HINT = (
     "for PostgreSQL, set the table's REPLICA IDENTITY to FULL so that updates and deletes contain the old row"
 )
 
 
-class DebeziumJsonDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
+def _source(event: ChangeEvent, field: str) -> Any:
+    return (_payload(event).get("source") or {}).get(field)
+
+
+def _payload(event: ChangeEvent) -> ChangeEvent:
+    # A message with its schema has the event in `payload`.
+    return event["payload"] if "op" not in event and isinstance(event.get("payload"), dict) else event
+
+
+class DebeziumJsonDeserializationSchema(ChangelogJsonDeserializationSchema):
     """Reads change events as rows with kinds: none, one or two for a message.
 
     Args:
         type_info: The type of the rows.
         schema_include: Whether messages carry their schema, and the event is in `payload`.
+        metadata: Keys of metadata whose values follow the fields of a row.
         fail_on_missing_field: Whether a row that lacks a field is an error; by default it is None.
         ignore_parse_errors: Whether messages that cannot be read are left out.
 
@@ -43,83 +63,60 @@ class DebeziumJsonDeserializationSchema(MadeInEachProcess, FormatDeserialization
         +U Row(id=2)
     """
 
-    yields_many = True
-
-    made_here = ("_decode", "_read_row")
+    name = "debezium-json"
+    known_metadata = {  # noqa: RUF012 - a constant of the class
+        "schema": EventMetadata(STRING, lambda event: whole_text(event.get("schema"))),
+        "ingestion-timestamp": EventMetadata(INSTANT, lambda event: instant(_payload(event).get("ts_ms"))),
+        "source.timestamp": EventMetadata(INSTANT, lambda event: instant(_source(event, "ts_ms"))),
+        "source.database": EventMetadata(STRING, lambda event: whole_text(_source(event, "db"))),
+        "source.schema": EventMetadata(STRING, lambda event: whole_text(_source(event, "schema"))),
+        "source.table": EventMetadata(STRING, lambda event: whole_text(_source(event, "table"))),
+        "source.properties": EventMetadata(
+            DataTypes.MAP(STRING, STRING), lambda event: text_map(_payload(event).get("source"))
+        ),
+    }
 
     def __init__(
         self,
         type_info: RowTypeInfo,
         *,
         schema_include: bool = False,
+        metadata: Sequence[str] = (),
         fail_on_missing_field: bool = False,
         ignore_parse_errors: bool = False,
     ) -> None:
-        super().__init__(row_type(type_info, "debezium-json"), ignore_parse_errors=ignore_parse_errors)
         self._schema_include = schema_include
-        self._fails_on_missing = fail_on_missing_field
-        self._prepare()
-
-    def _prepare(self) -> None:
-        self._decode = decoder_for(self._type_info)
-        self._read_row = reader_for(self._type_info, fail_on_missing=self._fails_on_missing)
-
-    def parse(self, message: bytes) -> list[Row]:
-        """Return the rows of an event; none for a tombstone.
-
-        Raises:
-            FormatError: It is not such an event, or a row is not of the type.
-        """
-        if not message:
-            return []
-        event = load_json(self._decode, message)
-        if self._schema_include and isinstance(event, dict):
-            event = event.get("payload")
-        if not isinstance(event, dict) or "op" not in event:
-            hint = "set schema_include if messages carry their schema" if not self._schema_include else None
-            raise FormatError(
-                "debezium-json: expected an event with before, after and op", example=message, hint=hint
-            )
-        operation = event["op"]
-        if operation in ("c", "r"):
-            return [self._row(event, "after", RowKind.INSERT, message)]
-        if operation == "u":
-            before = self._row(event, "before", RowKind.UPDATE_BEFORE, message)
-            return [before, self._row(event, "after", RowKind.UPDATE_AFTER, message)]
-        if operation == "d":
-            return [self._row(event, "before", RowKind.DELETE, message)]
-        raise FormatError(
-            f"debezium-json: expected an op of c, r, u or d; got {operation!r}", example=message
+        super().__init__(
+            type_info,
+            metadata=metadata,
+            fail_on_missing_field=fail_on_missing_field,
+            ignore_parse_errors=ignore_parse_errors,
         )
 
-    def parse_leniently(self, message: bytes) -> list[Row]:
-        """Return nothing: half an event would be a wrong table."""
-        return []
-
-    def _row(self, event: dict[str, Any], field: str, kind: RowKind, message: bytes) -> Row:
-        node = event.get(field)
-        if node is None:
-            raise FormatError(
-                f'debezium-json: the "{field}" field of a {kind.name} event is null',
-                example=message,
-                hint=_REPLICA_HINT if field == "before" else None,
-            )
-        try:
-            row: Row = self._read_row(node)
-        except ValueError as error:
-            raise FormatError(f"debezium-json: {field}: {error}", example=message) from None
-        except RecursionError:
-            raise FormatError(f"debezium-json: {field} is nested too deeply", example=message) from None
-        row.set_row_kind(kind)
-        return row
+    def _changes(self, event: ChangeEvent, message: bytes) -> list[Row]:
+        payload: Any = event.get("payload") if self._schema_include else event
+        if not isinstance(payload, dict) or "op" not in payload:
+            hint = "set schema_include if messages carry their schema" if not self._schema_include else None
+            raise self._error("expected an event with before, after and op", message, hint)
+        operation = payload["op"]
+        after = payload.get("after")
+        if operation in ("c", "r"):
+            return [self._row(after, "after", RowKind.INSERT, message)]
+        if operation == "u":
+            before = self._row(payload.get("before"), "before", RowKind.UPDATE_BEFORE, message, _REPLICA_HINT)
+            return [before, self._row(after, "after", RowKind.UPDATE_AFTER, message)]
+        if operation == "d":
+            return [self._row(payload.get("before"), "before", RowKind.DELETE, message, _REPLICA_HINT)]
+        raise self._error(f"expected an op of c, r, u or d; got {operation!r}", message)
 
 
-class DebeziumJsonSerializationSchema(SerializationSchema):
+class DebeziumJsonSerializationSchema(ChangelogJsonSerializationSchema):
     """Writes rows with kinds as change events.
 
     Args:
         type_info: The type of the rows.
         timestamp_format: As in `JsonRowSerializationSchema`.
+        ignore_null_fields: Whether fields without a value are left out.
 
     Example:
         >>> from headrace.common.typeinfo import Types
@@ -128,28 +125,28 @@ class DebeziumJsonSerializationSchema(SerializationSchema):
         b'{"before":{"id":1},"after":null,"op":"d"}'
     """
 
-    def __init__(self, type_info: RowTypeInfo, *, timestamp_format: str = TIMESTAMP_FORMATS[0]) -> None:
-        self._type_info = row_type(type_info, "debezium-json")
-        self._timestamp_format = timestamp_format
-        self._write_row = writer_for(type_info, timestamp_format)
+    name = "debezium-json"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _make_serializer, (self._type_info, self._timestamp_format)
-
-    def serialize(self, element: Row) -> bytes:
-        """Return the event.
-
-        Raises:
-            FormatError: The row is not of the type.
-        """
-        return dump_json(self._event, element)
-
-    def _event(self, row: Row) -> dict[str, Any]:
-        node = self._write_row(row)
-        if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER):
+    def _event(self, node: Any, *, is_insert: bool) -> ChangeEvent:
+        if is_insert:
             return {"before": None, "after": node, "op": "c"}
         return {"before": node, "after": None, "op": "d"}
 
 
-def _make_serializer(type_info: RowTypeInfo, timestamp_format: str) -> DebeziumJsonSerializationSchema:
-    return DebeziumJsonSerializationSchema(type_info, timestamp_format=timestamp_format)
+class DebeziumJsonFormat(ChangelogJsonFormat):
+    """'format' = 'debezium-json'."""
+
+    reading = DebeziumJsonDeserializationSchema
+    writing = DebeziumJsonSerializationSchema
+
+    def _reading_options(self) -> dict[str, Any]:
+        return {"schema_include": self._options.boolean("schema-include", default=False)}
+
+    def writer(self, row_type: Any) -> ChangelogJsonSerializationSchema:
+        if self._options.boolean("schema-include", default=False):
+            raise UnsupportedFeatureError(
+                f"table {self._options.table!r}: events cannot be written with their schema, as in Flink",
+                feature="debezium-json.schema-include",
+                hint="leave the option 'debezium-json.schema-include' out of a table that is written",
+            )
+        return super().writer(row_type)

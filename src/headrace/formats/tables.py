@@ -6,19 +6,22 @@ A format is a class that is called with the table's options for it, such as thos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
+from headrace.common.changelog import ChangelogMode
 from headrace.common.serialization import BulkWriterFactory, DeserializationSchema, SerializationSchema
 from headrace.config.table_options import TableOptions
 from headrace.errors import ConfigurationError
-from headrace.types.logical import RowType
+from headrace.types.logical import DataType, RowType
 from headrace.util.plugins import FORMATS
 
 __all__ = [
     "SPARK_TIMESTAMPS",
+    "ChangelogFormat",
+    "RegistryFormat",
     "TableFileFormat",
     "MessageFormat",
     "SparkReader",
@@ -38,6 +41,29 @@ class MessageFormat(Protocol):
 
     def writer(self, row_type: RowType) -> SerializationSchema:
         """Return what writes rows with these fields."""
+
+
+@runtime_checkable
+class ChangelogFormat(MessageFormat, Protocol):
+    """A format whose messages are changes: its rows have kinds."""
+
+    #: Which kinds it reads; all are written.
+    mode: ChangelogMode
+
+    @property
+    def metadata(self) -> Mapping[str, DataType]:
+        """The types of metadata that it reads beside the row, by key."""
+
+    def reader(self, row_type: RowType, metadata: Sequence[str] = ()) -> DeserializationSchema:
+        """Return what reads rows with these fields, followed by metadata of these keys."""
+
+
+@runtime_checkable
+class RegistryFormat(MessageFormat, Protocol):
+    """A format that registers its schema under a subject."""
+
+    def default_subject(self, subject: str) -> None:
+        """Say under which one, unless the options do."""
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,15 @@ import pytest
 
 from headrace.common.typeinfo import Types
 from headrace.common.types import Row
-from headrace.errors import ConnectorError, FormatError, JobDefinitionError
+from headrace.config.table_options import TableOptions
+from headrace.errors import ConnectorError, FormatError, HeadraceError, JobDefinitionError
 from headrace.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from headrace.formats.avro_confluent import (
     ConfluentRegistryAvroRowDeserializationSchema,
     ConfluentRegistryAvroRowSerializationSchema,
 )
+from headrace.formats.tables import RegistryFormat, message_format
+from headrace.types import DataTypes
 
 fastavro = pytest.importorskip("fastavro", reason="no fastavro: pip install 'headrace[avro]'")
 
@@ -281,3 +284,37 @@ def test_a_registry_that_is_away_is_worth_another_try():
     with pytest.raises(ConnectorError, match=r"127\.0\.0\.1:1") as caught:
         read.deserialize(struct.pack(">bI", 0, 1))
     assert caught.value.retryable
+
+
+def test_tables_register_their_schema_under_the_subject_of_their_topic(registry):
+    state, url = registry
+    columns = DataTypes.ROW(
+        [DataTypes.FIELD("id", DataTypes.BIGINT()), DataTypes.FIELD("at", DataTypes.STRING())]
+    )
+    options = TableOptions("t", {"format": "avro-confluent", "avro-confluent.url": url})
+    table = message_format(options, "format")
+    assert isinstance(table, RegistryFormat)
+    table.default_subject("clicks-value")
+
+    message = table.writer(columns).serialize(Row(1, None))
+
+    assert table.reader(columns).deserialize(message) == Row(1, None)
+    assert state.requests == ["POST /subjects/clicks-value/versions", "GET /schemas/ids/1"]
+    assert [field["name"] for field in json.loads(state.schemas[0])["fields"]] == ["id", "at"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "requires the option 'avro-confluent.url'"),
+        ({"url": "http://h", "basic-auth.credentials-source": "SASL"}, "USER_INFO or URL"),
+        ({"url": "http://h", "ssl.keystore.location": "/k"}, "cannot be honoured"),
+        ({"url": "http://h"}, "requires the option 'avro-confluent.subject'"),
+        ({"url": "http://h", "subject": "s", "schema": json.dumps(PERSON)}, "the fields id"),
+    ],
+)
+def test_options_of_tables_with_a_registry_are_checked(options, problem):
+    given = {"format": "avro-confluent", **{f"avro-confluent.{key}": value for key, value in options.items()}}
+    columns = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())])
+    with pytest.raises(HeadraceError, match=problem):
+        message_format(TableOptions("t", given), "format").writer(columns)

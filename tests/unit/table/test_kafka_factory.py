@@ -248,7 +248,10 @@ def test_a_table_may_end() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"format": "xml"}, "option 'format' is one of avro, csv, json, raw; got 'xml'"),
+        (
+            {"format": "xml"},
+            "option 'format' is one of avro, avro-confluent, .*raw; got 'xml'",
+        ),
         ({"topic": None}, "give either 'topic' or 'topic-pattern'"),
         ({"properties.bootstrap.servers": None}, "requires the option 'properties.bootstrap.servers'"),
         ({"scan.startup.mode": None}, "which needs 'properties.group.id'"),

@@ -71,6 +71,11 @@ class KafkaSink(WriteAheadSink):
         """Begin without settings; servers and a record serializer are needed."""
         return KafkaSinkBuilder()
 
+    @property
+    def delivery_guarantee(self) -> DeliveryGuarantee:
+        """What was asked for."""
+        return self.guarantee
+
     def producer_config(self) -> dict[str, Any]:
         """Return what producers are made with."""
         is_exact = self.guarantee is DeliveryGuarantee.EXACTLY_ONCE

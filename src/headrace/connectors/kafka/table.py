@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from headrace.common.serialization import DeserializationSchema, SerializationSchema
-from headrace.common.types import Row
+from headrace.common.types import Row, RowKind
 from headrace.connectors.kafka.records import (
     KafkaConsumerRecord,
     KafkaProducerRecord,
@@ -66,12 +66,13 @@ class ColumnPlace:
 
 
 class KafkaRows(KafkaRecordDeserializationSchema):
-    """Makes rows of records. One without a value, a tombstone, is none.
+    """Makes rows of records. One without a value, a tombstone, is none, unless records are upserts.
 
     Args:
         columns: Where each column is.
         value: Reads values.
         key: Reads keys; None if no column is in them.
+        is_upsert: Whether a record replaces the one before it with the same key, and a tombstone deletes it.
     """
 
     def __init__(
@@ -79,10 +80,13 @@ class KafkaRows(KafkaRecordDeserializationSchema):
         columns: Sequence[ColumnPlace],
         value: DeserializationSchema,
         key: DeserializationSchema | None = None,
+        *,
+        is_upsert: bool = False,
     ) -> None:
         self._columns = tuple(columns)
         self._value = value
         self._key = key
+        self._is_upsert = is_upsert
         self._prepare()
 
     def _prepare(self) -> None:
@@ -95,7 +99,7 @@ class KafkaRows(KafkaRecordDeserializationSchema):
         vars(self).update(state)
         self._prepare()
 
-    def deserialize(self, record: KafkaConsumerRecord) -> Sequence[tuple[Any, ...]]:
+    def deserialize(self, record: KafkaConsumerRecord) -> Sequence[Any]:
         """Return the row, or nothing; what cannot be read raises, unless parse errors are ignored.
 
         Raises:
@@ -113,7 +117,7 @@ class KafkaRows(KafkaRecordDeserializationSchema):
         """Whether the format of the value ignores them."""
         return isinstance(self._value, FormatDeserializationSchema) and self._value.ignores_parse_errors
 
-    def parse(self, record: KafkaConsumerRecord) -> Sequence[tuple[Any, ...]]:
+    def parse(self, record: KafkaConsumerRecord) -> Sequence[Any]:
         """Return the row, or nothing.
 
         Raises:
@@ -121,20 +125,30 @@ class KafkaRows(KafkaRecordDeserializationSchema):
         """
         return self._rows(record, _strictly)
 
-    def parse_leniently(self, record: KafkaConsumerRecord) -> Sequence[tuple[Any, ...]]:
+    def parse_leniently(self, record: KafkaConsumerRecord) -> Sequence[Any]:
         """Return the row with None for what cannot be read, or nothing."""
         try:
             return self._rows(record, _leniently)
         except FormatError:
             return ()  # the key: its format does not ignore errors
 
-    def _rows(self, record: KafkaConsumerRecord, read: _Read) -> Sequence[tuple[Any, ...]]:
+    def _rows(self, record: KafkaConsumerRecord, read: _Read) -> Sequence[Any]:
+        key = None if self._key is None or record.key is None else read(self._key, record.key)
         if record.value is None:
-            return ()
+            # A key that cannot be read leaves nothing to delete.
+            if not self._is_upsert or key is None:
+                return ()
+            return [Row.of_kind(RowKind.DELETE, *self._row(record, key, None, read))]
         value = read(self._value, record.value)
         if value is None:
             return ()
-        key = None if self._key is None or record.key is None else read(self._key, record.key)
+        if self._is_upsert:
+            return [Row.of_kind(RowKind.UPDATE_AFTER, *self._row(record, key, value, read))]
+        if getattr(self._value, "yields_many", False):
+            return [Row.of_kind(each.get_row_kind(), *self._row(record, key, each, read)) for each in value]
+        return [self._row(record, key, value, read)]
+
+    def _row(self, record: KafkaConsumerRecord, key: Any, value: Any, read: _Read) -> tuple[Any, ...]:
         row = []
         for place, convert in zip(self._columns, self._converters, strict=True):
             try:
@@ -144,7 +158,7 @@ class KafkaRows(KafkaRecordDeserializationSchema):
                 if read is _strictly:
                     raise FormatError(f"{place.part} {place.at}: {error}", example=record.value) from None
                 row.append(None)
-        return [tuple(row)]
+        return tuple(row)
 
 
 #: Reads a key or a value with its format.
@@ -200,6 +214,8 @@ class TableRecords(KafkaRecordSerializationSchema):
         key: Writes the key columns; None writes no key.
         key_columns: Their positions.
         metadata: Positions of metadata columns, by key.
+        is_upsert: Whether a row that is deleted is written as a tombstone: a key without a value.
+        is_round_robin: Whether records go to one partition after the other, whatever their keys are.
     """
 
     def __init__(
@@ -210,8 +226,14 @@ class TableRecords(KafkaRecordSerializationSchema):
         key: SerializationSchema | None = None,
         key_columns: Sequence[int] = (),
         metadata: Mapping[str, int] | None = None,
+        *,
+        is_upsert: bool = False,
+        is_round_robin: bool = False,
     ) -> None:
         super().__init__(topic, value, key_schema=key)
+        self._is_upsert = is_upsert
+        self._is_round_robin = is_round_robin
+        self._count = 0
         self._value = value
         self._value_columns = tuple(value_columns)
         self._key = key
@@ -224,18 +246,28 @@ class TableRecords(KafkaRecordSerializationSchema):
         """Return what is written for a row."""
         assert self.topic is not None
         key = None if self._key is None else self._key.serialize(_some(element, self._key_columns))
-        value = self._value.serialize(_some(element, self._value_columns))
+        value: bytes | None = None
+        if not self._is_upsert or _kind(element) not in (RowKind.DELETE, RowKind.UPDATE_BEFORE):
+            value = self._value.serialize(_some(element, self._value_columns))
+        partition = None
+        if self._is_round_robin:
+            partition = self._count % partitions_of(self.topic)
+            self._count += 1
         at = element[self._metadata["timestamp"]] if "timestamp" in self._metadata else None
         headers = element[self._metadata["headers"]] if "headers" in self._metadata else None
         return KafkaProducerRecord(
             self.topic,
             value,
             key,
-            None,
+            partition,
             None if at is None else (at.replace(tzinfo=None) - _EPOCH) // _MILLISECOND,
             tuple(dict(headers or {}).items()),
         )
 
 
+def _kind(row: Any) -> RowKind:
+    return row.get_row_kind() if isinstance(row, Row) else RowKind.INSERT
+
+
 def _some(row: Any, columns: Sequence[int]) -> Row:
-    return Row(*(row[column] for column in columns))
+    return Row.of_kind(_kind(row), *(row[column] for column in columns))

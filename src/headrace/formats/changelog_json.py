@@ -1,0 +1,294 @@
+"""What the JSON formats of change events share: debezium-json, canal-json, maxwell-json and ogg-json.
+
+    a message --> an event, a JSON object --> rows with their kinds, and metadata of the event behind their fields
+
+Written are inserts and deletes only, as Flink does: an update is a delete of what was and an insert of what is.
+"""
+
+from __future__ import annotations
+
+import datetime
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from headrace.common.changelog import ALL, ChangelogMode
+from headrace.common.serialization import SerializationSchema
+from headrace.common.typeinfo import RowTypeInfo
+from headrace.common.types import Row, RowKind, make_row
+from headrace.config.table_options import TableOptions
+from headrace.errors import FormatError, UnsupportedFeatureError
+from headrace.formats._json_writers import TIMESTAMP_FORMATS, dump_json, text_of, writer_for
+from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess, row_type
+from headrace.formats.json import decoder_for, load_json, reader_for
+from headrace.types import DataType, DataTypes
+from headrace.types.logical import RowType
+from headrace.types.type_information import type_information
+
+__all__ = [
+    "ChangeEvent",
+    "ChangelogJsonDeserializationSchema",
+    "ChangelogJsonFormat",
+    "ChangelogJsonSerializationSchema",
+    "EventMetadata",
+    "instant",
+    "text_map",
+    "whole_text",
+]
+
+#: A change event: the object in a message.
+ChangeEvent = dict[str, Any]
+_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - of no zone, as all timestamps in rows
+
+
+@dataclass(frozen=True)
+class EventMetadata:
+    """What a metadata column reads from an event.
+
+    Args:
+        type: The type of the column.
+        read: Returns its value; raises ValueError or TypeError if the event has another type there.
+    """
+
+    type: DataType
+    read: Callable[[ChangeEvent], Any]
+
+
+def instant(number: Any, per_second: int = 1_000) -> datetime.datetime | None:
+    """Return the time of a number since 1970, in UTC."""
+    return None if number is None else _EPOCH + datetime.timedelta(seconds=int(number)) / per_second
+
+
+def whole_text(value: Any) -> str | None:
+    """Return a value as text: strings as they are, anything else as JSON."""
+    return None if value is None else value if isinstance(value, str) else text_of(value)
+
+
+def text_map(node: Any) -> dict[str, str | None] | None:
+    """Return an object with all its values as texts."""
+    return None if node is None else {key: whole_text(value) for key, value in dict(node).items()}
+
+
+class ChangelogJsonDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
+    """Reads change events as rows with kinds: none, one or several for a message.
+
+    Args:
+        type_info: The type of the rows.
+        metadata: Keys of metadata whose values follow the fields of a row.
+        fail_on_missing_field: Whether a row that lacks a field is an error; by default it is None.
+        ignore_parse_errors: Whether messages that cannot be read are left out.
+    """
+
+    #: Flink's name of the format.
+    name: ClassVar[str]
+    #: What can be read beside the row, by Flink's keys.
+    known_metadata: ClassVar[Mapping[str, EventMetadata]] = {}
+
+    yields_many = True
+
+    made_here = ("_decode", "_read_row", "_read_leniently")
+
+    def __init__(
+        self,
+        type_info: RowTypeInfo,
+        *,
+        metadata: Sequence[str] = (),
+        fail_on_missing_field: bool = False,
+        ignore_parse_errors: bool = False,
+    ) -> None:
+        super().__init__(row_type(type_info, self.name), ignore_parse_errors=ignore_parse_errors)
+        self._fails_on_missing = fail_on_missing_field
+        self._metadata = tuple(metadata)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._decode = decoder_for(self._type_info)
+        self._read_row = reader_for(self._type_info, fail_on_missing=self._fails_on_missing)
+        self._read_leniently = reader_for(self._type_info, is_lenient=True)
+
+    @abstractmethod
+    def _changes(self, event: ChangeEvent, message: bytes) -> list[Row]:
+        """Return the rows of an event; raises FormatError if it is none of the format."""
+
+    def parse(self, message: bytes) -> list[Row]:
+        """Return the rows of an event; none for a tombstone.
+
+        Raises:
+            FormatError: It is not such an event, or a row is not of the type.
+        """
+        if not message:
+            return []
+        event = load_json(self._decode, message)
+        if not isinstance(event, dict):
+            raise self._error("expected a change event, which is a JSON object", message)
+        rows = self._changes(event, message)
+        if not self._metadata:
+            return rows
+        try:
+            found = [self.known_metadata[key].read(event) for key in self._metadata]
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+            raise self._error(f"metadata {', '.join(self._metadata)}: {error}", message) from None
+        return [make_row(None, (*row, *found), row.get_row_kind().value) for row in rows]
+
+    def parse_leniently(self, message: bytes) -> list[Row]:
+        """Return rows with None for fields that are wrong, as Flink does; nothing if it is no event."""
+        strict, self._read_row = self._read_row, self._read_leniently
+        try:
+            return self.parse(message)
+        except FormatError:
+            return []
+        finally:
+            self._read_row = strict
+
+    def _row(self, node: Any, what: str, kind: RowKind, message: bytes, hint: str | None = None) -> Row:
+        """Read a row of an event, which has to be there."""
+        if node is None:
+            raise self._error(f'the "{what}" field of a {kind.name} event is null', message, hint)
+        try:
+            row: Row = self._read_row(node)
+        except ValueError as error:
+            raise self._error(f"{what}: {error}", message) from None
+        except RecursionError:
+            raise self._error(f"{what} is nested too deeply", message) from None
+        row.set_row_kind(kind)
+        return row
+
+    def _before(self, old: Any, after: Row, message: bytes) -> Row:
+        """Return the row before an update of which the event has only the fields that have changed."""
+        if not isinstance(old, dict):
+            raise self._error('the "old" field of an update is null', message)
+        names = after._fields or ()
+        try:
+            before: Row = self._read_row({name: old.get(name) for name in names})
+        except ValueError as error:
+            raise self._error(f"old: {error}", message) from None
+        values = [value if name in old else after[name] for name, value in zip(names, before, strict=True)]
+        return make_row(tuple(names), values, RowKind.UPDATE_BEFORE.value)
+
+    def _error(self, problem: str, message: bytes, hint: str | None = None) -> FormatError:
+        return FormatError(f"{self.name}: {problem}", example=message, hint=hint)
+
+
+class ChangelogJsonSerializationSchema(SerializationSchema):
+    """Writes rows with kinds as change events.
+
+    Args:
+        type_info: The type of the rows.
+        timestamp_format: As in `JsonRowSerializationSchema`.
+        ignore_null_fields: Whether fields without a value are left out.
+    """
+
+    #: Flink's name of the format.
+    name: ClassVar[str]
+
+    def __init__(
+        self,
+        type_info: RowTypeInfo,
+        *,
+        timestamp_format: str = TIMESTAMP_FORMATS[0],
+        ignore_null_fields: bool = False,
+    ) -> None:
+        self._type_info = row_type(type_info, self.name)
+        self._timestamp_format = timestamp_format
+        self._ignores_null = ignore_null_fields
+        self._write_row = writer_for(type_info, timestamp_format)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_serializer, (type(self), self._type_info, self._timestamp_format, self._ignores_null)
+
+    def serialize(self, element: Row) -> bytes:
+        """Return the event.
+
+        Raises:
+            FormatError: The row is not of the type.
+        """
+        return dump_json(self._written, element)
+
+    def _written(self, row: Row) -> ChangeEvent:
+        node = self._write_row(row)
+        if self._ignores_null:
+            node = {name: value for name, value in node.items() if value is not None}
+        is_there = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+        return self._event(node, is_insert=is_there)
+
+    @abstractmethod
+    def _event(self, node: Any, *, is_insert: bool) -> ChangeEvent:
+        """Return the event that inserts or deletes a row."""
+
+
+def _make_serializer(
+    kind: type[ChangelogJsonSerializationSchema],
+    type_info: RowTypeInfo,
+    timestamp_format: str,
+    ignores_null: bool,
+) -> ChangelogJsonSerializationSchema:
+    return kind(type_info, timestamp_format=timestamp_format, ignore_null_fields=ignores_null)
+
+
+class ChangelogJsonFormat:
+    """A format of change events, for tables.
+
+    Args:
+        options: Those of the format.
+    """
+
+    #: Which kinds of rows it reads.
+    mode: ChangelogMode = ALL
+    reading: ClassVar[type[ChangelogJsonDeserializationSchema]]
+    writing: ClassVar[type[ChangelogJsonSerializationSchema]]
+
+    def __init__(self, options: TableOptions) -> None:
+        self._options = options
+
+    @property
+    def metadata(self) -> Mapping[str, DataType]:
+        """The types of what can be read beside the row, by Flink's keys."""
+        return {key: each.type for key, each in self.reading.known_metadata.items()}
+
+    def reader(self, row_type: RowType, metadata: Sequence[str] = ()) -> ChangelogJsonDeserializationSchema:
+        self._written_options()  # a table is read and written
+        return self.reading(
+            _row_information(row_type),
+            metadata=metadata,
+            ignore_parse_errors=self._options.boolean("ignore-parse-errors", default=False),
+            **self._reading_options(),
+        )
+
+    def writer(self, row_type: RowType) -> ChangelogJsonSerializationSchema:
+        self._options.boolean("ignore-parse-errors", default=False)
+        self._reading_options()
+        timestamp_format, ignores_null = self._written_options()
+        return self.writing(
+            _row_information(row_type), timestamp_format=timestamp_format, ignore_null_fields=ignores_null
+        )
+
+    def _reading_options(self) -> dict[str, Any]:
+        """Read the options that only this format has."""
+        return {}
+
+    def _written_options(self) -> tuple[str, bool]:
+        given = self._options.text("timestamp-format.standard", "SQL") or "SQL"
+        if given not in ("SQL", "ISO-8601"):
+            raise self._options.wrong("timestamp-format.standard", "SQL or ISO-8601")
+        if (self._options.text("map-null-key.mode", "FAIL") or "").upper() != "FAIL":
+            raise UnsupportedFeatureError(
+                f"table {self._options.table!r}: map-null-key.mode cannot be changed: a map with a NULL key is refused",
+                feature="map-null-key.mode",
+                hint="leave the option out",
+            )
+        # Numbers are always written without an exponent.
+        self._options.boolean("encode.decimal-as-plain-number", default=False)
+        return given, self._options.boolean("encode.ignore-null-fields", default=False)
+
+
+def _row_information(columns: RowType) -> RowTypeInfo:
+    found = type_information(columns)
+    assert isinstance(found, RowTypeInfo)
+    return found
+
+
+#: The types of metadata that several formats have.
+STRING = DataTypes.STRING()
+STRINGS = DataTypes.ARRAY(STRING)
+INSTANT = DataTypes.TIMESTAMP_LTZ(3)

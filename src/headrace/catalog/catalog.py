@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from headrace.catalog.functions import CatalogFunction, UserFunction
 from headrace.catalog.objects import CatalogDatabase, CatalogTable, CatalogView
 from headrace.errors import CatalogError
 
-__all__ = ["Catalog", "InMemoryCatalog", "StoredFunction", "StoredTable"]
+__all__ = ["Catalog", "InMemoryCatalog", "StoredFunction", "StoredTable", "TableDetails"]
 
 StoredTable = CatalogTable | CatalogView
 StoredFunction = CatalogFunction | UserFunction
@@ -40,6 +40,9 @@ class Catalog(Protocol):
     def tables(self, database: str) -> list[str]:
         """Names of tables and views of a database."""
 
+    def views(self, database: str) -> list[str]:
+        """Those names of `tables` that are views."""
+
     def table(self, database: str, name: str) -> StoredTable | None:
         """A table or view, or None."""
 
@@ -63,9 +66,19 @@ class Catalog(Protocol):
 
 
 @dataclass
+class TableDetails:
+    """What programs have set about a table beside its definition: partitions and statistics, by partition."""
+
+    partitions: dict[Any, Any] = field(default_factory=dict)
+    statistics: dict[Any, Any] = field(default_factory=dict)
+    column_statistics: dict[Any, Any] = field(default_factory=dict)
+
+
+@dataclass
 class _Database:
     description: CatalogDatabase
     tables: dict[str, StoredTable] = field(default_factory=dict)
+    details: dict[str, TableDetails] = field(default_factory=dict)
     functions: dict[str, StoredFunction] = field(default_factory=dict)
 
 
@@ -118,6 +131,12 @@ class InMemoryCatalog:
         """Names of tables and views of a database."""
         return sorted(self._open(database).tables)
 
+    def views(self, database: str) -> list[str]:
+        """Those names of `tables` that are views."""
+        return sorted(
+            name for name, each in self._open(database).tables.items() if isinstance(each, CatalogView)
+        )
+
     def table(self, database: str, name: str) -> StoredTable | None:
         """A table or view, or None."""
         found = self._databases.get(database)
@@ -130,6 +149,11 @@ class InMemoryCatalog:
     def drop_table(self, database: str, name: str) -> None:
         """Drop a table or view."""
         del self._open(database).tables[name]
+        self._open(database).details.pop(name, None)
+
+    def details(self, database: str, name: str) -> TableDetails:
+        """Partitions and statistics of a table, which must exist."""
+        return self._open(database).details.setdefault(name, TableDetails())
 
     def functions(self, database: str) -> list[str]:
         """Names of the functions of a database."""

@@ -6,12 +6,14 @@ A temporary object hides a permanent one with the same full name, as in Flink.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.catalog.catalog import Catalog, InMemoryCatalog, StoredFunction, StoredTable
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.modules import Modules
-from headrace.catalog.objects import CatalogDatabase, InlineView
+from headrace.catalog.objects import CatalogDatabase, CatalogTable, InlineView
+from headrace.catalog.store import CatalogDefinition, FileCatalogStore
+from headrace.catalog.types import create_catalog
 from headrace.errors import CatalogError
 
 __all__ = ["CatalogManager", "nearest"]
@@ -39,11 +41,16 @@ class CatalogManager:
     Args:
         catalog_name: The catalog that is there from the start.
         database_name: Its database.
+        store: Keeps the definitions of catalogs; without one they last as long as the program.
     """
 
     def __init__(
-        self, catalog_name: str = "default_catalog", database_name: str = "default_database"
+        self,
+        catalog_name: str = "default_catalog",
+        database_name: str = "default_database",
+        store: FileCatalogStore | None = None,
     ) -> None:
+        self._store = store
         self._catalogs: dict[str, Catalog] = {catalog_name: InMemoryCatalog(database_name)}
         self.current_catalog = catalog_name
         self.current_database = database_name
@@ -57,7 +64,20 @@ class CatalogManager:
 
     def catalogs(self) -> list[str]:
         """Names of the catalogs."""
-        return sorted(self._catalogs)
+        return sorted({*self._catalogs, *(self._store.names() if self._store is not None else ())})
+
+    def create_catalog(self, name: str, options: Mapping[str, str], comment: str | None = None) -> None:
+        """Make the catalog that CREATE CATALOG describes, and keep its definition if there is a store.
+
+        Raises:
+            CatalogError: There is one with this name, or the options are wrong.
+        """
+        if name in self.catalogs():
+            raise CatalogError(f"catalog {name!r} already exists")
+        made = create_catalog(options, comment)
+        if self._store is not None:
+            self._store.put(name, CatalogDefinition(options, comment))
+        self._catalogs[name] = made
 
     def register_catalog(self, name: str, catalog: Catalog) -> None:
         """Add a catalog.
@@ -65,7 +85,7 @@ class CatalogManager:
         Raises:
             CatalogError: There is one with this name.
         """
-        if name in self._catalogs:
+        if name in self.catalogs():
             raise CatalogError(f"catalog {name!r} already exists")
         self._catalogs[name] = catalog
 
@@ -76,7 +96,10 @@ class CatalogManager:
             CatalogError: There is none with this name.
         """
         if name not in self._catalogs:
-            raise CatalogError(f"catalog {name!r} does not exist", hint=nearest(name, self._catalogs))
+            kept = self._store.get(name) if self._store is not None else None
+            if kept is None:
+                raise CatalogError(f"catalog {name!r} does not exist", hint=nearest(name, self.catalogs()))
+            self._catalogs[name] = create_catalog(kept.options, kept.comment)
         return self._catalogs[name]
 
     def drop_catalog(self, name: str) -> None:
@@ -85,10 +108,13 @@ class CatalogManager:
         Raises:
             CatalogError: There is none with this name, or it is in use.
         """
-        self.catalog(name)
+        if name not in self.catalogs():
+            self.catalog(name)  # says which name was probably meant
         if name == self.current_catalog:
             raise CatalogError(f"catalog {name!r} is in use", hint="USE CATALOG another one first")
-        del self._catalogs[name]
+        if self._store is not None:
+            self._store.remove(name)
+        self._catalogs.pop(name, None)
 
     def use_catalog(self, name: str) -> None:
         """Make a catalog and its default database the current ones."""
@@ -161,19 +187,26 @@ class CatalogManager:
         """Drop a temporary table or view; say whether there was one."""
         return self._temporary_tables.pop(identifier, None) is not None
 
-    def tables(self, catalog: str, database: str) -> dict[str, TemporaryTable]:
-        """All tables and views of a database by name, the temporary ones in place of those they hide."""
-        owner = self.catalog(catalog)
+    def tables(self, catalog: str, database: str) -> list[str]:
+        """Names of all tables and views of a database, also of the temporary ones."""
         self.require_database(catalog, database)
-        found: dict[str, TemporaryTable] = {}
-        for name in owner.tables(database):
-            table = owner.table(database, name)
-            assert table is not None
-            found[name] = table
-        for identifier, temporary in self._temporary_tables.items():
-            if (identifier.catalog, identifier.database) == (catalog, database):
-                found[identifier.name] = temporary
-        return dict(sorted(found.items()))
+        return sorted({*self.catalog(catalog).tables(database), *self._temporary_in(catalog, database)})
+
+    def views(self, catalog: str, database: str) -> list[str]:
+        """Names of all views of a database, unless a temporary table hides one, and of the temporary ones."""
+        self.require_database(catalog, database)
+        temporary = self._temporary_in(catalog, database)
+        stored = set(self.catalog(catalog).views(database)) - temporary.keys()
+        return sorted(
+            stored | {name for name, each in temporary.items() if not isinstance(each, CatalogTable)}
+        )
+
+    def _temporary_in(self, catalog: str, database: str) -> dict[str, TemporaryTable]:
+        return {
+            identifier.name: table
+            for identifier, table in self._temporary_tables.items()
+            if (identifier.catalog, identifier.database) == (catalog, database)
+        }
 
     def temporary_tables(self) -> dict[ObjectIdentifier, TemporaryTable]:
         """All temporary tables and views."""

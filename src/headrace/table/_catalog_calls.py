@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.catalog import CatalogManager, InlineView
+from headrace.catalog.catalog import Catalog as StoredCatalog
 from headrace.catalog.objects import CatalogView
+from headrace.errors import CatalogError, shorten
 from headrace.planner.functions import built_in_names
 from headrace.table._functions import as_user_function
 from headrace.table._paths import parts_of, path_sql
+from headrace.table.catalog_access import Catalog
+from headrace.table.catalog_objects import CatalogDescriptor
 from headrace.table.module import ModuleEntry
 from headrace.table.table_result import TableResult
 
@@ -59,11 +63,11 @@ class CatalogCalls:
 
     def list_tables(self) -> list[str]:
         """Return the names of the current database's tables and views."""
-        return list(self._tables())
+        return self._manager.tables(*self._here())
 
     def list_views(self) -> list[str]:
         """Return the names of the current database's views."""
-        return [name for name, each in self._tables().items() if isinstance(each, CatalogView | InlineView)]
+        return self._manager.views(*self._here())
 
     def list_temporary_tables(self) -> list[str]:
         """Return the names of temporary tables and views."""
@@ -108,15 +112,14 @@ class CatalogCalls:
         """
         self._manager.modules.use(module_names)
 
-    def _tables(self) -> dict[str, Any]:
-        return dict(self._manager.tables(self._manager.current_catalog, self._manager.current_database))
+    def _here(self) -> tuple[str, str]:
+        return self._manager.current_catalog, self._manager.current_database
 
     def _temporary(self) -> dict[str, Any]:
-        here = (self._manager.current_catalog, self._manager.current_database)
         return {
             identifier.name: each
             for identifier, each in self._manager.temporary_tables().items()
-            if (identifier.catalog, identifier.database) == here
+            if (identifier.catalog, identifier.database) == self._here()
         }
 
     def get_current_catalog(self) -> str:
@@ -134,6 +137,36 @@ class CatalogCalls:
     def use_database(self, database_name: str) -> None:
         """Make a database of the current catalog the current one."""
         self._manager.use_database(self._manager.current_catalog, database_name)
+
+    # --- catalogs -------------------------------------------------------------------------------------
+
+    def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
+        """Create a catalog, as CREATE CATALOG does.
+
+        Raises:
+            CatalogError: If there is one with this name, or its options are wrong.
+        """
+        self._manager.create_catalog(catalog_name, catalog_descriptor.options, catalog_descriptor.comment)
+
+    def register_catalog(self, catalog_name: str, catalog: Catalog | StoredCatalog) -> None:
+        """Give a catalog a name in this environment.
+
+        Args:
+            catalog_name: The name.
+            catalog: A `Catalog`, or an object of your own with the methods of `headrace.catalog.Catalog`.
+
+        Raises:
+            CatalogError: If there is one with this name, or this is no catalog.
+        """
+        stored = catalog._catalog if isinstance(catalog, Catalog) else catalog
+        if not isinstance(stored, StoredCatalog):
+            raise CatalogError(f"register_catalog(): expected a catalog; got {shorten(catalog)}")
+        self._manager.register_catalog(catalog_name, stored)
+
+    def get_catalog(self, catalog_name: str) -> Catalog | None:
+        """Return a catalog, to look at what is in it and to change it; None if there is none with this name."""
+        known = catalog_name in self._manager.catalogs()
+        return Catalog(self._manager.catalog(catalog_name)) if known else None
 
     # --- functions ------------------------------------------------------------------------------------
 

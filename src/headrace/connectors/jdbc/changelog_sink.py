@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.common.types import Row, RowKind
-from headrace.connectors.base import Sink, SinkWriter, WriterContext
+from headrace.connectors.base import DeliveryGuarantee, Sink, SinkWriter, WriterContext
 from headrace.connectors.jdbc._connections import engine_for, paramstyle_of, transact
 from headrace.connectors.jdbc._statements import JdbcStatement, delete_sql, upsert_sql
 from headrace.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
@@ -49,6 +49,11 @@ class JdbcChangelogSink(Sink):
         delete = delete_sql(dialect, self.table, self.key_columns)
         object.__setattr__(self, "upsert", JdbcStatement.parse(upsert, dialect))
         object.__setattr__(self, "delete", JdbcStatement.parse(delete, dialect))
+
+    @property
+    def delivery_guarantee(self) -> DeliveryGuarantee:
+        """Exactly once as far as readers can tell: changes are applied by key."""
+        return DeliveryGuarantee.EXACTLY_ONCE
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Make the worker's half."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from headrace.common.types import Row
-from headrace.connectors.base import CommitterContext, Sink, SinkWriter, WriterContext
+from headrace.connectors.base import CommitterContext, DeliveryGuarantee, Sink, SinkWriter, WriterContext
 from headrace.connectors.jdbc._connections import engine_for, paramstyle_of, transact
 from headrace.connectors.jdbc._publisher import JdbcPublisher
 from headrace.connectors.jdbc._statements import JdbcStatement, upsert_sql
@@ -44,6 +44,8 @@ class JdbcSink(Sink):
     statement: JdbcStatement
     connection: JdbcConnectionOptions
     execution: JdbcExecutionOptions
+    #: Whether a row that is written twice is there once.
+    is_repeatable: bool = False
 
     @staticmethod
     def sink(
@@ -94,7 +96,8 @@ class JdbcSink(Sink):
         """
         dialect = jdbc_connection_options.database_url().dialect
         sql = upsert_sql(dialect, table, columns, key_columns)
-        return JdbcSink.sink(sql, type_info, jdbc_connection_options, jdbc_execution_options)
+        sink = JdbcSink.sink(sql, type_info, jdbc_connection_options, jdbc_execution_options)
+        return replace(sink, is_repeatable=True)
 
     @staticmethod
     def exactly_once_sink(
@@ -125,6 +128,11 @@ class JdbcSink(Sink):
             jdbc_execution_options or JdbcExecutionOptions(),
             jdbc_exactly_once_options or JdbcExactlyOnceOptions(),
         )
+
+    @property
+    def delivery_guarantee(self) -> DeliveryGuarantee:
+        """Exactly once as far as readers can tell, if rows are written by key."""
+        return DeliveryGuarantee.EXACTLY_ONCE if self.is_repeatable else DeliveryGuarantee.AT_LEAST_ONCE
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Make the worker's half."""

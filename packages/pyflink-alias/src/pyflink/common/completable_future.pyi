@@ -1,0 +1,1 @@
+from headrace.common.completable_future import CompletableFuture as CompletableFuture

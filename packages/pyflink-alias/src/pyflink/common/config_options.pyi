@@ -1,0 +1,2 @@
+from headrace.common.config_options import ConfigOption as ConfigOption
+from headrace.common.config_options import ConfigOptions as ConfigOptions

@@ -1,0 +1,1 @@
+from headrace.common.configuration import Configuration as Configuration

@@ -1,0 +1,1 @@
+from headrace.common.execution_config import ExecutionConfig as ExecutionConfig

@@ -1,0 +1,1 @@
+from headrace.common.input_dependency_constraint import InputDependencyConstraint as InputDependencyConstraint

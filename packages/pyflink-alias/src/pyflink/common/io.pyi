@@ -1,0 +1,1 @@
+from headrace.common.io import InputFormat as InputFormat

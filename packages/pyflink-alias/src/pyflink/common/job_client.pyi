@@ -1,0 +1,1 @@
+from headrace.common.job_client import JobClient as JobClient

@@ -1,0 +1,1 @@
+from headrace.common.job_execution_result import JobExecutionResult as JobExecutionResult

@@ -1,0 +1,1 @@
+from headrace.common.job_id import JobID as JobID

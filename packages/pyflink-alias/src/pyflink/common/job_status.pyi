@@ -1,0 +1,1 @@
+from headrace.common.job_status import JobStatus as JobStatus

@@ -1,0 +1,2 @@
+from headrace.common.restart_strategy import RestartStrategies as RestartStrategies
+from headrace.common.restart_strategy import RestartStrategyConfiguration as RestartStrategyConfiguration

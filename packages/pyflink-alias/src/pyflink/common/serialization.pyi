@@ -1,0 +1,8 @@
+from headrace.common.serialization import BulkWriterFactory as BulkWriterFactory
+from headrace.common.serialization import ByteArraySchema as ByteArraySchema
+from headrace.common.serialization import DeserializationSchema as DeserializationSchema
+from headrace.common.serialization import Encoder as Encoder
+from headrace.common.serialization import RowDataBulkWriterFactory as RowDataBulkWriterFactory
+from headrace.common.serialization import RowFieldExtractorSchema as RowFieldExtractorSchema
+from headrace.common.serialization import SerializationSchema as SerializationSchema
+from headrace.common.serialization import SimpleStringSchema as SimpleStringSchema

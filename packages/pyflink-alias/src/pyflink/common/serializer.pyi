@@ -1,0 +1,2 @@
+from headrace.common.serializer import TypeSerializer as TypeSerializer
+from headrace.common.serializer import VoidNamespaceSerializer as VoidNamespaceSerializer

@@ -1,0 +1,3 @@
+from headrace.common.watermark_strategy import AssignerWithPeriodicWatermarksWrapper as AssignerWithPeriodicWatermarksWrapper
+from headrace.common.watermark_strategy import TimestampAssigner as TimestampAssigner
+from headrace.common.watermark_strategy import WatermarkStrategy as WatermarkStrategy

@@ -1,0 +1,1 @@
+from headrace.datastream.async_data_stream import AsyncDataStream as AsyncDataStream

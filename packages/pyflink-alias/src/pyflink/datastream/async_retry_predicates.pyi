@@ -1,0 +1,3 @@
+from headrace.datastream.async_retry_predicates import empty_result_predicate as empty_result_predicate
+from headrace.datastream.async_retry_predicates import exception_type_predicate as exception_type_predicate
+from headrace.datastream.async_retry_predicates import has_exception_predicate as has_exception_predicate

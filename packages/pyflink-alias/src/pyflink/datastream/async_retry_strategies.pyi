@@ -1,0 +1,5 @@
+from headrace.datastream.async_retry_strategies import ExponentialBackoffDelayRetryStrategy as ExponentialBackoffDelayRetryStrategy
+from headrace.datastream.async_retry_strategies import FixedDelayRetryStrategy as FixedDelayRetryStrategy
+from headrace.datastream.async_retry_strategies import NO_RETRY_STRATEGY as NO_RETRY_STRATEGY
+from headrace.datastream.async_retry_strategies import NoRetryStrategy as NoRetryStrategy
+from headrace.datastream.async_retry_strategies import RetryPredicate as RetryPredicate

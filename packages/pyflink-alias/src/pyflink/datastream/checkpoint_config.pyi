@@ -1,0 +1,1 @@
+from headrace.datastream.checkpoint_config import CheckpointConfig as CheckpointConfig

@@ -1,0 +1,4 @@
+from headrace.datastream.checkpoint_storage import CheckpointStorage as CheckpointStorage
+from headrace.datastream.checkpoint_storage import CustomCheckpointStorage as CustomCheckpointStorage
+from headrace.datastream.checkpoint_storage import FileSystemCheckpointStorage as FileSystemCheckpointStorage
+from headrace.datastream.checkpoint_storage import JobManagerCheckpointStorage as JobManagerCheckpointStorage

@@ -1,0 +1,1 @@
+from headrace.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode

@@ -1,0 +1,15 @@
+from headrace.datastream.connectors.file_system import BucketAssigner as BucketAssigner
+from headrace.datastream.connectors.file_system import BulkFormat as BulkFormat
+from headrace.datastream.connectors.file_system import DefaultRollingPolicy as DefaultRollingPolicy
+from headrace.datastream.connectors.file_system import FileCompactStrategy as FileCompactStrategy
+from headrace.datastream.connectors.file_system import FileCompactor as FileCompactor
+from headrace.datastream.connectors.file_system import FileEnumeratorProvider as FileEnumeratorProvider
+from headrace.datastream.connectors.file_system import FileSink as FileSink
+from headrace.datastream.connectors.file_system import FileSource as FileSource
+from headrace.datastream.connectors.file_system import FileSourceBuilder as FileSourceBuilder
+from headrace.datastream.connectors.file_system import FileSplitAssignerProvider as FileSplitAssignerProvider
+from headrace.datastream.connectors.file_system import OnCheckpointRollingPolicy as OnCheckpointRollingPolicy
+from headrace.datastream.connectors.file_system import OutputFileConfig as OutputFileConfig
+from headrace.datastream.connectors.file_system import RollingPolicy as RollingPolicy
+from headrace.datastream.connectors.file_system import StreamFormat as StreamFormat
+from headrace.datastream.connectors.file_system import StreamingFileSink as StreamingFileSink

@@ -1,0 +1,1 @@
+from headrace.datastream.connectors.number_seq import NumberSequenceSource as NumberSequenceSource

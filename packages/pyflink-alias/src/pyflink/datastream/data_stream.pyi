@@ -1,0 +1,9 @@
+from headrace.datastream.data_stream import AllWindowedStream as AllWindowedStream
+from headrace.datastream.data_stream import BroadcastConnectedStream as BroadcastConnectedStream
+from headrace.datastream.data_stream import BroadcastStream as BroadcastStream
+from headrace.datastream.data_stream import CloseableIterator as CloseableIterator
+from headrace.datastream.data_stream import ConnectedStreams as ConnectedStreams
+from headrace.datastream.data_stream import DataStream as DataStream
+from headrace.datastream.data_stream import DataStreamSink as DataStreamSink
+from headrace.datastream.data_stream import KeyedStream as KeyedStream
+from headrace.datastream.data_stream import WindowedStream as WindowedStream

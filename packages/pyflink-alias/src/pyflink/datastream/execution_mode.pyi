@@ -1,0 +1,1 @@
+from headrace.datastream.execution_mode import RuntimeExecutionMode as RuntimeExecutionMode

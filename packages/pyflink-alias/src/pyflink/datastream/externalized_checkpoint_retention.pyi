@@ -1,0 +1,1 @@
+from headrace.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention as ExternalizedCheckpointRetention

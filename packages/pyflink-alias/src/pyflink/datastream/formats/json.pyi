@@ -1,0 +1,2 @@
+from headrace.datastream.formats.json import JsonRowDeserializationSchema as JsonRowDeserializationSchema
+from headrace.datastream.formats.json import JsonRowSerializationSchema as JsonRowSerializationSchema

@@ -1,0 +1,1 @@
+from headrace.datastream.formats.orc import OrcBulkWriters as OrcBulkWriters

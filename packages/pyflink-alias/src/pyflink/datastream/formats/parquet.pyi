@@ -1,0 +1,4 @@
+from headrace.datastream.formats.parquet import AvroParquetReaders as AvroParquetReaders
+from headrace.datastream.formats.parquet import AvroParquetWriters as AvroParquetWriters
+from headrace.datastream.formats.parquet import ParquetBulkWriters as ParquetBulkWriters
+from headrace.datastream.formats.parquet import ParquetColumnarRowInputFormat as ParquetColumnarRowInputFormat

@@ -1,0 +1,1 @@
+from headrace.datastream.output_tag import OutputTag as OutputTag

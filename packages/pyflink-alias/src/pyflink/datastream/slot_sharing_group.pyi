@@ -1,0 +1,2 @@
+from headrace.datastream.slot_sharing_group import MemorySize as MemorySize
+from headrace.datastream.slot_sharing_group import SlotSharingGroup as SlotSharingGroup

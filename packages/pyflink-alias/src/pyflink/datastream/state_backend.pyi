@@ -1,0 +1,5 @@
+from headrace.datastream.state_backend import CustomStateBackend as CustomStateBackend
+from headrace.datastream.state_backend import EmbeddedRocksDBStateBackend as EmbeddedRocksDBStateBackend
+from headrace.datastream.state_backend import HashMapStateBackend as HashMapStateBackend
+from headrace.datastream.state_backend import PredefinedOptions as PredefinedOptions
+from headrace.datastream.state_backend import StateBackend as StateBackend

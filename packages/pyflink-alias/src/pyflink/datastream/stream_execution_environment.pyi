@@ -1,0 +1,1 @@
+from headrace.datastream.stream_execution_environment import StreamExecutionEnvironment as StreamExecutionEnvironment

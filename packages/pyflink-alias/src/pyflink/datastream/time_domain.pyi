@@ -1,0 +1,1 @@
+from headrace.datastream.time_domain import TimeDomain as TimeDomain

@@ -1,0 +1,1 @@
+from headrace.datastream.timerservice import TimerService as TimerService

@@ -1,0 +1,1 @@
+from headrace.datastream.utils import ResultTypeQueryable as ResultTypeQueryable

@@ -1,0 +1,1 @@
+from headrace.table.changelog_mode import ChangelogMode as ChangelogMode

@@ -1,0 +1,1 @@
+from headrace.table.environment_settings import EnvironmentSettings as EnvironmentSettings

@@ -1,0 +1,1 @@
+from headrace.table.explain_detail import ExplainDetail as ExplainDetail

@@ -1,0 +1,9 @@
+from headrace.table.expression import Expression as Expression
+from headrace.table.expression import JsonExistsOnError as JsonExistsOnError
+from headrace.table.expression import JsonOnNull as JsonOnNull
+from headrace.table.expression import JsonQueryOnEmptyOrError as JsonQueryOnEmptyOrError
+from headrace.table.expression import JsonQueryWrapper as JsonQueryWrapper
+from headrace.table.expression import JsonType as JsonType
+from headrace.table.expression import JsonValueOnEmptyOrError as JsonValueOnEmptyOrError
+from headrace.table.expression import TimeIntervalUnit as TimeIntervalUnit
+from headrace.table.expression import TimePointUnit as TimePointUnit

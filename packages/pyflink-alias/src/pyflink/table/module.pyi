@@ -1,0 +1,1 @@
+from headrace.table.module import ModuleEntry as ModuleEntry

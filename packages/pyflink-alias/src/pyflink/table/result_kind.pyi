@@ -1,0 +1,1 @@
+from headrace.table.result_kind import ResultKind as ResultKind

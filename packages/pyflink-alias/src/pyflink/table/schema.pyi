@@ -1,0 +1,1 @@
+from headrace.table.schema import Schema as Schema

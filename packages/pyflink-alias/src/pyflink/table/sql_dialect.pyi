@@ -1,0 +1,1 @@
+from headrace.table.sql_dialect import SqlDialect as SqlDialect

@@ -1,0 +1,1 @@
+from headrace.table.statement_set import StatementSet as StatementSet

@@ -1,0 +1,1 @@
+from headrace.table.table_config import TableConfig as TableConfig

@@ -1,0 +1,2 @@
+from headrace.table.table_descriptor import FormatDescriptor as FormatDescriptor
+from headrace.table.table_descriptor import TableDescriptor as TableDescriptor

@@ -1,0 +1,2 @@
+from headrace.table.table_environment import StreamTableEnvironment as StreamTableEnvironment
+from headrace.table.table_environment import TableEnvironment as TableEnvironment

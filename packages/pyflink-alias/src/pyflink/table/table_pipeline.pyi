@@ -1,0 +1,1 @@
+from headrace.table.table_pipeline import TablePipeline as TablePipeline

@@ -1,0 +1,1 @@
+from headrace.table.table_schema import TableSchema as TableSchema

@@ -1,0 +1,17 @@
+from headrace.table.udf import AggregateFunction as AggregateFunction
+from headrace.table.udf import AsyncScalarFunction as AsyncScalarFunction
+from headrace.table.udf import FunctionContext as FunctionContext
+from headrace.table.udf import ImperativeAggregateFunction as ImperativeAggregateFunction
+from headrace.table.udf import ScalarFunction as ScalarFunction
+from headrace.table.udf import TableAggregateFunction as TableAggregateFunction
+from headrace.table.udf import TableFunction as TableFunction
+from headrace.table.udf import UserDefinedAggregateFunctionWrapper as UserDefinedAggregateFunctionWrapper
+from headrace.table.udf import UserDefinedAsyncScalarFunctionWrapper as UserDefinedAsyncScalarFunctionWrapper
+from headrace.table.udf import UserDefinedFunction as UserDefinedFunction
+from headrace.table.udf import UserDefinedFunctionWrapper as UserDefinedFunctionWrapper
+from headrace.table.udf import UserDefinedScalarFunctionWrapper as UserDefinedScalarFunctionWrapper
+from headrace.table.udf import UserDefinedTableFunctionWrapper as UserDefinedTableFunctionWrapper
+from headrace.table.udf import udaf as udaf
+from headrace.table.udf import udf as udf
+from headrace.table.udf import udtaf as udtaf
+from headrace.table.udf import udtf as udtf

@@ -1,0 +1,16 @@
+from headrace.table.window import GroupWindow as GroupWindow
+from headrace.table.window import Over as Over
+from headrace.table.window import OverWindow as OverWindow
+from headrace.table.window import OverWindowPartitioned as OverWindowPartitioned
+from headrace.table.window import OverWindowPartitionedOrdered as OverWindowPartitionedOrdered
+from headrace.table.window import OverWindowPartitionedOrderedPreceding as OverWindowPartitionedOrderedPreceding
+from headrace.table.window import Session as Session
+from headrace.table.window import SessionWithGap as SessionWithGap
+from headrace.table.window import SessionWithGapOnTime as SessionWithGapOnTime
+from headrace.table.window import Slide as Slide
+from headrace.table.window import SlideWithSize as SlideWithSize
+from headrace.table.window import SlideWithSizeAndSlide as SlideWithSizeAndSlide
+from headrace.table.window import SlideWithSizeAndSlideOnTime as SlideWithSizeAndSlideOnTime
+from headrace.table.window import Tumble as Tumble
+from headrace.table.window import TumbleWithSize as TumbleWithSize
+from headrace.table.window import TumbleWithSizeOnTime as TumbleWithSizeOnTime

@@ -1,0 +1,5 @@
+from headrace.util.api_stability_decorators import BaseAPIStabilityDecorator as BaseAPIStabilityDecorator
+from headrace.util.api_stability_decorators import Deprecated as Deprecated
+from headrace.util.api_stability_decorators import Experimental as Experimental
+from headrace.util.api_stability_decorators import Public as Public
+from headrace.util.api_stability_decorators import PublicEvolving as PublicEvolving

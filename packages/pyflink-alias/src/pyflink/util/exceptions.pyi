@@ -1,0 +1,16 @@
+from headrace.util.exceptions import CatalogException as CatalogException
+from headrace.util.exceptions import DatabaseAlreadyExistException as DatabaseAlreadyExistException
+from headrace.util.exceptions import DatabaseNotEmptyException as DatabaseNotEmptyException
+from headrace.util.exceptions import DatabaseNotExistException as DatabaseNotExistException
+from headrace.util.exceptions import FunctionAlreadyExistException as FunctionAlreadyExistException
+from headrace.util.exceptions import FunctionNotExistException as FunctionNotExistException
+from headrace.util.exceptions import ModelAlreadyExistException as ModelAlreadyExistException
+from headrace.util.exceptions import ModelNotExistException as ModelNotExistException
+from headrace.util.exceptions import PartitionAlreadyExistsException as PartitionAlreadyExistsException
+from headrace.util.exceptions import PartitionNotExistException as PartitionNotExistException
+from headrace.util.exceptions import PartitionSpecInvalidException as PartitionSpecInvalidException
+from headrace.util.exceptions import TableAlreadyExistException as TableAlreadyExistException
+from headrace.util.exceptions import TableException as TableException
+from headrace.util.exceptions import TableNotExistException as TableNotExistException
+from headrace.util.exceptions import TableNotPartitionedException as TableNotPartitionedException
+from headrace.util.exceptions import install_exception_handler as install_exception_handler

@@ -1,0 +1,60 @@
+"""Writes the package `headrace-pyflink`: `import pyflink` in plain Python and in IDEs, with type stubs.
+
+    python scripts/make_pyflink_alias.py [DIRECTORY]
+
+At run time it only installs `headrace.pyflink_alias`. For type checkers there is a stub for every module of PyFlink
+that headrace has, which names what is in headrace's module. A test holds that the stubs are current.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TARGET = ROOT / "packages" / "pyflink-alias" / "src" / "pyflink"
+SURFACE = ROOT / "tests" / "parity" / "pyflink_surface.json"
+
+
+def stubs() -> dict[str, str]:
+    """Return the files of the package by their path below it: a stub for each module."""
+    modules = json.loads(SURFACE.read_text(encoding="utf-8"))["modules"]
+    found: dict[str, str] = {"__init__.pyi": ""}
+    packages = {name.rpartition(".")[0] for name in modules}
+    for name in sorted(modules):
+        real = "headrace" + name.removeprefix("pyflink")
+        try:
+            ours = importlib.import_module(real)
+        except ImportError:
+            continue
+        known = modules[name]
+        words = {
+            *known["names"].split(),
+            *known.get("classes", {}),
+            *re.findall(r"(\w+)\(", known.get("functions", "")),
+        }
+        names = sorted(each for each in words if each in vars(ours))
+        path = name.removeprefix("pyflink.").replace(".", "/")
+        is_package = name in packages or hasattr(ours, "__path__")
+        lines = [f"from {real} import {each} as {each}\n" for each in names]
+        found[f"{path}/__init__.pyi" if is_package else f"{path}.pyi"] = "".join(lines)
+    return found
+
+
+def main(target: Path = TARGET) -> None:
+    """Write the stubs, and remove those of modules that are gone."""
+    current = stubs()
+    for old in target.rglob("*.pyi"):
+        if old.relative_to(target).as_posix() not in current:
+            old.unlink()
+    for path, text in current.items():
+        place = target / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*(Path(each) for each in sys.argv[1:2]))

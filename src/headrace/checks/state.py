@@ -1,0 +1,92 @@
+"""State that is not found again, and state that never goes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from headrace.checks.findings import CheckFinding
+from headrace.checks.source_code import bodies_of, resolve
+from headrace.checks.view import ReviewedJob, ReviewedOperator
+from headrace.operators.checkpointed import CheckpointedFunction
+from headrace.operators.io import SourceDeclaration
+from headrace.operators.keyed import ReduceDeclaration
+from headrace.operators.table.declarations import (
+    ChangelogNormalizeDeclaration,
+    DeduplicateDeclaration,
+    GroupAggregateDeclaration,
+    JoinDeclaration,
+    RankDeclaration,
+    SinkUpsertMaterializeDeclaration,
+    StatefulNode,
+)
+from headrace.operators.window.declaration import WindowDeclaration
+from headrace.state.descriptors import StateDescriptor
+from headrace.windowing.assigners import GlobalWindows
+from headrace.windowing.triggers import PurgingTrigger
+
+__all__ = ["check_growth", "check_uid"]
+
+_GROWING_NODES: Final = (
+    GroupAggregateDeclaration,
+    JoinDeclaration,
+    RankDeclaration,
+    DeduplicateDeclaration,
+    ChangelogNormalizeDeclaration,
+    SinkUpsertMaterializeDeclaration,
+)
+#: Methods by which a function lets go of state.
+_REMOVALS: Final = frozenset({"enable_time_to_live", "clear", "remove", "delete"})
+
+
+def check_uid(job: ReviewedJob, operator: ReviewedOperator) -> Iterator[CheckFinding]:
+    """Find operators with state whose ids follow from the shape of the program."""
+    node = operator.node
+    if not job.is_restorable or operator.is_table or node.uid is not None or node.uid_hash is not None:
+        return
+    if isinstance(node.declaration, SourceDeclaration):
+        yield operator.finding("HR101", "the source's positions are kept under a generated id")
+    elif node.declaration.is_keyed:
+        yield operator.finding("HR101", "keyed state is kept under a generated id")
+    elif any(isinstance(each, CheckpointedFunction) for each in operator.functions()):
+        yield operator.finding("HR101", "operator state is kept under a generated id")
+
+
+def check_growth(_: ReviewedJob, operator: ReviewedOperator) -> Iterator[CheckFinding]:
+    """Find keyed state of endless input that nothing ever removes."""
+    if not operator.is_endless or not getattr(operator.declaration, "is_keyed", False):
+        return
+    declaration = operator.declaration
+    if isinstance(declaration, StatefulNode):
+        has_keys = bool(getattr(declaration, "keys", True))  # GROUP BY nothing is one row
+        is_growing = (
+            isinstance(declaration, _GROWING_NODES) and has_keys and not declaration.goes_by_watermark
+        )
+        if is_growing and not declaration.ttl_ms:
+            yield operator.finding("HR501", "rows of all keys are kept: table.exec.state.ttl is not set")
+    elif isinstance(declaration, ReduceDeclaration):
+        yield operator.finding("HR501", "a rolling aggregation keeps a value for every key, for ever")
+    elif isinstance(declaration, WindowDeclaration):
+        is_global = isinstance(declaration.assigner, GlobalWindows)
+        if is_global and not isinstance(declaration.trigger, PurgingTrigger) and declaration.evictor is None:
+            yield operator.finding("HR501", "the global window's trigger does not purge")
+    else:
+        yield from _kept_by_function(operator)
+
+
+def _kept_by_function(operator: ReviewedOperator) -> Iterator[CheckFinding]:
+    made: list[CheckFinding] = []
+    for function in operator.functions():
+        for body in bodies_of(function):
+            for node in ast.walk(body.tree):
+                if not isinstance(node, ast.Call):
+                    continue
+                if isinstance(node.func, ast.Attribute) and node.func.attr in _REMOVALS:
+                    return  # when it does, and for which keys, is for the function to know
+                target = resolve(node.func, body)
+                if isinstance(target, type) and issubclass(target, StateDescriptor):
+                    name = ast.unparse(node.args[0]) if node.args else target.__name__
+                    message = f"state {name} has no time to live, and nothing clears it"
+                    made.append(operator.finding("HR501", message, body.place(node)))
+    yield from made

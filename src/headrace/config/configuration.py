@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from headrace.config import file
+from headrace.config.flink import AnswerKind, is_flinks_default
 from headrace.config.option import ConfigOption
 from headrace.config.references import has_reference, resolve
 from headrace.config.registry import KnownKey, OptionRegistry, known_options
 from headrace.config.secrets import MASK, looks_secret
+from headrace.errors import ConfigurationError
 
 __all__ = ["Configuration", "ConfigurationWarning", "DeprecatedKeyWarning", "ExplainedValue", "Layer"]
 
@@ -196,8 +198,31 @@ class Configuration:
         return changed
 
     def spark_settings(self) -> dict[str, str]:
-        """Return the settings that go to Spark untouched: all keys under `spark.`."""
-        return {key: self._text(key) for key in self._keys() if self.registry.is_pass_through(key)}
+        """Return the settings for Spark: keys under `spark.`, untouched, and before them what keys of Flink's map to.
+
+        Example:
+            >>> Configuration({"yarn.application.queue": "etl", "spark.executor.cores": 2}).spark_settings()
+            {'spark.yarn.queue': 'etl', 'spark.executor.cores': '2'}
+        """
+        own = {key: self._text(key) for key in self._keys() if self.registry.is_pass_through(key)}
+        return {key: value for key, value in self._mapped().items() if key.startswith("spark.")} | own
+
+    def process_variables(self) -> dict[str, str]:
+        """Return environment variables that keys of Flink's stand for, such as JAVA_HOME for `env.java.home`."""
+        return {key: value for key, value in self._mapped().items() if not key.startswith("spark.")}
+
+    def _mapped(self) -> dict[str, str]:
+        """Return what mapped keys become; options for Java of several keys are joined."""
+        settings: dict[str, str] = {}
+        # A key with a longer name says more: that of the TaskManagers' account is stronger than that of all.
+        for key in sorted(self._keys(), key=len):
+            known = self.registry.look_up(key)
+            if known.answer is None or known.answer.settings is None:
+                continue
+            for name, value in known.answer.settings(self._text(key), known.rest).items():
+                joins = name.endswith("JavaOptions") and name in settings
+                settings[name] = f"{settings[name]} {value}" if joins else value
+        return settings
 
     def is_secret(self, key: str) -> bool:
         """Whether the value of a key must not be seen by others."""
@@ -288,6 +313,7 @@ class Configuration:
             name = self._name(key)
             if key.option is None:
                 checked[name] = _Setting(_plain_text(value), place)
+                _check_answer(key, checked[name])
             elif key.entry is None:
                 checked[name] = _Setting(key.option.read(value, source=place), place)
             else:
@@ -328,8 +354,7 @@ class Configuration:
         return self._text(key, for_people=True) if reference is None else reference
 
     def _why_ignored(self, key: str) -> str | None:
-        known = self.registry.look_up(key)
-        return known.ignored_because or (known.option.no_effect if known.option else None) or None
+        return self.registry.look_up(key).ignored_because
 
     def _explain(self, key: str) -> ExplainedValue:
         found = list(self._settings(key))
@@ -342,6 +367,9 @@ class Configuration:
         reason = self._why_ignored(key)
         if reason:
             notes.append(f"no effect: {reason}")
+        answer = self.registry.look_up(key).answer
+        if answer is not None and answer.kind is AnswerKind.MAPPED:
+            notes.append(f"becomes {answer.text.replace('`', '')}")
         return ExplainedValue(key, text, found[0][0], found[0][1].place, "; ".join(notes))
 
 
@@ -349,6 +377,26 @@ def _plain_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def _check_answer(key: KnownKey, setting: _Setting) -> None:
+    """Refuse a key of Flink's that asks for something that is not there, and a value that maps to nothing."""
+    if key.answer is None:
+        return
+    if key.answer.kind is AnswerKind.REFUSED and not is_flinks_default(key.key, setting.value):
+        raise ConfigurationError(
+            f"{key.key} (set in {setting.place}) is not supported: {key.answer.text}",
+            hint="remove it; docs/flink_keys.md says what becomes of all keys of Flink's",
+        )
+    if key.answer.settings is not None:
+        try:
+            key.answer.settings(setting.value, key.rest)
+        except ValueError as error:
+            shown = MASK if looks_secret(key.key) else repr(setting.value)
+            raise ConfigurationError(
+                f"{key.key} (set in {setting.place}): {shown} cannot be handed to Spark: {error}",
+                hint=f"it becomes {key.answer.text.replace('`', '')}",
+            ) from error
 
 
 def _warn_if_deprecated(key: KnownKey, place: str) -> None:

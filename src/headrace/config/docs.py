@@ -1,6 +1,6 @@
-"""Writes docs/configuration.md from the options, and says when it is stale.
+"""Writes docs/configuration.md and docs/flink_keys.md from the options, and says when they are stale.
 
-python -m headrace.config.docs            # write the page
+python -m headrace.config.docs            # write the pages
 python -m headrace.config.docs --check    # fail if it differs
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.config.flink_docs import FLINK_PAGE, render_flink_keys
 from headrace.config.option import ConfigOption
 from headrace.config.registry import subjects
 
@@ -52,8 +53,8 @@ these places, the strongest first:
 
 Durations are written `500 ms`, `10 s`, `1 min`, `1 h`, `2 d` (a plain number is milliseconds), sizes `512
 kb`, `64 mb`, `1 gb` (a plain number is bytes), lists `a;b` or `a,b`, maps `key1:value1;key2:value2`. An
-unknown key is an error. Keys that start with `spark.` go to Spark untouched. Keys that only make sense in
-Flink's own processes, such as `taskmanager.memory.process.size`, are accepted and do nothing.
+unknown key is an error. Keys that start with `spark.` go to Spark untouched. Other keys of Flink's become settings of
+Spark, have no effect, which is pointed out at the start, or are refused: [flink_keys.md](flink_keys.md) lists them all.
 
 On the command line, in variables and in the file, `${env:NAME}` stands for an environment variable and
 `${file:PATH}` for the text of a file: [secrets](security.md#secrets) belong there.
@@ -112,18 +113,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m headrace.config.docs", description=(__doc__ or "").split(".")[0]
     )
-    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the file (default: docs/configuration.md)")
+    parser.add_argument("--check", action="store_true", help="only say whether the pages are up to date")
+    parser.add_argument("--page", type=Path, help="write or check only configuration.md, in this file")
     chosen = parser.parse_args(arguments)
-    page: Path = chosen.page
-    if chosen.check:
-        if page.is_file() and page.read_text(encoding="utf-8") == render():
-            return 0
-        sys.stderr.write(f"{page} is stale: run python -m headrace.config.docs\n")
-        return 1
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(render(), encoding="utf-8")
-    return 0
+    pages = {PAGE: render, FLINK_PAGE: render_flink_keys} if chosen.page is None else {chosen.page: render}
+    stale = 0
+    for page, text in pages.items():
+        if not chosen.check:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(text(), encoding="utf-8")
+        elif not page.is_file() or page.read_text(encoding="utf-8") != text():
+            sys.stderr.write(f"{page} is stale: run python -m headrace.config.docs\n")
+            stale = 1
+    return stale
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """All keys headrace knows: every option of `headrace.config.options`, and the prefixes it lets pass.
 
 A key is one of four things: an option (under its own or a former key), an entry of a map option
-(`pipeline.global-job-parameters.team`), a setting for Spark (`spark.*`, handed over untouched), or a key of
-Flink that has no meaning here and is ignored. Everything else is an error, with the nearest known key
-named.
+(`pipeline.global-job-parameters.team`), a setting for Spark (`spark.*`, handed over untouched), or another key of
+Flink's, with what becomes of it (`headrace.config.flink`): it maps to settings of Spark, has no effect, or is refused.
+Everything else is an error, with the nearest known key named.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from headrace.config import options
+from headrace.config.flink import RULES, Answer, AnswerKind
 from headrace.config.option import ConfigOption
-from headrace.config.options.flink_only import IGNORED_PREFIXES
 from headrace.errors import ConfigurationError
 
 __all__ = ["PASS_THROUGH_PREFIXES", "KnownKey", "OptionRegistry", "known_options", "subjects"]
@@ -29,13 +29,23 @@ PASS_THROUGH_PREFIXES: Final = ("spark.",)
 
 @dataclass(frozen=True)
 class KnownKey:
-    """What a key stands for: `option` or `ignored_because` is set, or neither for Spark's keys."""
+    """What a key stands for: `option` or `answer` is set, or neither for Spark's keys."""
 
     key: str
     option: ConfigOption[Any] | None = None
     #: For an entry of a map option: the name of the entry.
     entry: str | None = None
-    ignored_because: str | None = None
+    #: For another key of Flink's: what becomes of it.
+    answer: Answer | None = None
+    #: What follows the prefix that the answer is for.
+    rest: str = ""
+
+    @property
+    def ignored_because(self) -> str | None:
+        """Why setting the key changes nothing, if so."""
+        if self.answer is not None and self.answer.kind is AnswerKind.NO_EFFECT:
+            return self.answer.text
+        return (self.option.no_effect or None) if self.option is not None else None
 
     @property
     def is_deprecated(self) -> bool:
@@ -49,7 +59,6 @@ class OptionRegistry:
     Args:
         known: The options.
         pass_through: Prefixes of keys that are kept as text and not looked at.
-        ignored: Prefixes of keys that are accepted without effect, each with the reason.
 
     Raises:
         ValueError: If two options share a key, former keys included.
@@ -60,12 +69,10 @@ class OptionRegistry:
         known: Iterable[ConfigOption[Any]],
         *,
         pass_through: Iterable[str] = PASS_THROUGH_PREFIXES,
-        ignored: Mapping[str, str] = IGNORED_PREFIXES,
     ) -> None:
         self._options: dict[str, ConfigOption[Any]] = {}
         self._by_any_key: dict[str, ConfigOption[Any]] = {}
         self._pass_through = tuple(pass_through)
-        self._ignored = dict(ignored)
         for each in known:
             self._options[each.key] = each
             for key in (each.key, *each.deprecated_keys):
@@ -103,9 +110,9 @@ class OptionRegistry:
         for each in self._maps:
             if key.startswith(each.key + "."):
                 return KnownKey(key, option=each, entry=key[len(each.key) + 1 :])
-        for prefix, reason in self._ignored.items():
-            if key == prefix or (prefix.endswith(".") and key.startswith(prefix)):
-                return KnownKey(key, ignored_because=reason)
+        other = RULES.find(key)
+        if other is not None:
+            return KnownKey(key, answer=other[0], rest=other[1])
         raise ConfigurationError(f"unknown configuration key {key!r}", hint=self._advice(key))
 
     def nearest(self, key: str) -> str | None:

@@ -79,8 +79,11 @@ class TableOptions:
         """
         value = self.text(key)
         if value is None:
+            unread = [given for given in self._values if given not in self._known]
+            near = difflib.get_close_matches(self._prefix + key, unread, 1)
             raise self.error(
-                f"connector {self._values.get('connector')!r} requires the option {self._prefix + key!r}"
+                f"connector {self._values.get('connector')!r} requires the option {self._prefix + key!r}",
+                f"did you mean {self._prefix + key!r} instead of {near[0]!r}?" if near else None,
             )
         return value
 

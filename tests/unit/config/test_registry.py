@@ -75,9 +75,9 @@ def test_keys_of_spark_pass_untouched():
 
 
 def test_keys_that_only_make_sense_in_flink_are_known_and_say_why_they_do_nothing():
-    reason = known_options().look_up("taskmanager.memory.process.size").ignored_because
+    reason = known_options().look_up("pekko.throughput").ignored_because
     assert reason is not None
-    assert "spark.executor.memory" in reason
+    assert "spark.rpc" in reason
     assert known_options().look_up("python.execution-mode").ignored_because
 
 

@@ -84,9 +84,9 @@ AUTO_WATERMARK_INTERVAL = (
     option("pipeline.auto-watermark-interval", timedelta)
     .default(timedelta(milliseconds=200))
     .describe(
-        "How often watermark generators of live jobs are asked for periodic watermarks. 0 turns them off: watermarks "
-        "then come only from generators that emit on events. In epochs they are asked at the end of every batch, so "
-        "that an epoch that runs again sees the same."
+        "How often watermark generators are asked for periodic watermarks. In epochs they are also asked at the end of "
+        "every batch that a source reads. 0 turns this off: watermarks then come only from generators that emit on "
+        "events, and in epochs at the end of batches."
     )
 )
 BUFFER_TIMEOUT = (

@@ -53,6 +53,13 @@ class UpsertMaterialize(Enum):
     FORCE = "FORCE"
 
 
+class CatalogStoreKind(Enum):
+    """Where the definitions of catalogs are kept."""
+
+    GENERIC_IN_MEMORY = "generic_in_memory"
+    FILE = "file"
+
+
 STATE_TTL = (
     option("table.exec.state.ttl", timedelta)
     .default(timedelta(0))
@@ -135,6 +142,22 @@ BUILTIN_DATABASE = (
     option("table.builtin-database-name", str)
     .default("default_database")
     .describe("The name of the database that exists from the start.")
+)
+CATALOG_STORE = (
+    option("table.catalog-store.kind", CatalogStoreKind)
+    .default(CatalogStoreKind.GENERIC_IN_MEMORY)
+    .describe(
+        "Where the definitions of catalogs are kept: until the program ends, or in files, so that the next program "
+        "finds the catalogs that CREATE CATALOG made."
+    )
+)
+CATALOG_STORE_PATH = (
+    option("table.catalog-store.file.path", str)
+    .no_default()
+    .describe(
+        "The directory of the file catalog store, a path or URI. Options of catalogs are written as they are, "
+        "passwords too."
+    )
 )
 SQL_DIALECT = (
     option("table.sql-dialect", str)

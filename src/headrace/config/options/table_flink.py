@@ -8,7 +8,7 @@ from headrace.config.option import option
 from headrace.config.options.table import only
 
 _PLANS = "plans are not kept in files: a statement is planned when it runs, and operators keep their ids"
-_CLIENT = "it is for Flink's SQL client; execute_sql(...).print() prints results as a tableau"
+_CLIENT = "it is for Flink's SQL client; headrace's messages have no stack traces"
 _EMIT = "a window emits once, when it is over"
 _PUSH = "Spark pushes conditions and columns into files by itself"
 _NO_OPERATORS = "Spark chooses the operators of batch queries"
@@ -175,18 +175,6 @@ FORCE_RECOMPILE = (
     .default(False)
     .describe("Whether a compiled plan is overwritten.")
     .checked_by(only(False, _PLANS))
-)
-RESULT_MODE = (
-    option("sql-client.execution.result-mode", str)
-    .default("TABLEAU")
-    .describe("How Flink's SQL client shows results.")
-    .checked_by(only("TABLEAU", _CLIENT))
-)
-MAX_TABLE_RESULT = (
-    option("sql-client.execution.max-table-result.rows", int)
-    .default(1_000_000)
-    .describe("How many rows Flink's SQL client keeps in its TABLE mode.")
-    .checked_by(only(1_000_000, _CLIENT))
 )
 CLIENT_VERBOSE = (
     option("sql-client.verbose", bool)

@@ -17,7 +17,7 @@ import random
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -171,7 +171,7 @@ class ChaoticJob:
         """Live through one driver; return whether the job is over."""
         self.faults.is_dead = False
         hosts = tempfile.mkdtemp(prefix="hosts-", dir=self.directory)
-        clusters: list[_Cluster] = []
+        clusters: list[Any] = []
         self.stop: Future[str] | None = None
         self.master = None
         self.faults.is_armed = True
@@ -189,7 +189,7 @@ class ChaoticJob:
                 cluster.close()
             shutil.rmtree(hosts, ignore_errors=True)
 
-    def _run_driver(self, hosts: str, clusters: list[_Cluster]) -> bool:
+    def _run_driver(self, hosts: str, clusters: list[Any]) -> bool:
         """Start a driver, and have it run the job; return whether the job is over."""
         # Some do not restart a job that fails: then somebody has to start it again.
         is_restarted = self.rng.random() < 0.85
@@ -247,7 +247,7 @@ class ChaoticJob:
 
     def _check_that_next_start_does_nothing(self, hosts: str) -> None:
         before = self._output()
-        clusters: list[_Cluster] = []
+        clusters: list[Any] = []
         self.outcome.lives += 1
         again = self._new_master(hosts, clusters)
         again.run()
@@ -300,30 +300,36 @@ class ChaoticJob:
             f"epoch {epoch} stands for two"
         )
 
-    def _new_master(self, hosts: str, clusters: list[_Cluster], *, is_restarted: bool = True) -> JobMaster:
+    def _new_master(self, hosts: str, clusters: list[Any], *, is_restarted: bool = True) -> JobMaster:
         options = dict(self.options)
         if not is_restarted:
             options["restart-strategy.type"] = "none"
         if self.savepoint is not None:
             options["execution.state-recovery.path"] = self.savepoint
         configuration = Configuration({key: str(value) for key, value in options.items()})
-        settings = TaskSettings(scratch_name="scratch", buffer_records=4)
 
-        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> _Cluster:
-            code = JobCode(job, lineage, settings)
-            faults = random_faults(self.rng.randrange(1 << 30), self.task_fault_rate)
-            clusters.append(_Cluster(self, code, f"{hosts}/{lineage}", seed=self.seed, faults=faults))
+        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> Any:
+            code = JobCode(job, lineage, TaskSettings(scratch_name="scratch", buffer_records=4))
+            clusters.append(self._make_cluster(code, f"{hosts}/{lineage}"))
             return clusters[-1]
 
         return JobMaster(
             self._job(),
             make_cluster,
-            job_master_settings(configuration, str(self.root / "state")),
+            job_master_settings(configuration, str(self.root / "state"), is_live=self._is_live()),
             on_epoch=self._after_epoch,
             now_ms=self._tick,
             leader=self.outcome.lives + 1,
             results=self._results(),
         )
+
+    def _is_live(self) -> bool:
+        """Whether the next driver runs the job live."""
+        return False
+
+    def _make_cluster(self, code: JobCode, hosts: str) -> Any:
+        faults = random_faults(self.rng.randrange(1 << 30), self.task_fault_rate)
+        return _Cluster(self, code, hosts, seed=self.seed, faults=faults)
 
     def _job(self) -> JobGraph:
         env = make_env(PARALLELISM)
@@ -381,7 +387,12 @@ def check(name: str, outcome: Outcome) -> None:
 
 
 def chaotic_run(
-    name: str, seed: int, *, kinds: Sequence[str] = KINDS, lost_at: tuple[str, int] | None = None
+    name: str,
+    seed: int,
+    *,
+    kinds: Sequence[str] = KINDS,
+    lost_at: tuple[str, int] | None = None,
+    make_job: Callable[..., ChaoticJob] = ChaoticJob,
 ) -> Outcome:
     """Run a program with the faults of a seed, or with one given; check what came out."""
     nothing_of_the_users = ExecutionContext(Configuration()).entered(in_all_threads=True)
@@ -389,7 +400,7 @@ def chaotic_run(
         nothing_of_the_users,
         tempfile.TemporaryDirectory(prefix="headrace-chaos-", dir=_MEMORY) as directory,
     ):
-        outcome = ChaoticJob(name, seed, Path(directory), kinds=kinds, lost_at=lost_at).run()
+        outcome = make_job(name, seed, Path(directory), kinds=kinds, lost_at=lost_at).run()
         check(name, outcome)
         return outcome
 

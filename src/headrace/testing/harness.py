@@ -175,7 +175,7 @@ class OperatorHarness(ClosedOnExit):
 
     def _start(self) -> tuple[Operator, OperatorContext]:
         # Workers run copies, so the function that was given stays as it is.
-        declaration = _shipped(self._declaration)
+        declaration = shipped(self._declaration)
         operator = declaration.build()
         operator.output = self._recorder
         context = OperatorContext(
@@ -501,7 +501,7 @@ def rescale(
     ]
 
 
-def _shipped(declaration: OperatorDeclaration) -> OperatorDeclaration:
+def shipped(declaration: OperatorDeclaration) -> OperatorDeclaration:
     """Copy a declaration as shipping it does: functions stay what they are, objects are made anew."""
     try:
         return copy.deepcopy(declaration)

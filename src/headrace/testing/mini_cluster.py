@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from datetime import timedelta
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from headrace.common.job_execution_result import JobExecutionResult
 from headrace.common.job_id import JobID
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
-from headrace.config.options import checkpointing, exchange, spark, state
+from headrace.config.options import checkpointing, exchange, execution, spark, state
 from headrace.errors import (
     HeadraceError,
     InvariantViolation,
@@ -401,6 +402,8 @@ class MiniJob:
         task_settings = TaskSettings(
             scratch_name="scratch",
             buffer_records=configuration.get(exchange.BUFFER_RECORDS),
+            watermark_interval_ms=configuration.get(execution.AUTO_WATERMARK_INTERVAL)
+            // timedelta(milliseconds=1),
             state_cache_entries=configuration.get(state.CACHE_ENTRIES),
             store=store_settings(configuration),
             latency=LatencySettings.from_configuration(configuration),

@@ -1,0 +1,63 @@
+"""Whole live jobs whose subtasks, connections, storage and driver fail at places drawn from a seed, in this process.
+
+As `driver_faults`, with a `World` of subtasks instead of epochs; every driver of a job runs it live or in epochs, by
+chance, so what one mode leaves behind is what the other goes on with.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import Any
+
+from headrace.runtime.task.level import JobCode
+from tests.chaos.driver_faults import ChaoticJob, Outcome, chaotic_run
+from tests.chaos.live_world import LiveFaults, SimulatedCluster, World, simulated
+
+
+class LiveChaoticJob(ChaoticJob):
+    """One program under one seed, live."""
+
+    def __init__(self, name: str, seed: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(name, seed, *args, **kwargs)
+        self.faults.budget = min(self.faults.budget, 3)
+        self.live_faults = LiveFaults(random.Random(f"live/{name}/{seed}"), self.rng.choice([6, 10, 16]))
+        self.world: World | None = None
+        self.options |= {
+            "headrace.live.barrier-interval": "20 ms",
+            "execution.buffer-timeout.interval": f"{self.rng.choice([0, 5, 100])} ms",
+            "pipeline.auto-watermark-interval": "5 ms",
+        }
+        self._runs_live = True
+
+    def run(self) -> Outcome:
+        with simulated(lambda: self.world, lambda: self.now_ms, self._pass):
+            outcome = super().run()
+        outcome.task_faults.update(self.live_faults.done)
+        return outcome
+
+    def _pass(self, milliseconds: int) -> None:
+        self.now_ms += milliseconds
+
+    def _is_live(self) -> bool:
+        self._runs_live = self.rng.random() < 0.85
+        return self._runs_live
+
+    def _make_cluster(self, code: JobCode, hosts: str) -> Any:
+        self.world = None
+        if not self._runs_live:
+            return super()._make_cluster(code, hosts)
+        self.world = World(self.live_faults.rng, self.live_faults, self._tick, lambda: self.faults.is_dead)
+        return SimulatedCluster(code, hosts, self.world, lambda epoch: self.note_epoch(code.lineage, epoch))
+
+
+def live_run(name: str, seed: int) -> Outcome:
+    """Run a program live with the faults of a seed; check what came out."""
+    return chaotic_run(name, seed, make_job=LiveChaoticJob)
+
+
+if __name__ == "__main__":  # one seed, for a debugger: python -m tests.chaos.live_faults counting 17
+    import sys
+
+    logging.basicConfig(level=logging.INFO)
+    print(live_run(sys.argv[1], int(sys.argv[2])))

@@ -359,6 +359,7 @@ class RemembersLock(MapFunction):
         return is_new, self.count
 
 
+@pytest.mark.epochs_only  # live, all fields last
 def test_a_field_that_cannot_be_pickled_is_named_in_a_warning_and_as_open_left_it() -> None:
     with OperatorHarness(MapDeclaration(RemembersLock()), name="Counter") as harness:
         harness.process_batch("ab")
@@ -370,6 +371,7 @@ def test_a_field_that_cannot_be_pickled_is_named_in_a_warning_and_as_open_left_i
         assert "keep the value in state" in warning
 
 
+@pytest.mark.epochs_only  # live, all fields last
 def test_a_cache_that_cannot_be_pickled_lasts_as_long_as_the_worker_and_is_mentioned() -> None:
     class Looks(MapFunction):
         def open(self, runtime_context: RuntimeContext) -> None:

@@ -25,6 +25,27 @@ def early_edges(job: JobGraph, vertex_id: str) -> frozenset[int]:
     return frozenset(bounded | {edge.edge_id for edge in edges if isinstance(edge.partitioner, Broadcast)})
 
 
+def broadcast_sources(job: JobGraph) -> frozenset[str]:
+    """Return the sources above a broadcast input of an operator with two; in BATCH mode the others wait for them.
+
+    Args:
+        job: The job.
+    """
+    found: set[str] = set()
+    waiting = [
+        edge.source_vertex
+        for edge in job.edges
+        if isinstance(edge.partitioner, Broadcast)
+        and job.vertex(edge.target_vertex).head.declaration.inputs == 2
+    ]
+    while waiting:
+        vertex_id = waiting.pop()
+        if job.vertex(vertex_id).is_source:
+            found.add(vertex_id)
+        waiting += [edge.source_vertex for edge in job.inputs_of(vertex_id)]
+    return frozenset(found)
+
+
 def _is_bounded(job: JobGraph, vertex_id: str) -> bool:
     """Whether all sources above a vertex, or in it, have an end."""
     vertex = job.vertex(vertex_id)

@@ -19,6 +19,7 @@ from headrace.graph.operator_ids import murmur3_128, operator_ids
 from headrace.graph.partitioning import EdgePartitioner
 from headrace.graph.stream_graph import StreamGraph, StreamNode
 from headrace.operators.base import OperatorDeclaration
+from headrace.util.call_sites import ProgramLine
 
 
 class DistributionPattern(Enum):
@@ -41,6 +42,9 @@ class OperatorNode:
     description: str
     declaration: OperatorDeclaration
     output_type: TypeInformation | None = None
+    uid_hash: str | None = None
+    #: The line of the program that added it; None if it was not made by calls.
+    defined_at: ProgramLine | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -256,6 +260,8 @@ def _make_vertex(
                 description=node.description,
                 declaration=node.declaration,
                 output_type=node.output_type,
+                uid_hash=node.uid_hash,
+                defined_at=node.defined_at,
             )
             for node in chain
         ),

@@ -33,6 +33,7 @@ from headrace.graph.transformations import (
     UnionTransformation,
 )
 from headrace.operators.base import OperatorDeclaration
+from headrace.util.call_sites import ProgramLine
 
 #: The group of operators that name none and whose inputs do not agree on one.
 DEFAULT_SLOT_SHARING_GROUP = "default"
@@ -78,6 +79,8 @@ class StreamNode:
     uid: str | None = None
     uid_hash: str | None = None
     output_type: TypeInformation | None = None
+    #: The line of the program that added it.
+    defined_at: ProgramLine | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -279,6 +282,7 @@ def _make_node(
         uid=step.uid,
         uid_hash=step.uid_hash,
         output_type=step.output_type,
+        defined_at=step.defined_at,
     )
 
 

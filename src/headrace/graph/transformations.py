@@ -15,6 +15,7 @@ from enum import Enum
 from headrace.common.typeinfo import TypeInformation
 from headrace.graph.partitioning import EdgePartitioner
 from headrace.operators.base import OperatorDeclaration
+from headrace.util.call_sites import ProgramLine, call_site
 
 
 class ChainingStrategy(Enum):
@@ -62,6 +63,8 @@ class PhysicalTransformation(Transformation):
     buffer_timeout_ms: int | None = None
     #: None takes the name.
     description: str | None = None
+    #: The line of the program that added the step.
+    defined_at: ProgramLine | None = field(default_factory=call_site)
 
 
 @dataclass(eq=False, kw_only=True)

@@ -47,6 +47,8 @@ class EpochPlace:
     is_lasting: bool = False
     #: Whether the operator itself has run the epoch before: all it knows is still true.
     is_continued: bool = False
+    #: Whether the task asks watermark generators (`emit_periodic_watermark`); else they are asked after every batch.
+    asks_for_watermarks: bool = False
 
 
 class Operator:
@@ -95,7 +97,7 @@ class Operator:
     has_periodic_watermarks = False
 
     def emit_periodic_watermark(self) -> None:
-        """A live task's interval is over: ask watermark generators. In epochs they are asked after every batch."""
+        """Ask watermark generators: the interval is over, or in epochs a batch of the input."""
 
     def table_time(self, watermark: int) -> tuple[int, bool] | None:
         """Return how far event time has come for the table that gets the output, and whether it is left out of it.
@@ -110,6 +112,9 @@ class Operator:
     def end_epoch(self) -> Sequence[Any]:
         """The barrier: put what must survive into state, and return committables (sinks only)."""
         return ()
+
+    def notify_checkpoint(self, checkpoint_id: int, *, is_complete: bool) -> None:
+        """A checkpoint is complete, or was given up."""
 
     def close(self) -> None:
         """Release resources; also called after a failure, and never instead of ``end_epoch``."""

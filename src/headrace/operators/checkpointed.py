@@ -43,6 +43,30 @@ class FunctionSnapshotContext:
         return self._checkpoint_id
 
 
+class CheckpointListener:
+    """To be mixed into a function that wants to know what became of a checkpoint.
+
+    `notify_checkpoint_complete` is called after the checkpoint is stored, so what it covers will not be computed again.
+    Do something outside the job there, such as deleting a file that is no longer needed. A call may be missing after a
+    failure; a later checkpoint covers all that went before it. The ids are those that `snapshot_state` gets.
+
+    Example:
+        >>> from headrace.datastream.functions import MapFunction
+        >>> class Announcing(MapFunction, CheckpointListener):
+        ...     def map(self, value):
+        ...         return value
+        ...
+        ...     def notify_checkpoint_complete(self, checkpoint_id):
+        ...         print("complete:", checkpoint_id)
+    """
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Take note that a checkpoint is complete."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Take note that a checkpoint failed, or took too long; the job goes on without it."""
+
+
 class CheckpointedFunction(ABC):
     """To be mixed into a function that keeps state of its subtask.
 

@@ -17,6 +17,7 @@ from headrace.errors import HeadraceError, UserFunctionError, shorten
 from headrace.operators.base import EpochPlace, KeyOf, Operator, Output
 from headrace.operators.checkpointed import (
     CheckpointedFunction,
+    CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
 )
@@ -147,6 +148,12 @@ class FunctionOperator(Operator):
     def __init__(self, function: Any, *others: Any) -> None:
         self.function = function
         self._rich = [each for each in (function, *others) if is_rich(each)]
+        self._listeners = [
+            each
+            for outer in (function, *others)
+            for each in layers(outer)
+            if isinstance(each, CheckpointListener)
+        ]
         #: Functions, those within others included, each with its own fields as `open` left them.
         self._fields: list[tuple[Any, FunctionFields]] = []
         self._is_lasting = False
@@ -197,6 +204,14 @@ class FunctionOperator(Operator):
             if lost or only_here or (stored is not None and len(stored) > _MANY_BYTES):
                 self._warn_about_fields(function, stored or b"", lost, only_here)
         return ()
+
+    def notify_checkpoint(self, checkpoint_id: int, *, is_complete: bool) -> None:
+        name = "notify_checkpoint_complete" if is_complete else "notify_checkpoint_aborted"
+        for listener in self._listeners:
+            try:
+                getattr(listener, name)(checkpoint_id)
+            except Exception as error:
+                raise self.located(error, None, f"{name}()") from error
 
     def _initialize(self) -> None:
         context = FunctionInitializationContext(self.context, is_restored=self._has_snapshot())

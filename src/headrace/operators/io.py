@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -72,8 +72,10 @@ class SourceTask(Operator):
         #: Whether there is any split to be read in this epoch.
         self._has_splits = True
         self.is_idle = False
-        #: Whether the task lasts: then watermark generators are asked by the clock.
-        self._is_lasting = False
+        #: Whether the task asks watermark generators.
+        self._is_asked = False
+        #: Cuts batches of records that take their time; set by the task.
+        self.pieces_of: Callable[[Batch], Iterable[Batch]] = lambda batch: (batch,)
         self.has_periodic_watermarks = strategy is not None
 
     def open(self, context: OperatorContext) -> None:
@@ -84,7 +86,7 @@ class SourceTask(Operator):
     def begin_epoch(self, place: EpochPlace) -> None:
         if place.is_continued:
             return
-        self._is_lasting = place.is_lasting
+        self._is_asked = place.asks_for_watermarks
         self._watermark, self.is_idle = self._context.operator_state.get(self._TIME, (None, False))
         self._trackers = {}
         for split_id, state in self._split_times:
@@ -119,18 +121,22 @@ class SourceTask(Operator):
         tracker = self._tracker(split_id)
         for raw in self.reader.read(piece):
             self._idle_splits -= {split_id}
-            for batch in self._stamped(tracker, raw):
-                if self.is_idle:
-                    self._tell_status()
-                if batch:
-                    self.output.emit(batch)
-                self._advance(self._lowest())
-                self._tell_status()
+            for piece_of_it in self.pieces_of(raw):
+                self._hand_on(tracker, piece_of_it)
             yield
         if self.reader.progress[split_id].is_finished:
             del self._trackers[split_id]
             if self._trackers:
                 self._advance(self._lowest())
+
+    def _hand_on(self, tracker: WatermarkTracker, raw: Batch) -> None:
+        for batch in self._stamped(tracker, raw):
+            if self.is_idle:
+                self._tell_status()
+            if batch:
+                self.output.emit(batch)
+            self._advance(self._lowest())
+            self._tell_status()
 
     def _stamped(self, tracker: WatermarkTracker, raw: Batch) -> Iterator[Batch]:
         """Give records time. What fails in here is the strategy's, not the functions' behind it."""
@@ -167,7 +173,7 @@ class SourceTask(Operator):
     def _tracker(self, split_id: str) -> WatermarkTracker:
         tracker = self._trackers.get(split_id)
         if tracker is None:
-            tracker = make_tracker(self._strategy, is_by_clock=self._is_lasting)
+            tracker = make_tracker(self._strategy, is_by_clock=self._is_asked)
             self._trackers[split_id] = tracker
         return tracker
 

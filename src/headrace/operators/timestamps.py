@@ -1,7 +1,8 @@
 """Giving records time: timestamps out of the records, watermarks out of the timestamps.
 
-A generator is asked once per batch, unless it emits while it looks at a record; then the batch is cut behind that
-record, and the watermark stands there in the stream, as in Flink.
+A generator is asked when the watermark interval is over, and in epochs behind every batch of the input
+(`runtime/task/pace.py`), unless it emits while it looks at a record; then the batch is cut behind that record, and the
+watermark stands there in the stream, as in Flink.
 
     records        3  5  5! 7  9! 4          ! emits its time
     out            3  5  5 W5 7  9 W9 4
@@ -80,7 +81,7 @@ class GeneratedTime:
 
     Args:
         strategy: What is asked.
-        is_by_clock: Whether the generator is asked by the clock instead, as live tasks do.
+        is_by_clock: Whether the task asks the generator instead, by the clock and behind batches of its input.
     """
 
     def __init__(self, strategy: WatermarkStrategy, *, is_by_clock: bool = False) -> None:
@@ -244,7 +245,7 @@ class Timestamper(FunctionOperator):
         super().begin_epoch(place)
         if place.is_continued:
             return
-        self._tracker = make_tracker(self._strategy, is_by_clock=place.is_lasting)
+        self._tracker = make_tracker(self._strategy, is_by_clock=place.asks_for_watermarks)
         stored, self._is_idle, self._active_ms = self.context.operator_state.get(
             self._STATE, (None, False, self.context.processing_time())
         )

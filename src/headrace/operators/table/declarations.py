@@ -281,6 +281,21 @@ class JoinKind(Enum):
 
 
 @dataclass(frozen=True)
+class FirstPairs:
+    """Pairs of a join that a top-N behind it can want: the first ones of each partition, of all that an epoch makes.
+
+    Args:
+        partition: The columns of a partition, by their positions in the pair.
+        order: What pairs are ordered by: positions, and whether the lowest come first.
+        last: The highest rank that is wanted.
+    """
+
+    partition: tuple[int, ...]
+    order: tuple[tuple[int, bool], ...]
+    last: int
+
+
+@dataclass(frozen=True)
 class JoinDeclaration(StatefulNode):
     """A regular join: both sides are kept. The output is the left columns, then the right ones (not for SEMI, ANTI).
 
@@ -294,6 +309,7 @@ class JoinDeclaration(StatefulNode):
         null_safe: For each key column whether NULL equals NULL (IS NOT DISTINCT FROM); empty: nowhere.
         right_ttl_ms: As ``ttl_ms``, which is the left side's; None: the same.
         renews: For each side whether a match makes its rows live on, as those of an outer side do.
+        first_pairs: The pairs that anybody wants; None: all.
     """
 
     inputs: ClassVar[int] = 2
@@ -307,6 +323,7 @@ class JoinDeclaration(StatefulNode):
     null_safe: tuple[bool, ...] = ()
     right_ttl_ms: int | None = None
     renews: tuple[bool, bool] = (False, False)
+    first_pairs: FirstPairs | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from headrace.operators.table.changelog import (
     changes_table,
     concat_changes,
 )
-from headrace.operators.table.declarations import JoinDeclaration, JoinKind, WindowJoinDeclaration
+from headrace.operators.table.declarations import FirstPairs, JoinDeclaration, JoinKind, WindowJoinDeclaration
 from headrace.operators.table.kept_rows import (
     KeptRows,
     KeptSide,
@@ -40,7 +40,7 @@ from headrace.operators.table.kept_rows import (
     numbered,
     rows_after,
 )
-from headrace.operators.table.pair_conditions import PairCondition
+from headrace.operators.table.pair_conditions import PairCondition, is_whole_number, whole_numbers
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Bools, Ints
@@ -115,6 +115,8 @@ class JoinOperator:
         parts = [] if kind in _LEFT_ONLY else _changed_pairs(kind, old_left, d_left, old_right, d_right)
         if is_inner:
             parts = [part.passing(self._condition) for part in parts]
+            if self._declaration.first_pairs is not None:
+                parts = [part.first(self._declaration.first_pairs) for part in parts]
         else:
             parts += self._unpaired(old_left, d_left, old_right, d_right, len(owners))
         renews_left, renews_right = self._declaration.renews
@@ -168,11 +170,42 @@ class JoinedPart:
         passes = condition.holds(self.left.columns, self.right.columns, self.at_left, self.at_right)
         if passes is None or passes.all():
             return self
+        return self._only(passes)
+
+    def first(self, wanted: FirstPairs) -> JoinedPart:
+        """Return it without pairs that enough others of their partition come before; all if that takes long to see."""
+        if self.left is None or self.right is None or self.at_left is None or self.at_right is None:
+            return self
+        columns = [
+            *((column, self.at_left) for column in self.left.columns),
+            *((column, self.at_right) for column in self.right.columns),
+        ]
+        used = [columns[at] for at in (*wanted.partition, *(at for at, _ in wanted.order))]
+        if any(column.null_count or not is_whole_number(column.type) for column, _ in used):
+            return self
+        values = [whole_numbers(column)[at] for column, at in used]
+        partition, order = values[: len(wanted.partition)], values[len(wanted.partition) :]
+        keys = [each if up else ~each for each, (_, up) in zip(order, wanted.order, strict=True)]
+        sorted_ = np.lexsort([*reversed(keys), *reversed(partition)])
+        starts = np.zeros(len(sorted_), np.bool_)
+        starts[:1] = True
+        for each in partition:
+            in_order = each[sorted_]
+            starts[1:] |= in_order[1:] != in_order[:-1]
+        places = np.arange(len(sorted_))
+        ranks = places - np.maximum.accumulate(np.where(starts, places, 0))
+        chosen = np.zeros(len(sorted_), np.bool_)
+        chosen[sorted_[ranks < wanted.last]] = True
+        return self._only(chosen)
+
+    def _only(self, chosen: Bools) -> JoinedPart:
+        assert self.at_left is not None
+        assert self.at_right is not None
         return replace(
             self,
-            counts=self.counts[passes],
-            at_left=self.at_left[passes],
-            at_right=self.at_right[passes],
+            counts=self.counts[chosen],
+            at_left=self.at_left[chosen],
+            at_right=self.at_right[chosen],
         )
 
     def is_update(self, positions: Ints) -> Bools:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from headrace.state.columns import Bools, Ints
 
-__all__ = ["PairCondition"]
+__all__ = ["PairCondition", "is_whole_number", "whole_numbers"]
 
 _TOKEN: Final = re.compile(r"\s*([lr]\d+|BETWEEN\b|AND\b|<=|>=|=|<|>|\(|\))")
 _COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -60,9 +60,17 @@ class PairCondition:
             tuple(
                 (one, how, other)
                 for one, how, other in found
-                if types[one[0]][one[1]] == types[other[0]][other[1]] and _is_number(types[one[0]][one[1]])
+                if types[one[0]][one[1]] == types[other[0]][other[1]]
+                and is_whole_number(types[one[0]][one[1]])
             )
         )
+
+    def is_all_of(self, condition: str | None) -> bool:
+        """Whether nothing is left of a condition for Spark to check."""
+        try:
+            return condition is None or len(_Reader(condition).read()) == len(self.comparisons)
+        except ValueError:
+            return False
 
     def holds(
         self, left: Sequence[pa.Array], right: Sequence[pa.Array], at_left: Ints, at_right: Ints
@@ -76,7 +84,7 @@ class PairCondition:
             values = []
             for side, position in (one, other):
                 column = sides[side][position]
-                values.append(_numbers(column)[places[side]])
+                values.append(whole_numbers(column)[places[side]])
                 if column.null_count:
                     passes &= column.is_valid().to_numpy(zero_copy_only=False)[places[side]]
             passes &= _COMPARED[how](*values)
@@ -141,13 +149,14 @@ class _Reader:
         return self._tokens.pop(0)
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_whole_number(kind: pa.DataType) -> bool:
     """Whether values are compared as the whole numbers they are in memory."""
     is_time: bool = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     return is_time or bool(pa.types.is_signed_integer(kind))
 
 
-def _numbers(column: pa.Array) -> npt.NDArray[Any]:
+def whole_numbers(column: pa.Array) -> npt.NDArray[Any]:
+    """Return the whole numbers that values are in memory."""
     whole = pa.int32() if column.type.bit_width == 32 else pa.int64()
     kind = column.type if pa.types.is_integer(column.type) else whole
     buffer = column.buffers()[1]

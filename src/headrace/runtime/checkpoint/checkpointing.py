@@ -333,6 +333,7 @@ class Checkpointing:
             if error is None:
                 is_stopped |= self._complete(writing, writing.future.result(), run, sinks)
             else:
+                run.checkpoint_aborted(writing.metadata)
                 self._failed(checkpoint_id, error)
         return is_stopped
 
@@ -357,6 +358,7 @@ class Checkpointing:
         if completion is None:  # it took too long, and the job has gone on without it
             self._directory.withdraw([stored])
             self._free(metadata.checkpoint_id)
+            run.checkpoint_aborted(metadata)
             return False
         _log.info(
             "%s %d is complete: %d bytes, %d of them new, %s",

@@ -193,7 +193,7 @@ class CheckpointDirectory:
                 found.append(str(name))
         write_fence(self.path, Fence(self._leader, tuple(found)))
         # What a former leader was about to delete is deleted, and only then the word of it.
-        for dropped in set(drops.values()):
+        for dropped in sorted(set(drops.values())):
             self._delete_directory(join_path(self.path, dropped))
         delete_files(list(drops))
 

@@ -70,4 +70,7 @@ class CheckpointedRun(Protocol):
         """Return all there is to know after the last epoch."""
 
     def checkpoint_completed(self, metadata: CheckpointMetadata) -> None:
-        """Notify the sources that a checkpoint is complete."""
+        """Notify sources and subtasks that a checkpoint is complete."""
+
+    def checkpoint_aborted(self, metadata: CheckpointMetadata) -> None:
+        """Notify subtasks that a checkpoint was given up."""

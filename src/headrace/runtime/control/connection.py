@@ -23,7 +23,8 @@ from collections.abc import Callable
 from headrace.errors import ClusterError
 from headrace.runtime.control.messages import Message, decode, encode
 
-_LENGTH = struct.Struct(">I")
+#: The length of a message, and which one it is.
+_HEAD = struct.Struct(">IQ")
 _NONCE_BYTES = 32
 _DIGEST_BYTES = 32
 #: No message is larger: a report names files, and carries operator state and staged output.
@@ -41,12 +42,37 @@ def _proof(secret: bytes, who: bytes, nonce: bytes) -> bytes:
     return hmac.new(secret, who + nonce, hashlib.sha256).digest()
 
 
+class Numbering:
+    """Numbers the messages of one direction, and says of those that arrive whether they are to be taken."""
+
+    def __init__(self) -> None:
+        self._sent = self._taken = 0
+
+    def next(self) -> int:
+        """Return the number of the next message to be sent."""
+        self._sent += 1
+        return self._sent
+
+    def takes(self, number: int) -> bool:
+        """Whether a message is new; one that comes a second time is not.
+
+        Raises:
+            ClusterError: If one before it is missing.
+        """
+        if number > self._taken + 1:
+            raise ClusterError(f"messages {self._taken + 1} to {number - 1} on a control channel are missing")
+        is_new = number == self._taken + 1
+        self._taken = max(self._taken, number)
+        return is_new
+
+
 class Connection:
     """Sends and receives messages over a socket on which both sides have introduced themselves."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._socket = channel
         self._send_lock = threading.Lock()
+        self._numbering = Numbering()
 
     @classmethod
     def accept(cls, channel: socket.socket, secret: bytes) -> Connection | None:
@@ -107,21 +133,29 @@ class Connection:
                 hint="keep large values in keyed state, not in operator state",
             )
         with self._send_lock:
-            self._socket.sendall(_LENGTH.pack(len(data)) + data)
+            self._socket.sendall(_HEAD.pack(len(data), self._numbering.next()) + data)
 
     def receive(self) -> Message | None:
-        """Wait for the next message; None if the other side is gone."""
-        try:
-            head = _exactly(self._socket, _LENGTH.size)
-            if head is None:
+        """Wait for the next message; None if the other side is gone.
+
+        Raises:
+            ClusterError: If a message is missing, or cannot be read.
+        """
+        while True:
+            try:
+                head = _exactly(self._socket, _HEAD.size)
+                if head is None:
+                    return None
+                length, number = _HEAD.unpack(head)
+                if length > MOST_BYTES:
+                    return None
+                data = _exactly(self._socket, length)
+            except OSError:
                 return None
-            (length,) = _LENGTH.unpack(head)
-            if length > MOST_BYTES:
+            if data is None:
                 return None
-            data = _exactly(self._socket, length)
-        except OSError:
-            return None
-        return None if data is None else decode(data)
+            if self._numbering.takes(number):
+                return decode(data)
 
     def close(self) -> None:
         """Close it; a thread that waits for a message gets None."""

@@ -14,7 +14,7 @@ import msgspec
 from headrace.errors import ClusterError
 
 #: Raised with every change that another version would not understand.
-VERSION = 1
+VERSION = 2
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -81,9 +81,9 @@ class Acknowledge(msgspec.Struct, frozen=True, tag="acknowledge"):
 
 
 class CheckpointEnded(msgspec.Struct, frozen=True, tag="checkpoint-ended"):
-    """A checkpoint is complete, or was given up."""
+    """The checkpoint that an epoch ended with is complete, or was given up."""
 
-    checkpoint_id: int
+    epoch: int
     is_complete: bool
 
 

@@ -92,6 +92,8 @@ class EpochPlan:
     subtasks: Mapping[SubtaskId, SubtaskPlan]
     #: Given if sources send a latency marker first: when the epoch was planned, ms since the Unix epoch.
     latency_marker_ms: int | None = None
+    #: Epochs whose checkpoints have ended since the last plan, each with whether it is complete.
+    ended_checkpoints: tuple[tuple[int, bool], ...] = ()
     #: Set if somebody wants a flame graph.
     sampling: Sampling | None = None
 
@@ -173,6 +175,8 @@ class SubtaskReport:
     busy_ns: int = 0
     #: Of a live subtask: time in which the next level did not take what it sent, in nanoseconds.
     back_pressured_ns: int | None = None
+    #: What it did in this time, in nanoseconds: parts of the work of a table's task, by name (`epoch/spent.py`).
+    spent_ns: Mapping[str, int] = field(default_factory=dict)
     #: When the task started and ended, ms since the epoch, on the worker's clock.
     started_ms: int = 0
     ended_ms: int = 0

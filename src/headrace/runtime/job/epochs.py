@@ -13,6 +13,7 @@ from headrace.runtime.epoch.back_pressure import TimeShares, time_shares, work_t
 from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.epoch.pacing import EpochPacer
 from headrace.runtime.epoch.phases import PhaseClock
+from headrace.runtime.epoch.spent import spent_ms, spent_text
 from headrace.runtime.monitoring.flame_graphs import FlameGraphs
 from headrace.runtime.run.job_run import EpochSummary, JobRun
 from headrace.runtime.run.sink_coordinator import SinkCoordinator
@@ -156,6 +157,9 @@ class EpochLoop:
         phases = self._phases.epoch(published_s, run.tries)
         wall_s, shares = self._take_shares(summary, run, phases.before.waiting_s)
         self._observe(replace(summary, wall_s=wall_s, shares=shares, phases=phases))
+        if _log.isEnabledFor(logging.DEBUG):
+            for vertex_id, parts in spent_ms(summary.reports, summary.duration_s).items():
+                _log.debug("epoch %d, %s", summary.epoch, spent_text(run.job.vertex(vertex_id).name, parts))
         return published_s
 
     def _note_publications(self, sinks: SinkCoordinator) -> float:

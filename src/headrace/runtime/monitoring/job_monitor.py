@@ -19,6 +19,7 @@ from headrace.metrics.reports import MetricName, MetricReport
 from headrace.runtime.epoch.back_pressure import TimeShares
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
 from headrace.runtime.epoch.phases import BehindEpoch
+from headrace.runtime.epoch.spent import spent_ms
 from headrace.runtime.monitoring.throughput import ThroughputHistory
 from headrace.runtime.run.job_run import EpochSummary
 
@@ -84,6 +85,8 @@ class EpochView:
     #: How often the epoch was run as a whole, and how many of its tasks Spark tried more than once.
     tries: int = 1
     retried_tasks: int = 0
+    #: What the subtasks of vertices did, in ms, by vertex and part of their work; of those that tell.
+    spent_ms: Mapping[str, Mapping[str, float]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,7 @@ class JobMonitor:
             publishing_ms=phases.publishing_s * 1000,
             tries=phases.tries,
             retried_tasks=sum(report.spark_attempt > 0 for report in summary.reports),
+            spent_ms=spent_ms(summary.reports, summary.duration_s),
         )
         with self._lock:
             self._complete_last(phases.before)

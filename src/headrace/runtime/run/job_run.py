@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
 from headrace.errors import HeadraceError, InvariantViolation, RecoveryAction
+from headrace.graph.input_order import broadcast_sources
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.operators.io import SourceDeclaration
 from headrace.runtime.checkpoint.metadata import (
@@ -163,6 +164,8 @@ class JobRun:
         self._timer = timer
         self._state = StateRegistry(settings.lineage, settings.max_changes, start.keyed, start.operator_state)
         self._alignment = AlignedSources(job)
+        #: Sources that the others wait for.
+        self._read_first = broadcast_sources(job) if job.is_batch else frozenset[str]()
         self._numbers = numbers
         self._log = EpochLog(settings.state_dir, settings.lineage)
         #: The last epoch that is complete, or is being run. Never one again that an earlier run has had.
@@ -182,6 +185,8 @@ class JobRun:
         if start.epoch:
             self._timers = {subtask: now_ms() for subtask in self.subtasks() if subtask not in self.ended}
         self._marked_ms: int | None = None
+        #: Checkpoints that subtasks hear of with the next epoch.
+        self._ended_checkpoints: list[tuple[int, bool]] = []
         self._compaction: tuple[Sequence[Compaction], Future[list[int]]] | None = None
         #: How often the last epoch was run.
         self.tries = 0
@@ -247,7 +252,7 @@ class JobRun:
         for vertex_id, coordinator in self._coordinators.items():
             with self._blaming(self.job.vertex(vertex_id).head):
                 source_plans[vertex_id] = coordinator.plan(
-                    self._pacer.max_records, now_ms, self._alignment.paused(vertex_id)
+                    self._pacer.max_records, now_ms, self._paused(vertex_id)
                 )
         if all(plans is None for plans in source_plans.values()) and not self._is_timer_due():
             return None
@@ -260,7 +265,20 @@ class JobRun:
             self._settings.state_dir,
             subtasks,
             latency_marker_ms=self._next_marker(now_ms),
+            ended_checkpoints=self._take_ended_checkpoints(),
         )
+
+    def _take_ended_checkpoints(self) -> tuple[tuple[int, bool], ...]:
+        ended, self._ended_checkpoints = self._ended_checkpoints, []
+        return tuple(ended)
+
+    def _paused(self, vertex_id: str) -> frozenset[int]:
+        """Return the subtasks of a source that wait for others."""
+        if vertex_id not in self._read_first and any(
+            not self._coordinators[first].has_ended for first in self._read_first
+        ):
+            return frozenset(range(self.job.vertex(vertex_id).parallelism))
+        return self._alignment.paused(vertex_id)
 
     def _subtask_plan(self, subtask: SubtaskId) -> SubtaskPlan:
         coordinator = self._coordinators.get(subtask.vertex_id)
@@ -414,6 +432,14 @@ class JobRun:
                 coordinator.checkpoint_completed(source.data)
             except Exception as error:  # noqa: BLE001 - the checkpoint stands, whoever was told of it or not
                 _log.warning("source '%s' could not be notified of a checkpoint: %s", vertex.head.name, error)
+        self._checkpoint_ended(metadata.epoch, is_complete=True)
+
+    def checkpoint_aborted(self, metadata: CheckpointMetadata) -> None:
+        """Tell the subtasks that a checkpoint was given up."""
+        self._checkpoint_ended(metadata.epoch, is_complete=False)
+
+    def _checkpoint_ended(self, epoch: int, *, is_complete: bool) -> None:
+        self._ended_checkpoints.append((epoch, is_complete))
 
     # -- state files -------------------------------------------------------------------------------------------
 

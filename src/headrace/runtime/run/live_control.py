@@ -128,7 +128,7 @@ class LiveControl:
         """Have source subtasks send the barrier that ends an epoch."""
         with self._changed:
             self._acknowledged[epoch] = {}
-        for subtask in subtasks:
+        for subtask in sorted(subtasks):
             self.send(subtask, TriggerCheckpoint(epoch, 0))
 
     def wait_for(self, epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, Acknowledged]:
@@ -166,7 +166,7 @@ class LiveControl:
 
     def stop(self) -> None:
         """Have all subtasks end."""
-        for subtask in self._subtasks:
+        for subtask in sorted(self._subtasks):
             self.send(subtask, StopSubtask())
 
     def close(self) -> None:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobVertex
+from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.subject import BarrierTimes
 from headrace.runtime.control.messages import CheckpointEnded, SubtaskProgress
 from headrace.runtime.epoch.layout import Layout
@@ -273,13 +273,15 @@ class LiveRun(JobRun):
         known = self._source_snapshots.get(vertex.vertex_id)
         return super()._snapshot_source(vertex) if known is None else known
 
-    def checkpoint_completed(self, metadata: Any) -> None:
+    def checkpoint_completed(self, metadata: CheckpointMetadata) -> None:
         """Tell sources and subtasks that a checkpoint is complete."""
-        if self._feeder is None or self._control is None:
+        if self._feeder is None:
             super().checkpoint_completed(metadata)
             return
         with self._feeder.changed:
             super().checkpoint_completed(metadata)
-        tell = partial(CheckpointEnded, metadata.checkpoint_id, is_complete=True)
-        for subtask in self.subtasks():
-            self._control.send(subtask, tell())
+
+    def _checkpoint_ended(self, epoch: int, *, is_complete: bool) -> None:
+        if self._control is not None:
+            for subtask in self.subtasks():
+                self._control.send(subtask, CheckpointEnded(epoch, is_complete))

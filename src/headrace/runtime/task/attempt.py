@@ -48,6 +48,7 @@ class TaskAttempt:
             attempt_id=self.attempt_id,
             job_id=self._plan.job_id,
             staging_dir=sink_staging_dir(self._plan.state_dir),
+            asks_for_watermarks=True,
         )
 
     def stamped(self, report: SubtaskReport) -> SubtaskReport:

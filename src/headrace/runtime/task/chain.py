@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from headrace.common.typed_values import conformer
 from headrace.elements import (
+    MAX_WATERMARK,
     MIN_WATERMARK,
     Batch,
     ColumnBatch,
@@ -24,6 +25,7 @@ from headrace.operators.base import Operator
 from headrace.operators.context import OperatorContext
 from headrace.operators.functions import with_own_function
 from headrace.operators.io import SinkTask
+from headrace.operators.sorted_input import build_for_batch
 from headrace.runtime.exchange.result_partition import ResultPartition
 from headrace.runtime.exchange.table_partition import TablePartition
 from headrace.runtime.task.operator_metrics import operator_metrics
@@ -35,12 +37,15 @@ Partition = ResultPartition | TablePartition
 class ChainLink:
     """One operator in its chain, with its output and the watermark it has seen."""
 
-    def __init__(self, node: OperatorNode, *, object_reuse: bool) -> None:
+    def __init__(self, node: OperatorNode, *, object_reuse: bool, is_batch: bool = False) -> None:
         self.node = node
-        self.operator: Operator = with_own_function(node.declaration).build()
+        declaration = with_own_function(node.declaration)
+        self.operator: Operator = build_for_batch(declaration) if is_batch else declaration.build()
         self._conform = conformer(node.output_type)
         self.output = ChainOutput(
-            object_reuse=object_reuse, conformed=None if self._conform is None else self._conformed
+            object_reuse=object_reuse,
+            conformed=None if self._conform is None else self._conformed,
+            is_batch=is_batch,
         )
         self.operator.output = self.output
         self.context: OperatorContext | None = None
@@ -98,10 +103,18 @@ class ChainOutput:
         object_reuse: Whether several of them may get the same objects.
         conformed: Brings records into the form of their declared type, where they leave the program's functions: on
             their way to other tasks and into sinks. None if they have no type.
+        is_batch: Whether time stands still until its end, as in BATCH mode: other watermarks go nowhere.
     """
 
-    def __init__(self, *, object_reuse: bool, conformed: Callable[[Batch], Batch] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        object_reuse: bool,
+        conformed: Callable[[Batch], Batch] | None = None,
+        is_batch: bool = False,
+    ) -> None:
         self._object_reuse = object_reuse
+        self._is_batch = is_batch
         self._conformed = conformed
         self._chained: list[ChainLink] = []
         #: Sinks among them that want records in the form of their type.
@@ -139,6 +152,8 @@ class ChainOutput:
 
     def emit_event(self, event: Event) -> None:
         if isinstance(event, Watermark):
+            if self._is_batch and event.timestamp != MAX_WATERMARK:
+                return
             self.watermark = event.timestamp
         for partition in self._all_partitions():
             partition.emit_event(event)
@@ -182,9 +197,9 @@ def _copy(batch: Batch) -> Batch:
     return Batch(pickle.loads(pickle.dumps(batch.values, protocol=5)), timestamps)
 
 
-def build_chain(vertex: JobVertex, *, object_reuse: bool) -> list[ChainLink]:
+def build_chain(vertex: JobVertex, *, object_reuse: bool, is_batch: bool = False) -> list[ChainLink]:
     """Build and wire a vertex's operators, head first."""
-    links = [ChainLink(node, object_reuse=object_reuse) for node in vertex.operators]
+    links = [ChainLink(node, object_reuse=object_reuse, is_batch=is_batch) for node in vertex.operators]
     for edge in vertex.chain_edges:
         links[edge.source].output.add_chained(links[edge.target], edge.side_tag)
     return links

@@ -115,7 +115,7 @@ class LiveSubtask:
         #: None if the subtask had ended before the run began, or has ended since.
         self._task: LiveTask | None = None
         if not plan.subtasks[self._subtask].has_ended:
-            self._task = LiveTask(code.job, layout, self._subtask, code.lineage, code.settings)
+            self._task = self._make_task()
         channels = self._task.channels if self._task is not None else self._ended_channels()
         self._alignment = Alignment(channels, blocks=settings.is_exactly_once)
         self._barrier_targets = self._find_targets()
@@ -135,6 +135,10 @@ class LiveSubtask:
         #: When the last barrier passed, and these two then.
         self._spent = (time.monotonic(), 0.0, 0.0)
         self.connection: Connection | None = None
+
+    def _make_task(self) -> LiveTask:
+        code = self._code
+        return LiveTask(code.job, self._layout, self._subtask, code.lineage, code.settings)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -163,9 +167,7 @@ class LiveSubtask:
             incoming: What other subtasks send; None for sources, who get nothing.
         """
         try:
-            if self._task is not None:
-                self._task.begin(self._plan, self._spark_attempt, self._send)
-            self._tell(Running())
+            self._begin()
             if incoming is not None:
                 threading.Thread(
                     target=self._read, args=(incoming,), name="headrace-input", daemon=True
@@ -173,13 +175,21 @@ class LiveSubtask:
             while not self._is_over(has_input=incoming is not None):
                 yield from self._turn()
         finally:
-            self._ended.set()
-            task, self._task = self._task, None
-            if task is not None:
-                task.close()
-            if self._lease is not None:
-                self._lease.close()
+            self._end()
         self._tell(Goodbye())
+
+    def _end(self) -> None:
+        self._ended.set()
+        task, self._task = self._task, None
+        if task is not None:
+            task.close()
+        if self._lease is not None:
+            self._lease.close()
+
+    def _begin(self) -> None:
+        if self._task is not None:
+            self._task.begin(self._plan, self._spark_attempt, self._send)
+        self._tell(Running())
 
     def _is_over(self, *, has_input: bool) -> bool:
         if self._mailbox.is_disconnected and not self._is_stopping:
@@ -192,7 +202,11 @@ class LiveSubtask:
     def _listen(self) -> None:
         assert self.connection is not None
         while True:
-            message = self.connection.receive()
+            try:
+                message = self.connection.receive()
+            except ClusterError as error:
+                self._mailbox.end_input(error)  # the loop raises it
+                return
             if message is None:
                 self._mailbox.disconnect()
                 return
@@ -321,7 +335,8 @@ class LiveSubtask:
             case StopSubtask():
                 self._is_stopping = True
             case CheckpointEnded():
-                pass
+                if self._task is not None:
+                    self._task.notify_checkpoint(message.epoch, is_complete=message.is_complete)
             case _:
                 raise ClusterError(f"a live subtask cannot take a {type(message).__name__} message")
         if self._outbox:
@@ -453,5 +468,4 @@ class LiveSubtask:
 
     def _ended_channels(self) -> frozenset[tuple[int, int]]:
         """Return the channels of a subtask that has ended: barriers still come on them."""
-        job, own = self._code.job, self._subtask
-        return LiveTask(job, self._layout, own, self._code.lineage, self._code.settings).channels
+        return self._make_task().channels

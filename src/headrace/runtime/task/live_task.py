@@ -59,6 +59,7 @@ class LiveTask(StreamTask):
         producer = SubtaskId(self._vertex_of_edge[header.edge_id], header.producer)
         self._consumed[producer] = f"{header.attempt:0{ATTEMPT_DIGITS}x}"
         self._bytes_in += len(buffer)
+        self._pace.begin()
         self.tick()
         for element in self._gate.of_buffer(header, buffer):
             self._take(element)
@@ -66,6 +67,7 @@ class LiveTask(StreamTask):
     def feed(self, feed: SubtaskPlan) -> Iterator[None]:
         """Read what the driver has planned; yields after every batch so that buffers can leave."""
         head = self._source
+        self._pace.begin()
         for _ in head.run(feed.slices, feed.open_splits, None, feed.idle_splits):
             self.tick()
             yield
@@ -84,6 +86,7 @@ class LiveTask(StreamTask):
         if slices or not self._has_lease:
             self._has_lease = True
             started = time.monotonic()
+            self._pace.begin()
             for _ in head.run(slices, lease.open_splits, None):
                 self.tick()
                 yield
@@ -146,8 +149,7 @@ class LiveTask(StreamTask):
 
     def emit_periodic_watermarks(self) -> None:
         """Ask watermark generators."""
-        for link in self._links:
-            link.operator.emit_periodic_watermark()
+        self._ask_for_watermarks()
 
     def take_shown(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """Yield what sinks show at once, with their operator ids."""

@@ -24,6 +24,8 @@ class TaskSettings:
     scratch_parent: str | None = None
     store: StoreSettings = field(default_factory=StoreSettings)
     buffer_records: int = 1_000
+    #: From one periodic watermark to the next; 0 for none between two batches of the input.
+    watermark_interval_ms: int = 200
     state_cache_entries: int = 1_000_000
     #: The least level that functions log.
     log_level: str = "INFO"

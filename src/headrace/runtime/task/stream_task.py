@@ -39,6 +39,7 @@ from headrace.runtime.exchange.table_partition import TablePartition
 from headrace.runtime.task.attempt import ATTEMPT_DIGITS, TaskAttempt, task_place
 from headrace.runtime.task.chain import ChainLink, Partition, build_chain
 from headrace.runtime.task.latency import LatencyMeasure
+from headrace.runtime.task.pace import Pace
 from headrace.runtime.task.scratch import copy_directory, renew_scratch
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.time_parts import GATE, NO_TIME, TABLE_IDLE, TIME
@@ -64,7 +65,7 @@ class StreamTask:
         self._vertex: JobVertex = job.vertex(subtask.vertex_id)
         self._settings = settings
         self._lineage = lineage
-        self._links = build_chain(self._vertex, object_reuse=job.object_reuse)
+        self._links = build_chain(self._vertex, object_reuse=job.object_reuse, is_batch=job.is_batch)
         self._gate = self._make_gate()
         self._now_ms = 0
         self._accumulators = TaskAccumulators()
@@ -76,6 +77,11 @@ class StreamTask:
                 self._job_metrics, settings.latency, link.node.operator_id, subtask.subtask
             )
         self._is_open = False
+        #: Cuts input that takes its time, so that timers fire and watermarks are emitted in between.
+        self._pace = Pace(settings.watermark_interval_ms, self._pause)
+        head = self._links[0].operator
+        if isinstance(head, SourceTask):
+            head.pieces_of = self._pace.pieces
 
     # -- one epoch ---------------------------------------------------------------------------------------------
 
@@ -92,6 +98,13 @@ class StreamTask:
                 link.operator.open(link.context)
             link.operator.begin_epoch(self._place())
         self._is_open = True
+        for epoch, is_complete in plan.ended_checkpoints:
+            self.notify_checkpoint(epoch, is_complete=is_complete)
+
+    def notify_checkpoint(self, epoch: int, *, is_complete: bool) -> None:
+        """Tell the operators what became of the checkpoint that an epoch ended with."""
+        for link in self._links:
+            link.operator.notify_checkpoint(epoch, is_complete=is_complete)
 
     def _start_attempt(self, plan: EpochPlan, spark_attempt: int) -> None:
         """Start to count for an epoch."""
@@ -115,6 +128,7 @@ class StreamTask:
         """Work through the epoch's input; yields now and then so that finished buffers can leave."""
         if self._own_plan.has_ended:
             return
+        self._pace.begin()
         self._tick()
         if self._vertex.is_source:
             yield from self._process_source()
@@ -189,7 +203,7 @@ class StreamTask:
             self._own_plan.max_records,
             self._own_plan.idle_splits,
         ):
-            self._tick()
+            self._pause()
             yield
         if self._own_plan.ends_with(head.reader.progress):
             self._end()
@@ -199,6 +213,8 @@ class StreamTask:
         for element in self._gate.elements(buffers):
             self._tick()
             self._take(element)
+            if isinstance(element, InputBatch):
+                self._ask_for_watermarks()
             yield
 
     def _take(self, element: GateElement) -> None:
@@ -207,7 +223,9 @@ class StreamTask:
         if isinstance(element, InputBatch):
             head.records_in += len(element.batch)
             process = head.operator.process_second if element.input_index else head.operator.process
-            process(element.batch)
+            for piece in self._pace.pieces(element.batch):
+                process(piece)
+            self._pace.pause_if_due()
         elif isinstance(element, InputIdle):
             head.process_event(StreamStatus(active=not element.is_idle))
         elif isinstance(element, Watermark | LatencyMarker):
@@ -245,6 +263,15 @@ class StreamTask:
         for link in self._links:
             # As in Flink, a moment is waited out: the window that ends with it may still get records.
             link.operator.advance_processing_time(self._now_ms - 1)
+
+    def _pause(self) -> None:
+        """Look after what goes by the clock, between two pieces of the input."""
+        self._tick()
+        self._ask_for_watermarks()
+
+    def _ask_for_watermarks(self) -> None:
+        for link in self._links:
+            link.operator.emit_periodic_watermark()
 
     def _noted(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[tuple[Header, bytes]]:
         """Note whose output is read."""

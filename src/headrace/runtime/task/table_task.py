@@ -24,6 +24,7 @@ from headrace.operators.table.factory import build_operator
 from headrace.operators.table.steps import Schema
 from headrace.operators.window.late import LATE_DROPPED
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport, state_files_dir
+from headrace.runtime.epoch.spent import COMPUTE, STATE_READ, STATE_WRITE, Stopwatch
 from headrace.runtime.task.attempt import TaskAttempt
 from headrace.runtime.task.kept_tasks import KeptTasks
 from headrace.runtime.task.scratch import copy_directory, renew_scratch
@@ -33,6 +34,7 @@ from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
+from headrace.state.row_sets import RowSet
 from headrace.storage.paths import join_path
 
 _log = logging.getLogger(__name__)
@@ -119,20 +121,20 @@ class TableTask:
             self._subtask.subtask, self._vertex.max_parallelism, self._vertex.parallelism
         )
         renew_scratch(self._settings)
+        watch = Stopwatch()
         try:
-            self._copy.catch_up(chain, groups)
+            with watch.on(STATE_READ):
+                self._copy.catch_up(chain, groups)
             now = EpochTime(at.before, at.after, attempt.started_ms, at.is_final, plan.epoch)
-            with self._opened(metrics, make_context):
+            with self._opened(metrics, make_context), watch.on(COMPUTE):
                 output = self._operator.process(inputs, self._copy.tables, now)
+            read_ns = sum(table.take_read_ns() for table in self._copy.tables.values())
+            watch.add(STATE_READ, read_ns)
+            watch.add(COMPUTE, -read_ns)
         finally:
             self._copy.release()
-        change = table_change(output.changes, self._vertex.max_parallelism)
-        changes = {}
-        if change:
-            name = f"{operator_id}-{self._subtask.subtask}-{plan.epoch}-{attempt.attempt_id}.change"
-            path = join_path(state_files_dir(plan.state_dir), name)
-            changes[operator_id] = StateFile(path, chain.version, plan.epoch, write_change(path, change))
-            self._copy.remember(path, output.changes)
+        with watch.on(STATE_WRITE):
+            changes = self._written(output.changes, chain, plan, attempt)
         counted = dict(metrics.reports())
         if output.late_rows:
             counted[MetricName(LATE_DROPPED)] = CounterReport(output.late_rows)
@@ -148,8 +150,23 @@ class TableTask:
             bytes_in=sum(table.nbytes for table in inputs.values()),
             bytes_out=output.rows.nbytes,
             user_metrics={operator_id: counted} if counted else {},
+            spent_ns=watch.spent_ns,
         )
         return output.rows, attempt.stamped(report)
+
+    def _written(
+        self, rows: Mapping[str, RowSet], chain: StateChain, plan: EpochPlan, attempt: TaskAttempt
+    ) -> dict[str, StateFile]:
+        """Write what an epoch changed, and return the file by operator id; nothing if that is nothing."""
+        change = table_change(rows, self._vertex.max_parallelism)
+        if not change:
+            return {}
+        operator_id = self._node.operator_id
+        name = f"{operator_id}-{self._subtask.subtask}-{plan.epoch}-{attempt.attempt_id}.change"
+        path = join_path(state_files_dir(plan.state_dir), name)
+        file = StateFile(path, chain.version, plan.epoch, write_change(path, change))
+        self._copy.remember(path, rows)
+        return {operator_id: file}
 
     @contextmanager
     def _opened(self, metrics: MetricGroup, make_context: ContextMaker | None) -> Iterator[None]:

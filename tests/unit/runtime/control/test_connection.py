@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.errors import ClusterError
-from headrace.runtime.control.connection import Connection, ControlServer, new_secret
+from headrace.runtime.control.connection import Connection, ControlServer, Numbering, new_secret
 from headrace.runtime.control.messages import Acknowledge, Beat, Message, TriggerCheckpoint, decode, encode
 
 HOST = "127.0.0.1"
@@ -95,3 +95,15 @@ def test_bytes_that_are_no_message_are_refused() -> None:
     assert decode(encode(Beat(busy_ms=3))) == Beat(busy_ms=3)
     with pytest.raises(ClusterError, match="cannot be read"):
         decode(b"\xc1 no message")
+
+
+def test_a_message_that_comes_twice_is_taken_once() -> None:
+    numbering = Numbering()
+    assert [numbering.takes(number) for number in (1, 2, 2, 1, 3)] == [True, True, False, False, True]
+
+
+def test_a_message_that_is_missing_is_noticed_with_the_next_one() -> None:
+    numbering = Numbering()
+    assert numbering.takes(1)
+    with pytest.raises(ClusterError, match="messages 2 to 3 on a control channel are missing"):
+        numbering.takes(4)

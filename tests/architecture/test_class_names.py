@@ -13,9 +13,13 @@ PLANS = {"planner/logical.py", "planner/physical.py"}
 #: PyFlink has these names in several packages, or headrace's own class stands behind the one that PyFlink names.
 OF_PYFLINK = {
     "AggregateFunction": "datastream and table functions",
+    "Catalog": "what the manager asks of a catalog, and PyFlink's class over it",
+    "CatalogDatabase": "a database as the catalog keeps it, and PyFlink's class",
+    "CatalogFunction": "as CatalogDatabase",
     "CloseableIterator": "results of streams and of tables",
     "ComputedColumn": "a column as the catalog keeps it, and as PyFlink's schema shows it",
     "Configuration": "typed layers, and the map that PyFlink's programs set",
+    "JdbcCatalog": "the catalog of the connector, and PyFlink's class",
     "MetadataColumn": "as ComputedColumn",
     "ObjectIdentifier": "the name of an object, and PyFlink's class for it",
     "PhysicalColumn": "as ComputedColumn",

@@ -30,6 +30,7 @@ from pathlib import Path
 #: Seconds after which an example counts as stuck.
 LIMIT_S = 240.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_CHANGE = re.compile(r"([-+][IUD])\[")
 _SUBTASK = re.compile(r"^\d+> ")
 #: What PyFlink's Python logs about itself where a program has asked for messages of level INFO.
 _NOISE = re.compile(
@@ -46,6 +47,12 @@ class Example:
     arguments: tuple[str, ...] = ()
     #: Turns what is random in a line into a constant.
     shape: Callable[[str], str] = str
+    #: Lines that are not compared.
+    skips: re.Pattern[str] | None = None
+    #: Whether the rows that are left of a changelog are compared, and not its changes.
+    is_changelog: bool = False
+    #: Why not every line is compared as it is, where its input is not random.
+    because: str = ""
     #: A program that does not end is stopped after this many lines; 0: it ends by itself.
     enough_lines: int = 0
 
@@ -87,6 +94,20 @@ def _model_answer(line: str) -> str:
     )
 
 
+#: Lines of plans; those of tables begin with `+--`.
+_PLANS = re.compile(r"==|:|\+- | {3}|Logical|PythonCorrelate|Sink\(|No available advice")
+
+
+def _rounded(line: str) -> str:
+    """Round numbers to what two sums of 32-bit numbers have in common, whatever the order of their parts."""
+    return re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.3f}", line)
+
+
+def _random_numbers(line: str) -> str:
+    """Take generated numbers out of a line."""
+    return re.sub(r"\s+", " ", re.sub(r"-?\d+\.\d+|-?\d{4,}", "NUMBER", line))
+
+
 EXAMPLES: tuple[Example, ...] = (
     Example("datastream/asyncio/remote_model_inference.py", shape=_model_answer, enough_lines=40),
     Example("datastream/basic_operations.py"),
@@ -101,29 +122,59 @@ EXAMPLES: tuple[Example, ...] = (
     Example("datastream/windowing/tumbling_time_window.py"),
     Example("datastream/word_count.py"),
     Example("table/async/async_scalar_function.py", shape=_async_cells),
-    Example("table/basic_operations.py"),
-    Example("table/mixing_use_of_datastream_and_table.py"),
+    Example(
+        "table/basic_operations.py",
+        skips=_PLANS,
+        because="EXPLAIN shows headrace's own plans",
+    ),
+    Example("table/mixing_use_of_datastream_and_table.py", shape=_random_numbers),
     Example("table/multi_sink.py"),
-    Example("table/pandas/conversion_from_dataframe.py"),
+    Example("table/pandas/conversion_from_dataframe.py", shape=_random_numbers),
     Example("table/pandas/pandas_udaf.py"),
     Example("table/process_json_data.py"),
     Example("table/process_json_data_with_udf.py"),
     Example("table/streaming_word_count.py", shape=_generated_words, enough_lines=40),
     Example("table/windowing/over_window.py"),
     Example("table/windowing/session_window.py"),
-    Example("table/windowing/sliding_window.py"),
+    Example(
+        "table/windowing/sliding_window.py",
+        shape=_rounded,
+        because="sums of FLOAT differ in their last digit with the order in which they are added",
+    ),
     Example("table/windowing/tumble_window.py"),
-    Example("table/word_count.py"),
+    Example(
+        "table/word_count.py",
+        is_changelog=True,
+        because="an epoch is a mini-batch: a word that comes several times in it is printed once, with its last count",
+    ),
 )
 
 
 def compared(lines: Sequence[str], example: Example) -> Counter[str]:
     """Return the lines of a run as they are compared."""
     said = [line.rstrip() for line in lines if line.strip() and not _NOISE.match(line)]
-    shaped = [example.shape(_SUBTASK.sub("", line)) for line in said]
+    shaped = [
+        example.shape(_SUBTASK.sub("", line))
+        for line in said
+        if not (example.skips and example.skips.match(line))
+    ]
+    if example.is_changelog:
+        return _rows_left(shaped)
     if example.enough_lines:
         return Counter(set(shaped))
     return Counter(shaped)
+
+
+def _rows_left(lines: Sequence[str]) -> Counter[str]:
+    """Return the rows that a printed changelog comes to; other lines are rows that stay."""
+    left: Counter[str] = Counter()
+    for line in lines:
+        change = _CHANGE.match(line)
+        if change is None:
+            left[line] += 1
+        else:
+            left[line[2:]] += 1 if change[1] in ("+I", "+U") else -1
+    return +left
 
 
 def differences(flink: Run, ours: Run, example: Example) -> list[str]:

@@ -160,3 +160,38 @@ def test_text_of_csv_files_is_utf8_or_an_error(env: EnvironmentFactory, tmp_path
     assert errors(result) == len(NOT_UTF8)
     with pytest.raises(FormatError, match=f"{tmp_path}/good: cannot read a record"):
         list(table(env, tmp_path, "csv", ignore=False).execute_sql("SELECT i FROM f").collect())
+
+
+def streaming(env: EnvironmentFactory, path: Path) -> StreamTableEnvironment:
+    """A table whose plain files workers read into columns."""
+    t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_streaming_mode())
+    t_env.execute_sql(
+        f"CREATE TABLE f ({COLUMNS}, WATERMARK FOR t AS t) WITH ('connector' = 'filesystem', 'path' = '{path}', "
+        "'format' = 'csv')"
+    )
+    return t_env
+
+
+def test_files_are_read_as_columns_until_spark_must_read_them(
+    env: EnvironmentFactory, tmp_path: Path
+) -> None:
+    query = (
+        "SELECT window_end, COUNT(*), MAX(s) FROM TABLE(TUMBLE(TABLE f, DESCRIPTOR(t), INTERVAL '1' MINUTE)) "
+        "GROUP BY window_start, window_end"
+    )
+    lines = [f"{n},,,2020-01-01 00:{n * 2 // 100:02}:00,{'x' * 50}" for n in range(2_000)]
+    (tmp_path / "plain").write_text("\n".join(lines))
+    t_env = streaming(env, tmp_path)
+    plain = sorted(tuple(row) for row in t_env.execute_sql(query).collect())
+    assert [row[1] for row in plain] == [50] * 40
+    assert {row[2] for row in plain} == {"x" * 50}
+
+    # Behind what is looked at beforehand.
+    (tmp_path / "plain").write_text("\n".join([*lines, '1,,,2020-01-01 00:40:00,"y"']))
+    quoted = sorted(tuple(row) for row in streaming(env, tmp_path).execute_sql(query).collect())
+    assert quoted[:-1] == plain
+    assert quoted[-1][1:] == (1, "y")
+
+    (tmp_path / "plain").write_text("\n".join([*lines, "x,,,2020-01-01 00:40:00,é"]))
+    with pytest.raises(FormatError, match=r"plain: cannot read a record .*'x,,,2020-01-01 00:40:00,é'"):
+        list(streaming(env, tmp_path).execute_sql("SELECT i FROM f").collect())

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from headrace.cli.errors import describe_error, exit_code_of
 from headrace.cli.options import configuration_options, load_configuration
-from headrace.cli.program import Program, ProgramError, load_program, program_options, pyflink_names
-
-if TYPE_CHECKING:
-    from headrace.graph.job_graph import JobGraph
-    from headrace.graph.stream_graph import StreamGraph
+from headrace.cli.plans import find_plan
+from headrace.cli.program import ProgramError, load_program, program_options
 
 __all__ = ["info"]
-
-
-class _PlanFound(BaseException):
-    """Ends the program where it would have started its job; no Exception, or the program might catch it."""
-
-    def __init__(self, stream_graph: StreamGraph | None, job_graph: JobGraph) -> None:
-        super().__init__()
-        self.stream_graph = stream_graph
-        self.job_graph = job_graph
 
 
 @click.command(
@@ -50,14 +34,11 @@ def info(
     The program itself runs, up to its first execute(); the job does not. What the program prints goes to the
     standard error.
     """
-    from headrace.datastream.execution_context import ExecutionContext
     from headrace.graph.plan_json import describe, stream_plan
 
     configuration = load_configuration(properties, parallelism, master)
     program, arguments = load_program(file, words)
-    context = ExecutionContext(configuration, on_submission=_stop_with_plan)
-    with pyflink_names(configuration, alias), context.entered(in_all_threads=True):
-        plan = _find_plan(program, arguments)
+    plan = find_plan(program, arguments, configuration, alias)
     if not as_json:
         click.echo(describe(plan.job_graph))
     elif plan.stream_graph is not None:
@@ -66,25 +47,3 @@ def info(
         raise ProgramError(
             "the program's job is a query, which --json cannot show: use EXPLAIN JSON_EXECUTION_PLAN"
         )
-
-
-def _stop_with_plan(stream_graph: StreamGraph | None, job_graph: JobGraph) -> NoReturn:
-    raise _PlanFound(stream_graph, job_graph)
-
-
-def _find_plan(program: Program, arguments: list[str]) -> _PlanFound:
-    try:
-        with redirect_stdout(sys.stderr), program.as_main(arguments):
-            program.run()
-    except _PlanFound as plan:
-        return plan
-    except SystemExit as ended:
-        raise ProgramError(
-            f"the program ended with exit code {ended.code!r} before it called execute()"
-        ) from None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        click.echo(describe_error(error), err=True)
-        raise click.exceptions.Exit(exit_code_of(error)) from error
-    raise ProgramError("the program ended without calling execute(): there is no job to show")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from headrace.cli.check import check
 from headrace.cli.config import config
 from headrace.cli.doctor import doctor
 from headrace.cli.errors import ExitCode, describe_error, exit_code_of
@@ -15,6 +16,7 @@ from headrace.cli.run import run
 from headrace.cli.run_application import run_application
 from headrace.cli.session import session
 from headrace.cli.snapshots import checkpoints, savepoint
+from headrace.cli.sql import sql
 from headrace.cli.sql_gateway import sql_gateway
 from headrace.cli.steering import cancel, checkpoint, list_jobs, rescale, stop
 from headrace.cli.version import show_version, version
@@ -65,7 +67,7 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    *(run, run_application, info, session, sql_gateway),
+    *(run, run_application, info, check, sql, session, sql_gateway),
     *(list_jobs, cancel, stop, savepoint, checkpoint, checkpoints, rescale, logs),
     *(config, doctor, version),
 )

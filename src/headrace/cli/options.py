@@ -151,7 +151,6 @@ def load_configuration(
         ConfigurationError: If a key is unknown or a value is wrong.
     """
     from headrace.config import Configuration
-    from headrace.config.configuration import Layer
     from headrace.config.options.execution import PARALLELISM
     from headrace.config.options.spark import MASTER
 
@@ -163,12 +162,29 @@ def load_configuration(
     for warning in noticed:
         click.echo(f"warning: {warning.message}", err=True)
     _warn_of_secrets(properties, configuration)
-    ignored = configuration.ignored()
-    for entry in configuration.entries():
-        # What a file shared with Flink says is not worth a line at every start; what was just typed is.
-        if entry.layer is Layer.CLI and entry.key in ignored:
-            click.echo(f"warning: {entry.key} has no effect: {ignored[entry.key]}", err=True)
+    _warn_of_keys_without_effect(configuration)
     return configuration
+
+
+def _warn_of_keys_without_effect(configuration: Configuration) -> None:
+    """Say it with the reason for what was just typed, and in one line for a file, which may come from Flink."""
+    from headrace.config.configuration import Layer
+    from headrace.config.notices import was_said
+
+    ignored = configuration.ignored()
+    elsewhere: dict[str, list[str]] = {}
+    for entry in configuration.entries():
+        if entry.key not in ignored:
+            continue
+        if entry.layer is Layer.CLI:
+            click.echo(f"warning: {entry.key} has no effect: {ignored[entry.key]}", err=True)
+        else:
+            elsewhere.setdefault(entry.place, []).append(entry.key)
+    for place, keys in elsewhere.items():
+        click.echo(
+            f"warning: no effect, set in {place}: {', '.join(keys)} (`headrace config` says why)", err=True
+        )
+    was_said(set(ignored))
 
 
 def _warn_of_secrets(properties: dict[str, str], configuration: Configuration) -> None:

@@ -24,6 +24,8 @@ from rich.text import Text
 
 from headrace.cli.status_line import GuardedStream, StatusLine
 from headrace.common.job_status import JobStatus
+from headrace.util.application_log import log_directory
+from headrace.util.shared_terminal import when_free
 
 if TYPE_CHECKING:
     from headrace.graph.job_graph import JobGraph
@@ -217,8 +219,16 @@ class Progress(AbstractContextManager["Progress"]):
             if self._open.pop(job.graph.job_id, None) is None:
                 return
             view = self._views.pop(job.graph.job_id)
-            status = job.status()
-            self._say(Text(status.name, _STYLES.get(status, "")), f" {view.summarize(self._clock())}")
+            status, summary = job.status(), view.summarize(self._clock())
+        # Not between two rows of a table that is being printed.
+        when_free(lambda: self._say_end(status, summary))
+
+    def _say_end(self, status: JobStatus, summary: str) -> None:
+        with self._lock:
+            self._say(Text(status.name, _STYLES.get(status, "")), f" {summary}")
+            logs = log_directory()
+            if status is JobStatus.FAILED and logs is not None:
+                self._say(f"logs are in {logs}")
 
     def _say(self, *parts: str | Text) -> None:
         with suppress(OSError, ValueError):  # the disk is full, the stream is closed

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from headrace.cli.check import warnings_for
 from headrace.cli.detached import run_detached, without_secrets
 from headrace.cli.errors import ExitCode, describe_error, exit_code_of
 from headrace.cli.interrupts import Interrupts
@@ -221,7 +222,11 @@ class _Run:
         from headrace.datastream.execution_context import ExecutionContext
         from headrace.util.import_paths import add_to_import_path
 
-        context = ExecutionContext(self._configuration, {"spark": self._executor, "session": self._session})
+        context = ExecutionContext(
+            self._configuration,
+            {"spark": self._executor, "session": self._session},
+            on_submission=self._job_planned,
+        )
         entered = context.entered(in_all_threads=True)
         with self._interrupts, SavepointSignals(self._running), entered:
             with self._progress, self._program.as_main(self._arguments):
@@ -285,6 +290,10 @@ class _Run:
             self._progress.announce(f"RESTORED job {job.graph.name!r} from {job.restored_from}")
             for line in job.restore_report.lines():
                 self._progress.announce(f"  {line}")
+
+    def _job_planned(self, _: object, graph: JobGraph, configuration: Configuration) -> None:
+        for line in warnings_for(graph, configuration):
+            self._progress.announce(line)
 
     def _job_submitted(self, job: RemoteJob) -> None:
         self._progress.announce(f"SUBMITTED job {job.graph.name!r} ({job.graph.job_id}) to {job.session}")

@@ -104,8 +104,8 @@ def _submit(application: Application, *, dry_run: bool) -> int:
         if dry_run:
             click.echo(shlex.join(submission.command))
             return 0
-        check_master(application.configuration.get(MASTER))
-        environment = dict(os.environ)
+        environment = {**os.environ, **application.configuration.process_variables()}
+        check_master(application.configuration.get(MASTER), environment)
         if submission.secret_settings:
             secret_settings.write_text(submission.secret_settings)  # in a directory that only we can read
         if submission.archive:

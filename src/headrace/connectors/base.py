@@ -16,11 +16,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headrace.common.typeinfo import TypeInformation
 from headrace.elements import Batch
 from headrace.metrics.metricbase import InMemoryMetricGroup, MetricGroup
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Records that our readers put in one batch.
 BATCH_RECORDS = 5_000
@@ -256,6 +259,18 @@ class KnownTime:
     highest: int | None
 
 
+class FilePiece(ABC):
+    """A part of slices that a worker reads into columns, without making rows of it; it must pickle."""
+
+    @abstractmethod
+    def read(self) -> Iterator[pa.Table]:
+        """Read it.
+
+        Raises:
+            FormatError: Spark's reader may read it otherwise, or say better what is wrong.
+        """
+
+
 class SparkSource(Source):
     """A source of tables that Spark reads by itself: its rows never enter Python before the job wants them there.
 
@@ -283,9 +298,25 @@ class SparkSource(Source):
         """Return about how many bytes the records of a slice have in memory; 0 where that is not known."""
         return 0
 
+    def row_bytes(self, slices: Sequence[Slice]) -> int | None:
+        """Return about how many bytes a row of slices has in memory; None where that is not known."""
+        return None
+
     def times_in(self, piece: Slice) -> Sequence[KnownTime]:
         """Return how far time goes in a slice, for columns of which that is known: nobody needs to look at rows."""
         return ()
+
+    def column_pieces(
+        self, slices: Sequence[Slice], columns: Sequence[tuple[str, pa.DataType]], wanted: Collection[str]
+    ) -> Sequence[FilePiece] | None:
+        """Return parts of slices that workers read faster than Spark; None if there is no such way.
+
+        Args:
+            slices: What is read.
+            columns: The columns of the table, with the types that Spark has for them.
+            wanted: The names of those to read.
+        """
+        return None
 
     @property
     def knows_records(self) -> bool:
@@ -455,6 +486,15 @@ class Sink(ABC):
     shows_at_once: ClassVar[bool] = False
     #: Whether it keeps nothing: rows that Spark has computed need not come to Python for it.
     discards: ClassVar[bool] = False
+
+    @property
+    def delivery_guarantee(self) -> DeliveryGuarantee:
+        """What readers see of each record after a failure, in a job with checkpoints; `headrace check` asks.
+
+        A sink with a committer publishes once; writers that publish by themselves do it again when a task is retried.
+        """
+        is_published_once = self.discards or type(self).create_committer is not Sink.create_committer
+        return DeliveryGuarantee.EXACTLY_ONCE if is_published_once else DeliveryGuarantee.AT_LEAST_ONCE
 
     @property
     def wants_declared_form(self) -> bool:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import ALL
 from headrace.common.typed_text import ToText, text_writer
 from headrace.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TypeInformation
-from headrace.common.types import Row, changelog_text
+from headrace.common.types import Row
 from headrace.connectors import base
 from headrace.connectors.tables import SinkAbility, TableRequest
 from headrace.elements import Batch
+from headrace.types import DataType
+from headrace.types.text import row_writer
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class PrintSink(base.Sink):
     Args:
         identifier: What to begin each line with; None means nothing.
         to_stderr: Whether to print to the standard error.
-        style: The declared type of the records, by which they are written, or `changelog` for the rows of tables.
+        style: The declared type of the records, by which they are written, or the types of the columns for rows of
+            tables.
 
     Example:
         >>> from headrace.connectors.base import Committable, WriterContext
@@ -45,7 +48,7 @@ class PrintSink(base.Sink):
     identifier: str | None = None
     to_stderr: bool = False
     #: What writes the records; None: as `str` does.
-    style: TypeInformation | Literal["changelog"] | None = None
+    style: TypeInformation | tuple[DataType, ...] | None = None
     shows_at_once: ClassVar[bool] = True
 
     @property
@@ -66,8 +69,8 @@ class PrintSink(base.Sink):
         return _PrintCommitter(self.to_stderr)
 
     def _to_text(self) -> ToText:
-        if self.style == "changelog":
-            return changelog_text
+        if isinstance(self.style, tuple):
+            return row_writer(self.style)
         return _row_text if _is_row(self.style) else text_writer(self.style)
 
 
@@ -98,7 +101,7 @@ class PrintFactory:
         return PrintSink(
             options.text("print-identifier"),
             to_stderr=options.boolean("standard-error", default=False),
-            style="changelog",
+            style=tuple(column.type for column in request.table.sink_columns),
         )
 
 

@@ -18,6 +18,7 @@ from headrace.connectors.lookup_tables import TableLookup
 
 __all__ = [
     "APPEND",
+    "ChangingTables",
     "LookupTables",
     "PartitionedTables",
     "ReadableTables",
@@ -62,6 +63,14 @@ class ReadableTables(Protocol):
 
     def source(self, request: TableRequest) -> Source:
         """Make what reads the table: its records are rows of `request.table.source_columns`."""
+
+
+@runtime_checkable
+class ChangingTables(Protocol):
+    """A connector whose tables may be changelogs: the records of their sources are `Row`s with kinds."""
+
+    def mode(self, request: TableRequest) -> ChangelogMode:
+        """Say which kinds of rows the table gives. Without −U it needs a primary key."""
 
 
 @runtime_checkable

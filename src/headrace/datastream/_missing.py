@@ -7,9 +7,9 @@ no such attribute.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any
 
-from headrace.datastream._older_names import OLDER_NAMES
+from headrace.datastream._older_names import OLDER_NAMES, Works, warn_of
 from headrace.errors import UnsupportedFeatureError
 
 
@@ -20,7 +20,7 @@ class MissingNameError(UnsupportedFeatureError, ImportError):
     """
 
 
-def missing_names(module: str, *names: str, **hints: str) -> Callable[[str], NoReturn]:
+def missing_names(module: str, *names: str, **hints: str) -> Callable[[str], Any]:
     """Make a module's ``__getattr__``.
 
     Args:
@@ -36,11 +36,15 @@ def missing_names(module: str, *names: str, **hints: str) -> Callable[[str], NoR
     known = dict.fromkeys(names) | hints
     older = OLDER_NAMES.get(module, {})
 
-    def look_up(name: str) -> NoReturn:
+    def look_up(name: str) -> Any:
         if name in known:
             raise MissingNameError.not_yet(name, known[name])
-        if name in older:
-            raise MissingNameError(f"{name} was removed in PyFlink 2", feature=name, hint=older[name])
+        entry = older.get(name)
+        if isinstance(entry, Works):
+            warn_of(name, entry.hint)
+            return entry.value
+        if entry is not None:
+            raise MissingNameError(f"{name} was removed in PyFlink 2", feature=name, hint=entry)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return look_up

@@ -1,13 +1,90 @@
-"""Names of PyFlink 1.x that PyFlink 2 no longer has: using one says what has taken its place.
+"""Names of PyFlink 1.x that PyFlink 2 no longer has: they work with a warning, or say what has taken their place.
 
-`OLDER_METHODS` and `OLDER_NAMES` are the whole table. Programs that ask whether a name is there get the answer no.
+`OLDER_METHODS` and `OLDER_NAMES` are the whole table. A `Works` does what the name did and warns. Where there is only a
+hint, programs that ask whether the name is there get the answer no.
 """
 
 from __future__ import annotations
 
+import enum
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.errors import UnsupportedFeatureError
+from headrace.common.restart_strategy import RestartStrategyConfiguration
+from headrace.config.options import checkpointing
+from headrace.config.options.checkpointing import ExternalizedCheckpointRetention
+from headrace.errors import JobDefinitionError, UnsupportedFeatureError, shorten
+
+
+@dataclass(frozen=True)
+class Works:
+    """A name that still works.
+
+    Args:
+        hint: What has taken its place.
+        value: What it stands for: of a method, a function that takes the object first.
+    """
+
+    hint: str
+    value: Callable[..., Any]
+
+
+class TimeCharacteristic(enum.Enum):
+    """What PyFlink 1.x asked which time a program goes by; event time is always there now."""
+
+    ProcessingTime = 0
+    IngestionTime = 1
+    EventTime = 2
+
+
+def _set_restart_strategy(env: Any, restart_strategy_configuration: Any) -> Any:
+    if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
+        raise JobDefinitionError(
+            f"set_restart_strategy() expects what RestartStrategies makes; "
+            f"got {shorten(restart_strategy_configuration)}"
+        )
+    return _configured(env, restart_strategy_configuration.to_dict())
+
+
+def _set_time_characteristic(env: Any, characteristic: Any) -> Any:
+    if characteristic is TimeCharacteristic.IngestionTime:
+        raise UnsupportedFeatureError(
+            "TimeCharacteristic.IngestionTime was removed in PyFlink 2",
+            feature="TimeCharacteristic.IngestionTime",
+            hint="assign_timestamps_and_watermarks() with the clock of the source, or processing-time windows",
+        )
+    return env
+
+
+def _configured(env: Any, settings: Mapping[str, str]) -> Any:
+    from headrace.common import Configuration
+
+    env.configure(Configuration.from_dict(dict(settings)))
+    return env
+
+
+def _set_checkpoint_dir(config: Any, checkpoint_path: str) -> Any:
+    config._configuration.set(checkpointing.DIRECTORY, str(checkpoint_path))
+    return config
+
+
+def _set_checkpoint_storage(config: Any, storage: Any) -> Any:
+    for key, value in storage.to_dict().items():
+        if key == checkpointing.DIRECTORY.key:
+            _set_checkpoint_dir(config, value)
+    return config
+
+
+def _set_retention(config: Any, cleanup_mode: Any) -> Any:
+    return config.set_externalized_checkpoint_retention(cleanup_mode)
+
+
+def _same(older: Any, *arguments: Any) -> Any:
+    return older
+
 
 _RESTARTS: Final = (
     'set restart-strategy.type in a Configuration: config.set_string("restart-strategy.type", "fixed-delay"), and '
@@ -23,36 +100,78 @@ _EVENT_TIME: Final = (
 _KAFKA: Final = (
     "use KafkaSource.builder() with env.from_source(), or KafkaSink.builder() with stream.sink_to()"
 )
+_KRYO: Final = "declare types with Types; others are pickled"
+_RETENTION: Final = "use set_externalized_checkpoint_retention(...)"
+_DDL: Final = (
+    'use execute_sql("CREATE TABLE ... WITH (...)"), or create_temporary_table() with a TableDescriptor'
+)
+_INSERT: Final = 'use table.execute_insert(...), or execute_sql("INSERT INTO ...")'
+_PLANNER: Final = "leave it out: there is one planner"
 
 #: What methods of a class have been replaced by.
-OLDER_METHODS: Final[dict[str, dict[str, str]]] = {
+OLDER_METHODS: Final[dict[str, dict[str, str | Works]]] = {
     "StreamExecutionEnvironment": {
-        "set_restart_strategy": _RESTARTS,
+        "set_restart_strategy": Works(_RESTARTS, _set_restart_strategy),
         "get_restart_strategy": _RESTARTS,
         "set_number_of_execution_retries": _RESTARTS,
         "get_number_of_execution_retries": _RESTARTS,
-        "set_stream_time_characteristic": _EVENT_TIME,
-        "get_stream_time_characteristic": _EVENT_TIME,
+        "set_stream_time_characteristic": Works(_EVENT_TIME, _set_time_characteristic),
+        "get_stream_time_characteristic": Works(_EVENT_TIME, lambda env: TimeCharacteristic.EventTime),
         "from_parallel_collection": "use from_collection(), or NumberSequenceSource with from_source()",
-        "add_default_kryo_serializer": "declare types with Types; others are pickled",
-        "register_type_with_kryo_serializer": "declare types with Types; others are pickled",
-        "register_type": "declare types with Types; others are pickled",
+        "add_default_kryo_serializer": Works(_KRYO, _same),
+        "register_type_with_kryo_serializer": Works(_KRYO, _same),
+        "register_type": Works(_KRYO, _same),
     },
     "CheckpointConfig": {
-        "set_checkpoint_storage_dir": _CHECKPOINTS,
-        "set_checkpoint_storage": _CHECKPOINTS,
+        "set_checkpoint_storage_dir": Works(_CHECKPOINTS, _set_checkpoint_dir),
+        "set_checkpoint_storage": Works(_CHECKPOINTS, _set_checkpoint_storage),
         "get_checkpoint_storage": _CHECKPOINTS,
-        "enable_externalized_checkpoints": "use set_externalized_checkpoint_retention(...)",
-        "set_externalized_checkpoint_cleanup": "use set_externalized_checkpoint_retention(...)",
-        "get_externalized_checkpoint_cleanup": "use get_externalized_checkpoint_retention()",
-        "set_prefer_checkpoint_for_recovery": "leave it out: a job is always restored from its newest checkpoint",
+        "enable_externalized_checkpoints": Works(_RETENTION, _set_retention),
+        "set_externalized_checkpoint_cleanup": Works(_RETENTION, _set_retention),
+        "get_externalized_checkpoint_cleanup": Works(
+            "use get_externalized_checkpoint_retention()",
+            lambda config: config.get_externalized_checkpoint_retention(),
+        ),
+        "set_prefer_checkpoint_for_recovery": Works(
+            "leave it out: a job is always restored from its newest checkpoint", _same
+        ),
+        "is_prefer_checkpoint_for_recovery": Works(
+            "leave it out: a job is always restored from its newest checkpoint", lambda config: True
+        ),
+    },
+    "TableEnvironment": {
+        "connect": _DDL,
+        "register_table_source": _DDL,
+        "register_table_sink": _DDL,
+        "register_table": Works(
+            "use create_temporary_view()", lambda t_env, name, table: t_env.create_temporary_view(name, table)
+        ),
+        "register_function": Works(
+            "use create_temporary_function()",
+            lambda t_env, name, function: t_env.create_temporary_function(name, function),
+        ),
+        "scan": Works("use from_path()", lambda t_env, *path: t_env.from_path(".".join(path))),
+        "sql_update": _INSERT,
+        "insert_into": _INSERT,
+        "execute": "leave it out: execute_sql() and execute_insert() start jobs; wait for them with .wait()",
+        "explain": "use table.explain(), or explain_sql()",
+    },
+    "Table": {
+        "get_table_schema": "use get_resolved_schema()",
+    },
+    "Builder": {
+        "use_blink_planner": Works(_PLANNER, _same),
+        "use_any_planner": Works(_PLANNER, _same),
+        "use_old_planner": _PLANNER,
     },
 }
 #: What names of a module have been replaced by.
-OLDER_NAMES: Final[dict[str, dict[str, str]]] = {
+OLDER_NAMES: Final[dict[str, dict[str, str | Works]]] = {
     "headrace.datastream": {
-        "TimeCharacteristic": _EVENT_TIME,
-        "ExternalizedCheckpointCleanup": "use ExternalizedCheckpointRetention",
+        "TimeCharacteristic": Works(_EVENT_TIME, TimeCharacteristic),
+        "ExternalizedCheckpointCleanup": Works(
+            "use ExternalizedCheckpointRetention", ExternalizedCheckpointRetention
+        ),
         "MemoryStateBackend": "use HashMapStateBackend and execution.checkpointing.dir",
         "FsStateBackend": "use HashMapStateBackend and execution.checkpointing.dir",
         "RocksDBStateBackend": "use EmbeddedRocksDBStateBackend and execution.checkpointing.dir",
@@ -62,6 +181,11 @@ OLDER_NAMES: Final[dict[str, dict[str, str]]] = {
         "FlinkKafkaProducer": _KAFKA,
         "FlinkKafkaConsumerBase": _KAFKA,
         "FlinkKafkaProducerBase": _KAFKA,
+    },
+    "headrace.table": {
+        "BatchTableEnvironment": "use TableEnvironment.create(EnvironmentSettings.in_batch_mode())",
+        "CsvTableSource": "use a table with 'connector' = 'filesystem' and 'format' = 'csv'",
+        "CsvTableSink": "use a table with 'connector' = 'filesystem' and 'format' = 'csv'",
     },
 }
 
@@ -73,16 +197,38 @@ class OlderMethodError(UnsupportedFeatureError, AttributeError):
     """
 
 
+def warn_of(name: str, hint: str) -> None:
+    """Say that a name is one of PyFlink 1.x."""
+    warnings.warn(f"{name} was removed in PyFlink 2; {hint}", DeprecationWarning, stacklevel=3)
+
+
+def older_method(owner: Any, name: str) -> Any:
+    """Return a method of PyFlink 1.x that still works.
+
+    Args:
+        owner: The object.
+        name: What was asked for.
+
+    Raises:
+        OlderMethodError: If it does not work any more.
+        AttributeError: If there was none of this name.
+    """
+    kinds = [each.__name__ for each in type(owner).__mro__]
+    for kind in kinds:
+        entry = OLDER_METHODS.get(kind, {}).get(name)
+        if isinstance(entry, Works):
+            warn_of(f"{kind}.{name}()", entry.hint)
+            return partial(entry.value, owner)
+        if entry is not None:
+            feature = f"{kind}.{name}"
+            raise OlderMethodError(f"{feature} was removed in PyFlink 2", feature=feature, hint=entry)
+    raise AttributeError(f"{kinds[0]!r} object has no attribute {name!r}", name=name, obj=owner)
+
+
 class OlderMethods:
-    """For classes that have lost methods since PyFlink 1.x: asking for one says what to use instead."""
+    """For classes that have lost methods since PyFlink 1.x."""
 
     if not TYPE_CHECKING:  # checkers should go on to report these names as missing
 
         def __getattr__(self, name: str) -> Any:
-            hint = OLDER_METHODS.get(type(self).__name__, {}).get(name)
-            if hint is None:
-                raise AttributeError(
-                    f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-                )
-            feature = f"{type(self).__name__}.{name}"
-            raise OlderMethodError(f"{feature} was removed in PyFlink 2", feature=feature, hint=hint)
+            return older_method(self, name)

@@ -34,7 +34,7 @@ class ExecutionContext:
         configuration: The layers below the program's own; None to read file and environment variables.
         executors: What runs jobs, by the name in ``execution.target``; other names are loaded when a job needs them.
         on_submission: Called with the graphs of every job before it is submitted, of a query with the job graph
-            alone. If it raises, the job does not run.
+            alone, and with all layers of configuration. If it raises, the job does not run.
 
     Example:
         >>> from headrace.config.options.execution import PARALLELISM
@@ -49,7 +49,7 @@ class ExecutionContext:
         configuration: Configuration | None = None,
         executors: Mapping[str, JobExecutor] | None = None,
         *,
-        on_submission: Callable[[StreamGraph | None, JobGraph], object] | None = None,
+        on_submission: Callable[[StreamGraph | None, JobGraph, Configuration], object] | None = None,
     ) -> None:
         self.configuration = Configuration.load() if configuration is None else configuration
         self.on_submission = on_submission

@@ -519,7 +519,7 @@ class StreamExecutionEnvironment(OlderMethods):
         name = job_name or configuration.get(execution.NAME) or DEFAULT_JOB_NAME
         stream_graph = self._build_stream_graph()
         job_graph = build_job_graph(stream_graph, job_id=str(JobID.generate()), name=name)
-        self._announce(stream_graph, job_graph)
+        self._announce(stream_graph, job_graph, configuration)
         # As in Flink: the steps now belong to the job, and the next execution starts afresh.
         self._operators.clear()
         self._side_outputs.clear()
@@ -527,12 +527,12 @@ class StreamExecutionEnvironment(OlderMethods):
 
     def _submit_job_graph(self, job_graph: JobGraph) -> JobClient:
         """Start a job that was not made of this environment's steps: a query."""
-        self._announce(None, job_graph)
+        self._announce(None, job_graph, self._configuration.layered())
         return self._start(job_graph, self._configuration.layered())
 
-    def _announce(self, stream_graph: StreamGraph | None, job_graph: JobGraph) -> None:
+    def _announce(self, stream_graph: StreamGraph | None, job: JobGraph, configuration: Any) -> None:
         if self._context.on_submission is not None:
-            self._context.on_submission(stream_graph, job_graph)
+            self._context.on_submission(stream_graph, job, configuration)
 
     def _start(self, job_graph: JobGraph, configuration: LayeredConfiguration) -> JobClient:
         executor = self._context.executor_for(configuration)

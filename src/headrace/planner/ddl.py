@@ -7,7 +7,6 @@ from dataclasses import replace
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.manager import CatalogManager, nearest
 from headrace.catalog.objects import CatalogTable, CatalogView, InlineView
-from headrace.catalog.types import create_catalog
 from headrace.errors import CatalogError
 from headrace.planner import statements as s
 from headrace.planner.inspection import Rows, inspect
@@ -90,8 +89,9 @@ def _create_or_drop(
         if statement.if_exists:
             return
         kind = f"temporary {what}" if statement.temporary else what
-        others = manager.tables(identifier.catalog, identifier.database)
-        known = [name for name, each in others.items() if isinstance(each, wanted)]
+        views = manager.views(identifier.catalog, identifier.database)
+        tables = manager.tables(identifier.catalog, identifier.database)
+        known = views if what == "view" else [name for name in tables if name not in views]
         raise CatalogError(
             f"{kind} {identifier.dotted()!r} does not exist", hint=nearest(identifier.name, known)
         )
@@ -218,4 +218,4 @@ def _create_catalog(manager: CatalogManager, statement: s.CreateCatalog) -> None
     name, properties = statement.name, dict(statement.properties)
     if name in manager.catalogs() and statement.if_not_exists:
         return
-    manager.register_catalog(name, create_catalog(properties, statement.comment))
+    manager.create_catalog(name, properties, statement.comment)

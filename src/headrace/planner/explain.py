@@ -55,6 +55,7 @@ def explain(
     *,
     changelog_mode: bool = False,
     estimated_cost: bool = False,
+    advice: str | None = None,
     execution_plan: str | None = None,
 ) -> str:
     """Return what EXPLAIN prints.
@@ -63,6 +64,7 @@ def explain(
         plan: The plan of the job.
         changelog_mode: Whether each operator says which kinds of rows it emits.
         estimated_cost: Whether each operator says how many rows it is supposed to give, at what costs.
+        advice: What could be better about the plan (`plan_advice`), to be put behind it.
         execution_plan: The job's graph as JSON, to be put at the end.
     """
     trees = [explain_logical(request.query) for request in plan.requests]
@@ -70,11 +72,45 @@ def explain(
     costs = estimates(plan.nodes) if estimated_cost else None
     parts = [
         "== Abstract Syntax Tree ==\n" + "\n\n".join(trees),
-        "== Optimized Physical Plan ==\n" + "\n\n".join(_physical_trees(plan.sinks, modes, costs)),
+        f"== Optimized Physical Plan{'' if advice is None else ' With Advice'} ==\n"
+        + "\n\n".join(_physical_trees(plan.sinks, modes, costs)),
     ]
+    if advice is not None:
+        parts.append(advice)
     if execution_plan is not None:
         parts.append("== Physical Execution Plan ==\n" + execution_plan)
     return "\n\n".join(parts) + "\n"
+
+
+#: Operators that keep a row, or a group, until it is retracted or expires.
+_KEEPERS: Final = ("Aggregate", "Join", "Rank", "ChangelogNormalize", "Deduplicate")
+
+
+def plan_advice(plan: Plan, *, has_ttl: bool) -> str:
+    """Return what could be better about a plan, a numbered line each.
+
+    Flink's own advice, to gather rows in mini-batches, has no object here: epochs are mini-batches.
+
+    Args:
+        plan: The plan of the job.
+        has_ttl: Whether state expires.
+    """
+    keepers = (
+        []
+        if has_ttl
+        else [
+            node.label
+            for node in plan.nodes
+            if any(word in node.label for word in _KEEPERS) and "Window" not in node.label
+        ]
+    )
+    named = list(dict.fromkeys(keepers))
+    if not named:
+        return "No available advice..."
+    return "\n".join(
+        f"advice[{number}]: [ADVICE] {label} keeps its state for ever unless table.exec.state.ttl is set."
+        for number, label in enumerate(named, start=1)
+    )
 
 
 def plan_json(plan: Plan) -> str:

@@ -12,10 +12,11 @@ from headrace.catalog.functions import CatalogFunction
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.manager import CatalogManager
 from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, MetadataColumn
+from headrace.config.secrets import looks_secret
 from headrace.errors import CatalogError, UnsupportedFeatureError
 from headrace.planner import statements as s
 from headrace.planner.functions import FUNCTIONS, built_in_names, find_aggregate, over_lists
-from headrace.planner.show_create import create_catalog_text, create_table_text, create_view_text
+from headrace.planner.show_create import HIDDEN, create_catalog_text, create_table_text, create_view_text
 
 __all__ = ["Rows", "inspect"]
 
@@ -70,7 +71,11 @@ def _one(text: str) -> Rows:
 
 
 def _information(about: Mapping[str, object], options: Mapping[str, str] = _NONE) -> Rows:
-    shown = {f"option:{key}": value for key, value in sorted(options.items()) if key != "type"}
+    shown = {
+        f"option:{key}": HIDDEN if looks_secret(key) else value
+        for key, value in sorted(options.items())
+        if key != "type"
+    }
     return Rows(("info name", "info value"), (*about.items(), *shown.items()))
 
 
@@ -102,10 +107,9 @@ def _names(statement: s.Show, manager: CatalogManager) -> list[str]:
         case s.ShowSubject.DATABASES:
             names = manager.catalog(catalog).databases()
         case s.ShowSubject.TABLES:
-            names = list(manager.tables(catalog, database))
+            names = manager.tables(catalog, database)
         case s.ShowSubject.VIEWS:
-            found = manager.tables(catalog, database)
-            names = [name for name, one in found.items() if not isinstance(one, CatalogTable)]
+            names = manager.views(catalog, database)
         case s.ShowSubject.USER_FUNCTIONS:
             names = manager.user_functions()
         case s.ShowSubject.FUNCTIONS:

@@ -13,7 +13,7 @@ from headrace.types.logical import quote_name, quote_text
 __all__ = ["create_catalog_text", "create_table_text", "create_view_text", "declared_lines"]
 
 #: What Flink writes in place of a password.
-_HIDDEN = "******"
+HIDDEN = "******"
 
 
 def _column(column: Column) -> str:
@@ -46,7 +46,7 @@ def _key(table: CatalogTable) -> list[str]:
 
 def _with(options: Mapping[str, str]) -> str:
     pairs = ",\n  ".join(
-        f"{quote_text(key)} = {quote_text(_HIDDEN if looks_secret(key) else mask_uri(value))}"
+        f"{quote_text(key)} = {quote_text(HIDDEN if looks_secret(key) else mask_uri(value))}"
         for key, value in options.items()
     )
     return f"WITH (\n  {pairs}\n)"

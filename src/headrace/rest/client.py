@@ -86,6 +86,7 @@ class RestClient:
         *,
         query: Mapping[str, str | int] | None = None,
         content_type: str = "application/json",
+        version: int = 1,
     ) -> Any:
         """Send a request; returns what the JSON of the answer says, text if it is none.
 
@@ -98,7 +99,7 @@ class RestClient:
             headers["Content-Type"] = content_type
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
-        target = f"/v1{quote(path)}" + (f"?{urlencode(query)}" if query else "")
+        target = f"/v{version}{quote(path)}" + (f"?{urlencode(query)}" if query else "")
         status, answer, answer_type = self._send(method, target, data, headers)
         if status >= 400:
             raise self._refusal(status, answer)

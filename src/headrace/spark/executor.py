@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from threading import Timer
 from typing import Any
@@ -23,7 +24,8 @@ from headrace.common.job_execution_result import JobExecutionResult
 from headrace.common.job_id import JobID
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
-from headrace.config.options import checkpointing, exchange, logs, python, state
+from headrace.config.notices import new_notices
+from headrace.config.options import checkpointing, exchange, execution, logs, python, state
 from headrace.errors import (
     JobCancelledError,
     JobDefinitionError,
@@ -127,6 +129,8 @@ class SparkExecutor:
     def submit(self, job_graph: JobGraph, configuration: Configuration) -> SparkJob:
         """Start a job and return at once; what can be refused is refused before anything runs."""
         _refuse_what_is_not_there(configuration)
+        for key, reason in new_notices(configuration).items():
+            _log.warning("%s has no effect: %s", key, reason)
         with program_of(job_graph.main_classes):
             return SparkJob(job_graph, configuration, self, leadership=self._leadership)
 
@@ -191,6 +195,8 @@ def _task_settings(
         owner=owner,
         store=store,
         buffer_records=configuration.get(exchange.BUFFER_RECORDS),
+        watermark_interval_ms=configuration.get(execution.AUTO_WATERMARK_INTERVAL)
+        // timedelta(milliseconds=1),
         state_cache_entries=configuration.get(state.CACHE_ENTRIES),
         log_level=configuration.get(logs.LEVEL),
         latency=LatencySettings.from_configuration(configuration),

@@ -58,7 +58,7 @@ def known_time(
         scan: Who reads them.
         slices: What each subtask reads.
     """
-    name = _stored_time(scan)
+    name = stored_time(scan)
     column = next((each for each in scan.schema if each.name == name), None)
     if column is None or column.spark_type not in _TIMES or not isinstance(scan.source, SparkSource):
         return None
@@ -70,12 +70,13 @@ def known_time(
         if len(known) < len(times):
             return None
         micros = max((each.highest for each in known if each.highest is not None), default=None)
-        highest[subtask] = (
-            f"CAST(NULL AS {column.spark_type})"
-            if micros is None
-            else _TIMES[column.spark_type].format(micros)
-        )
+        highest[subtask] = time_literal(column.spark_type, micros)
     return KnownTimes(session, scan.watermark, highest) if highest else None
+
+
+def time_literal(spark_type: str, micros: int | None) -> str:
+    """Write a time that is so many microseconds after 1970 as Spark SQL, or NULL."""
+    return f"CAST(NULL AS {spark_type})" if micros is None else _TIMES[spark_type].format(micros)
 
 
 def _time_of(source: SparkSource, piece: Slice, column: StepColumn) -> KnownTime | None:
@@ -86,7 +87,7 @@ def _time_of(source: SparkSource, piece: Slice, column: StepColumn) -> KnownTime
     )
 
 
-def _stored_time(scan: TableScanDeclaration) -> str | None:
+def stored_time(scan: TableScanDeclaration) -> str | None:
     """Return the column of the source that event time is read off; None if it is computed."""
     if scan.watermark is None or not scan.watermark.is_of_column:
         return None

@@ -24,7 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import NoOpSerializer
 
 from headrace.elements import MAX_WATERMARK
-from headrace.errors import TaskLostError
+from headrace.errors import FormatError, TaskLostError
 from headrace.graph.mixed_job import Part, part_job, parts_of
 from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.runtime.epoch.messages import (
@@ -61,6 +61,15 @@ class PartsRunner:
             self._parts.append((part, None if part.is_table else SparkEpochRunner(context, own, workers)))
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
+        try:
+            return self._run(plan)
+        except FormatError:
+            # Files that workers cannot read as columns, Spark may read; if not, it knows the record.
+            if not self._tables.stop_reading_columns():
+                raise
+            return self._run(plan)
+
+    def _run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         epoch = self._tables.begin(plan)
         streamed: list[SubtaskReport] = []
         try:

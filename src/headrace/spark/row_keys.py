@@ -28,6 +28,8 @@ from headrace.state.key_secret import KeySecret
 
 #: How columns of digests begin, while keys are computed.
 _DIGEST = "__digest"
+#: What the numbers of some columns are called, while those of a key are made of them.
+_VALUES = ("__values1", "__values2")
 #: Digits of a decimal that Spark keeps in 64 bits.
 _LONG_DIGITS = 18
 #: How many values a number of each type can say of which are NULL: the type's literals end with the letter.
@@ -80,6 +82,37 @@ class RowKeys:
             for number, name in zip(key.numbers(self._secret), names, strict=True)
         ]
         return frame.select(*map(F.expr, kept), *numbers)
+
+    def has_digest(self, frame: DataFrame, columns: Sequence[str]) -> bool:
+        """Whether the numbers of a key are always those of a digest, which takes long to compute."""
+        types = {field.name: field.dataType for field in frame.schema}
+        return _Key([(quote(column), types[column]) for column in columns], _DIGEST).is_hashed
+
+    def with_values(
+        self,
+        frame: DataFrame,
+        names: tuple[str, str],
+        key: tuple[str, str],
+        columns: Sequence[str],
+        items: Sequence[str],
+    ) -> DataFrame:
+        """Add both numbers of a key whose first columns are known by the numbers of a digest.
+
+        Within a key they are one-to-one for one other column of a fixed width. Nobody knows the digests, so nobody can
+        choose values for which both numbers are those of another key: both would have to fit by chance.
+
+        Args:
+            frame: The rows.
+            names: What the numbers are called.
+            key: Both numbers of the first columns.
+            columns: The other columns.
+            items: Spark SQL of what to keep besides.
+        """
+        one, other = _VALUES
+        frame = self.with_keys(frame, {_VALUES: columns})
+        numbers = (f"xxhash64({one}, {other}, {key[0]})", f"xxhash64({key[1]}, {one}, {other})")
+        named = [f"{sql} AS {quote(name)}" for sql, name in zip(numbers, names, strict=True)]
+        return frame.selectExpr(*items, *named)
 
     def close(self) -> None:
         """Release the broadcast variable."""

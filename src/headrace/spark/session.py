@@ -104,6 +104,7 @@ def spark_context(
             check_foreign(active.getConf(), active.master or "")  # it may be the program's own
             return active
         # Workers must import what the driver imported.
+        os.environ.update(configuration.process_variables())
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         master = configuration.get(spark_options.MASTER)

@@ -75,6 +75,7 @@ from headrace.spark.table_frames import (
     filter_pairs,
     for_sink,
     sum_up,
+    with_shared_keys,
 )
 from headrace.spark.table_scans import TableScans, subtasks_of
 from headrace.spark.table_session import TableSession
@@ -115,6 +116,11 @@ class TableEpochs(SparkRunner):
             self._workers,
             messages,
         )
+
+    def stop_reading_columns(self) -> bool:
+        """Have Spark read all files from now on; returns whether workers have read some until now."""
+        was, self._session.reads_columns = self._session.reads_columns, False
+        return was
 
     def close(self) -> None:
         """Free what Spark keeps for the job."""
@@ -169,7 +175,7 @@ class TableEpoch:
                     sinks += self._sink(vertex, declaration)
                 else:
                     self._put_frame(vertex.vertex_id, self._frame(vertex))
-        self._settings.expect(self._scans.most_rows)
+        self._settings.expect(self._scans.most_rows, self._scans.row_bytes)
         for sink in sinks:
             self._written += sink.run()
 
@@ -273,13 +279,17 @@ class TableEpoch:
             for edge in edges
         }
         united = {side: self._input(vertex, side) for side in self._sides(vertex)}
+        specs = {spec.side: spec for spec in operator.inputs}
         for side, count in Counter(spec.source for spec in operator.inputs).items():
             if count > 1:
-                united[side] = self._kept(united[side])
+                own = [spec for spec in operator.inputs if spec.source == side]
+                frame, shared = with_shared_keys(united[side], own, self._settings.row_keys)
+                united[side] = self._kept(frame)
+                specs |= {spec.side: spec for spec in shared}
         exchanged, sides = exchange(
             self._session,
             self._settings.row_keys,
-            [(spec, self._summed_up(vertex, spec, united[spec.source])) for spec in operator.inputs],
+            [(spec, self._summed_up(vertex, spec, united[spec.source])) for spec in specs.values()],
             types,
             vertex.parallelism,
             vertex.max_parallelism,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -208,6 +208,31 @@ def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> Da
     return frame
 
 
+def with_shared_keys(
+    frame: DataFrame, specs: Sequence[InputSpec], row_keys: RowKeys
+) -> tuple[DataFrame, list[InputSpec]]:
+    """Compute the key of rows once for several inputs that are aggregated by it and more.
+
+    Keys with texts become two numbers before rows are aggregated: they are hashed, compared and sent as such, and only
+    the input that wants the columns of the key has them.
+    """
+    keys = specs[0].keys
+    are_alike = all(
+        spec.keys == keys
+        and spec.session is None
+        and spec.group_by is not None
+        and (spec.row_keys is None or spec.row_keys[: len(keys)] == keys)
+        for spec in specs
+    )
+    if not are_alike or not row_keys.has_digest(frame, keys):
+        return frame, list(specs)
+    made = []
+    for spec in specs:
+        groups = spec.group_by or () if spec.row_keys is None else spec.row_keys[len(keys) :]
+        made.append(replace(spec, group_by=(*HASHES, *dict.fromkeys(groups))))
+    return row_keys.with_keys(frame, {HASHES: keys}), made
+
+
 @dataclass(frozen=True)
 class FramePlace:
     """Where a column of an input is behind the exchange.
@@ -306,7 +331,10 @@ def _placed(
 ) -> tuple[DataFrame, Sequence[FramePlace]]:
     """Say of rows which input they are of and where they go; return where each of their columns is behind it."""
     items = [f"{spec.side} AS {SIDE}"]
-    columns = [(field.name, field.dataType.simpleString()) for field in frame.schema]
+    has_hashes = HASHES[0] in frame.columns
+    columns = [
+        (field.name, field.dataType.simpleString()) for field in frame.schema if field.name not in HASHES
+    ]
     columns += [(name, "bigint") for name in ROW_HASHES if spec.row_keys is not None]
     seen: Counter[str] = Counter()
     places = []
@@ -319,6 +347,12 @@ def _placed(
         places.append(
             FramePlace(place, name, known if known is not None and _comes_otherwise(known) else None)
         )
+    if has_hashes:
+        items += HASHES
+        if spec.row_keys is None:
+            return frame.selectExpr(*items), places
+        values, names = spec.row_keys[len(spec.keys) :], (places[-2].name, places[-1].name)
+        return row_keys.with_values(frame, names, HASHES, values, items), places
     keys = {HASHES: spec.keys}
     if spec.row_keys is not None:
         keys[places[-2].name, places[-1].name] = spec.row_keys

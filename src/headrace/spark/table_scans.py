@@ -28,6 +28,7 @@ from headrace.operators.table.declarations import (
 )
 from headrace.operators.table.steps import Select
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
+from headrace.runtime.epoch.spent import SCAN
 from headrace.runtime.task.table_time import (
     lowest_split_time,
     needs_event_time,
@@ -37,6 +38,7 @@ from headrace.runtime.task.table_time import (
     time_state,
 )
 from headrace.spark.carried_time import MOST_CARRIED, CarriedTime, seen_ms
+from headrace.spark.column_scans import ColumnScan, column_scan
 from headrace.spark.known_times import KnownTimes, known_time
 from headrace.spark.split_times import SPLIT, SplitTimes
 from headrace.spark.table_frames import apply_fragment, ddl, read_frame
@@ -51,7 +53,9 @@ class _ScanPart:
 
     slices: tuple[Slice, ...]
     #: How many rows there were, where nobody knows it beforehand.
-    rows: Observation | None = None
+    rows: Callable[[], int] | None = None
+    #: For how many nanoseconds workers have read them, where it is they who do.
+    spent_ns: Callable[[], int] | None = None
     #: How many records could not be read, where that does not fail the job.
     errors: Observation | None = None
     #: Tells how far event time came in them, when they have been read.
@@ -73,6 +77,7 @@ class TableScans:
     ) -> None:
         self._session = session.spark
         self._row_keys = session.row_keys
+        self._reads_columns = session.reads_columns
         self._job = job
         self._plan = plan
         self._operators = operators
@@ -80,6 +85,8 @@ class TableScans:
         self._parts: dict[SubtaskId, _ScanPart] = {}
         #: The most rows that a subtask reads.
         self.most_rows = 0
+        #: About how many bytes a row has of each scan, all together; None if of one nobody knows.
+        self.row_bytes: int | None = 0
         #: How far event time comes, of scans of which that is known before they are read.
         self._known: dict[str, KnownTimes] = {}
         #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
@@ -92,6 +99,7 @@ class TableScans:
     def frame(self, vertex: JobVertex, declaration: TableScanDeclaration) -> DataFrame | None:
         """Return what a scan reads in the epoch; None if that is nothing."""
         if not isinstance(declaration.source, SparkSource):
+            self.row_bytes = None
             return self._python_scan(vertex, declaration)
         parts = [
             (subtask, part.has_ended, self._slices(declaration.source, part))
@@ -100,6 +108,11 @@ class TableScans:
         running = {
             subtask.subtask: slices for subtask, has_ended, slices in parts if slices and not has_ended
         }
+        known = declaration.source.row_bytes([piece for own in running.values() for piece in own])
+        self.row_bytes = None if known is None or self.row_bytes is None else self.row_bytes + known
+        columns = self._column_scan(vertex, declaration, running)
+        if columns is not None:
+            return self._column_frame(vertex, declaration, columns, {each[0]: each[2] for each in parts})
         self._settle_time(vertex, declaration, running)
         frames = []
         for subtask, has_ended, slices in parts:
@@ -114,6 +127,55 @@ class TableScans:
             frames.append(self._observe(frame, declaration, subtask, slices))
             self._parts[subtask] = replace(self._parts[subtask], errors=errors)
         return reduce(DataFrame.union, frames) if frames else None
+
+    def _column_scan(
+        self, vertex: JobVertex, declaration: TableScanDeclaration, slices: Mapping[int, Sequence[Slice]]
+    ) -> ColumnScan | None:
+        """Return how workers read a scan into columns; None if Spark reads it."""
+        if not self._reads_columns:
+            return None
+        behind = [fragment_of(edge).steps for edge in self._job.outputs_of(vertex.vertex_id)]
+        return column_scan(
+            vertex.vertex_id,
+            declaration,
+            slices,
+            behind,
+            needs_time=declaration.watermark is not None and needs_event_time(self._job, vertex.vertex_id),
+            told=self._functions.told,
+        )
+
+    def _column_frame(
+        self,
+        vertex: JobVertex,
+        declaration: TableScanDeclaration,
+        columns: ColumnScan,
+        slices: Mapping[SubtaskId, tuple[Slice, ...]],
+    ) -> DataFrame:
+        """Return what workers read: one frame, unless Spark has to see how far time came in each subtask."""
+        watermark = declaration.watermark
+        needs_time = watermark is not None and needs_event_time(self._job, vertex.vertex_id)
+        running = sorted({owner for owner, _ in columns.pieces})
+        is_observed = needs_time and columns.time is None
+        told = columns.times(self._session, watermark) if watermark and columns.time else None
+        frames = []
+        for group in [[each] for each in running] if is_observed else [running]:
+            seen: Callable[[], int] | None = None
+            frame = columns.frame(self._session, self._functions, group)
+            frame = self._apply_fragment(frame, declaration, SubtaskId(vertex.vertex_id, group[0]))
+            if is_observed:
+                assert watermark is not None
+                frame, seen = self._with_time(frame, watermark, vertex.vertex_id)
+            for each in group:
+                subtask = SubtaskId(vertex.vertex_id, each)
+                if told is not None:
+                    seen = partial(told, each)
+                self._parts[subtask] = _ScanPart(
+                    slices[subtask], partial(columns.rows, each), partial(columns.spent_ns, each), time=seen
+                )
+            frames.append(frame)
+        for subtask, own in slices.items():
+            self._parts.setdefault(subtask, _ScanPart(own))
+        return reduce(DataFrame.union, frames)
 
     def _python_scan(self, vertex: JobVertex, declaration: TableScanDeclaration) -> DataFrame:
         running = [subtask for subtask, part in subtasks_of(vertex, self._plan) if not part.has_ended]
@@ -169,12 +231,13 @@ class TableScans:
         slices: tuple[Slice, ...] = (),
     ) -> DataFrame:
         """Apply a scan's fragment, and have Spark count what is read and see how far time has come."""
-        rows = None
+        rows: Callable[[], int] | None = None
         time_seen: Callable[[], int] | None = None
         source = declaration.source
         if isinstance(source, SparkSource) and not source.knows_records:
-            rows = Observation()
-            frame = frame.observe(rows, F.count(F.lit(1)).alias("rows"))
+            counted = Observation()
+            frame = frame.observe(counted, F.count(F.lit(1)).alias("rows"))
+            rows = partial(_rows_of, counted)
         frame = self._apply_fragment(frame, declaration, subtask)
         if declaration.watermark is not None:
             known, carried = self._known.get(subtask.vertex_id), self.carried.get(subtask.vertex_id)
@@ -300,7 +363,7 @@ class TableScans:
     ) -> SubtaskReport:
         progress = {piece.split.split_id: source.reached(piece) for piece in scan.slices}
         if scan.rows is not None:
-            records = int(scan.rows.get["rows"])
+            records = scan.rows()
         else:
             records = sum(source.records_in(piece) for piece in scan.slices)
         return SubtaskReport(
@@ -311,6 +374,7 @@ class TableScans:
             records_out=records,
             # Spark's own work is not told apart by stage: it counts as the scan's.
             busy_ns=time.perf_counter_ns() - self._started if records else 0,
+            spent_ns={} if scan.spent_ns is None else {SCAN: scan.spent_ns()},
             started_ms=self._started_ms,
             ended_ms=clock.now_ms(),
         )
@@ -331,6 +395,10 @@ class TableScans:
 
     def _time_of(self, scan: _ScanPart) -> int:
         return MIN_WATERMARK if scan.time is None else scan.time()
+
+
+def _rows_of(counted: Observation) -> int:
+    return int(counted.get["rows"])
 
 
 def subtasks_of(vertex: JobVertex, plan: EpochPlan) -> list[tuple[SubtaskId, SubtaskPlan]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import Enum
 
+import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -26,6 +28,8 @@ _SETTINGS = {
     # Groups of a task that the fast way of aggregating has room for, as a power of two; Spark's own 16 are few for
     # keys by windows, and whatever is beyond takes twice as long.
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
+    # What several read is kept for an epoch only: to look for a better encoding of columns takes longer than to copy.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # Shuffle files go with the epoch; Spark would wait for a garbage collection of the driver.
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
     # A filter that is never true would have Spark leave out all that is below it: sources would not be read, and
@@ -37,6 +41,10 @@ _SETTINGS = {
 #: Spark asks after every row how many bytes its batch has, which takes as long as all else that it does to bring rows
 #: to python; not if there is no limit. Rows of a fixed width need none: it is how many there are that limits them.
 _NO_LIMIT = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
+#: The same for rows with texts, where files tell that they are short: fewer rows keep a batch small.
+_SHORT_TEXTS = {**_NO_LIMIT, "spark.sql.execution.arrow.maxRecordsPerBatch": "16384"}
+#: Bytes that a row may have on average to count as short; those of all scans together.
+_SHORT_ROW = 4096
 #: Rows of a subtask's files that one task reads. Where there are fewer groups to aggregate they stay in the processor's
 #: cache: eight million rows by key and window took a tenth less than with one task per core.
 _ROWS_PER_TASK = 500_000
@@ -61,10 +69,15 @@ class TableSession:
         secret: KeySecret,
     ) -> None:
         self.spark = SparkSession(context).newSession()
+        widths = row_widths(job, operators.values())
+        #: The settings that rows with texts may have while they are short, and those that they have otherwise.
+        self._texts = _SHORT_TEXTS if widths is RowWidths.TEXTS else {}
+        self._limits: dict[str, str] = {}
+        self._are_short = False
         settings: dict[str, str | None] = {
             **changed_meaning(context.getConf()),
             **_SETTINGS,
-            **(_NO_LIMIT if has_fixed_width(job, operators.values()) else {}),
+            **(_NO_LIMIT if widths is RowWidths.FIXED else {}),
             **job.session_settings,
             "spark.sql.shuffle.partitions": str(max(vertex.parallelism for vertex in job.vertices)),
         }
@@ -74,11 +87,26 @@ class TableSession:
             else:
                 self.spark.conf.set(key, value)
         self.row_keys = RowKeys(self.spark, secret)
+        #: Whether workers read files into columns where they can: not any more once one could not be read like that,
+        #: and not for a batch query, of which Spark knows better which columns and how many rows it needs.
+        self.reads_columns = not job.is_batch
         #: Whether how many tasks read files is ours to say.
         self._sets_read_tasks = self.spark.conf.get(_READ_TASKS, None) is None
 
-    def expect(self, rows: int) -> None:
-        """Have so many tasks read files as is good for the rows that a subtask reads, at most, in an epoch."""
+    def expect(self, rows: int, row_bytes: int | None) -> None:
+        """Prepare for an epoch.
+
+        Args:
+            rows: How many rows a subtask reads, at most: as many tasks read files as is good for them.
+            row_bytes: About how many bytes a row has of each scan, all together; None if nobody knows.
+        """
+        are_short = row_bytes is not None and row_bytes <= _SHORT_ROW
+        if are_short != self._are_short:
+            self._are_short = are_short
+            for key, value in self._texts.items():
+                if are_short:
+                    self._limits[key] = str(self.spark.conf.get(key))
+                self.spark.conf.set(key, value if are_short else self._limits[key])
         if self._sets_read_tasks and rows:
             self.spark.conf.set(_READ_TASKS, str(max(1, rows // _ROWS_PER_TASK)))
 
@@ -87,18 +115,31 @@ class TableSession:
         self.row_keys.close()
 
 
-def has_fixed_width(job: JobGraph, operators: Iterable[TableOperator]) -> bool:
-    """Whether all rows that go to python have a fixed width."""
+class RowWidths(Enum):
+    """How wide rows are that go to python."""
+
+    FIXED = "fixed"
+    #: Some columns are texts or bytes.
+    TEXTS = "texts"
+    UNKNOWN = "unknown"
+
+
+def row_widths(job: JobGraph, operators: Iterable[TableOperator]) -> RowWidths:
+    """Return how wide the rows are that go to python."""
     if not all(is_table_vertex(vertex) for vertex in job.vertices):
-        return False  # buffers of records come from streams
+        return RowWidths.UNKNOWN  # buffers of records come from streams
     fragments = [fragment_of(edge) for edge in job.edges]
     steps = [step for fragment in fragments for step in fragment.steps]
     queries = [vertex.head.declaration for vertex in job.vertices]
     if any(isinstance(step, PythonCalls) for step in steps) or any(
         isinstance(query, SparkQueryDeclaration) and query.functions for query in queries
     ):
-        return False  # what functions are given is known to Spark only
+        return RowWidths.UNKNOWN  # what functions are given is known to Spark only
     columns: list[StepColumn | ColumnType] = [column for fragment in fragments for column in fragment.schema]
     # What is summed up on the way to an operator has the types of what it keeps.
     columns += [column for operator in operators for layout in operator.layouts for column in layout.columns]
-    return all(ColumnType(column.name, column.arrow).raw is not None for column in columns)
+    wide = [each.arrow for each in columns if ColumnType(each.name, each.arrow).raw is None]
+    if not wide:
+        return RowWidths.FIXED
+    are_texts = all(pa.types.is_string(kind) or pa.types.is_binary(kind) for kind in wide)
+    return RowWidths.TEXTS if are_texts else RowWidths.UNKNOWN

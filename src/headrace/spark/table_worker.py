@@ -7,17 +7,18 @@ there are no rows: there the report is what comes out.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobVertex, OperatorNode
+from headrace.operators.piece_reader import PieceReader
 from headrace.operators.table.bridge import from_bytes, to_bytes
 from headrace.runtime.epoch.messages import (
     Crossing,
@@ -25,6 +26,7 @@ from headrace.runtime.epoch.messages import (
     SubtaskId,
     rows_producer,
 )
+from headrace.runtime.epoch.spent import DECODE, ENCODE, EXCHANGE, Stopwatch
 from headrace.runtime.exchange.buffers import (
     TABLE_EDGE,
     Header,
@@ -59,6 +61,19 @@ _scans: KeptTasks[tuple[str, SubtaskId], ScanTask] = KeptTasks()
 _tasks = kept_table_tasks()
 
 
+@dataclass(frozen=True)
+class PieceRead:
+    """What a task tells of a piece of a scan."""
+
+    vertex_id: str
+    piece: int
+    rows: int
+    #: The highest event time among them, in microseconds since 1970; None if there is none.
+    highest: int | None
+    #: How long it took to read them.
+    spent_ns: int
+
+
 class TableFunctions:
     """The functions of one epoch's stages; small: the job's code comes once, as a broadcast."""
 
@@ -67,6 +82,10 @@ class TableFunctions:
         self._code = code
         self._messages = messages
         self._plan = plan
+
+    def told(self) -> list[Any]:
+        """Return what tasks have told so far; in the driver."""
+        return self._messages.told()
 
     def site(self, vertex: JobVertex, node: OperatorNode) -> CallSite:
         """Say where functions are that are called with the rows of an operator."""
@@ -88,15 +107,21 @@ class TableFunctions:
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             with _carried():
-                subtask, inputs = split_sides(list(batches), sides)
+                watch = Stopwatch()
+                with watch.on(EXCHANGE):
+                    received = list(batches)
+                with watch.on(DECODE):
+                    subtask, inputs = split_sides(received, sides)
                 if subtask is None:
                     raise InvariantViolation("a subtask of a table job got no control row")
                 known, place = _job_code(job_key, code), SubtaskId(vertex_id, subtask)
                 make = partial(TableTask, known.job, place, known.lineage, known.settings)
                 with _tasks.task((job_key, place), make) as task:
                     output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
-                messages.tell(report)
-            yield from output.combine_chunks().to_batches(_OUT_ROWS)
+                with watch.on(ENCODE):
+                    made = output.combine_chunks().to_batches(_OUT_ROWS)
+                messages.tell(replace(report, spent_ns={**watch.spent_ns, **report.spent_ns}))
+            yield from made
 
         return run
 
@@ -176,6 +201,32 @@ class TableFunctions:
                         with _scans.task((job_key, subtask), partial(ScanTask, known.job, subtask)) as task:
                             yield from task.run(pickle.loads(plan), split, _attempt())
                             messages.tell(task.report())
+
+        return run
+
+    def reading_pieces(
+        self, vertex_id: str, pieces: Sequence[tuple[int, Any]], time: str | None
+    ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function of a stage that reads pieces into columns; its input says which of them.
+
+        Args:
+            vertex_id: The scan.
+            pieces: The pieces (`FilePiece`), with their numbers.
+            time: The column whose highest value is told; None if nobody asks.
+        """
+        messages = self._messages
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            with _carried():
+                for batch in batches:
+                    for place in batch.column(0).to_pylist():
+                        number, piece = pieces[place]
+                        reader = PieceReader(time)
+                        for table in reader.read(piece):
+                            yield from table.to_batches(_OUT_ROWS)
+                        messages.tell(
+                            PieceRead(vertex_id, number, reader.rows, reader.highest, reader.spent_ns)
+                        )
 
         return run
 

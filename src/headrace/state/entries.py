@@ -29,7 +29,10 @@ _NAMESPACE_LIMIT = 60
 _MAP_KEY_LIMIT = 200
 _length = struct.Struct(">H")
 _pack_length = _length.pack
-_pack_version = struct.Struct(">Q").pack
+_version = struct.Struct(">Q")
+_pack_version = _version.pack
+#: How many bytes of a chunk's storage key say its version; they come last.
+VERSION_SIZE = _version.size
 _entry_header = struct.Struct(">I")
 
 

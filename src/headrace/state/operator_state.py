@@ -3,8 +3,10 @@
 It is small, so it is kept whole in memory, written whole when it was changed, and travels with the subtask's report.
 What becomes of a part when a job comes back, maybe with another parallelism, is in the first word of its name:
 
-    list/       elements are dealt out anew        union/   every subtask gets the elements of all
-    broadcast/  every subtask has the same         own/     stays with its subtask, or goes with it
+    list/       elements are dealt out anew if the number of subtasks has changed, as in Flink
+    union/      every subtask gets the elements of all
+    broadcast/  every subtask has the same
+    own/        stays with its subtask, or goes with it
     subtask/    stays with its subtask as long as the operator has as many; else goes with it
 
 Elements are encoded one by one, so that they can be dealt out without being understood. The parts are msgpack around
@@ -56,10 +58,12 @@ class OperatorStateBackend(OperatorStateStore):
         self._waiting: _Parts = {}
         self._is_changed = False
         self._restored: _Parts = {}
+        #: What the last snapshot had, or what was restored.
+        self._written: _Parts = {}
 
     def restore(self, snapshot: bytes | None) -> None:
         """Take the state of an earlier version; handles that were given out stay valid."""
-        self._restored = _parts_of(snapshot)
+        self._restored = self._written = _parts_of(snapshot)
         self._own = {
             name.removeprefix(_OWN): pickle.loads(part)  # type: ignore[arg-type]
             for name, part in self._restored.items()
@@ -80,7 +84,7 @@ class OperatorStateBackend(OperatorStateStore):
         self._is_changed = False
 
     def snapshot(self) -> bytes | None:
-        """Return the whole state; None when it is as it was restored."""
+        """Return the whole state; None when it is as it was written last, or restored."""
         if not self._is_changed and not self._handles:
             return None
         parts: _Parts = {**self._waiting, **self._of_subtask}
@@ -89,7 +93,11 @@ class OperatorStateBackend(OperatorStateStore):
             encoded = handle.encoded()
             if encoded is not None:
                 parts[name] = encoded
-        return None if parts == self._restored else _encode_parts(parts)
+        if parts == self._written:
+            return None
+        # A live task goes on without restoring: what comes back to its first value has changed all the same.
+        self._written = parts
+        return _encode_parts(parts)
 
     @property
     def has_restored(self) -> bool:
@@ -191,6 +199,9 @@ def redistribute(
             dealt: list[_Encoded] = [held[0]] * parallelism
         elif name.startswith(_UNION):
             dealt = [_concatenated(held)] * parallelism
+        elif name.startswith(_LIST) and len(before) == parallelism:
+            # As in Flink: elements move only where the number of subtasks has changed.
+            dealt = [parts.get(name, []) for parts in before]
         elif name.startswith(_LIST):
             dealt = list(_dealt_out(_concatenated(held), parallelism))
         else:

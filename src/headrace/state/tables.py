@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import merge
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -28,6 +29,8 @@ _ABSENT = object()
 #: The share of a batch's keys that had to be read from the store, from which on they are read together.
 _MISSES_WORTH_PREFETCHING = 0.25
 _first = itemgetter(0)
+#: Sorts behind every storage key.
+_BEHIND_CHUNKS = b"\xff" * 600
 
 
 class _NoKey:
@@ -217,11 +220,35 @@ class ListTable(StoredTable):
         self._appended: dict[Any, list[Any]] = {}
         #: Whole lists, with the storage keys and values of the chunks they came from.
         self._whole: dict[Any, tuple[list[Any], dict[bytes, bytes]]] = {}
+        #: Chunks of lists that `take_all` has taken.
+        self._taken: set[bytes] = set()
 
     def begin(self, store: LocalStore, *, is_current: bool) -> None:
         self._store = store
+        self._forget()
+
+    def _forget(self) -> None:
         self._appended.clear()
         self._whole.clear()
+        self._taken.clear()
+
+    def take_all(self) -> Iterator[list[Any]]:
+        """Yield the list of every key in storage order, and remove it; for lists that nobody has read."""
+        added = {self._scheme.prefix(key): elements for key, elements in self._appended.items()}
+        self._appended.clear()
+        stored = self._store.scan(self._name) if self._store is not None else ()
+        kept = ((key[: -entries.VERSION_SIZE], key, value) for key, value in stored if key not in self._taken)
+        # Behind the chunks of its key, as what was appended last.
+        rest = ((prefix, _BEHIND_CHUNKS, None) for prefix in sorted(added))
+        for prefix, chunks in groupby(merge(kept, rest, key=itemgetter(0, 1)), key=_first):
+            elements: list[Any] = []
+            for _, key, chunk in chunks:
+                if chunk is None:
+                    elements += added.pop(prefix)
+                else:
+                    self._taken.add(key)
+                    elements += self._decode(chunk)
+            yield elements
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Append to the current key's list."""
@@ -252,7 +279,7 @@ class ListTable(StoredTable):
         return whole
 
     def take_changes(self, version: int) -> Column:
-        changed: dict[bytes, bytes | None] = {}
+        changed: dict[bytes, bytes | None] = dict.fromkeys(self._taken)
         for key, added in self._appended.items():
             changed[entries.chunk_key(self._scheme.prefix(key), version)] = self._encoded(key, added)
         for key, (elements, chunks) in self._whole.items():
@@ -265,8 +292,7 @@ class ListTable(StoredTable):
         return column_of(list(changed), list(changed.values()))
 
     def settle(self, cache_entries: int) -> None:
-        self._appended.clear()
-        self._whole.clear()
+        self._forget()
 
 
 class _OpenMap:

@@ -171,7 +171,7 @@ def delete_for_good(paths: Iterable[str]) -> None:
     """Delete files so that none of them is there again after a power loss; one that is gone already is fine."""
     paths = list(paths)
     delete_files(paths)
-    for directory in {path.rpartition("/")[0] for path in paths}:
+    for directory in sorted({path.rpartition("/")[0] for path in paths}):
         sync_names(directory)
 
 

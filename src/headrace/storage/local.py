@@ -151,11 +151,10 @@ class LocalFiles(FileStore):
         sync_ancestors(path)
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        directories = set()
-        for path in paths:
+        ordered = sorted(paths)  # so that the steps of a simulation follow from its seed
+        for path in ordered:
             sync_file(path)
-            directories.add(os.path.dirname(path))
-        for directory in directories:
+        for directory in sorted({os.path.dirname(path) for path in ordered}):
             sync_directory(directory)
 
     def sync_names(self, directory: str) -> None:

@@ -14,6 +14,7 @@ from headrace.connectors.base import Boundedness, Source
 from headrace.connectors.collect import CollectSink
 from headrace.connectors.lookup_tables import TableLookup
 from headrace.connectors.tables import (
+    ChangingTables,
     LookupTables,
     PartitionedTables,
     ReadableTables,
@@ -50,7 +51,13 @@ class TableConnectors:
     def mode_of(self, scan: Scan) -> ChangelogMode:
         """Return which kinds of rows a table gives."""
         attached = scan.table.attachment
-        return attached.mode if isinstance(attached, AttachedRows | AttachedStream) else INSERT_ONLY
+        if isinstance(attached, AttachedRows | AttachedStream):
+            return attached.mode
+        connector = _connector(scan.table)
+        factory = None if connector is None else CONNECTORS.make(connector)
+        if not isinstance(factory, ChangingTables):
+            return INSERT_ONLY
+        return factory.mode(self._request(scan.identifier.dotted(), scan.table))
 
     def source_of(self, scan: Scan) -> Source | StreamInput:
         """Return what reads a table."""

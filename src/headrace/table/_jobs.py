@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 import uuid
+import warnings
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from headrace.catalog.objects import CatalogTable
 from headrace.common import JobClient, JobID
@@ -13,6 +15,7 @@ from headrace.common.changelog import ALL, ChangelogMode
 from headrace.config import Configuration
 from headrace.config.options import execution, table_async
 from headrace.config.options import table as options
+from headrace.connectors.base import Boundedness
 from headrace.connectors.collect import open_collector
 from headrace.connectors.lookup_tables import LookupSettings, TableLookup
 from headrace.datastream import StreamExecutionEnvironment
@@ -37,6 +40,18 @@ from headrace.table._connectors import TableConnectors
 __all__ = ["TableJobs"]
 
 
+class RunningQuery(NamedTuple):
+    """A query that was started."""
+
+    client: JobClient
+    #: Its rows as they come.
+    rows: CloseableIterator
+    #: Which kinds of rows they are.
+    mode: ChangelogMode
+    #: Whether one of its sources never ends.
+    is_endless: bool
+
+
 class TableJobs:
     """Plans and starts the jobs of an environment.
 
@@ -56,6 +71,11 @@ class TableJobs:
     def is_batch(self) -> bool:
         """Whether queries run once, over bounded input."""
         return self.configuration.get(execution.RUNTIME_MODE) is execution.RuntimeExecutionMode.BATCH
+
+    @property
+    def has_state_ttl(self) -> bool:
+        """Whether state of queries expires."""
+        return bool(self.configuration.get(options.STATE_TTL))
 
     @property
     def time_zone(self) -> str:
@@ -117,11 +137,24 @@ class TableJobs:
 
     # --- running --------------------------------------------------------------------------------------
 
-    def run_query(self, query: LogicalNode) -> tuple[JobClient, CloseableIterator, ChangelogMode]:
-        """Start a query; return the job, its rows as they come, and which kinds of rows they are."""
+    def run_query(self, query: LogicalNode, awaits_end: str | None = None) -> RunningQuery:
+        """Start a query.
+
+        Args:
+            query: The query.
+            awaits_end: The call that returns when the query has ended, if that is what it is for: it warns of
+                sources that never end.
+        """
         collect_id = uuid.uuid4().hex
         plan = self.plan_query(query, collect_id)
         graph = self.job_graph(plan, "collect")
+        endless = endless_source(graph)
+        if awaits_end is not None and endless is not None:
+            warnings.warn(
+                f"{awaits_end} returns when the query has ended, and its source {endless!r} never ends; "
+                "read rows as they come with execute().collect(), or bound the source",
+                stacklevel=4,
+            )
         mode = ChangelogMode.insert_only() if self.is_batch else plan.changelogs[plan.sinks[0].inputs[0]]
         reader = open_collector(collect_id)
         try:
@@ -129,7 +162,7 @@ class TableJobs:
         except BaseException:
             reader.close()
             raise
-        return client, CloseableIterator(reader, client), mode
+        return RunningQuery(client, CloseableIterator(reader, client), mode, endless is not None)
 
     def run_inserts(self, sinks: Sequence[Sink]) -> JobClient:
         """Start INSERTs as one job."""
@@ -204,6 +237,15 @@ class TableJobs:
             global_job_parameters=get(execution.GLOBAL_JOB_PARAMETERS),
             session_settings=self._session_settings,
         )
+
+
+def endless_source(job: JobGraph) -> str | None:
+    """Return the name of a source of the job that never ends, if there is one."""
+    for vertex in job.vertices:
+        source = getattr(vertex.head.declaration, "source", None)
+        if getattr(source, "boundedness", Boundedness.BOUNDED) is not Boundedness.BOUNDED:
+            return vertex.head.name
+    return None
 
 
 _UTC = ("UTC", "Etc/UTC", "Z")

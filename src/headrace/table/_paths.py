@@ -47,4 +47,5 @@ def create_sql(path: str, descriptor: TableDescriptor, is_temporary: bool, if_no
     keys = ", ".join(map(quote_name, descriptor.partition_keys))
     partitioned = f" PARTITIONED BY ({keys})" if keys else ""
     given = ", ".join(f"{quote_text(key)} = {quote_text(value)}" for key, value in descriptor.options.items())
-    return f"CREATE {temporary}TABLE {exists}{path_sql(path)} {schema}{comment}{partitioned} WITH ({given})"
+    options = f" WITH ({given})" if given else ""
+    return f"CREATE {temporary}TABLE {exists}{path_sql(path)} {schema}{comment}{partitioned}{options}"

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from headrace.datastream._older_names import OlderMethods
 from headrace.errors import UnsupportedFeatureError
 
 __all__ = ["RefusedCalls"]
 
 
-class RefusedCalls:
+class RefusedCalls(OlderMethods):
     """The part of a table environment that is not there."""
 
     # --- catalogs, modules, models, plans -------------------------------------------------------------
-
-    def create_catalog(self, catalog_name: str, catalog_descriptor: Any) -> None:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("create_catalog()", "CREATE CATALOG c WITH ('type' = ...)")
-
-    def register_catalog(self, catalog_name: str, catalog: Any) -> None:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("register_catalog()", "CREATE CATALOG c WITH ('type' = ...)")
-
-    def get_catalog(self, catalog_name: str) -> Any:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("get_catalog()", "SHOW and DESCRIBE statements")
 
     def load_module(self, module_name: str, module: Any) -> None:
         """Refused: modules of PyFlink are written in Java; the built-in one comes back with `LOAD MODULE core`."""

@@ -12,7 +12,7 @@ from headrace.datastream import StreamExecutionEnvironment
 from headrace.errors import CatalogError, UnsupportedFeatureError
 from headrace.planner import ddl
 from headrace.planner import statements as s
-from headrace.planner.explain import explain, explain_logical, plan_json
+from headrace.planner.explain import explain, explain_logical, plan_advice, plan_json
 from headrace.planner.logical import Field, LogicalNode, Sink
 from headrace.planner.optimize import Plan
 from headrace.table._job_statements import JOB_FIELDS, SAVEPOINT_FIELDS, job_rows, stop_job
@@ -129,14 +129,15 @@ class StatementRunner:
 
     def execute_query(self, plan: LogicalNode) -> TableResult:
         """Start a query; its rows come to the program."""
-        client, rows, _ = self._jobs.run_query(plan)
+        started = self._jobs.run_query(plan)
         is_batch = self._jobs.is_batch
         names = tuple(field.name for field in plan.schema)
         return TableResult(
             plan.schema,
-            lambda: _named(rows, names),
-            job_client=client,
+            lambda: _named(started.rows, names),
+            job_client=started.client,
             has_kinds=not is_batch,
+            is_endless=started.is_endless,
             max_width=self._max_width,
         )
 
@@ -170,8 +171,6 @@ class StatementRunner:
         return self._explained(self._jobs.plan_inserts(sinks), details)
 
     def _explained(self, plan: Plan, details: Sequence[s.ExplainDetail]) -> str:
-        if s.ExplainDetail.PLAN_ADVICE in details:
-            raise UnsupportedFeatureError.not_yet("EXPLAIN PLAN_ADVICE", "EXPLAIN CHANGELOG_MODE")
         if self._jobs.is_batch:
             if s.ExplainDetail.ESTIMATED_COST in details:
                 raise UnsupportedFeatureError.not_yet(
@@ -186,6 +185,9 @@ class StatementRunner:
         return explain(
             plan,
             changelog_mode=s.ExplainDetail.CHANGELOG_MODE in details,
+            advice=plan_advice(plan, has_ttl=self._jobs.has_state_ttl)
+            if s.ExplainDetail.PLAN_ADVICE in details
+            else None,
             estimated_cost=s.ExplainDetail.ESTIMATED_COST in details,
             execution_plan=plan_json(plan) if is_json else None,
         )

@@ -77,6 +77,17 @@ class StreamSchema:
     schema: Schema
     fields: tuple[tuple[str, int], ...]
     is_atomic: bool
+    #: Columns that only expressions of the schema use: fields of the records that it does not declare.
+    hidden: tuple[str, ...] = ()
+
+    @property
+    def selected(self) -> str:
+        """What SQL selects to see the columns that are declared."""
+        if not self.hidden:
+            return "*"
+        return ", ".join(
+            quote_name(each.name) for each in self.schema.columns if each.name not in self.hidden
+        )
 
     @staticmethod
     def of(call: str, stream: Any, fields_or_schema: Sequence[Any]) -> StreamSchema:
@@ -145,7 +156,12 @@ def _of_schema(call: str, stream: DataStream, schema: Schema, records: _Records 
                 hint=nearest(name, list(records.names)),
             )
         fields.append((name, records.names.index(name)))
-    return StreamSchema(call, stream, schema, tuple(fields), is_atomic=False)
+    hidden = [name for name in records.names if name not in declared and schema.mentions(name)]
+    if hidden:
+        fields += [(name, records.names.index(name)) for name in hidden]
+        types = [records.types[records.names.index(name)] for name in hidden]
+        schema = Schema.new_builder().from_schema(schema).from_fields(hidden, types).build()
+    return StreamSchema(call, stream, schema, tuple(fields), is_atomic=False, hidden=tuple(hidden))
 
 
 def _numbered(names: Sequence[str]) -> tuple[tuple[str, int], ...]:

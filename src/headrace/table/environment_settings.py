@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headrace.common import Configuration
+from headrace.datastream._older_names import OlderMethods
 
 __all__ = ["EnvironmentSettings"]
 
@@ -54,7 +55,7 @@ class EnvironmentSettings:
         """Return the options of these settings as a `Configuration`."""
         return self.configuration
 
-    class Builder:
+    class Builder(OlderMethods):
         """Collects settings; every call returns the builder."""
 
         def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,6 +81,11 @@ class Schema:
     def physical_names(self) -> tuple[str, ...]:
         """Return the names of the columns that are stored."""
         return tuple(column.name for column in self.columns if isinstance(column, _Physical))
+
+    def mentions(self, name: str) -> bool:
+        """Whether an expression of a column contains a name."""
+        word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+        return any(isinstance(each, _Computed) and word.search(each.expression) for each in self.columns)
 
     def written_columns(self, call: str) -> tuple[WrittenColumn, ...]:
         """Return the columns that rows are written with.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.planner import parse_statements
@@ -9,8 +10,9 @@ from headrace.planner.statements import CreateTableAs, Insert, StatementSet
 from headrace.table.environment_settings import EnvironmentSettings
 from headrace.table.result_kind import ResultKind
 from headrace.table.table_environment import TableEnvironment
+from headrace.table.table_result import TableResult
 
-__all__ = ["run_script"]
+__all__ = ["execute_statements", "run_script"]
 
 _WRITES = (Insert, StatementSet, CreateTableAs)
 
@@ -30,8 +32,21 @@ def run_script(path: str) -> None:
     """
     text = Path(path).read_text(encoding="utf-8")
     t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    for result, has_rows in execute_statements(t_env, text):
+        if has_rows:
+            result.print()
+
+
+def execute_statements(t_env: TableEnvironment, text: str) -> Iterator[tuple[TableResult, bool]]:
+    """Execute statements separated by semicolons, and yield each result, with whether it has rows to show.
+
+    The next statement starts when the caller asks for its result.
+
+    Raises:
+        SqlError: If a statement is wrong. If its syntax is, nothing is executed.
+    """
     for statement in parse_statements(text):
         bound = t_env._bind(statement)
         result = t_env._execute(statement.sql, bound)
-        if result.get_result_kind() is not ResultKind.SUCCESS and not isinstance(bound, _WRITES):
-            result.print()
+        is_write = isinstance(bound, _WRITES)
+        yield result, result.get_result_kind() is not ResultKind.SUCCESS and not is_write

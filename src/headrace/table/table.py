@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable
+from headrace.datastream._older_names import OLDER_METHODS, older_method
 from headrace.errors import SqlValidationError, UnsupportedFeatureError, shorten
 from headrace.planner.logical import LogicalNode
 from headrace.planner.show_create import declared_lines
@@ -21,7 +22,7 @@ from headrace.table._row_based import (
     joined_lateral,
     with_keys,
 )
-from headrace.table.catalog import ResolvedSchema
+from headrace.table.catalog_columns import ResolvedSchema
 from headrace.table.expression import Expression
 from headrace.table.expressions import col, row
 from headrace.table.table_result import TableResult
@@ -327,6 +328,17 @@ class Table:
         """Run the query to its end and return its rows; those that were taken back are not among them."""
         return self._t_env._to_pandas(self._plan)
 
+    def to_spark(self) -> Any:
+        """Run the query to its end and return its rows as a DataFrame of PySpark, with the types of the columns.
+
+        Rows of a query that only adds rows go through files; those that are left of one that also retracts rows are
+        gathered in this process first.
+
+        Raises:
+            JobDefinitionError: If a source of the query never ends.
+        """
+        return self._t_env._to_spark(self._plan)
+
     def to_changelog(self, *arguments: Any) -> NoReturn:
         """Not in headrace yet."""
         raise UnsupportedFeatureError.not_yet(
@@ -342,6 +354,8 @@ class Table:
     def __getattr__(self, name: str) -> Expression[Any]:
         # Only asked for names that are no method: columns.
         if name.startswith("_") or name not in self._columns:
+            if name in OLDER_METHODS["Table"]:
+                older_method(self, name)
             raise AttributeError(
                 f"a table has no column and no method {name!r}; {nearest(name, self._columns)}"
             )

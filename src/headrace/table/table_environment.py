@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.catalog import CatalogManager, InlineView, UserFunction
 from headrace.catalog import ObjectIdentifier as Identifier
 from headrace.catalog.objects import CatalogTable, PhysicalColumn
+from headrace.catalog.store import FileCatalogStore
 from headrace.common import Configuration
 from headrace.common.changelog import ChangelogMode
 from headrace.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
@@ -17,6 +18,7 @@ from headrace.config.options import table as options
 from headrace.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from headrace.errors import (
     CatalogError,
+    ConfigurationError,
     JobDefinitionError,
     SqlValidationError,
     UnsupportedFeatureError,
@@ -43,6 +45,7 @@ from headrace.table._functions import as_user_function, load_function
 from headrace.table._jobs import TableJobs
 from headrace.table._paths import create_sql, parts_of, path_sql
 from headrace.table._refused import RefusedCalls
+from headrace.table._spark_frames import SparkFrameCalls
 from headrace.table._statements import StatementRunner
 from headrace.table._streams import (
     StreamSchema,
@@ -61,6 +64,7 @@ from headrace.table.table_config import TableConfig
 from headrace.table.table_descriptor import TableDescriptor
 from headrace.table.table_result import TableResult
 from headrace.types.logical import quote_name
+from headrace.util.short_traces import short_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +75,7 @@ __all__ = ["StreamTableEnvironment", "TableEnvironment"]
 _INLINE = "$inline"
 
 
-class TableEnvironment(CatalogCalls, RefusedCalls):
+class TableEnvironment(CatalogCalls, SparkFrameCalls, RefusedCalls):
     """Tables, functions and configuration of a program, and where its statements run.
 
     Example:
@@ -89,7 +93,7 @@ class TableEnvironment(CatalogCalls, RefusedCalls):
         if not settings.is_streaming_mode():
             env.set_runtime_mode(RuntimeExecutionMode.BATCH)
         self._jobs = TableJobs(env)
-        self._manager = CatalogManager(*_built_in_names(settings, self._jobs))
+        self._manager = CatalogManager(*_built_in_names(settings, self._jobs), _catalog_store(self._jobs))
         self._statements = StatementRunner(env, self._jobs, self._manager, self._config)
         self._numbers = itertools.count()
         #: Functions that expressions call without a name, by the object they are.
@@ -109,6 +113,7 @@ class TableEnvironment(CatalogCalls, RefusedCalls):
 
     # --- statements -----------------------------------------------------------------------------------
 
+    @short_trace
     def execute_sql(self, stmt: str) -> TableResult:
         """Carry out a statement. Queries and INSERTs start a job and return at once.
 
@@ -124,6 +129,7 @@ class TableEnvironment(CatalogCalls, RefusedCalls):
         with placed(text):
             return self._statements.execute(statement)
 
+    @short_trace
     def sql_query(self, query: str) -> Table:
         """Return the table that a query asks for. Nothing runs.
 
@@ -352,12 +358,15 @@ class TableEnvironment(CatalogCalls, RefusedCalls):
         assert isinstance(statement, Insert)
         return statement.sink
 
+    def _table(self, plan: LogicalNode) -> Table:
+        return Table(plan, self)
+
     def _to_pandas(self, plan: LogicalNode) -> pd.DataFrame:
         from headrace.table._elements import pandas_of
 
-        _, rows, mode = self._jobs.run_query(plan)
-        with rows:
-            return pandas_of(rows, plan.schema, is_insert_only=mode.is_insert_only)
+        started = self._jobs.run_query(plan, awaits_end="to_pandas()")
+        with started.rows:
+            return pandas_of(started.rows, plan.schema, is_insert_only=started.mode.is_insert_only)
 
 
 class StreamTableEnvironment(TableEnvironment):
@@ -439,7 +448,7 @@ class StreamTableEnvironment(TableEnvironment):
         assert isinstance(statement, CreateTable)
         declared = found.attached(statement.table, mode)
         self._manager.put_temporary_table(identifier, declared)
-        table = self.sql_query(f"SELECT * FROM {identifier}")
+        table = self.sql_query(f"SELECT {found.selected} FROM {identifier}")
         table._declared = declared
         return table
 
@@ -552,6 +561,19 @@ def _built_in_names(settings: EnvironmentSettings, jobs: TableJobs) -> tuple[str
         get(options.BUILTIN_CATALOG) if catalog == options.BUILTIN_CATALOG.default else catalog,
         get(options.BUILTIN_DATABASE) if database == options.BUILTIN_DATABASE.default else database,
     )
+
+
+def _catalog_store(jobs: TableJobs) -> FileCatalogStore | None:
+    get = jobs.configuration.get
+    if get(options.CATALOG_STORE) is not options.CatalogStoreKind.FILE:
+        return None
+    path = get(options.CATALOG_STORE_PATH)
+    if not path:
+        raise ConfigurationError(
+            f"{options.CATALOG_STORE.key} is 'file', but {options.CATALOG_STORE_PATH.key} is not set",
+            hint="set it to a directory, or to a URI such as s3://bucket/catalogs",
+        )
+    return FileCatalogStore(path)
 
 
 def _view_of(plan: LogicalNode) -> InlineView:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import UnsupportedFeatureError
 from headrace.planner.logical import Sink
-from headrace.table.catalog import ObjectIdentifier
+from headrace.table.catalog_columns import ObjectIdentifier
 from headrace.table.table_result import TableResult
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from headrace.common.types import Row
 from headrace.errors import JobDefinitionError
 from headrace.planner.logical import Schema
 from headrace.table._printing import TableFrame
-from headrace.table.catalog import ResolvedSchema
+from headrace.table.catalog_columns import ResolvedSchema
 from headrace.table.result_kind import ResultKind
 from headrace.table.table_schema import TableSchema
 from headrace.util.closing import ClosedOnExit
+from headrace.util.shared_terminal import holding
 
 __all__ = ["CloseableIterator", "TableResult"]
 
@@ -56,6 +57,7 @@ class TableResult:
         has_kinds: Whether rows are a changelog, and printed with what they do to the table.
         max_width: How many characters of a text are printed.
         is_text: Whether the only value is a text of several lines, which is printed as it is.
+        is_endless: Whether the query never ends: its columns are printed at once, before the first row has come.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class TableResult:
         has_kinds: bool = False,
         max_width: int = 30,
         is_text: bool = False,
+        is_endless: bool = False,
     ) -> None:
         self._is_text = is_text
+        self._is_endless = is_endless
         self._schema = schema
         self._rows = rows
         self._kind = kind
@@ -136,28 +140,30 @@ class TableResult:
             for row in self.collect():
                 _print(row[0])
             return
-        with self.collect() as rows:
+        with holding(), self.collect() as rows:
             if self._has_kinds or self._job_client is not None:
                 # Endless, perhaps: the frame is as wide as the types say.
                 frame = TableFrame(names, types, max_width=self._max_width, has_kinds=self._has_kinds)
-                count = _print_rows(frame, rows)
+                count = _print_rows(frame, rows, at_once=self._is_endless)
             else:
                 known: Sequence[Row] = list(rows)
                 frame = TableFrame(
                     names, types, max_width=max(self._max_width, 80), has_kinds=False, rows=known
                 )
                 count = _print_rows(frame, iter(known))
-        _print(f"{count} row in set" if count == 1 else f"{count} rows in set" if count else "Empty set")
+            _print(f"{count} row in set" if count == 1 else f"{count} rows in set" if count else "Empty set")
 
 
-def _print_rows(frame: TableFrame, rows: Iterator[Row]) -> int:
+def _print_rows(frame: TableFrame, rows: Iterator[Row], *, at_once: bool = False) -> int:
     count = 0
+    if at_once:
+        _print("\n".join(frame.header))
     for row in rows:
-        if count == 0:
+        if count == 0 and not at_once:
             _print("\n".join(frame.header))
         _print(frame.row(row))
         count += 1
-    if count:
+    if count or at_once:
         _print(frame.border)
     return count
 

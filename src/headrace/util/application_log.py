@@ -27,7 +27,15 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import logs as options
 from headrace.util.state_home import state_home
 
-__all__ = ["LINE_FORMAT", "ApplicationLog", "BoundedFile", "DriverLogging", "LogFile", "application_log"]
+__all__ = [
+    "LINE_FORMAT",
+    "ApplicationLog",
+    "BoundedFile",
+    "DriverLogging",
+    "LogFile",
+    "application_log",
+    "log_directory",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -180,6 +188,11 @@ def application_log(configuration: Configuration) -> ApplicationLog:
                 configuration.get(options.LEVEL),
             )
         return _current
+
+
+def log_directory() -> Path | None:
+    """Return where the log files of this process are; None if it has none so far."""
+    return None if _current is None else _current.directory
 
 
 def _make_directory(configured: str | None, kept: int) -> Path:

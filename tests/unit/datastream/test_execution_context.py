@@ -148,7 +148,7 @@ def test_a_context_that_others_entered_is_not_seen_in_another_thread() -> None:
 def test_what_looks_at_the_jobs_of_one_context_does_not_see_those_of_another() -> None:
     seen: list[str] = []
     watched = ExecutionContext(
-        Configuration(), {"spark": Executor()}, on_submission=lambda _, job: seen.append(job.name)
+        Configuration(), {"spark": Executor()}, on_submission=lambda _, job, __: seen.append(job.name)
     )
     start_job("watched", StreamExecutionEnvironment(context=watched))
     other = ExecutionContext(Configuration(), {"spark": Executor()})

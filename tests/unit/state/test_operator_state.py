@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from headrace.state.descriptors import MapStateDescriptor
-from headrace.state.operator_state import OperatorStateBackend, ReadOnlyView
+from headrace.state.descriptors import ListStateDescriptor, MapStateDescriptor
+from headrace.state.operator_state import OperatorStateBackend, ReadOnlyView, redistribute
 
 RULES = MapStateDescriptor("rules", None, None)
 OTHERS = MapStateDescriptor("others", None, None)
@@ -105,3 +105,28 @@ def test_the_other_side_cannot_write() -> None:
     assert not hasattr(view, "put")
     with pytest.raises(TypeError, match="process_broadcast_element"):
         view.clear()
+
+
+def listed(snapshot: bytes | None) -> list[Any]:
+    backend = OperatorStateBackend()
+    backend.restore(snapshot)
+    return list(backend.get_list_state(ListStateDescriptor("held", None)).get())
+
+
+def test_state_that_comes_back_to_its_first_value_is_written_again() -> None:
+    # A live task takes snapshot after snapshot without restoring.
+    backend = OperatorStateBackend()
+    held = backend.get_list_state(ListStateDescriptor("held", None))
+    held.update([33, 34])
+    assert listed(backend.snapshot()) == [33, 34]
+    held.update([])
+    assert listed(backend.snapshot()) == []
+    assert backend.snapshot() is None
+
+
+def test_elements_of_lists_stay_where_they_are_unless_the_parallelism_changes() -> None:
+    backend = OperatorStateBackend()
+    backend.get_list_state(ListStateDescriptor("held", None)).update([1, 2])
+    parts = [None, backend.snapshot()]
+    assert [listed(part) for part in redistribute(parts, 2)] == [[], [1, 2]]
+    assert [listed(part) for part in redistribute(parts, 3)] == [[1], [2], []]

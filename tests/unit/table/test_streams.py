@@ -235,3 +235,45 @@ def test_types_of_rows_must_have_as_many_fields_as_the_table(t_env, stream):
         t_env.to_append_stream(table, Types.LONG())
     with pytest.raises(JobDefinitionError, match=r"Types.ROW\(...\)"):
         t_env.to_retract_stream(table, Types.LONG())
+
+
+def test_expressions_may_use_fields_that_the_schema_does_not_declare(t_env, stream):
+    schema = (
+        Schema.new_builder()
+        .column_by_expression("double_score", "score * 2")
+        .column("name", DataTypes.STRING())
+        .build()
+    )
+
+    assert columns(t_env.from_data_stream(stream, schema)) == ["double_score DOUBLE", "name STRING"]
+
+
+def test_what_never_ends_is_said_when_its_end_is_waited_for(t_env, monkeypatch):
+    t_env.execute_sql("CREATE TABLE numbers (n INT) WITH ('connector' = 'datagen')")
+    monkeypatch.setattr(t_env._jobs._env, "_submit_job_graph", lambda graph: pytest.fail("it runs"))
+
+    with pytest.warns(UserWarning, match=r"to_pandas\(\) returns when the query has ended, and its source"):
+        with pytest.raises(pytest.fail.Exception):
+            t_env.from_path("numbers").to_pandas()
+
+
+def test_a_value_of_json_has_a_type_and_both_of_its_behaviours(t_env):
+    table = t_env.from_elements([('{"a": 1}',)], ["data"])
+
+    assert columns(table.select(col("data").json_value("$.a", DataTypes.STRING()))) == ["_c0 STRING"]
+
+
+def test_a_misspelled_option_that_is_required_is_suggested(t_env):
+    t_env.execute_sql(
+        "CREATE TEMPORARY TABLE t (a INT) WITH ('connector' = 'filesystem', 'pth' = '/tmp', 'format' = 'csv')"
+    )
+
+    with pytest.raises(SqlValidationError, match="did you mean 'path' instead of 'pth'"):
+        t_env.from_path("t").to_pandas()
+
+
+def test_an_error_of_a_statement_has_no_frames_of_headrace_but_one(t_env):
+    with pytest.raises(SqlError) as raised:
+        t_env.execute_sql("SELECT nothing FROM nowhere")
+
+    assert len(raised.traceback) == 2

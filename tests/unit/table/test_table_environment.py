@@ -301,8 +301,18 @@ def test_explain_can_show_the_plan_as_json(t_env):
     nodes = json.loads(text.partition("== Physical Execution Plan ==\n")[2])["nodes"]
 
     assert [node["type"] for node in nodes] == ["TableSourceScan", "WatermarkAssigner", "Calc", "Sink"]
-    with pytest.raises(UnsupportedFeatureError, match="EXPLAIN PLAN_ADVICE"):
-        t_env.sql_query("SELECT url FROM clicks").explain(ExplainDetail.PLAN_ADVICE)
+
+
+def test_explain_gives_advice(t_env):
+    def advised(query):
+        return t_env.sql_query(query).explain(ExplainDetail.PLAN_ADVICE).splitlines()
+
+    assert "== Optimized Physical Plan With Advice ==" in advised("SELECT url FROM clicks")
+    assert advised("SELECT url FROM clicks")[-1] == "No available advice..."
+    counted = "SELECT url, COUNT(*) FROM clicks GROUP BY url"
+    assert "keeps its state for ever unless table.exec.state.ttl is set" in advised(counted)[-1]
+    t_env.get_config().set("table.exec.state.ttl", "1 h")
+    assert advised(counted)[-1] == "No available advice..."
 
 
 def test_explain_can_estimate_rows_and_costs(t_env):

@@ -186,7 +186,7 @@ class Shouting:
     kafka = {"properties.bootstrap.servers": "b:1", "topic": "t", "scan.startup.mode": "earliest-offset"}
     assert plan(t_env, "kafka", **kafka, format="shout", **{"shout.charset": "latin-1"}) is not None
     t_env.execute_sql("DROP TABLE t")
-    with pytest.raises(Exception, match="option 'format' is one of avro, csv, json, raw, shout; got 'sing'"):
+    with pytest.raises(Exception, match=r"option 'format' is one of avro, .*, raw, shout; got 'sing'"):
         plan(t_env, "kafka", **kafka, format="sing")
     t_env.execute_sql("DROP TABLE t")
     with pytest.raises(Exception, match="option 'format' is one of csv, json, parquet; got 'shout'"):

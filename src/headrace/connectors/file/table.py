@@ -8,12 +8,14 @@ size.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.connectors import base
+from headrace.connectors.file._csv_pieces import csv_pieces, first_line_bytes
 from headrace.connectors.file.source import list_files
 from headrace.errors import ConnectorError
 from headrace.formats.parquet_footers import UNREADABLE, ColumnTime, DamagedFooterError, highest_times
@@ -85,6 +87,17 @@ class FileTableSource(base.SparkSource):
             self.format, paths, self.options, self.metadata, self.partition_keys, self.ignores_errors
         )
 
+    def column_pieces(
+        self,
+        slices: Sequence[base.Slice],
+        columns: Sequence[tuple[str, pa.DataType]],
+        wanted: Collection[str],
+    ) -> Sequence[base.FilePiece] | None:
+        if self.format != "csv" or self.ignores_errors or self.metadata or self.partition_keys:
+            return None
+        files = [(_file(piece).location, _file(piece).size) for piece in slices]
+        return csv_pieces(files, self.options, columns, wanted)
+
     def reached(self, piece: base.Slice) -> base.SplitProgress:
         return base.SplitProgress(1, is_finished=True)
 
@@ -93,6 +106,13 @@ class FileTableSource(base.SparkSource):
 
     def bytes_in(self, piece: base.Slice) -> int:
         return _file(piece).size
+
+    def row_bytes(self, slices: Sequence[base.Slice]) -> int | None:
+        files = [_file(piece) for piece in slices]
+        if self.knows_records:
+            return sum(file.size for file in files) // max(1, sum(file.rows for file in files))
+        # Text: by the first lines of the largest file.
+        return first_line_bytes(max(files, key=lambda file: file.size).location) if files else 0
 
     def times_in(self, piece: base.Slice) -> Sequence[base.KnownTime]:
         return [time for time in _file(piece).times if time.column not in self.metadata]

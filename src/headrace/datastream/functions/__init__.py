@@ -55,6 +55,7 @@ from headrace.datastream.timerservice import TimerService
 from headrace.operators.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
 from headrace.operators.checkpointed import (
     CheckpointedFunction,
+    CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
     "CheckpointedFunction",
+    "CheckpointListener",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "Function",

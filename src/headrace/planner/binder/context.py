@@ -62,7 +62,7 @@ class Context:
 
     def near_table(self, name: str) -> str | None:
         """Which table or view was probably meant, or which there are."""
-        here = list(self.manager.tables(self.manager.current_catalog, self.manager.current_database))
+        here = self.manager.tables(self.manager.current_catalog, self.manager.current_database)
         return nearest(name, [*here, *self.common_tables])
 
     def with_common_table(self, name: str, table: BoundTable) -> Context:

@@ -72,7 +72,8 @@ def _nullability(cursor: Cursor, found: t.DataType) -> t.DataType:
     # NOT ENFORCED may follow a PRIMARY KEY, but never a type.
     if cursor.accept("NOT", "NULL"):
         return found.not_null()
-    if cursor.accept("NULL"):
+    # RETURNING STRING NULL ON EMPTY: there, NULL is what is returned.
+    if not cursor.sees("NULL", "ON") and cursor.accept("NULL"):
         return found.nullable()
     return found
 

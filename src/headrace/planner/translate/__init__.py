@@ -25,6 +25,7 @@ from headrace.planner.translate.context import (
     TranslationSettings,
     renamed,
 )
+from headrace.planner.translate.first_pairs import with_first_pairs
 
 __all__ = ["Connectors", "SinkChoice", "TranslationSettings", "translate"]
 
@@ -43,7 +44,7 @@ def translate(plan: Plan, connectors: Connectors, settings: TranslationSettings)
     to = Translation(plan, connectors, settings)
     for node in plan.nodes:
         to.streams[node] = tuple(_translated(to, node))
-    return to.nodes
+    return with_first_pairs(to.nodes)
 
 
 def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:

@@ -33,6 +33,16 @@ class EpochCheckpoint(Body):
     status: str
 
 
+class OperatorTime(Body):
+    """What the subtasks of a vertex did in an epoch, taken together: one part of their work, or idle."""
+
+    vertex: str
+    name: str
+    part: str
+    #: Milliseconds.
+    duration: float
+
+
 class EpochLine(Body):
     epoch: int
     start_time: int
@@ -51,6 +61,8 @@ class EpochLine(Body):
     is_slow: bool
     #: Where the time went, in plain words.
     why: str
+    #: Of tables: what their operators did, part by part.
+    operators: list[OperatorTime]
 
 
 class Epochs(Body):
@@ -107,6 +119,14 @@ def _line(
         ],
         is_slow=explained.is_slow,
         why=explained.text,
+        operators=[
+            OperatorTime(
+                vertex=vertex.vertex_id, name=vertex.name, part=part, duration=round(milliseconds, 1)
+            )
+            for level in levels
+            for vertex in level
+            for part, milliseconds in epoch.spent_ms.get(vertex.vertex_id, {}).items()
+        ],
     )
 
 

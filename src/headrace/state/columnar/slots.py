@@ -15,6 +15,7 @@ indexes as a whole, the others up to where they are in use. A touch of mapped me
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -103,6 +104,7 @@ class SlotTable:
         #: The arrays therein, by what they hold.
         self._arrays: dict[str, Array] = {}
         self._capacity = 0
+        self._read_ns = 0
         self.open_at(size or TableSize())
 
     def open_at(self, size: TableSize) -> None:
@@ -132,15 +134,23 @@ class SlotTable:
         live: Ints = slots[self._arrays["live"][slots] != 0]
         return live
 
+    def take_read_ns(self) -> int:
+        """Return for how many nanoseconds rows were looked up and read since this was last asked."""
+        taken, self._read_ns = self._read_ns, 0
+        return taken
+
     def find(self, keys: Ints) -> Ints:
         """Return the slot of each key, -1 where there is no row."""
+        started = time.perf_counter_ns()
         slots = self._probe("index", self._arrays["keys"], keys)
         found = slots >= 0
         slots[found] = np.where(self._arrays["live"][slots[found]] != 0, slots[found], -1)
+        self._read_ns += time.perf_counter_ns() - started
         return slots
 
     def members(self, owners: Ints) -> tuple[Ints, Ints]:
         """Return the rows of each owner: positions in ``owners``, and slots."""
+        started = time.perf_counter_ns()
         current = self._probe("chains", self._arrays["owners"], owners)
         positions: list[Ints] = []
         slots: list[Ints] = []
@@ -154,6 +164,7 @@ class SlotTable:
             current = following[current] - 1
             goes_on = current >= 0
             at, current = at[goes_on], current[goes_on]
+        self._read_ns += time.perf_counter_ns() - started
         if not positions:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         return np.concatenate(positions), np.concatenate(slots)
@@ -174,8 +185,11 @@ class SlotTable:
 
     def columns(self, names: Sequence[str], slots: Ints) -> dict[str, Cells]:
         """Return the values of several columns; a row is brought from memory once."""
+        started = time.perf_counter_ns()
         records = self._arrays["rows"].take(slots)
-        return {name: self._cells(name, records, slice(None)) for name in names}
+        values = {name: self._cells(name, records, slice(None)) for name in names}
+        self._read_ns += time.perf_counter_ns() - started
+        return values
 
     def rows(self, slots: Ints) -> RowSet:
         return RowSet(

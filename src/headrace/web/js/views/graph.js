@@ -58,7 +58,7 @@ export const graph = jobView("graph", {
               h("button", { title: "Fit the width", on: { click: () => { state.zoom = null; ctx.repaint(); } } }, "Fit"),
               h("button", { "aria-label": "Larger", title: "Larger", on: { click: step(1) } }, "+"))),
           h("div", { class: "graph-frame" }, svg)),
-        throughputPanel(throughput, beside)),
+        throughputPanel(throughput, beside, job)),
       open && vertexPanel(vertex, { job, params, state, ctx, model: models.find((each) => each.id === params.vertex), pulse: pulses.get(params.vertex) }));
   },
 });
@@ -109,10 +109,11 @@ function watermarkFigure(marks) {
   return figure(lag < 0 ? "Watermark ahead by" : "Watermark behind by", format.duration(Math.abs(lag)), format.time(lowest));
 }
 
-function throughputPanel({ step, jobs }, open) {
+function throughputPanel({ step, jobs }, open, job) {
   const values = jobs[0]?.["records-per-second"] ?? [];
   if (values.length < 2) return null;
-  const now = Date.now();
+  // Of a job that has ended, the last value is of its last moment.
+  const now = job["end-time"] > 0 ? job["end-time"] : Date.now();
   const points = values.map((value, index) => [now - (values.length - 1 - index) * step, value]);
   return h("section", { class: "panel", "aria-label": "Throughput" },
     h("header", {}, h("h2", {}, "Throughput"), h("span", { class: "faint" }, "records that sources read per second")),

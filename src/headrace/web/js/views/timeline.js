@@ -135,6 +135,11 @@ function details(epoch, names, usual, slow, job) {
         { name: "Time", class: "number", of: (part) => format.duration(part.duration) },
         { name: "Share", class: "number", of: (part) => format.percent(part.share) },
       ], parts, { key: (part) => `${part.kind}-${part.level}`, label: "Parts of the epoch" }),
+      epoch.operators?.length > 0 && table([
+        { name: "Operator", of: (row) => h("bdi", {}, row.name) },
+        { name: "Work", of: (row) => row.part },
+        { name: "Time", class: "number", of: (row) => format.duration(row.duration) },
+      ], epoch.operators, { key: (row) => `${row.vertex}-${row.part}`, label: "Work of operators, all subtasks together" }),
       h("p", { class: "soft" },
         `${format.count(epoch.records)} records, ${format.rate(total ? (epoch.records * 1000) / total : 0, " records/s")}; began at ${format.time(epoch["start-time"])} (${format.ago(epoch["start-time"])})`,
         epoch.watermark === null ? "" : `; watermark ${format.watermark(epoch.watermark)}`,

@@ -1,0 +1,156 @@
+"""Scans of which workers read pieces into columns (`FilePiece`), where that is faster than Spark's own readers.
+
+All pieces of a scan are one frame, a task each. A task tells how many rows it read, and how far event time came in
+them, so that Spark need not look at each row for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headrace.connectors.base import FilePiece, Slice, SparkSource
+from headrace.errors import TaskLostError
+from headrace.operators.table.declarations import TableScanDeclaration, TableWatermarkSpec
+from headrace.operators.table.factory import as_spark_gives
+from headrace.operators.table.steps import Explode, PythonCalls, RowIds, Schema, Select, Step, Where
+from headrace.spark.known_times import KnownTimes, stored_time, time_literal
+from headrace.spark.table_frames import ddl
+from headrace.spark.table_worker import PieceRead, TableFunctions
+
+_NAME = re.compile(r"`((?:[^`]|``)*)`")
+
+
+@dataclass(frozen=True)
+class ColumnScan:
+    """What the subtasks of a scan read in an epoch.
+
+    Args:
+        vertex_id: The scan.
+        columns: What is read, all of it or less.
+        pieces: The pieces, each with the subtask that has it.
+        time: The column that event time is read off; None if nobody asks, or it is none of the files'.
+        told: Returns the messages of the epoch's tasks.
+    """
+
+    vertex_id: str
+    columns: Schema
+    pieces: Sequence[tuple[int, FilePiece]]
+    time: str | None
+    told: Callable[[], Sequence[object]]
+
+    def frame(self, session: SparkSession, functions: TableFunctions, subtasks: Collection[int]) -> DataFrame:
+        """Return the rows of some subtasks."""
+        numbered = [(number, piece) for number, (owner, piece) in enumerate(self.pieces) if owner in subtasks]
+        function = functions.reading_pieces(self.vertex_id, numbered, self.time)
+        seed = session.range(0, len(numbered), 1, max(1, len(numbered)))
+        return seed.mapInArrow(function, ddl(self.columns, has_kinds=False))
+
+    def rows(self, subtask: int) -> int:
+        """Return how many rows a subtask has read; once they are."""
+        return sum(each.rows for each in self._reads(subtask))
+
+    def spent_ns(self, subtask: int) -> int:
+        """Return for how long workers were reading; once they are done."""
+        return sum(each.spent_ns for each in self._reads(subtask))
+
+    def times(self, session: SparkSession, watermark: TableWatermarkSpec) -> Callable[[int], int]:
+        """Return what tells how far event time came in the rows of a subtask; once they are read."""
+        kind = next(column.spark_type for column in self.columns if column.name == self.time)
+
+        known: list[KnownTimes] = []
+
+        def ms(subtask: int) -> int:
+            if not known:  # all at once: Spark has to be asked
+                highest = {each: time_literal(kind, self._highest(each)) for each, _ in self.pieces}
+                known.append(KnownTimes(session, watermark, highest))
+            return known[0].ms(subtask)
+
+        return ms
+
+    def _highest(self, subtask: int) -> int | None:
+        times = [each.highest for each in self._reads(subtask) if each.highest is not None]
+        return max(times, default=None)
+
+    def _reads(self, subtask: int) -> list[PieceRead]:
+        """Return what tasks have told of a subtask's pieces; a piece that was read twice had the same rows twice.
+
+        Raises:
+            TaskLostError: A piece is missing.
+        """
+        found = {
+            each.piece: each
+            for each in self.told()
+            if isinstance(each, PieceRead) and each.vertex_id == self.vertex_id
+        }
+        expected = [number for number, (owner, _) in enumerate(self.pieces) if owner == subtask]
+        if not set(expected) <= set(found):
+            raise TaskLostError("the report of a task that reads files is missing")
+        return [found[number] for number in expected]
+
+
+def column_scan(
+    vertex_id: str,
+    scan: TableScanDeclaration,
+    slices: Mapping[int, Sequence[Slice]],
+    behind: Sequence[Sequence[Step]],
+    *,
+    needs_time: bool,
+    told: Callable[[], Sequence[object]],
+) -> ColumnScan | None:
+    """Return how workers read a scan; None if Spark does.
+
+    Args:
+        vertex_id: The scan.
+        scan: What it reads.
+        slices: What each subtask reads.
+        behind: What is done to its rows on each edge.
+        needs_time: Whether anybody goes by its event time.
+        told: Returns the messages of the epoch's tasks.
+    """
+    if not isinstance(scan.source, SparkSource) or not slices or scan.has_kinds:
+        return None
+    time = stored_time(scan) if needs_time else None
+    names = _used([column.name for column in scan.schema], scan, behind)
+    given = as_spark_gives(scan.schema)
+    columns = [(column.name, column.arrow) for column in given]
+    found: list[tuple[int, FilePiece]] = []
+    for subtask, own in slices.items():
+        pieces = scan.source.column_pieces(own, columns, names | ({time} if time is not None else set()))
+        if pieces is None:
+            return None
+        found += [(subtask, piece) for piece in pieces]
+    read = names | ({time} if time is not None else set())
+    schema = tuple(column for column in given if column.name in read) or given[:1]
+    return ColumnScan(vertex_id, schema, found, time, told)
+
+
+def _used(names: Sequence[str], scan: TableScanDeclaration, behind: Sequence[Sequence[Step]]) -> set[str]:
+    """Return the columns that anybody reads of a scan."""
+    first = scan.fragment.steps if scan.fragment is not None else ()
+    texts: list[str] = [] if scan.watermark is None else [scan.watermark.time]
+    for steps in behind:
+        read = _read_by([*first, *steps])
+        if read is None:
+            return set(names)
+        texts += read
+    mentioned = {name.replace("``", "`").lower() for text in texts for name in _NAME.findall(text)}
+    return {name for name in names if name.lower() in mentioned}
+
+
+def _read_by(steps: Iterable[Step]) -> list[str] | None:
+    """Return the Spark SQL in which steps name columns that come in; None if all of them go on."""
+    texts: list[str] = []
+    for step in steps:
+        if isinstance(step, Select):
+            return [*texts, *(sql for sql, _ in step.items)]
+        if isinstance(step, Where):
+            texts.append(step.condition)
+        elif isinstance(step, Explode):
+            texts.append(step.generator)
+        elif isinstance(step, RowIds | PythonCalls):
+            return None
+    return None

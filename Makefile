@@ -10,7 +10,7 @@ ARGS   ?=
 VERSION ?= 3.13
 # Which query of Nexmark `make profile` runs.
 QUERY  ?= q9
-# How many faults `make chaos` injects.
+# How many faults `make chaos` injects, and how many seeds `make simulate` runs.
 N      ?= 2000
 # Which slow tests `make test-rotation` begins with, and how many seconds it has.
 SEED   ?= $(shell date -u +%Y%m%d)
@@ -113,9 +113,13 @@ test-rotation: $(CLASSES) ## run the slow tests that fit into WITHIN seconds, in
 
 .PHONY: chaos
 chaos: $(READY) ## run jobs until N faults were injected (N=2000), then break real processes and hosts
-	@CHAOS_FAULTS=$(N) $(PYTEST) -n 2 -m "chaos and slow" --timeout=7200 -rA tests/chaos/test_driver_faults.py
+	@CHAOS_FAULTS=$(N) $(PYTEST) -n 2 -m "chaos and slow" --timeout=7200 -rA tests/chaos/test_driver_faults.py tests/chaos/test_live_faults.py
 	@$(PYTEST) -m "chaos and slow" --timeout=7200 --durations=10 -rA tests/chaos tests/hosts \
-		--deselect tests/chaos/test_driver_faults.py $(ARGS)
+		--deselect tests/chaos/test_driver_faults.py --deselect tests/chaos/test_live_faults.py $(ARGS)
+
+.PHONY: simulate
+simulate: $(READY) ## simulate drivers, storage, executors and clocks with N seeds (N=10000)
+	@SIMULATED_SEEDS=$(N) $(PYTEST) -n 2 -m slow --timeout=7200 -rA tests/simulation $(ARGS)
 
 # An environment with the real PyFlink; FLINK_PYTHON names another interpreter that has it.
 FLINK_ENV    := build/flink-env

@@ -238,8 +238,9 @@ def _attributes(node: PhysicalNode) -> Attributes:
             return _join_attributes(node)
         case physical.Rank() | physical.WindowRank():
             return _rank_attributes(node, names)
-        case physical.OverAggregate():
-            return _over_attributes(node, names)
+        case physical.OverAggregate() | physical.Match():
+            is_over = isinstance(node, physical.OverAggregate)
+            return _over_attributes(node, names) if is_over else _match_attributes(node, names)
         case physical.TemporalSort():
             return [("orderBy", ", ".join(_sort_text(key, names) for key in node.order))]
         case physical.Deduplicate():
@@ -346,6 +347,24 @@ def _over_attributes(node: physical.OverAggregate, names: Sequence[str]) -> Attr
     ]
     if node.partition:
         shown.insert(0, ("partitionBy", ", ".join(names[key] for key in node.partition)))
+    return shown
+
+
+def _match_attributes(node: physical.Match, names: Sequence[str]) -> Attributes:
+    pattern = node.pattern
+    skip = pattern.skip.kind.value
+    if pattern.skip.variable >= 0:
+        skip = f"{skip} {pattern.variables[pattern.skip.variable].name}"
+    shown: Attributes = [
+        ("orderBy", ", ".join(_sort_text(key, names) for key in node.order)),
+        ("rowsPerMatch", "ONE ROW PER MATCH"),
+        ("after", f"SKIP {skip}"),
+        ("pattern", f"({' '.join(map(str, pattern.variables))})"),
+    ]
+    if node.partition:
+        shown.insert(0, ("partitionBy", ", ".join(names[key] for key in node.partition)))
+    if pattern.within_ms is not None:
+        shown.append(("within", f"{pattern.within_ms} ms"))
     return shown
 
 

@@ -17,7 +17,16 @@ from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.fragments import Stream
 from headrace.planner.optimize import Plan
-from headrace.planner.translate import aggregates, borders, interval_joins, joins, over, ranks, temporal_joins
+from headrace.planner.translate import (
+    aggregates,
+    borders,
+    interval_joins,
+    joins,
+    matches,
+    over,
+    ranks,
+    temporal_joins,
+)
 from headrace.planner.translate.context import (
     Connectors,
     SinkChoice,
@@ -77,6 +86,8 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [ranks.temporal_sort(to, node)]
         case p.OverAggregate():
             return [over.over_aggregate(to, node)]
+        case p.Match():
+            return [matches.match_recognize(to, node)]
         case p.WindowRank():
             return [ranks.window_rank(to, node)]
         case p.Deduplicate():

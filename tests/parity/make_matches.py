@@ -51,7 +51,7 @@ def environment(*, is_batch: bool) -> Any:
 def reason(error: BaseException) -> str:
     """Return the innermost message of Java's."""
     text = str(error)
-    causes = re.findall(r"Caused by: ([^\n]+)", text) or [text.strip().splitlines()[0]]
+    causes = re.findall(r"^(?:Caused by)?: ([^\n]+)", text, re.MULTILINE) or [text.strip().splitlines()[0]]
     return str(causes[-1])
 
 

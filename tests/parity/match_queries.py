@@ -408,7 +408,7 @@ QUERIES: dict[str, str] = {
     "a measure that is NULL": match(
         "mixed", "A B? C", measures="A.id AS a, B.v AS b, LAST(B.v, 3) AS x, C.id AS c"
     ),
-    "a constant measure": match("plain", "A B", measures="1 AS one, 'x' AS x, CAST(NULL AS INT) AS n"),
+    "a constant measure": match("plain", "A B", measures="1 AS o, 'x' AS x, CAST(NULL AS INT) AS n"),
     # --- the clock
     "by the clock": match("clocked", "A B+ C", order="PARTITION BY k ORDER BY pt"),
     "by the clock, an hour": match(

@@ -20,6 +20,7 @@ from headrace.operators.table.match_declarations import PatternSpec
 from headrace.operators.table.match_folds import FOLDS
 from headrace.operators.table.match_formulas import FUNCTIONS, NULL_SAFE, Apply, Cell, Constant, Fold, Formula
 from headrace.planner import expressions as e
+from headrace.planner.functions.text import constant
 from headrace.planner.logical import Field, TimeKind
 from headrace.planner.logical_match import MatchRecognize
 from headrace.types.arrow import to_arrow_type
@@ -160,9 +161,10 @@ class _Planning:
         assert isinstance(name, e.Literal)
         assert name.value in FOLDS, name.value
         column = self.column(arguments[0]) if arguments else None
-        return Fold(
-            name.value, column, None if variable.value < 0 else variable.value, to_arrow_type(call.type)
-        )
+        separator = constant(arguments[1]) if len(arguments) > 1 else ","
+        assert isinstance(separator, str)
+        of = None if variable.value < 0 else variable.value
+        return Fold(name.value, column, of, to_arrow_type(call.type), separator)
 
     # --- measures -------------------------------------------------------------------------------------
 

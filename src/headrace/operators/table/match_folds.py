@@ -106,6 +106,7 @@ FOLDS: Final[dict[str, FoldSteps]] = {
     "MAX": FoldSteps(None, lambda held, value, kind: value if held is None else max(held, value), _same),
     "FIRST_VALUE": FoldSteps(None, lambda held, value, kind: value if held is None else held, _same),
     "LAST_VALUE": FoldSteps(None, lambda held, value, kind: value, _same),
+    "LISTAGG": FoldSteps(None, lambda held, value, kind: (*(held or ()), value), _same),
     "VAR_POP": _variance(is_sample=False, is_root=False),
     "VAR_SAMP": _variance(is_sample=True, is_root=False),
     "VARIANCE": _variance(is_sample=True, is_root=False),

@@ -50,12 +50,14 @@ class Fold:
         column: What of the rows; None: the rows themselves.
         variable: Whose rows; None: all of the match.
         kind: The type of the result.
+        separator: What LISTAGG puts between texts.
     """
 
     function: str
     column: int | None
     variable: int | None
     kind: pa.DataType
+    separator: str = ","
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,8 @@ class Rows:
                 if each is not None:
                     held = steps.add(held, each, fold.kind)
             self._folded[fold, begin] = end, held
-            return steps.result(held, fold.kind)
+            found = steps.result(held, fold.kind)
+            return fold.separator.join(found) if isinstance(found, tuple) else found
 
         return value
 

@@ -39,6 +39,11 @@ class PatternVariable:
     most: int | None = 1
     is_greedy: bool = True
 
+    @property
+    def has_choice(self) -> bool:
+        """Whether it is greedy about how many rows it takes. B? is not: with and without a row are both tried."""
+        return self.is_greedy and self.most != max(self.least, 1)
+
     def __str__(self) -> str:
         ends = "" if self.is_greedy or self.least == self.most else "?"
         match (self.least, self.most):
@@ -109,9 +114,7 @@ def states_of(variables: Sequence[PatternVariable]) -> tuple[list[PatternState],
             last = following
             for _ in range(variable.most - least):
                 last = add((at, last), following)
-        # B? takes a row or does not: both are tried, as in Flink.
-        has_choice = variable.most is None or (variable.most > least and variable.most > 1)
-        if variable.is_greedy and has_choice:
+        if variable.has_choice:
             states[following].unless.append(at)
         for _ in range(least - 1):
             last = add((at, last))

@@ -109,8 +109,15 @@ def _variables(context: Context, node: syntax.MatchTable) -> tuple[PatternVariab
             node.pattern[0].span.to(node.pattern[-1].span),
             hint="let at least one variable need a row: + instead of *",
         )
+    for before, each, item in zip(found, found[1:], node.pattern[1:], strict=False):
+        if before.has_choice and each.least == 0:
+            raise context.error(
+                f"Flink has no optional variable behind a greedy one, and {before} is greedy",
+                item.span,
+                hint=f"make the first one reluctant ({before}?), or let {each.name} need a row",
+            )
     last = found[-1]
-    if last.is_greedy and last.least != last.most and (last.least, last.most) != (0, 1):
+    if last.has_choice:
         raise context.error(
             "Flink has no greedy quantifier at the end of a pattern: the match would never be known to be complete",
             node.pattern[-1].span,
@@ -328,25 +335,13 @@ class _RowsBinder(ExpressionBinder):
             )
         self._rows.named = named = {}
         try:
-            node, of_rows = self._without_star(node)
             call = aggregate_call(self, node, function, grouped=False)
         finally:
             self._rows.named = None
-        variable = of_rows if of_rows is not None else self._one_variable(named, function.name, node.span)
+        variable = self._one_variable(named, function.name, node.span)
         place = e.Literal(variable, IntType(False))
         name = e.Literal(function.name, CharType(len(function.name), False))
         return e.Call(e.MATCH_AGGREGATE, (place, name, *call.arguments), call.type)
-
-    def _without_star(self, node: syntax.FunctionCall) -> tuple[syntax.FunctionCall, int | None]:
-        """COUNT(A.*) counts the rows of A, as COUNT(*) those of the match."""
-        (argument,) = node.arguments or (None,)
-        if not isinstance(argument, syntax.Star) or argument.qualifier is None:
-            return node, -1 if node.star else None
-        first = argument.qualifier.parts[0]
-        if first.name not in self._rows.variables:
-            raise _unknown(self.context, first, self._rows.variables, "is not part of PATTERN")
-        counted = syntax.FunctionCall(node.name, (), node.span, star=True)
-        return counted, self._rows.variables.index(first.name)
 
     def user_aggregate(self, node: syntax.FunctionCall, function: UserFunction) -> NoReturn:
         raise self.context.unsupported(

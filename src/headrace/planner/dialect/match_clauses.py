@@ -125,7 +125,7 @@ class MatchClauses(Expressions):
 
     def _skip(self) -> SkipSyntax:
         if not self.accept("AFTER"):
-            return SkipSyntax("PAST LAST ROW", None)
+            return SkipSyntax("TO NEXT ROW", None)  # as in Flink, whatever SQL's standard says
         self.expect("MATCH", "SKIP")
         if self.accept("PAST"):
             self.expect("LAST", "ROW")
@@ -148,6 +148,9 @@ class MatchClauses(Expressions):
         self.expect("(")
         items: list[PatternItem] = []
         while not self.sees(")"):
+            if self.sees("("):
+                items += self.deeper(self._group)
+                continue
             self._refuse_in_pattern()
             items.append(self._pattern_item())
         if not items:
@@ -155,10 +158,16 @@ class MatchClauses(Expressions):
         self.expect(")")
         return tuple(items)
 
+    def _group(self) -> tuple[PatternItem, ...]:
+        """Parentheses that only show what belongs together."""
+        start = self.token
+        items = self._pattern()
+        if self.sees_any("*", "+", "?", "{") and self.ahead().upper != "-":
+            self.fail("Flink has no quantifiers of groups", self.span_from(start), hint=_NO_GROUPS)
+        return items
+
     def _refuse_in_pattern(self) -> None:
         token, following = self.token, self.ahead()
-        if token.upper == "(":
-            self.fail("Flink has no groups in a pattern", hint=_NO_GROUPS)
         if token.upper in {"|", "||"}:
             self.fail(
                 "Flink has no alternatives ('|') in a pattern",

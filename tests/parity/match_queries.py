@@ -364,7 +364,8 @@ QUERIES: dict[str, str] = {
     "all aggregates": match(
         "drawn3",
         "A B+ C",
-        measures="COUNT(B.v) AS c, SUM(B.v) AS s, AVG(B.v) AS a, MIN(B.v) AS mi, MAX(B.v) AS ma, SUM(B.f) AS sf, AVG(B.f) AS af, FIRST_VALUE(B.v) AS fv, LAST_VALUE(B.v) AS lv, STDDEV_POP(B.v) AS d",
+        measures="COUNT(B.v) AS c, SUM(B.v) AS s, AVG(B.v) AS a, MIN(B.v) AS mi, MAX(B.v) AS ma, "
+        "SUM(B.f) AS sf, AVG(B.f) AS af, FIRST_VALUE(B.v) AS fv, LAST_VALUE(B.v) AS lv, STDDEV_POP(B.v) AS d",
     ),
     "aggregates of nothing": match(
         "mixed",
@@ -392,15 +393,19 @@ QUERIES: dict[str, str] = {
     "MATCH_ROWTIME": match("plain", "A B", measures="A.id AS a, MATCH_ROWTIME() AS t"),
     "MATCH_ROWTIME of a column": match("plain", "A B", measures="A.id AS a, MATCH_ROWTIME(ts) AS t"),
     "time attribute after the match": (
-        "SELECT TUMBLE_START(t, INTERVAL '5' SECOND) AS s, SUM(n) AS n FROM ({}) GROUP BY TUMBLE(t, INTERVAL '5' SECOND)"
+        "SELECT TUMBLE_START(t, INTERVAL '5' SECOND) AS s, SUM(n) AS n FROM ({}) "
+        "GROUP BY TUMBLE(t, INTERVAL '5' SECOND)"
     ).format(match("plain", "A B+ C", measures="MATCH_ROWTIME() AS t, COUNT(B.id) AS n")),
     "FINAL": match("loops", "A+ B", measures="FINAL LAST(A.id) AS a, FINAL COUNT(A.id) AS n"),
     "RUNNING": match("loops", "A+ B", measures="RUNNING LAST(A.id) AS a"),
     "columns of a match": "SELECT k, a + 1 AS b FROM ({}) WHERE a > 3".format(
         match("plain", "A B", measures="A.id AS a")
     ),
-    "an alias": "SELECT m.a, m.k FROM plain MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.id AS a ONE ROW PER MATCH PATTERN (A B) DEFINE A AS c LIKE '%a%', B AS c LIKE '%b%') AS m",
-    "a query below": "SELECT * FROM (SELECT id + 1 AS id, k, c, ts FROM plain WHERE c <> '') MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE A AS c LIKE '%c%', B AS c LIKE '%a%')",
+    "an alias": "SELECT m.a, m.k FROM plain MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.id AS a "
+    "ONE ROW PER MATCH PATTERN (A B) DEFINE A AS c LIKE '%a%', B AS c LIKE '%b%') AS m",
+    "a query below": "SELECT * FROM (SELECT id + 1 AS id, k, c, ts FROM plain WHERE c <> '') MATCH_RECOGNIZE ("
+    "PARTITION BY k ORDER BY ts MEASURES A.id AS a, B.id AS b PATTERN (A B) "
+    "DEFINE A AS c LIKE '%c%', B AS c LIKE '%a%')",
     "no rows clause": match("plain", "A B", rows="", skip=""),
     "a join of matches": "SELECT a.a, b.b FROM ({}) AS a JOIN ({}) AS b ON a.a = b.b".format(
         match("plain", "A B", measures="A.id AS a"), match("plain", "A B+ C", measures="A.id AS b")
@@ -464,7 +469,8 @@ REFUSED: dict[str, str] = {
     "within months": match("plain", "A B", within="'1' MONTH"),
     "quantifier the wrong way": match("plain", "A{3,2} B"),
     "quantifier 0": match("plain", "A{0} B"),
-    "updates below": "SELECT * FROM (SELECT k, MAX(ts) AS ts, COUNT(*) AS c FROM plain GROUP BY k) MATCH_RECOGNIZE (ORDER BY ts MEASURES A.c AS a PATTERN (A B) DEFINE A AS A.c > 1)",
+    "updates below": "SELECT * FROM (SELECT k, MAX(ts) AS ts, COUNT(*) AS c FROM plain GROUP BY k) "
+    "MATCH_RECOGNIZE (ORDER BY ts MEASURES A.c AS a PATTERN (A B) DEFINE A AS A.c > 1)",
     "no DEFINE": match("plain", "A B", define=""),
     "no MEASURES": "SELECT * FROM plain MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts PATTERN (A B) DEFINE A AS A.v > 1)",
     "partition by an expression": match("plain", "A B", order="PARTITION BY UPPER(k) ORDER BY ts"),
@@ -474,7 +480,8 @@ REFUSED: dict[str, str] = {
     "MATCH_PROCTIME of event time": match("plain", "A B", measures="MATCH_PROCTIME() AS t"),
     "unknown variable like one": match("plain", "DOWN UP", measures="DOWM.id AS x", define={"DOWN": "TRUE"}),
     "star of a variable": match("plain", "A B", measures="A.* AS x"),
-    "no PATTERN": "SELECT * FROM plain MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS v DEFINE A AS A.v > 1)",
+    "no PATTERN": "SELECT * FROM plain MATCH_RECOGNIZE ("
+    "PARTITION BY k ORDER BY ts MEASURES A.v AS v DEFINE A AS A.v > 1)",
 }
 
 

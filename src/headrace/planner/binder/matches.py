@@ -285,7 +285,11 @@ class _RowsBinder(ExpressionBinder):
                 ExpressionBinder(self.context, self._rows.inner, None, name).bind(node.arguments[1])
             )
             if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-                self.fail(f"{name} counts rows with a constant number, 0 or more", node.arguments[1].span)
+                self.fail(
+                    f"{name} counts rows with a constant number, 0 or more",
+                    node.arguments[1].span,
+                    hint=f"{name}(A.price, 1)",
+                )
             offset = given
         variable, value = self._argument(node.arguments[0], name)
         return _cell(function, variable, offset, value)
@@ -324,7 +328,11 @@ class _RowsBinder(ExpressionBinder):
     def aggregate(self, node: syntax.FunctionCall, function: BuiltInAggregate) -> e.Expression:
         self._not_nested(function.name, node.span)
         if node.distinct:
-            self.fail(f"Flink has no {function.name}(DISTINCT ...) in MATCH_RECOGNIZE", node.span)
+            self.fail(
+                f"Flink has no {function.name}(DISTINCT ...) in MATCH_RECOGNIZE",
+                node.span,
+                hint="leave DISTINCT out, or aggregate the rows in a query of their own",
+            )
         if function.name not in FOLDS:
             raise self.context.unsupported(
                 f"{function.name} in MATCH_RECOGNIZE", node.span, hint=f"one of {', '.join(FOLDS)}"

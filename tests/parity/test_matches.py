@@ -16,7 +16,7 @@ import pytest
 
 from headrace.catalog.objects import CatalogTable, Column, ComputedColumn, PhysicalColumn, WatermarkSpec
 from headrace.common.changelog import INSERT_ONLY
-from headrace.errors import HeadraceError, JobExecutionError, SqlError, UnsupportedFeatureError
+from headrace.errors import HeadraceError, SqlError, UnsupportedFeatureError
 from headrace.table import StreamTableEnvironment
 from headrace.table.attachments import AttachedRows
 from headrace.types import DataTypes
@@ -116,7 +116,6 @@ PLACES = {*(f"{first}{name}" for first in "fl" for name in "ABCD12"), "before"}
 #: Functions that sqlite does not have; they are compared on Spark.
 ON_SPARK = ("functions of strings", "time between", "casts")
 ANSWERED = [name for name in all_queries() if "rows" in RECORDED["streaming"][name]]
-FAILED = [name for name in all_queries() if name not in ANSWERED]
 
 
 def check(env: Any, name: str, **how: Any) -> None:
@@ -141,14 +140,6 @@ def test_matches_are_those_of_flink(env, name):
 @pytest.mark.parametrize("name", [name for name in ANSWERED if name not in ON_SPARK])
 def test_matches_are_the_same_whatever_the_epochs_and_subtasks(env, name):
     check(env, name, rows_per_epoch=1, parallelism=2, forgets=True)
-
-
-@pytest.mark.parametrize("engine", [MINI])
-@pytest.mark.parametrize("name", [name for name in FAILED if "skip" in name])
-def test_what_fails_in_flink_when_it_runs_fails(env, name):
-    t_env = with_tables(StreamTableEnvironment.create(env(parallelism=1)))
-    with pytest.raises(JobExecutionError, match="AFTER MATCH SKIP"):
-        found_by(t_env, all_queries()[name], rows_per_epoch=9)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------

@@ -239,8 +239,7 @@ def _attributes(node: PhysicalNode) -> Attributes:
         case physical.Rank() | physical.WindowRank():
             return _rank_attributes(node, names)
         case physical.OverAggregate() | physical.Match():
-            is_over = isinstance(node, physical.OverAggregate)
-            return _over_attributes(node, names) if is_over else _match_attributes(node, names)
+            return _row_attributes(node, names)
         case physical.TemporalSort():
             return [("orderBy", ", ".join(_sort_text(key, names) for key in node.order))]
         case physical.Deduplicate():
@@ -348,6 +347,12 @@ def _over_attributes(node: physical.OverAggregate, names: Sequence[str]) -> Attr
     if node.partition:
         shown.insert(0, ("partitionBy", ", ".join(names[key] for key in node.partition)))
     return shown
+
+
+def _row_attributes(node: physical.OverAggregate | physical.Match, names: Sequence[str]) -> Attributes:
+    if isinstance(node, physical.Match):
+        return _match_attributes(node, names)
+    return _over_attributes(node, names)
 
 
 def _match_attributes(node: physical.Match, names: Sequence[str]) -> Attributes:

@@ -112,4 +112,5 @@ class Matching:
 
 
 def _values(column: Any) -> Sequence[Any]:
-    return column.to_pylist() if isinstance(column, pa.Array | pa.ChunkedArray) else column
+    values: Sequence[Any] = column.to_pylist() if isinstance(column, pa.Array) else column
+    return values

@@ -21,7 +21,7 @@ from headrace.planner.functions import BuiltInAggregate
 from headrace.planner.functions.text import constant
 from headrace.planner.logical import LogicalNode, TimeKind
 from headrace.planner.logical_match import MatchRecognize
-from headrace.types import CharType, IntType, LocalZonedTimestampType, TimestampType
+from headrace.types import CharType, DataType, IntType, LocalZonedTimestampType, TimestampType
 
 __all__ = ["bind_match"]
 
@@ -228,7 +228,7 @@ class _RowsBinder(ExpressionBinder):
     """Binds what DEFINE and MEASURES say of the rows of a match."""
 
     #: The type of the match's time; None: there is none.
-    time_type = None
+    time_type: DataType | None = None
     time_column = -1
 
     def __init__(self, context: Context, scope: Scope, variables: Sequence[str], place: str) -> None:
@@ -304,7 +304,8 @@ class _RowsBinder(ExpressionBinder):
 
     def _argument(self, node: syntax.Node, name: str) -> tuple[int, e.Expression]:
         """A value of one row, and whose row it is."""
-        self._rows.named = named = {}
+        named: dict[int, Span] = {}
+        self._rows.named = named
         try:
             value = self.typed(node)
         finally:
@@ -341,7 +342,8 @@ class _RowsBinder(ExpressionBinder):
             self.fail(
                 "Flink has no FILTER in MATCH_RECOGNIZE", node.span, hint="put a CASE into the argument"
             )
-        self._rows.named = named = {}
+        named: dict[int, Span] = {}
+        self._rows.named = named
         try:
             call = aggregate_call(self, node, function, grouped=False)
         finally:

@@ -181,6 +181,8 @@ class StatementRunner:
                 node.declaration.sql for node in self._jobs.nodes(plan) if hasattr(node.declaration, "sql")
             ]
             return f"== Abstract Syntax Tree ==\n{trees}\n\n== Spark SQL ==\n" + "\n\n".join(queries) + "\n"
+        # Translation asks connectors for sources and sinks, and these check the options of their tables, as Flink does.
+        self._jobs.nodes(plan)
         is_json = s.ExplainDetail.JSON_EXECUTION_PLAN in details
         return explain(
             plan,

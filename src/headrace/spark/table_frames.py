@@ -40,6 +40,7 @@ from headrace.operators.table.steps import (
     Schema,
     Select,
     Step,
+    StepColumn,
     Where,
 )
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
@@ -82,7 +83,12 @@ def _read_files(
 ) -> DataFrame:
     stored = tuple(column for column in schema if column.name not in read.metadata)
     bad = BadRecords.of(read, stored)
-    reader, columns = session.read.format(read.format).options(**read.options), ddl(stored, has_kinds=False)
+    # Names of directories are read as they are: one of them stands for NULL, whatever the type of the column is.
+    named = tuple(
+        replace(column, spark_type="string") if column.name in read.partition_keys else column
+        for column in stored
+    )
+    reader, columns = session.read.format(read.format).options(**read.options), ddl(named, has_kinds=False)
     if bad is None:
         frame = reader.schema(columns).load(list(read.paths))
     else:
@@ -91,17 +97,30 @@ def _read_files(
         if errors is not None:
             frame = frame.observe(errors, F.count(F.expr(bad.error)).alias("errors"))
         frame = frame.where(bad.kept)
-    if bad is None and not read.metadata:
+    if bad is None and not read.metadata and not read.partition_keys:
         return frame
-    items = [
-        f"CAST({read.metadata[column.name]} AS {column.spark_type}) AS {quote(column.name)}"
-        if column.name in read.metadata
-        else f"{bad.value_of(column)} AS {quote(column.name)}"
-        if bad is not None
-        else quote(column.name)
-        for column in schema
-    ]
-    return frame.selectExpr(*items)
+    return frame.selectExpr(*(_item(column, read, bad) for column in schema))
+
+
+def _item(column: StepColumn, read: FileRead, bad: BadRecords | None) -> str:
+    """Return a column of files in Spark SQL."""
+    name = quote(column.name)
+    if column.name in read.metadata:
+        return f"CAST({read.metadata[column.name]} AS {column.spark_type}) AS {name}"
+    if column.name in read.partition_keys:
+        return f"{_partition_value(column, read.no_value)} AS {name}"
+    return name if bad is None else f"{bad.value_of(column)} AS {name}"
+
+
+def _partition_value(column: StepColumn, no_value: str) -> str:
+    """Return what the name of a directory says, as the type of its column; what is none of it fails the job."""
+    name = quote(column.name)
+    literal = no_value.replace("\\", "\\\\").replace("'", "\\'")
+    text = f"nullif({name}, '{literal}')"
+    if column.spark_type == "string":
+        return text
+    told = f"concat('partition column {column.name}: cannot convert ', {text}, ' to {column.spark_type}')"
+    return f"coalesce(try_cast({text} AS {column.spark_type}), IF({text} IS NULL, NULL, raise_error({told})))"
 
 
 # -- fragments -------------------------------------------------------------------------------------------------

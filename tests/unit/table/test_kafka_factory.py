@@ -153,6 +153,9 @@ class Message:
     def timestamp(self) -> tuple[int, int]:
         return 1, self._time_ms
 
+    def leader_epoch(self) -> int:
+        return 4
+
 
 def decoded(made: Any, *messages: Message) -> tuple[list[Any], int]:
     """Return the rows of some messages, and how many of those were counted as bad."""
@@ -178,6 +181,12 @@ def test_ignored_parse_errors_are_counted(bad: bytes) -> None:
 def test_a_bad_record_is_named_by_its_partition_and_offset(bad: bytes) -> None:
     with pytest.raises(FormatError, match=r"clicks.*2, offset 17: "):
         decoded(source("a INT, d DECIMAL(5, 2)"), Message(17, bad))
+
+
+def test_the_term_of_the_leader_and_the_kind_of_a_time_are_metadata() -> None:
+    made = source("a INT, e INT METADATA FROM 'leader-epoch' VIRTUAL, k STRING METADATA FROM 'timestamp-type' VIRTUAL")
+    [row], _ = decoded(made, Message(1, b'{"a": 5}'))
+    assert tuple(row) == (5, 4, "CreateTime")
 
 
 def test_decimals_are_rounded_to_their_scale() -> None:

@@ -10,11 +10,15 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.definitions import DefinitionBinder
 from headrace.planner.binder.expressions import cast_to
 from headrace.planner.binder.inspection import InspectionBinder
+from headrace.planner.binder.materialized import bind_alter_or_drop, bind_create
 from headrace.planner.binder.names import partition_constants
 from headrace.planner.binder.queries import bind_query
 from headrace.planner.coercion import can_cast, can_cast_implicitly
 from headrace.planner.dialect.statement_syntax import (
+    AlterMaterializedSyntax,
+    CreateMaterializedSyntax,
     CreateTableSyntax,
+    DropMaterializedSyntax,
     ExplainSyntax,
     InsertSyntax,
     ResetSyntax,
@@ -59,6 +63,10 @@ def bind_statement(context: Context, node: StatementSyntax) -> BoundStatement:
             return Reset(node.key)
         case CreateTableSyntax() if node.query is not None:
             return _create_table_as(context, node)
+        case CreateMaterializedSyntax():
+            return bind_create(context, node, _create_table_as(context, node.table))
+        case AlterMaterializedSyntax() | DropMaterializedSyntax():
+            return bind_alter_or_drop(context, node)
         case _:
             shown = InspectionBinder(context, bind_query).bind(node)
             return DefinitionBinder(context, bind_query).bind(node) if shown is None else shown

@@ -8,7 +8,7 @@ import pytest
 
 from headrace.table import StreamTableEnvironment
 from tests.conftest import EnvironmentFactory
-from tests.watching import wait_until
+from tests.e2e.test_cli import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -34,13 +34,13 @@ def test_a_materialized_table_follows_its_query_and_goes_on_after_a_pause(
         f"CREATE MATERIALIZED TABLE pages WITH ('connector' = 'filesystem', 'path' = '{kept}', 'format' = 'csv') "
         "FRESHNESS = INTERVAL '1' SECOND AS SELECT id * 10 AS id, page FROM clicks"
     )
-    wait_until(lambda: lines(kept) == ["10,a", "20,b"])
+    wait_until(lambda: lines(kept) == ["10,a", "20,b"], "the first rows", 60)
     t_env.execute_sql("ALTER MATERIALIZED TABLE pages SUSPEND")
     [status] = {row[2] for row in t_env.execute_sql("SHOW JOBS").collect()}
     assert status == "FINISHED"
     (given / "2.csv").write_text("3,c\n")
     t_env.execute_sql("ALTER MATERIALIZED TABLE pages RESUME")
-    wait_until(lambda: lines(kept) == ["10,a", "20,b", "30,c"])
+    wait_until(lambda: lines(kept) == ["10,a", "20,b", "30,c"], "the next row", 60)
     t_env.execute_sql("DROP MATERIALIZED TABLE pages")
     assert all(row[2] in ("FINISHED", "CANCELED") for row in t_env.execute_sql("SHOW JOBS").collect())
 

@@ -14,7 +14,7 @@ import pytest
 from headrace.common import Row
 from headrace.connectors.base import ReaderContext, Slice, SplitEnumerator
 from headrace.connectors.postgres_cdc import PostgresCdcSource
-from headrace.connectors.postgres_cdc._database import Place
+from headrace.connectors.postgres_cdc._database import TablePlace
 from headrace.errors import ConnectorError, HeadraceError
 from headrace.table import EnvironmentSettings, TableEnvironment
 from headrace.testing.contracts import check_source
@@ -44,9 +44,9 @@ class Table:
         server.execute(f"ALTER TABLE {self.name} REPLICA IDENTITY FULL")
 
     @property
-    def place(self) -> Place:
+    def place(self) -> TablePlace:
         server = self.server
-        return Place(
+        return TablePlace(
             *(server.host, server.port, server.user, server.password, "postgres", "public"),
             *(self.name, f"slot_{self.name}", f"publication_{self.name}"),
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.common.types import Row, RowKind, make_row
-from headrace.connectors.postgres_cdc._database import Database, Place, TableFacts
+from headrace.connectors.postgres_cdc._database import Database, TablePlace, TableFacts
 from headrace.connectors.postgres_cdc._pgoutput import UNCHANGED, Change, Transaction, Tuple
 from headrace.connectors.postgres_cdc._values import TextColumns
 from headrace.connectors.postgres_cdc._visibility import KeyRange, is_visible
@@ -44,7 +44,7 @@ class ChangeRows:
 
     @staticmethod
     def metadata_of(
-        place: Place, metadata: Sequence[str], kind: RowKind, time: datetime.datetime | None
+        place: TablePlace, metadata: Sequence[str], kind: RowKind, time: datetime.datetime | None
     ) -> list[Any]:
         """Return the values of metadata columns."""
         time = _SNAPSHOT_TIME if time is None else time

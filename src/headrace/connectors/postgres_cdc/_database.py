@@ -14,7 +14,7 @@ from headrace.errors import ConnectorError
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["Database", "HeldSnapshot", "Place", "TableFacts", "lsn_text"]
+__all__ = ["Database", "HeldSnapshot", "TablePlace", "TableFacts", "lsn_text"]
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _SESSION: Final = (
 
 
 @dataclass(frozen=True)
-class Place:
+class TablePlace:
     """Where the table is, and under which names changes are kept."""
 
     host: str
@@ -101,7 +101,7 @@ class Database:
         place: Where.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TablePlace) -> None:
         self._place = place
 
     @contextmanager

@@ -7,7 +7,7 @@ from typing import Final
 from headrace.common.changelog import ALL, UPSERT, ChangelogMode
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Source
-from headrace.connectors.postgres_cdc._database import Place
+from headrace.connectors.postgres_cdc._database import TablePlace
 from headrace.connectors.postgres_cdc._values import can_read
 from headrace.connectors.postgres_cdc.source import PostgresCdcSource
 from headrace.connectors.tables import TableRequest
@@ -93,12 +93,12 @@ def _is_upsert(request: TableRequest) -> bool:
     return mode == "upsert"
 
 
-def _place(options: TableOptions) -> Place:
+def _place(options: TableOptions) -> TablePlace:
     slot = options.required("slot.name")
     if not slot or len(slot) > 63 or not set(slot) <= set("abcdefghijklmnopqrstuvwxyz0123456789_"):  # noqa: PLR2004 - PostgreSQL's limit
         raise options.wrong("slot.name", "a name of lower-case letters, digits and underscores")
     timeout = options.duration("connect.timeout")
-    return Place(
+    return TablePlace(
         host=options.required("hostname"),
         port=options.integer("port") or 5432,
         user=options.required("username"),

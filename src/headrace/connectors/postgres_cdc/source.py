@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 from headrace.common.types import Row, RowKind, make_row
 from headrace.connectors import base
 from headrace.connectors.postgres_cdc._changes import ChangeRows
-from headrace.connectors.postgres_cdc._database import Database, HeldSnapshot, Place, TableFacts, lsn_text
+from headrace.connectors.postgres_cdc._database import Database, HeldSnapshot, TablePlace, TableFacts, lsn_text
 from headrace.connectors.postgres_cdc._pgoutput import transactions
 from headrace.connectors.postgres_cdc._values import TextColumns
 from headrace.connectors.postgres_cdc._visibility import KeyRange, with_snapshot
@@ -48,7 +48,7 @@ class PostgresCdcSource(base.Source):
             the slot has kept.
     """
 
-    place: Place
+    place: TablePlace
     columns: Sequence[tuple[str, DataType]]
     metadata: Sequence[str] = ()
     is_upsert: bool = False

@@ -102,8 +102,18 @@ class Shop:
         self._starts += 1
         with open(self._folder / f"driver-{self._starts}.log", "wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "headrace.cli.main", "run", "--no-progress", "--master", "local[2]"]
-                + [*words, str(PROGRAM), self._name],
+                [
+                    *(
+                        sys.executable,
+                        "-m",
+                        "headrace.cli.main",
+                        "run",
+                        "--no-progress",
+                        "--master",
+                        "local[2]",
+                    ),
+                    *(*words, str(PROGRAM), self._name),
+                ],
                 cwd=self._folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,

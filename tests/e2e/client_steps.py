@@ -130,7 +130,12 @@ def client_command(home: Path, jars: Path, folder: Path, endpoint: str) -> list[
         *jars.glob("flink-sql-gateway*"),
     ]
     settings = [f"FLINK_CONF_DIR={folder}", f"HOME={folder}", "LC_ALL=C.UTF-8"]
-    java = ["java", f"-Dlog4j.configurationFile=file:{folder}/log4j.properties", "-cp", ":".join(map(str, path))]
+    java = [
+        "java",
+        f"-Dlog4j.configurationFile=file:{folder}/log4j.properties",
+        "-cp",
+        ":".join(map(str, path)),
+    ]
     client = ["org.apache.flink.table.client.SqlClient", "gateway", "--endpoint", endpoint]
     return ["env", *settings, *java, *client, "-hist", str(folder / "history")]
 
@@ -172,7 +177,9 @@ def _is_waiting_after(step: Step):  # type: ignore[no-untyped-def]
 def plain(screen: str, step: Step) -> str:
     """Leave out the prompts, what was typed, ids and times."""
     text = "\n".join(line.rstrip() for line in screen.splitlines())
-    text = re.sub(r"\A.*?;\n", "", text, count=1, flags=re.DOTALL) if text.lstrip().startswith(_PROMPT) else text
+    text = (
+        re.sub(r"\A.*?;\n", "", text, count=1, flags=re.DOTALL) if text.lstrip().startswith(_PROMPT) else text
+    )
     text = text.replace(_PROMPT, "")
     text = re.sub(r" \([0-9.]+ seconds?\)", "", text)
     text = re.sub(r"\b[0-9a-f]{32}\b", "<id>", text)

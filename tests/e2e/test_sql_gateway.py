@@ -206,7 +206,11 @@ def test_python_reads_rows_through_jdbc_as_documented(jars: Path, endpoint: str,
     home = flink_jars()
     assert home is not None
     [program] = re.findall(r"```python fragment\n(import jaydebeapi.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    paths = [*jars.glob("flink-sql-jdbc-driver-bundle-*.jar"), *home.glob("log4j-*.jar"), *home.glob("flink-dist-*.jar")]
+    paths = [
+        *jars.glob("flink-sql-jdbc-driver-bundle-*.jar"),
+        *home.glob("log4j-*.jar"),
+        *home.glob("flink-dist-*.jar"),
+    ]
     program = re.sub(r"jars=\[.*?\]", f"jars={[str(path) for path in paths]!r}", program)
     program = program.replace("localhost:8083", endpoint)
     done = subprocess.run(

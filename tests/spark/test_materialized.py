@@ -45,7 +45,8 @@ def test_a_materialized_table_follows_its_query_and_goes_on_after_a_pause(
     assert all(row[2] in ("FINISHED", "CANCELED") for row in t_env.execute_sql("SHOW JOBS").collect())
 
     t_env.execute_sql(
-        f"CREATE TABLE bounded (id INT, page STRING) WITH ('connector' = 'filesystem', 'path' = '{given}', 'format' = 'csv')"
+        f"CREATE TABLE bounded (id INT, page STRING) WITH ('connector' = 'filesystem', 'path' = '{given}', "
+        "'format' = 'csv')"
     )
     t_env.execute_sql(
         f"CREATE MATERIALIZED TABLE pages WITH ('connector' = 'filesystem', 'path' = '{kept}', 'format' = 'csv') "

@@ -205,7 +205,9 @@ def test_files_are_read_as_they_were_written(env: EnvironmentFactory, tmp_path: 
     assert (tmp_path / "orc" / "half=__DEFAULT_PARTITION__").is_dir()
 
     both = "SELECT * FROM csvs UNION ALL SELECT * FROM parquets UNION ALL SELECT * FROM orcs"
-    with t_env.execute_sql(f"SELECT word, half, COUNT(*) FROM ({both}) GROUP BY word, half").collect() as found:
+    with t_env.execute_sql(
+        f"SELECT word, half, COUNT(*) FROM ({both}) GROUP BY word, half"
+    ).collect() as found:
         assert {tuple(row) for row in found} == {(*each, 3) for each in zip(words, halves, strict=True)}
 
 

@@ -100,7 +100,8 @@ def _create_or_drop(
         return
     if isinstance(found, CatalogTable) and found.materialization is not None:
         raise CatalogError(
-            f"{identifier.dotted()!r} is a materialized table", hint="use DROP MATERIALIZED TABLE, which ends its job"
+            f"{identifier.dotted()!r} is a materialized table",
+            hint="use DROP MATERIALIZED TABLE, which ends its job",
         )
     manager.catalog(identifier.catalog).drop_table(identifier.database, identifier.name)
 

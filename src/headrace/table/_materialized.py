@@ -3,8 +3,8 @@
     CONTINUOUS   a streaming job: INSERT INTO the table, with a checkpoint as often as the freshness says
     FULL         batch jobs: INSERT OVERWRITE, one whenever a multiple of the freshness is reached
 
-SUSPEND stops the job with a savepoint, or the schedule; RESUME goes on from there. The catalog keeps the query and what a
-suspended job goes on from. Jobs and schedules belong to the process that has started them.
+SUSPEND stops the job with a savepoint, or the schedule; RESUME goes on from there. The catalog keeps the query and what
+a suspended job goes on from. Jobs and schedules belong to the process that has started them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ class MaterializedTableKeeper:
         mode, freshness = statement.mode, statement.freshness
         if freshness is None:
             is_full = mode is RefreshMode.FULL
-            default = materialized_table.FULL_FRESHNESS if is_full else materialized_table.CONTINUOUS_FRESHNESS
+            default = (
+                materialized_table.FULL_FRESHNESS if is_full else materialized_table.CONTINUOUS_FRESHNESS
+            )
             freshness = read(default)
         if mode is None:
             is_close = freshness < read(materialized_table.THRESHOLD)
@@ -125,7 +127,8 @@ class MaterializedTableKeeper:
         query = made.query
         if partition:
             conditions = (
-                f"CAST({quote_name(name)} AS STRING) = {quote_text(value)}" for name, value in partition.items()
+                f"CAST({quote_name(name)} AS STRING) = {quote_text(value)}"
+                for name, value in partition.items()
             )
             query = f"SELECT * FROM ({query}) WHERE {' AND '.join(conditions)}"
         name = f"Materialized_table_{identifier.dotted()}_one_time_refresh_job"
@@ -148,8 +151,8 @@ class MaterializedTableKeeper:
         if made.mode is RefreshMode.FULL:
             if options:
                 raise SqlValidationError(
-                    f"materialized table {identifier.dotted()!r} is refreshed by batch jobs, which RESUME has no options "
-                    "for",
+                    f"materialized table {identifier.dotted()!r} is refreshed by batch jobs, which RESUME has no "
+                    "options for",
                     hint="leave WITH out",
                 )
             schedule = Schedule(made.freshness, lambda: self._refresh_on_schedule(identifier))

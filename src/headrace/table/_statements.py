@@ -51,9 +51,7 @@ class StatementRunner:
         self._jobs = jobs
         self._manager = manager
         self._config = config
-        self._materialized = MaterializedTableKeeper(
-            manager, config, lambda: jobs.configuration, execute_sql
-        )
+        self._materialized = MaterializedTableKeeper(manager, config, lambda: jobs.configuration, execute_sql)
 
     def execute(self, statement: s.BoundStatement) -> TableResult:
         """Carry out a statement. Queries and INSERTs start a job."""

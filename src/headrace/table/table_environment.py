@@ -94,9 +94,7 @@ class TableEnvironment(CatalogCalls, SparkFrameCalls, RefusedCalls):
             env.set_runtime_mode(RuntimeExecutionMode.BATCH)
         self._jobs = TableJobs(env)
         self._manager = CatalogManager(*_built_in_names(settings, self._jobs), _catalog_store(self._jobs))
-        self._statements = StatementRunner(
-            env, self._jobs, self._manager, self._config, self.execute_sql
-        )
+        self._statements = StatementRunner(env, self._jobs, self._manager, self._config, self.execute_sql)
         self._numbers = itertools.count()
         #: Functions that expressions call without a name, by the object they are.
         self._inline_functions: dict[int, tuple[str, Any]] = {}

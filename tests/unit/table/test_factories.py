@@ -177,7 +177,7 @@ def test_rows_without_a_partition_are_in_a_directory_with_a_name_of_choice(t_env
     made = source(t_env, "id BIGINT", connector="filesystem", path=str(tmp_path), **options)
     assert made.spark_read(()).no_value == "none"
     t_env.execute_sql("DROP TABLE t")
-    with pytest.raises(SqlValidationError, match="'partition.default-name' is the name of a directory"):
+    with pytest.raises(SqlValidationError, match=r"'partition\.default-name' is the name of a directory"):
         options["partition__default_name"] = "a/b"
         source(t_env, "id BIGINT", connector="filesystem", path=str(tmp_path), **options)
 
@@ -191,7 +191,7 @@ def test_only_files_whose_paths_match_a_pattern_are_read(t_env, tmp_path):
     found = [split.location.path for split in made.create_enumerator(1).discover()]
     assert [Path(path).name for path in found] == ["a1.json", "a2.json"]
     t_env.execute_sql("DROP TABLE t")
-    with pytest.raises(SqlValidationError, match="'source.path.regex-pattern' is a regular expression"):
+    with pytest.raises(SqlValidationError, match=r"'source\.path\.regex-pattern' is a regular expression"):
         source(t_env, "id BIGINT", **options, source__path__regex_pattern="*")
 
 

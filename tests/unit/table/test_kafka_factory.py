@@ -184,7 +184,9 @@ def test_a_bad_record_is_named_by_its_partition_and_offset(bad: bytes) -> None:
 
 
 def test_the_term_of_the_leader_and_the_kind_of_a_time_are_metadata() -> None:
-    made = source("a INT, e INT METADATA FROM 'leader-epoch' VIRTUAL, k STRING METADATA FROM 'timestamp-type' VIRTUAL")
+    made = source(
+        "a INT, e INT METADATA FROM 'leader-epoch' VIRTUAL, k STRING METADATA FROM 'timestamp-type' VIRTUAL"
+    )
     [row], _ = decoded(made, Message(1, b'{"a": 5}'))
     assert tuple(row) == (5, 4, "CreateTime")
 

@@ -17,8 +17,9 @@ from headrace.table import EnvironmentSettings, TableEnvironment
 from headrace.table._materialized import Schedule
 
 CREATE = (
-    "CREATE MATERIALIZED TABLE totals (PRIMARY KEY (page) NOT ENFORCED) COMMENT 'sums' WITH ('connector' = 'blackhole') "
-    "FRESHNESS = INTERVAL '{}' {} AS SELECT page, SUM(id) AS total FROM clicks GROUP BY page"
+    "CREATE MATERIALIZED TABLE totals (PRIMARY KEY (page) NOT ENFORCED) COMMENT 'sums' "
+    "WITH ('connector' = 'blackhole') FRESHNESS = INTERVAL '{}' {} "
+    "AS SELECT page, SUM(id) AS total FROM clicks GROUP BY page"
 )
 
 
@@ -97,9 +98,7 @@ def session() -> Iterator[Session]:
 
 
 NAME = "default_catalog.default_database.totals"
-QUERY = (
-    "SELECT page, SUM(id) AS total FROM `default_catalog`.`default_database`.`clicks` GROUP BY page"
-)
+QUERY = "SELECT page, SUM(id) AS total FROM `default_catalog`.`default_database`.`clicks` GROUP BY page"
 
 
 def test_a_table_with_a_short_freshness_is_written_by_a_streaming_job(session: Session) -> None:
@@ -145,7 +144,9 @@ def test_refresh_writes_the_table_anew_in_a_batch_job(session: Session) -> None:
     session.run(CREATE.format(1, "MINUTE").replace("WITH", "PARTITIONED BY (page) WITH"))
     session.t_env.execute_sql("ALTER MATERIALIZED TABLE totals REFRESH PARTITION (page = 'it''s')")
     sql, options = session.started[-1]
-    assert sql.startswith("INSERT OVERWRITE `default_catalog`.`default_database`.`totals` SELECT * FROM (SELECT page")
+    assert sql.startswith(
+        "INSERT OVERWRITE `default_catalog`.`default_database`.`totals` SELECT * FROM (SELECT page"
+    )
     assert sql.endswith("WHERE CAST(`page` AS STRING) = 'it''s'")
     assert options["execution.runtime-mode"] == "BATCH"
 

@@ -127,7 +127,9 @@ class FilesystemFactory:
             builder = FileSink.for_row_format(path, Encoder(_LineWriter(writer, stored)))
         keys = [(name, names.index(name)) for name in request.table.partition_keys]
         no_value = _no_value(options)
-        builder.with_bucket_assigner(BucketAssigner.element_bucket_assigner(_Partition(tuple(keys), no_value)))
+        builder.with_bucket_assigner(
+            BucketAssigner.element_bucket_assigner(_Partition(tuple(keys), no_value))
+        )
         config = OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(f".{kind}").build()
         set_rolling_policy(builder, options, kind)
         set_partition_commit(builder, options, request.table.partition_keys)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from headrace.common.types import Row, RowKind, make_row
-from headrace.connectors.postgres_cdc._database import Database, TablePlace, TableFacts
+from headrace.connectors.postgres_cdc._database import Database, TableFacts, TablePlace
 from headrace.connectors.postgres_cdc._pgoutput import UNCHANGED, Change, Transaction, Tuple
+from headrace.connectors.postgres_cdc._settings import CdcSettings
 from headrace.connectors.postgres_cdc._values import TextColumns
 from headrace.connectors.postgres_cdc._visibility import KeyRange, is_visible
 from headrace.errors import ConnectorError
-
-if TYPE_CHECKING:
-    from headrace.connectors.postgres_cdc.source import PostgresCdcSource
 
 __all__ = ["ChangeRows"]
 
@@ -33,7 +31,7 @@ class ChangeRows:
     """
 
     def __init__(
-        self, source: PostgresCdcSource, columns: TextColumns, database: Database, facts: TableFacts
+        self, source: CdcSettings, columns: TextColumns, database: Database, facts: TableFacts
     ) -> None:
         self._source = source
         self._columns = columns
@@ -111,7 +109,9 @@ class ChangeRows:
         at = 0
         if len(ranges) > 1:
             key = [str(values[name]) for name in self._facts.key]
-            at = self._database.range_of(self._facts, key, [each.upper for each in ranges if each.upper is not None])
+            at = self._database.range_of(
+                self._facts, key, [each.upper for each in ranges if each.upper is not None]
+            )
         part = ranges[at]
         return transaction.end <= part.until and is_visible(transaction.xid, part.snapshot)
 
@@ -119,7 +119,8 @@ class ChangeRows:
         missing = [name for name in self._wanted if name not in values]
         if missing:
             raise ConnectorError(
-                f"postgres-cdc: {self._source.place!r} no longer has the column {missing[0]!r}", retryable=False
+                f"postgres-cdc: {self._source.place!r} no longer has the column {missing[0]!r}",
+                retryable=False,
             )
         texts: list[str | None] = []
         for name in self._wanted:

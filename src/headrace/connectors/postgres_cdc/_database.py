@@ -24,7 +24,8 @@ _BUSY_TRIES: Final = 100
 _BUSY_PAUSE_S: Final = 0.1
 #: So that values print in one way, whatever the server's settings are.
 _SESSION: Final = (
-    "-c timezone=UTC -c datestyle=ISO,YMD -c extra_float_digits=1 -c bytea_output=hex -c intervalstyle=postgres"
+    "-c timezone=UTC -c datestyle=ISO,YMD -c extra_float_digits=1 "
+    "-c bytea_output=hex -c intervalstyle=postgres"
 )
 
 
@@ -228,7 +229,8 @@ class Database:
             return confirmed
         with self._session() as session:
             made = session.execute(
-                "SELECT lsn::text FROM pg_create_logical_replication_slot(%s, 'pgoutput')", (self._place.slot,)
+                "SELECT lsn::text FROM pg_create_logical_replication_slot(%s, 'pgoutput')",
+                (self._place.slot,),
             )
             return _lsn(_one(made))
 

@@ -1,6 +1,6 @@
 """Messages of PostgreSQL's output plugin `pgoutput`, version 1 of its protocol, as transactions of changes.
 
-    B(egin) | R(elation) I(nsert) U(pdate) D(elete) ... | C(ommit)
+    begin | relation, insert, update, delete ... | commit        each begins with its first letter
 
 Values are the text that PostgreSQL would print. A relation describes the columns of the changes that follow it.
 """
@@ -29,7 +29,7 @@ class Unchanged(Enum):
 
 UNCHANGED: Final = Unchanged.UNCHANGED
 #: Values of a row by column: a text, None for NULL.
-Tuple = dict[str, "str | None | Unchanged"]
+Tuple = dict[str, "str | Unchanged | None"]
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,9 @@ def transactions(messages: Iterable[bytes]) -> Iterator[Transaction]:
                 # TRUNCATE has no rows that could be retracted; types, origins and messages are no changes.
                 continue
             case other:
-                raise ConnectorError(f"postgres-cdc: unexpected message {other!r} of pgoutput", retryable=False)
+                raise ConnectorError(
+                    f"postgres-cdc: unexpected message {other!r} of pgoutput", retryable=False
+                )
 
 
 def _begin(message: _Bytes) -> _Open:

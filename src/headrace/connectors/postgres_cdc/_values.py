@@ -29,9 +29,7 @@ def _moment(text: str) -> datetime.datetime:
 
 
 _READ: Final[Mapping[type[DataType], Callable[[str], Any]]] = {
-    **dict.fromkeys(
-        (logical.TinyIntType, logical.SmallIntType, logical.IntType, logical.BigIntType), int
-    ),
+    **dict.fromkeys((logical.TinyIntType, logical.SmallIntType, logical.IntType, logical.BigIntType), int),
     **dict.fromkeys((logical.FloatType, logical.DoubleType), float),
     **dict.fromkeys((logical.CharType, logical.VarCharType), str),
     **dict.fromkeys((logical.BinaryType, logical.VarBinaryType), _bytes),

@@ -56,8 +56,8 @@ class PostgresCdcFactory:
         for name, kind in columns:
             if not can_read(kind):
                 raise SqlValidationError(
-                    f"table {request.name!r}: column {name!r} of type {kind.summary_without_null()} cannot be read from "
-                    "PostgreSQL's log",
+                    f"table {request.name!r}: column {name!r} of type {kind.summary_without_null()} cannot be read "
+                    "from PostgreSQL's log",
                     hint="declare it as STRING to get its text",
                 )
         return PostgresCdcSource(
@@ -95,7 +95,7 @@ def _is_upsert(request: TableRequest) -> bool:
 
 def _place(options: TableOptions) -> TablePlace:
     slot = options.required("slot.name")
-    if not slot or len(slot) > 63 or not set(slot) <= set("abcdefghijklmnopqrstuvwxyz0123456789_"):  # noqa: PLR2004 - PostgreSQL's limit
+    if not slot or len(slot) > 63 or not set(slot) <= set("abcdefghijklmnopqrstuvwxyz0123456789_"):
         raise options.wrong("slot.name", "a name of lower-case letters, digits and underscores")
     timeout = options.duration("connect.timeout")
     return TablePlace(

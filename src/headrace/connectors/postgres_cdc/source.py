@@ -17,15 +17,20 @@ from typing import Any, Final, cast
 from headrace.common.types import Row, RowKind, make_row
 from headrace.connectors import base
 from headrace.connectors.postgres_cdc._changes import ChangeRows
-from headrace.connectors.postgres_cdc._database import Database, HeldSnapshot, TablePlace, TableFacts, lsn_text
+from headrace.connectors.postgres_cdc._database import (
+    Database,
+    HeldSnapshot,
+    TableFacts,
+    lsn_text,
+)
 from headrace.connectors.postgres_cdc._pgoutput import transactions
+from headrace.connectors.postgres_cdc._settings import CdcSettings
 from headrace.connectors.postgres_cdc._values import TextColumns
 from headrace.connectors.postgres_cdc._visibility import KeyRange, with_snapshot
 from headrace.elements import Batch
 from headrace.errors import ConnectorError
-from headrace.types import DataType
 
-__all__ = ["ChangelogKind", "PostgresCdcSource", "Startup"]
+__all__ = ["PostgresCdcSource"]
 
 SNAPSHOT: Final = "snapshot"
 CHANGES: Final = "changes"
@@ -36,23 +41,8 @@ _IDLE_BYTES: Final = 16 * 2**20
 
 
 @dataclass(frozen=True)
-class PostgresCdcSource(base.Source):
-    """Reads a table and its changes. Records are rows with kinds.
-
-    Args:
-        place: Where the table is.
-        columns: Names and types of the columns to read.
-        metadata: What follows the columns of a row: `table_name`, `schema_name`, `database_name`, `op_ts`, `row_kind`.
-        is_upsert: Whether an update is the new row alone.
-        startup: `initial` reads the table first; `latest-offset` only changes from now on; `committed-offset` those that
-            the slot has kept.
-    """
-
-    place: TablePlace
-    columns: Sequence[tuple[str, DataType]]
-    metadata: Sequence[str] = ()
-    is_upsert: bool = False
-    startup: str = "initial"
+class PostgresCdcSource(CdcSettings, base.Source):
+    """Reads a table and its changes. Records are rows with kinds."""
 
     @property
     def boundedness(self) -> base.Boundedness:

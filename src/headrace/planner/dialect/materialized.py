@@ -1,8 +1,8 @@
 """The grammar of materialized tables: tables that keep up with a query.
 
-    CREATE MATERIALIZED TABLE t [(PRIMARY KEY ...)] [COMMENT] [PARTITIONED BY] [WITH] [FRESHNESS] [REFRESH_MODE] AS query
-    ALTER MATERIALIZED TABLE t SUSPEND | RESUME [WITH (...)] | REFRESH [PARTITION (...)]
-    DROP MATERIALIZED TABLE [IF EXISTS] t
+CREATE MATERIALIZED TABLE t [(PRIMARY KEY ...)] [COMMENT] [PARTITIONED BY] [WITH] [FRESHNESS] [REFRESH_MODE] AS query
+ALTER MATERIALIZED TABLE t SUSPEND | RESUME [WITH (...)] | REFRESH [PARTITION (...)]
+DROP MATERIALIZED TABLE [IF EXISTS] t
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headrace.planner.dialect.statement_syntax import (
     DropMaterializedSyntax,
     KeySyntax,
 )
-from headrace.planner.dialect.syntax import Identifier
+from headrace.planner.dialect.syntax import Constant, Identifier
 from headrace.planner.dialect.tokens import Token
 
 __all__ = ["MaterializedTables"]
@@ -103,7 +103,7 @@ class MaterializedTables(Inspection):
             )
         action = self.choose("SUSPEND", "RESUME", "REFRESH")
         options = self.options() if action == "RESUME" and self.accept("WITH") else ()
-        partition = ()
+        partition: tuple[tuple[Identifier, Constant | None], ...] = ()
         if action == "REFRESH" and self.accept("PARTITION"):
             partition = self.parenthesized(self.partition_item)
         return AlterMaterializedSyntax(name, action, options, partition, self.span_from(start))

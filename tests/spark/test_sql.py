@@ -198,7 +198,12 @@ def test_files_are_read_as_they_were_written(env: EnvironmentFactory, tmp_path: 
             f"CREATE TABLE {name}s (word STRING, half BIGINT) PARTITIONED BY (half) WITH "
             f"('connector' = 'filesystem', 'path' = '{tmp_path}/{name}', 'format' = '{name}')"
         )
+    t_env.execute_sql(
+        "CREATE TABLE avros (word STRING) WITH ('connector' = 'filesystem', "
+        f"'path' = '{tmp_path}/avro', 'format' = 'avro')"
+    )
     inserts = t_env.create_statement_set()
+    inserts.add_insert_sql("INSERT INTO avros SELECT word FROM given")
     for name in ("csvs", "parquets", "orcs"):
         inserts.add_insert_sql(f"INSERT INTO {name} SELECT word, half FROM given")
     inserts.execute().wait()
@@ -209,6 +214,8 @@ def test_files_are_read_as_they_were_written(env: EnvironmentFactory, tmp_path: 
         f"SELECT word, half, COUNT(*) FROM ({both}) GROUP BY word, half"
     ).collect() as found:
         assert {tuple(row) for row in found} == {(*each, 3) for each in zip(words, halves, strict=True)}
+    with t_env.execute_sql("SELECT word FROM avros").collect() as read:
+        assert {row[0] for row in read} == set(words)
 
 
 def test_batch_queries_wait_for_all_rows_of_a_table_that_come_over_time(env: EnvironmentFactory):

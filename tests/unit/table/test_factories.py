@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from headrace.errors import (
     UnsupportedFeatureError,
 )
 from headrace.table import EnvironmentSettings, TableEnvironment
+from headrace.testing.contracts import check_source
 
 
 @pytest.fixture
@@ -203,6 +206,30 @@ def test_orc_is_written_with_its_properties(t_env, tmp_path):
     [file] = tmp_path.glob("part*.orc")
     assert orc.ORCFile(file).compression == "SNAPPY"
     assert orc.read_table(file).to_pylist() == [{"id": 1, "s": "a"}, {"id": 2, "s": None}]
+
+
+def test_avro_is_read_as_it_was_written(t_env, tmp_path):
+    at = datetime.datetime(2024, 2, 29, 8, 30, 0, 123000)  # noqa: DTZ001 - of no zone, as in rows
+    types = "id BIGINT, s STRING, d DECIMAL(10, 2), ts TIMESTAMP(3), tags ARRAY<STRING>, place ROW<x INT, y STRING>"
+    values = ", ".join(
+        f"CAST(NULL AS {kind})" for kind in ("BIGINT", "STRING", "DECIMAL(10, 2)", "TIMESTAMP(3)")
+    )
+    values += ", CAST(NULL AS ARRAY<STRING>), CAST(NULL AS ROW<x INT, y STRING>)"
+    made = sink(t_env, types, f"({values})", tmp_path, format="avro", avro__codec="bzip2")
+    rows = [Row(1, "a", Decimal("1.50"), at, ["x", None], Row(1, "y")), Row(2, None, None, None, None, None)]
+    write(made, rows)
+    [file] = tmp_path.glob("part*.avro")
+    assert b"bzip2" in file.read_bytes()[:2000]
+    t_env.execute_sql("DROP TABLE t")
+    read = source(t_env, f"{types}, more INT", connector="filesystem", path=str(tmp_path), format="avro")
+    expected = [
+        (1, "a", Decimal("1.50"), at, ["x", None], {"x": 1, "y": "y"}, None),
+        (2, *[None] * 6),
+    ]
+    check_source(read, expected)
+    t_env.execute_sql("DROP TABLE t")
+    with pytest.raises(SqlValidationError, match=r"'avro\.codec' is one of null, deflate, bzip2, xz"):
+        source(t_env, "id INT", connector="filesystem", path="/x", format="avro", avro__codec="snappy")
 
 
 def test_csv_and_parquet_are_written(t_env, tmp_path):

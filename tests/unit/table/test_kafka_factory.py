@@ -119,6 +119,13 @@ def test_avro_is_read_and_written_with_the_schema_of_the_columns() -> None:
     assert found == tuple(row)
 
 
+def test_protobuf_is_refused_by_name() -> None:
+    with pytest.raises(
+        UnsupportedFeatureError, match="'format' = 'protobuf' is not supported.* no Java code"
+    ):
+        source("a INT", format="protobuf")
+
+
 def test_parse_errors_fail_or_are_left_out() -> None:
     with pytest.raises(FormatError, match="JSON"):
         source("a INT").deserializer.deserialize(record(b"oops"))

@@ -20,6 +20,7 @@ from headrace.connectors.file._sink_options import (
     set_partition_commit,
     set_rolling_policy,
 )
+from headrace.connectors.file.avro_table import avro_source, avro_writer
 from headrace.connectors.file.lookup import FileRows
 from headrace.connectors.file.table import FileTableSource
 from headrace.connectors.lookup_tables import CacheKind, TableLookup, lookup_options
@@ -34,6 +35,8 @@ __all__ = ["FilesystemFactory"]
 
 #: The directory of rows without a value: Flink's option, and what it is if nothing is said.
 _NO_VALUE_KEY, _NO_VALUE = "partition.default-name", "__DEFAULT_PARTITION__"
+#: The format that has no reader in Spark's distribution.
+_AVRO: Final = "avro"
 _PATH_PATTERN: Final = "source.path.regex-pattern"
 #: What files are like beside their contents, by Flink's keys.
 _METADATA: Final = {
@@ -49,12 +52,19 @@ class FilesystemFactory:
 
     def source(self, request: TableRequest) -> Source:
         options = request.options
-        path = options.required("path")
-        reader = file_format(options).spark_reader()
+        path, kind = options.required("path"), options.required("format")
         interval = options.duration("source.monitor-interval")
         pattern = _path_pattern(options)
         read_sink_options(options)
         lookup_options(options, CacheKind.FULL)  # rows may be looked up in it, too
+        if kind == _AVRO:
+            if pattern is not None:
+                raise UnsupportedFeatureError.not_yet(
+                    f"table {request.name!r}: {_PATH_PATTERN!r} of Avro files"
+                )
+            _no_value(options)
+            return avro_source(request, path, interval)
+        reader = file_format(options).spark_reader()
         base = {"basePath": path} if request.table.partition_keys else {}
         return FileTableSource(
             InputPath.parse(path, who=f"table {request.name}"),
@@ -88,8 +98,8 @@ class FilesystemFactory:
                 f"table {request.name!r}: lookups in files with partitions or metadata columns"
             )
         row_type = RowType([RowField(each.name, each.type) for each in columns])
-        if kind == "orc":
-            raise UnsupportedFeatureError.not_yet(f"table {request.name!r}: lookups in ORC files")
+        if kind in ("orc", _AVRO):
+            raise UnsupportedFeatureError.not_yet(f"table {request.name!r}: lookups in files of {kind}")
         if options.text(_PATH_PATTERN) is not None:
             raise UnsupportedFeatureError.not_yet(f"table {request.name!r}: lookups with {_PATH_PATTERN!r}")
         lines = None if kind == "parquet" else message_format(options, "format").reader(row_type)
@@ -117,7 +127,9 @@ class FilesystemFactory:
         names = [each.name for each in columns]
         stored = [at for at, name in enumerate(names) if name not in request.table.partition_keys]
         row_type = RowType([RowField(columns[at].name, columns[at].type) for at in stored])
-        writer = file_format(options).file_writer(row_type)
+        writer = (
+            avro_writer(options, row_type) if kind == _AVRO else file_format(options).file_writer(row_type)
+        )
         builder: FileSink.RowFormatBuilder | FileSink.BulkFormatBuilder
         if isinstance(writer, BulkWriterFactory):
             if len(stored) < len(names):

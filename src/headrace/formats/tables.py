@@ -122,8 +122,8 @@ def _named(options: TableOptions, key: str, ability: type[Any]) -> Any:
     name = options.required(key)
     if name == "protobuf" and name not in FORMATS.names():
         raise UnsupportedFeatureError(
-            f"table {options.table!r}: {key!r} = 'protobuf' is not supported: its messages are read with a compiled Java "
-            "class, and headrace loads no Java code",
+            f"table {options.table!r}: {key!r} = 'protobuf' is not supported: its messages are read with a compiled "
+            "Java class, and headrace loads no Java code",
             feature="the format protobuf",
             hint="use 'raw', and parse the bytes in a Python function; or install a package that brings the format",
         )

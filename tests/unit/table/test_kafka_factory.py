@@ -17,7 +17,7 @@ from headrace.connectors.base import Boundedness, DeliveryGuarantee
 from headrace.connectors.kafka import KafkaOffsetsInitializer, KafkaTopicPartition
 from headrace.connectors.kafka._reader import _decoder_for
 from headrace.connectors.kafka.records import KafkaConsumerRecord
-from headrace.errors import FormatError, HeadraceError, SqlValidationError
+from headrace.errors import FormatError, HeadraceError, SqlValidationError, UnsupportedFeatureError
 from headrace.formats.avro_types import avro_schema
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.table import DataTypes, EnvironmentSettings, TableEnvironment
@@ -121,7 +121,7 @@ def test_avro_is_read_and_written_with_the_schema_of_the_columns() -> None:
 
 def test_protobuf_is_refused_by_name() -> None:
     with pytest.raises(
-        UnsupportedFeatureError, match="'format' = 'protobuf' is not supported.* no Java code"
+        UnsupportedFeatureError, match=r"'format' = 'protobuf' is not supported.* no Java code"
     ):
         source("a INT", format="protobuf")
 

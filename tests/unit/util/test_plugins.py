@@ -226,8 +226,8 @@ def create(options, comment):
 
 def test_a_catalog_type_must_be_known_and_make_a_catalog(t_env, site):
     place_package(site, "team-catalog", {CATALOGS.group: {"dict": "builtins:zip"}})
-    with pytest.raises(UnsupportedFeatureError, match="unknown catalog type 'hive'") as caught:
-        t_env.execute_sql("CREATE CATALOG c WITH ('type' = 'hive')")
+    with pytest.raises(UnsupportedFeatureError, match="unknown catalog type 'paimon'") as caught:
+        t_env.execute_sql("CREATE CATALOG c WITH ('type' = 'paimon')")
     assert "available: dict, generic_in_memory" in caught.value.hint
     with pytest.raises(CatalogError, match="needs the option 'type'"):
         t_env.execute_sql("CREATE CATALOG c WITH ('x' = 'y')")

@@ -333,6 +333,14 @@ def test_what_does_not_fit_the_database_is_refused(
     assert source.place.password not in str(raised.value)
 
 
+def test_a_partitioned_table_is_refused(table: Table) -> None:
+    whole = f"{table.name}_whole"
+    table.server.execute(f"CREATE TABLE {whole} (id INT PRIMARY KEY) PARTITION BY RANGE (id)")
+    source = table.source()
+    with pytest.raises(ConnectorError, match="the log names the partitions"):
+        Reading(replace(source, place=replace(source.place, table=whole)))
+
+
 def test_a_table_without_primary_key_is_refused(postgres: PostgresServer) -> None:
     made = Table(postgres, "id INT, name TEXT")
     with pytest.raises(ConnectorError, match="has no primary key"):

@@ -159,7 +159,7 @@ class Database:
                     retryable=False,
                 )
             found = session.execute(
-                "SELECT c.oid, c.relreplident::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+                "SELECT c.oid, c.relreplident::text, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
                 "WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')",
                 (place.schema, place.table),
             ).fetchone()
@@ -169,7 +169,13 @@ class Database:
                     hint="'schema-name' and 'table-name' name one table; patterns are not supported",
                     retryable=False,
                 )
-            oid, identity = found
+            oid, identity, kind = found
+            if kind == "p":
+                raise ConnectorError(
+                    f"postgres-cdc: {place!r}: the log names the partitions of a partitioned table, not the table",
+                    hint="read its partitions, each with a table and a slot of its own",
+                    retryable=False,
+                )
             columns = session.execute(
                 "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
                 "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum",

@@ -17,7 +17,6 @@ from headrace.connectors.postgres_cdc import PostgresCdcSource
 from headrace.connectors.postgres_cdc._database import TablePlace
 from headrace.errors import ConnectorError, HeadraceError
 from headrace.table import EnvironmentSettings, TableEnvironment
-from headrace.testing.contracts import check_source
 from headrace.types import DataTypes
 from tests.postgres import PostgresServer
 
@@ -292,23 +291,6 @@ def test_values_are_the_same_in_snapshot_and_log(postgres: PostgresServer) -> No
     with pytest.raises(HeadraceError, match=r"column 'doc': cannot read .* as INT"):
         reading.all()
     made.drop()
-
-
-def test_the_source_keeps_the_contract(table: Table) -> None:
-    table.run("INSERT INTO t SELECT n, 'x' || n FROM generate_series(1, 9) AS n")
-    numbers = iter(range(100, 200))
-
-    def more() -> list[Row]:
-        first, second = next(numbers), next(numbers)
-        table.run(f"INSERT INTO t VALUES ({first}, 'more'), ({second}, 'more')")
-        return [Row(id=first, name="more"), Row(id=second, name="more")]
-
-    check_source(
-        table.source(),
-        [Row(id=number, name=f"x{number}") for number in range(1, 10)],
-        cuts=(2, 100),
-        more=more,
-    )
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,8 @@ class Database:
                     retryable=False,
                 )
             found = session.execute(
-                "SELECT c.oid, c.relreplident::text, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+                "SELECT c.oid, c.relreplident::text, c.relkind::text FROM pg_class c "
+                "JOIN pg_namespace n ON n.oid = c.relnamespace "
                 "WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')",
                 (place.schema, place.table),
             ).fetchone()

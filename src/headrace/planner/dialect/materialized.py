@@ -17,6 +17,7 @@ from headrace.planner.dialect.statement_syntax import (
     CreateTableSyntax,
     DropMaterializedSyntax,
     KeySyntax,
+    OptionSyntax,
 )
 from headrace.planner.dialect.syntax import Constant, Identifier
 from headrace.planner.dialect.tokens import Token
@@ -40,14 +41,7 @@ class MaterializedTables(Inspection):
         missing = self.accept("IF", "NOT", "EXISTS")
         name = self.name("the table's name")
         keys = (self._key_of_table(),) if self.sees("(") else ()
-        comment = self.string() if self.accept("COMMENT") else None
-        if self.sees("DISTRIBUTED"):
-            self.unsupported("DISTRIBUTED")
-        partitioned_by: tuple[Identifier, ...] = ()
-        if self.accept("PARTITIONED"):
-            self.expect("BY")
-            partitioned_by = self.identifiers("a partition column")
-        options = self.options() if self.accept("WITH") else ()
+        comment, partitioned_by, options = self.clauses_of_table()
         freshness = self._freshness() if self.accept("FRESHNESS") else None
         mode = None
         if self.accept("REFRESH_MODE"):
@@ -67,6 +61,18 @@ class MaterializedTables(Inspection):
             query=query,
         )
         return CreateMaterializedSyntax(table, freshness, mode, span)
+
+    def clauses_of_table(self) -> tuple[str | None, tuple[Identifier, ...], tuple[OptionSyntax, ...]]:
+        """COMMENT, PARTITIONED BY and WITH, which every CREATE of a table has."""
+        comment = self.string() if self.accept("COMMENT") else None
+        if self.sees("DISTRIBUTED"):
+            self.unsupported("DISTRIBUTED")
+        partitioned_by: tuple[Identifier, ...] = ()
+        if self.accept("PARTITIONED"):
+            self.expect("BY")
+            partitioned_by = self.identifiers("a partition column")
+        options = self.options() if self.accept("WITH") else ()
+        return comment, partitioned_by, options
 
     def _key_of_table(self) -> KeySyntax:
         self.expect("(")

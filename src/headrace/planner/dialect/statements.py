@@ -238,14 +238,7 @@ class Statements(MaterializedTables):
                 column_names = self.identifiers()
             else:
                 self._elements(columns, watermarks, keys)
-        comment = self.string() if self.accept("COMMENT") else None
-        if self.sees("DISTRIBUTED"):
-            self.unsupported("DISTRIBUTED")
-        partitioned_by: tuple[Identifier, ...] = ()
-        if self.accept("PARTITIONED"):
-            self.expect("BY")
-            partitioned_by = self.identifiers("a partition column")
-        options = self.options() if self.accept("WITH") else ()
+        comment, partitioned_by, options = self.clauses_of_table()
         like = self._like() if self.accept("LIKE") else None
         query = None
         if self.accept("AS"):

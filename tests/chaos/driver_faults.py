@@ -323,6 +323,10 @@ class ChaoticJob:
             results=self._results(),
         )
 
+    def _parallelism(self) -> int:
+        """Return the parallelism that the program asks for."""
+        return PARALLELISM
+
     def _is_live(self) -> bool:
         """Whether the next driver runs the job live."""
         return False
@@ -332,7 +336,7 @@ class ChaoticJob:
         return _Cluster(self, code, hosts, seed=self.seed, faults=faults)
 
     def _job(self) -> JobGraph:
-        env = make_env(PARALLELISM)
+        env = make_env(self._parallelism())
         results = self.program.build(env)
         results.sink_to(ChaosSink(self._sink_name)).uid("chaos")
         builder = FileSink.for_row_format(str(self.root / "out"), Encoder.simple_string_encoder())

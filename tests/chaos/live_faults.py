@@ -10,9 +10,11 @@ import logging
 import random
 from typing import Any
 
+from headrace.runtime.job.master import JobMaster
 from headrace.runtime.task.level import JobCode
 from tests.chaos.driver_faults import ChaoticJob, Outcome, chaotic_run
 from tests.chaos.live_world import LiveFaults, SimulatedCluster, World, simulated
+from tests.chaos.programs import PARALLELISM
 
 
 class LiveChaoticJob(ChaoticJob):
@@ -51,13 +53,47 @@ class LiveChaoticJob(ChaoticJob):
         return SimulatedCluster(code, hosts, self.world, lambda epoch: self.note_epoch(code.lineage, epoch))
 
 
+class UnalignedChaoticJob(LiveChaoticJob):
+    """The same with barriers that overtake records, slow subtasks, and drivers that start with another parallelism."""
+
+    def __init__(self, name: str, seed: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(name, seed, *args, **kwargs)
+        self.options |= {
+            "headrace.epoch.max-records": 2,
+            "execution.checkpointing.interval": f"{self.rng.choice([5, 40, 40])} ms",
+            "execution.checkpointing.unaligned.enabled": "true",
+            "execution.checkpointing.aligned-checkpoint-timeout": f"{self.rng.choice([0, 0, 5, 30])} ms",
+        }
+        self._width = PARALLELISM
+
+    def _new_master(self, *args: Any, **kwargs: Any) -> JobMaster:
+        if self.program.can_rescale:
+            self._width = self.rng.choice([1, 2, 3])
+        return super()._new_master(*args, **kwargs)
+
+    def _parallelism(self) -> int:
+        return self._width
+
+    def _make_cluster(self, code: JobCode, hosts: str) -> Any:
+        cluster = super()._make_cluster(code, hosts)
+        if self.world is not None:
+            self.world.slowness = 0.9
+        return cluster
+
+
 def live_run(name: str, seed: int) -> Outcome:
     """Run a program live with the faults of a seed; check what came out."""
     return chaotic_run(name, seed, make_job=LiveChaoticJob)
+
+
+def unaligned_run(name: str, seed: int) -> Outcome:
+    """Run a program live, with unaligned checkpoints and the faults of a seed; check what came out."""
+    return chaotic_run(name, seed, make_job=UnalignedChaoticJob)
 
 
 if __name__ == "__main__":  # one seed, for a debugger: python -m tests.chaos.live_faults counting 17
     import sys
 
     logging.basicConfig(level=logging.INFO)
-    print(live_run(sys.argv[1], int(sys.argv[2])))
+    start = unaligned_run if "unaligned" in sys.argv[3:] else live_run
+    print(start(sys.argv[1], int(sys.argv[2])))

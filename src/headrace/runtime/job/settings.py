@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -22,6 +23,8 @@ from headrace.runtime.job import restart
 from headrace.runtime.monitoring.flame_graphs import FlameGraphSettings
 from headrace.runtime.run.live_run import LiveOptions
 from headrace.runtime.scheduling.adaptive_scheduler import AdaptiveSettings
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,12 @@ class JobMasterSettings:
 def live_options(configuration: Configuration) -> LiveOptions:
     """Return what the options say about live jobs."""
     milliseconds = timedelta(milliseconds=1)
+    is_exactly_once = configuration.get(checkpointing.MODE) is checkpointing.CheckpointingMode.EXACTLY_ONCE
+    if configuration.get(checkpointing.UNALIGNED) and not is_exactly_once:
+        _log.warning(
+            "%s has no effect: barriers wait for nothing with %s: AT_LEAST_ONCE",
+            *(checkpointing.UNALIGNED.key, checkpointing.MODE.key),
+        )
     return LiveOptions(
         port=configuration.get(live.PORT),
         buffer_timeout_ms=configuration.get(execution.BUFFER_TIMEOUT) // milliseconds,
@@ -62,7 +71,10 @@ def live_options(configuration: Configuration) -> LiveOptions:
         latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // milliseconds,
         watermark_interval_ms=configuration.get(execution.AUTO_WATERMARK_INTERVAL) // milliseconds,
         max_records=configuration.get(epochs.MAX_RECORDS),
-        is_exactly_once=configuration.get(checkpointing.MODE) is checkpointing.CheckpointingMode.EXACTLY_ONCE,
+        is_exactly_once=is_exactly_once,
+        overtakes_after_ms=configuration.get(checkpointing.ALIGNED_TIMEOUT) // milliseconds
+        if is_exactly_once and configuration.get(checkpointing.UNALIGNED)
+        else None,
     )
 
 

@@ -21,6 +21,7 @@ from headrace.runtime.control.messages import (
     VERSION,
     Acknowledge,
     Beat,
+    Drained,
     FromDriver,
     Goodbye,
     Hello,
@@ -62,6 +63,9 @@ class Acknowledged:
     first_ms: int
     alignment_ms: int
     sync_ms: int
+    processed_bytes: int = 0
+    persisted_bytes: int = 0
+    is_unaligned: bool = False
 
 
 class LiveControl:
@@ -93,6 +97,8 @@ class LiveControl:
         self.secret = new_secret()
         self._peers: dict[SubtaskId, _Peer] = {}
         self._acknowledged: dict[int, dict[SubtaskId, Acknowledged]] = {}
+        #: Subtasks that have read ahead for a checkpoint more than usually waits.
+        self._backlogged: set[SubtaskId] = set()
         self._changed = threading.Condition()
         #: Why the run cannot go on.
         self.error: BaseException | None = None
@@ -131,15 +137,38 @@ class LiveControl:
         for subtask in sorted(subtasks):
             self.send(subtask, TriggerCheckpoint(epoch, 0))
 
-    def wait_for(self, epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, Acknowledged]:
-        """Wait until these subtasks have acknowledged a barrier.
+    def overtake(self, epoch: int) -> None:
+        """Have the barrier of an epoch overtake what is on its way to subtasks that have not acknowledged it."""
+        with self._changed:
+            missing = self._subtasks - self._acknowledged.setdefault(epoch, {}).keys()
+        for subtask in sorted(missing):
+            self.send(subtask, TriggerCheckpoint(epoch, 0, overtakes=True))
+
+    def wait_for(
+        self, epoch: int, subtasks: Iterable[SubtaskId], until: float | None = None
+    ) -> dict[SubtaskId, Acknowledged] | None:
+        """Wait until these subtasks have acknowledged a barrier; None if that takes too long.
+
+        Args:
+            epoch: The epoch that ends with it.
+            subtasks: Those that are waited for.
+            until: How long to wait, by `now_s`; None for as long as it takes.
 
         Raises:
             HeadraceError: If the run fails before.
         """
         wanted = frozenset(subtasks)
-        self._wait(lambda: wanted <= self._acknowledged[epoch].keys())
-        return dict(self._acknowledged[epoch])
+        is_there = self._wait(lambda: wanted <= self._acknowledged[epoch].keys(), until)
+        return dict(self._acknowledged[epoch]) if is_there else None
+
+    def now_s(self) -> float:
+        """Return the time by which waiting is limited."""
+        return time.monotonic()
+
+    @property
+    def is_backlogged(self) -> bool:
+        """Whether a subtask still works off what it has read ahead for a checkpoint."""
+        return bool(self._backlogged)
 
     def forget(self, epoch: int) -> None:
         """Let go of what subtasks said about a barrier."""
@@ -181,13 +210,18 @@ class LiveControl:
         with self._changed:
             return {subtask: peer.beat for subtask, peer in self._peers.items()}
 
-    def _wait(self, is_done: Callable[[], bool]) -> None:
+    def _wait(self, is_done: Callable[[], bool], until: float | None = None) -> bool:
+        """Wait until something is so, or it is too late; return whether it is."""
         with self._changed:
             while self.error is None and not is_done():
-                self._changed.wait(1.0)
+                left_s = 1.0 if until is None else min(1.0, until - self.now_s())
+                if left_s <= 0:
+                    return False
+                self._changed.wait(left_s)
                 self._check_heartbeats()
             if self.error is not None:
                 raise self.error
+        return True
 
     def _check_heartbeats(self) -> None:
         since = time.monotonic() - self._heartbeat_timeout_s
@@ -228,10 +262,23 @@ class LiveControl:
             case Acknowledge():
                 report = pickle.loads(message.report)
                 assert isinstance(report, SubtaskReport)
-                said = Acknowledged(report, message.first_ms, message.alignment_ms, message.sync_ms)
+                said = Acknowledged(
+                    report,
+                    message.first_ms,
+                    message.alignment_ms,
+                    message.sync_ms,
+                    message.processed_bytes,
+                    message.persisted_bytes,
+                    message.is_unaligned,
+                )
                 with self._changed:
+                    if message.is_backlogged:
+                        self._backlogged.add(subtask)
                     self._acknowledged.setdefault(message.epoch, {})[subtask] = said
                     self._changed.notify_all()
+            case Drained():
+                self._backlogged.discard(subtask)
+                self._on_news()
             case Running():
                 with self._changed:
                     peer.is_running = True

@@ -75,6 +75,8 @@ class Outcome:
     stops: int = 0
     #: How often the job failed, and was started again.
     failures: int = 0
+    #: How often a barrier has overtaken records, and runs have started with such records.
+    overtaken: Counter[str] = field(default_factory=Counter)
     #: Whether it was canceled before its end: then some output is missing.
     is_canceled: bool = False
     #: What the sinks have, by name.

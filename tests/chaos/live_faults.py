@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from headrace.runtime.epoch.in_flight import InFlight
 from headrace.runtime.job.master import JobMaster
+from headrace.runtime.task import live_subtask, stream_task
 from headrace.runtime.task.level import JobCode
 from tests.chaos.driver_faults import ChaoticJob, Outcome, chaotic_run
 from tests.chaos.live_world import LiveFaults, SimulatedCluster, World, simulated
@@ -65,6 +72,7 @@ class UnalignedChaoticJob(LiveChaoticJob):
             "execution.checkpointing.aligned-checkpoint-timeout": f"{self.rng.choice([0, 0, 5, 30])} ms",
         }
         self._width = PARALLELISM
+        self.outcome.overtaken = Counter()
 
     def _new_master(self, *args: Any, **kwargs: Any) -> JobMaster:
         if self.program.can_rescale:
@@ -74,11 +82,34 @@ class UnalignedChaoticJob(LiveChaoticJob):
     def _parallelism(self) -> int:
         return self._width
 
+    def run(self) -> Outcome:
+        with counting_overtaken(self.outcome.overtaken):
+            return super().run()
+
     def _make_cluster(self, code: JobCode, hosts: str) -> Any:
         cluster = super()._make_cluster(code, hosts)
         if self.world is not None:
             self.world.slowness = 0.9
         return cluster
+
+
+@contextmanager
+def counting_overtaken(counts: Counter[str]) -> Iterator[None]:
+    """Count what barriers overtake, and what runs start with: as it was, or dealt out anew."""
+    write, read = live_subtask.write_overtaken, stream_task.overtaken_buffers
+
+    def written(*args: Any) -> int:
+        counts["written"] += 1
+        return write(*args)
+
+    def restored(in_flight: InFlight, *args: Any) -> Any:
+        counts["rerouted" if in_flight.is_rerouted else "restored"] += 1
+        return read(in_flight, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live_subtask, "write_overtaken", written)
+        patch.setattr(stream_task, "overtaken_buffers", restored)
+        yield
 
 
 def live_run(name: str, seed: int) -> Outcome:

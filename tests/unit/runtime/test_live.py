@@ -494,3 +494,20 @@ def test_a_savepoint_never_has_records_in_flight(tmp_path: Path) -> None:
     assert sorted(started.output) == COUNTED
     metadata = load_checkpoint(saved[0].result()).metadata
     assert not any(operator.in_flight for operator in metadata.operators)
+
+
+def test_beats_say_what_waits_and_how_time_is_spent() -> None:
+    Metered.permits, seen = threading.Semaphore(0), threading.Event()
+    Metered.is_open.clear()
+    beats: list[Any] = []
+    options = {**LIVE, "headrace.live.heartbeat-interval": "10 ms"}
+    started = start(held_up, parallelism=2, options=options)
+    while not any(beat.waiting_buffers and beat.pool_usage for beat in beats):
+        assert not started.job.result_future().done()
+        beats += started.job.master.beats().values()
+        seen.wait(0.002)
+    Metered.is_open.set()
+    Metered.permits.release(RECORDS)
+    started.job.wait()
+    assert sorted(started.output) == COUNTED
+    assert started.job.master.beats() == {}

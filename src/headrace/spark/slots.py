@@ -2,7 +2,7 @@
 
 | Spark | slots |
 |---|---|
-| a local one | as many as jobs ask for: its cores are taken in turns; for live jobs its threads, whose tasks all run at once |
+| a local one | as many as jobs ask for: its cores are taken in turns; for live jobs, its threads |
 | a cluster | each executor's cores, by `spark.task.cpus`; executors count when they have registered |
 | a cluster with dynamic allocation | as above, at most what it may grow to: more come when tasks wait for them |
 | any, with `taskmanager.numberOfTaskSlots` | that number for each executor |

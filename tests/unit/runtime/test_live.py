@@ -24,7 +24,9 @@ from headrace.errors import UserFunctionError
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.operators.timestamps import GeneratedTime
 from headrace.runtime.checkpoint.storage import load_checkpoint
+from headrace.runtime.monitoring.flame_graphs import SampleKind
 from headrace.testing.mini_cluster import MiniJob
+from headrace.util import clock
 from tests.unit.runtime.fakes import MarkedSink, marked
 from tests.unit.runtime.jobs import Executor, Run, make_env, run, start, start_watched
 
@@ -511,3 +513,23 @@ def test_beats_say_what_waits_and_how_time_is_spent() -> None:
     started.job.wait()
     assert sorted(started.output) == COUNTED
     assert started.job.master.beats() == {}
+
+
+def test_a_flame_graph_shows_where_a_live_subtask_is() -> None:
+    Metered.permits, waits = threading.Semaphore(0), threading.Event()
+    Metered.is_open.clear()
+    options = {**LIVE, "headrace.live.heartbeat-interval": "10 ms", "rest.flamegraph.num-samples": "5"}
+    started = start(held_up, parallelism=2, options=options)
+    master = started.job.master
+    vertex_id = master.job.vertices[1].vertex_id
+    frames: set[str] = set()
+    while not any("process_element" in frame for frame in frames):
+        assert not started.job.result_future().done()
+        recording = master.flame_graphs.ask(vertex_id, clock.now_ms())
+        if recording is not None:
+            frames |= {frame for sample in recording.samples(SampleKind.FULL) for frame in sample.frames}
+        waits.wait(0.005)
+    Metered.is_open.set()
+    Metered.permits.release(RECORDS)
+    started.job.wait()
+    assert sorted(started.output) == COUNTED

@@ -1,7 +1,7 @@
 """What travels on the control channel of a live job. Records never do: they go through Spark.
 
-    driver -> subtask    Feed, Lease, Recall, Trigger, CheckpointEnded, Stop
-    subtask -> driver    Hello, Running, Progress, Acknowledge, Drained, Output, Beat, Failure, Goodbye
+    driver -> subtask    Feed, Lease, Recall, Trigger, CheckpointEnded, Sample, Stop
+    subtask -> driver    Hello, Running, Progress, Acknowledge, Drained, Output, Beat, Samples, Failure, Goodbye
 
 Each message is a msgspec struct; what belongs to connectors or users is bytes in it, pickled by whoever sends it. Both
 ends are the same version of headrace: `Hello` has the version of these messages, and another one is refused.
@@ -122,6 +122,19 @@ class Beat(msgspec.Struct, frozen=True, tag="beat"):
     pool_usage: float = 0.0
 
 
+class Sample(msgspec.Struct, frozen=True, tag="sample"):
+    """Look so often where the loop is, for a flame graph; 0 to stop."""
+
+    delay_s: float
+    depth: int = 0
+
+
+class Samples(msgspec.Struct, frozen=True, tag="samples"):
+    """Where the loop was found since the last time: a pickled mapping from `StackSample` to how often."""
+
+    samples: bytes
+
+
 class SubtaskFailure(msgspec.Struct, frozen=True, tag="failure"):
     """The subtask has failed. Sent before Spark knows: its own report may name a consequence first."""
 
@@ -137,7 +150,7 @@ class Goodbye(msgspec.Struct, frozen=True, tag="goodbye"):
     """The subtask has closed its functions."""
 
 
-FromDriver = Feed | Lease | Recall | TriggerCheckpoint | CheckpointEnded | StopSubtask
+FromDriver = Feed | Lease | Recall | TriggerCheckpoint | CheckpointEnded | Sample | StopSubtask
 FromSubtask = (
     Hello
     | Running
@@ -146,6 +159,7 @@ FromSubtask = (
     | Drained
     | SubtaskOutput
     | Beat
+    | Samples
     | SubtaskFailure
     | Goodbye
 )

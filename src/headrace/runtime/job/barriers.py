@@ -41,6 +41,7 @@ class BarrierLoop(EpochLoop):
         if not run.is_deployed:
             run.deploy(sinks.show)
         run.check()
+        run.watch(lambda: self._flame_graphs.wanted(self._now_ms()), self._flame_graphs.take)
         stops = self._stops(run)
         if not stops and not self._is_due(run):
             run.go_on()
@@ -78,7 +79,7 @@ class BarrierLoop(EpochLoop):
         run.may_overtake = not (holds_sources or run.sources_ended) and self._is_checkpoint(run)
         plan = run.plan()
         self._phases.planned()
-        summary = run.run(self._flame_graphs.sampled(plan, self._now_ms()), check)
+        summary = run.run(plan, check)
         self._finish_epoch(summary, run, sinks, execution)
         self._last_ms = self._now_ms()
 

@@ -11,7 +11,7 @@ import logging
 import pickle
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Timer
 
@@ -27,13 +27,14 @@ from headrace.runtime.control.messages import (
     Hello,
     Message,
     Running,
+    Samples,
     StopSubtask,
     SubtaskFailure,
     SubtaskOutput,
     SubtaskProgress,
     TriggerCheckpoint,
 )
-from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
+from headrace.runtime.epoch.messages import StackSample, SubtaskId, SubtaskReport
 
 _log = logging.getLogger(__name__)
 
@@ -108,6 +109,10 @@ class LiveControl:
         self.recover: Callable[[str], HeadraceError] = TaskLostError
         #: Takes output that waits for nothing, with the id of its operator.
         self.show: Callable[[str, Sequence[object]], None] = lambda operator_id, payloads: None
+        #: Takes where a subtask was found, and how often.
+        self.sampled: Callable[[SubtaskId, Mapping[StackSample, int]], None] = lambda subtask, samples: None
+        #: Called now and then while subtasks are waited for.
+        self.on_tick: Callable[[], None] = lambda: None
         self._server = ControlServer(host, port, self.secret, self._handle)
         self.address = (host, self._server.port)
 
@@ -224,6 +229,7 @@ class LiveControl:
                     return False
                 self._changed.wait(left_s)
                 self._check_heartbeats()
+                self.on_tick()
             if self.error is not None:
                 raise self.error
         return True
@@ -290,6 +296,8 @@ class LiveControl:
                     self._changed.notify_all()
             case Beat():
                 peer.beat = message
+            case Samples():
+                self.sampled(subtask, pickle.loads(message.samples))
             case SubtaskOutput():
                 self.show(message.operator_id, pickle.loads(message.committables))
             case SubtaskFailure():

@@ -20,9 +20,9 @@ from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobVertex
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.subject import BarrierTimes
-from headrace.runtime.control.messages import Beat, CheckpointEnded, SubtaskProgress
+from headrace.runtime.control.messages import Beat, CheckpointEnded, Sample, SubtaskProgress
 from headrace.runtime.epoch.layout import Layout
-from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
+from headrace.runtime.epoch.messages import EpochPlan, Sampling, StackSample, SubtaskId, SubtaskReport
 from headrace.runtime.epoch.report_checks import one_per_subtask
 from headrace.runtime.run.job_run import EpochRunner, JobRun
 from headrace.runtime.run.live_control import Acknowledged, LiveControl
@@ -82,6 +82,7 @@ class LiveRun(JobRun):
         self._level_0 = frozenset(Layout(self.job).levels[0])
         self._control: LiveControl | None = None
         self._feeder: SourceFeeder | None = None
+        self._sampling: Sampling | None = None
         #: The state of sources where the last barrier stands, by vertex id.
         self._source_snapshots: dict[str, bytes] = {}
 
@@ -163,6 +164,35 @@ class LiveRun(JobRun):
     def beats(self) -> Mapping[SubtaskId, Beat]:
         """Return what subtasks said last about their time."""
         return {} if self._control is None else self._control.beats()
+
+    def watch(
+        self,
+        wanted: Callable[[], Sampling | None],
+        sampled: Callable[[SubtaskId, Mapping[StackSample, int]], None],
+    ) -> None:
+        """Have subtasks say where they are when somebody looks at their flame graph.
+
+        Args:
+            wanted: Says whose stacks are to be sampled now, and how.
+            sampled: Takes where a subtask was found, and how often; called by several threads.
+        """
+        if self._control is not None:
+            self._control.sampled = sampled
+            self._control.on_tick = lambda: self._sample(wanted())
+            self._control.on_tick()
+
+    def _sample(self, sampling: Sampling | None) -> None:
+        control, before = self._control, self._sampling
+        if sampling == before or control is None:
+            return
+        self._sampling = sampling
+        now = frozenset[str]() if sampling is None else sampling.vertices
+        then = frozenset[str]() if before is None else before.vertices
+        for subtask in self.subtasks():
+            if sampling is not None and subtask.vertex_id in now - then:
+                control.send(subtask, Sample(sampling.delay_s, sampling.depth))
+            elif subtask.vertex_id in then - now:
+                control.send(subtask, Sample(0.0))
 
     def drain(self) -> None:
         """Have sources end where they are."""

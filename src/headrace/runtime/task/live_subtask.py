@@ -39,6 +39,7 @@ from headrace.runtime.control.messages import (
     Message,
     Recall,
     Running,
+    Sample,
     StopSubtask,
     SubtaskOutput,
     SubtaskProgress,
@@ -57,6 +58,7 @@ from headrace.runtime.exchange.buffers import Header, barrier_in, pack_barrier
 from headrace.runtime.task.alignment import Alignment
 from headrace.runtime.task.barrier_paths import barrier_paths, barrier_targets
 from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.live_sampling import LiveSampling
 from headrace.runtime.task.live_settings import LiveSettings
 from headrace.runtime.task.live_task import LiveTask
 from headrace.runtime.task.mailbox import Mailbox
@@ -152,6 +154,7 @@ class LiveSubtask:
         #: When the last barrier passed, and these two then.
         self._spent = (time.monotonic(), 0.0, 0.0)
         self.connection: Connection | None = None
+        self._sampling = LiveSampling(self._tell)
 
     def _make_task(self) -> LiveTask:
         code = self._code
@@ -197,6 +200,7 @@ class LiveSubtask:
 
     def _end(self) -> None:
         self._ended.set()
+        self._sampling.close()
         task, self._task = self._task, None
         if task is not None:
             task.close()
@@ -204,6 +208,7 @@ class LiveSubtask:
             self._lease.close()
 
     def _begin(self) -> None:
+        self._sampling.begin()
         if self._task is not None:
             self._task.begin(self._plan, self._spark_attempt, self._send)
             self._mailbox.restore(self._task.overtaken())
@@ -228,7 +233,10 @@ class LiveSubtask:
             if message is None:
                 self._mailbox.disconnect()
                 return
-            self._mailbox.put_message(message)
+            if isinstance(message, Sample):
+                self._sampling.on_request(message)
+            else:
+                self._mailbox.put_message(message)
 
     def _read(self, incoming: Iterable[bytes]) -> None:
         try:
@@ -315,6 +323,7 @@ class LiveSubtask:
             busy_s = max(0.0, now - beaten - sum(spent))
             try:
                 self._tell(self._beat(busy_s, *spent))
+                self._sampling.send()
             except OSError:
                 return  # the thread that listens has noticed, too
             beaten, idle_before, blocked_before = now, idle_s, blocked_s

@@ -76,7 +76,7 @@ class UnalignedChaoticJob(LiveChaoticJob):
 
     def _new_master(self, *args: Any, **kwargs: Any) -> JobMaster:
         if self.program.can_rescale:
-            self._width = self.rng.choice([1, 2, 3])
+            self._width = self.rng.choice(self.program.widths)
         return super()._new_master(*args, **kwargs)
 
     def _parallelism(self) -> int:

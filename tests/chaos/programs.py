@@ -167,6 +167,8 @@ def broadcasting(env: StreamExecutionEnvironment) -> DataStream:
 class Program:
     build: Callable[[StreamExecutionEnvironment], DataStream]
     can_rescale: bool = True
+    #: The parallelism with which another driver may start the program: the same operators are chained with each.
+    widths: tuple[int, ...] = (1, 2, 3)
     expected: Callable[[], list[Any]] = list
 
 
@@ -186,8 +188,8 @@ def _counts() -> list[tuple[int, int]]:
 PROGRAMS = {
     "counting": Program(counting, expected=_counts),
     "routed": Program(routed, expected=_counts),
-    "tumbling": Program(tumbling, expected=lambda: _window_sums(1000, 1000)),
-    "sliding": Program(sliding, expected=lambda: _window_sums(2000, 1000)),
+    "tumbling": Program(tumbling, widths=(2, 3), expected=lambda: _window_sums(1000, 1000)),
+    "sliding": Program(sliding, widths=(2, 3), expected=lambda: _window_sums(2000, 1000)),
     "list state": Program(holding_back, can_rescale=False, expected=lambda: list(range(NUMBERS))),
     "broadcast state": Program(
         broadcasting,

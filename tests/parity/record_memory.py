@@ -1,6 +1,6 @@
 """Records how Flink's start script divides memory, in tests/unit/config/flink_memory.json.
 
-    python -m tests.parity.record_memory --flink build/flink-env/bin/python
+python -m tests.parity.record_memory --flink build/flink-env/bin/python
 """
 
 from __future__ import annotations

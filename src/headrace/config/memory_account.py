@@ -20,13 +20,20 @@ from typing import TYPE_CHECKING, Final
 from headrace.config.memory_size import MemorySize
 from headrace.config.option import ConfigOption
 from headrace.config.options import memory as keys
-from headrace.config.options import scheduler
+from headrace.config.options import scheduler, spark
 from headrace.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from headrace.config.configuration import Configuration
 
-__all__ = ["DriverMemory", "ExecutorMemory", "driver_memory", "executor_memory", "memory_settings"]
+__all__ = [
+    "DriverMemory",
+    "ExecutorMemory",
+    "driver_memory",
+    "executor_memory",
+    "memory_per_worker",
+    "memory_settings",
+]
 
 _MB: Final = 1 << 20
 #: What a Python worker has allocated before it runs the first function, with room for a batch of records.
@@ -222,6 +229,33 @@ def executor_memory(configuration: Configuration) -> ExecutorMemory | None:
         slots=get(scheduler.TASK_SLOTS) or _executor_cores(configuration),
         state_part=_state_part(weights),
     )
+
+
+def memory_per_worker(configuration: Configuration) -> int | None:
+    """Return how many bytes a Python worker may allocate; None if there is no limit.
+
+    Raises:
+        ConfigurationError: If it is too little for a worker to start.
+    """
+    limit = configuration.get(keys.PYTHON_LIMIT)
+    if limit is not None:
+        size, key = limit.get_bytes(), keys.PYTHON_LIMIT.key
+    else:
+        account = executor_memory(configuration)
+        # On a local Spark there is no container that could be too small.
+        if account is None or account.per_worker is None or _is_local(configuration):
+            return None
+        size, key = account.per_worker, keys.MANAGED.key
+    if size < LEAST_PER_WORKER:
+        raise ConfigurationError(
+            f"{_text(size)} for a Python worker are not enough: it takes {_text(LEAST_PER_WORKER)} to start",
+            hint=f"raise {key}, or lower {scheduler.TASK_SLOTS.key}",
+        )
+    return size
+
+
+def _is_local(configuration: Configuration) -> bool:
+    return configuration.get(spark.MASTER).startswith("local")
 
 
 def memory_settings(configuration: Configuration) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,9 @@ def close(found: dict[str, int], expected: dict[str, int]) -> bool:
 
 @pytest.mark.parametrize("case", RECORDED["executor"], ids=case_name)
 def test_an_executor_is_divided_as_in_flink(case):
-    configuration = Configuration({f"taskmanager.memory.{key}": each for key, each in case["options"].items()})
+    configuration = Configuration(
+        {f"taskmanager.memory.{key}": each for key, each in case["options"].items()}
+    )
     if case.get("refused"):
         with pytest.raises(ConfigurationError):
             executor_memory(configuration)

@@ -58,9 +58,13 @@ TASK_HEAP = _asked(
     "of a total size.",
 )
 TASK_OFF_HEAP = _size(
-    "taskmanager.memory.task.off-heap.size", 0, "Memory outside of Java's heap for functions in Python workers."
+    "taskmanager.memory.task.off-heap.size",
+    0,
+    "Memory outside of Java's heap for functions in Python workers.",
 )
-FRAMEWORK_HEAP = _size("taskmanager.memory.framework.heap.size", 128, "The part of the heap that Spark needs.")
+FRAMEWORK_HEAP = _size(
+    "taskmanager.memory.framework.heap.size", 128, "The part of the heap that Spark needs."
+)
 FRAMEWORK_OFF_HEAP = _size(
     "taskmanager.memory.framework.off-heap.size", 128, "The memory outside of the heap that Spark needs."
 )
@@ -81,7 +85,9 @@ CONSUMER_WEIGHTS = (
     )
 )
 NETWORK_FRACTION = _fraction(
-    "taskmanager.memory.network.fraction", 0.1, "Which part of the total is for Spark's exchange between tasks."
+    "taskmanager.memory.network.fraction",
+    0.1,
+    "Which part of the total is for Spark's exchange between tasks.",
 )
 NETWORK_MIN = _size("taskmanager.memory.network.min", 64, "The least memory for the exchange between tasks.")
 NETWORK_MAX = (

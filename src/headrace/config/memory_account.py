@@ -6,9 +6,9 @@
         ├── network, framework.off-heap, task.off-heap, managed     ┘
         └── framework.heap, task.heap                                 spark.executor.memory
 
-One of three is given: the process, the total without Java's own needs (flink.size), or the heap of tasks and the managed
-memory. The rest follows as in Flink: a fraction within limits, or what the other parts leave. Python workers live in
-managed and off-heap memory; each slot has an equal share.
+One of three is given: the process, the total without Java's own needs (flink.size), or the heap of tasks and the
+managed memory. The rest follows as in Flink: a fraction within limits, or what the other parts leave. Python workers
+live in managed and off-heap memory; each slot has an equal share.
 """
 
 from __future__ import annotations
@@ -304,7 +304,8 @@ def _process_parts(
 def _rest(whole: int, parts: int, key: ConfigOption[MemorySize | None]) -> int:
     if parts >= whole:
         raise ConfigurationError(
-            f"the parts of the memory of a process come to {_text(parts)}, but {key.key} leaves {_text(whole)} for all of them",
+            f"the parts of the memory of a process come to {_text(parts)}, but {key.key} leaves {_text(whole)} for "
+            "all of them",
             hint=f"raise {key.key}, or lower the sizes and fractions of its parts",
         )
     return whole - parts

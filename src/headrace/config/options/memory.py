@@ -109,8 +109,8 @@ EXECUTOR_OVERHEAD_MAX = _size("taskmanager.memory.jvm-overhead.max", 1024, "The 
 PYTHON_LIMIT = _asked(
     "headrace.python.memory-per-worker",
     "with `taskmanager.memory.*`: a worker's share of what is outside of Java's heap; otherwise no limit",
-    "How much memory a Python worker may allocate. A function that needs more fails with an error that says so, instead "
-    "of having its executor killed.",
+    "How much memory a Python worker may allocate. A function that needs more fails with an error that says so, and "
+    "its executor is not killed.",
 )
 
 # -- the driver ----------------------------------------------------------------------------------------------

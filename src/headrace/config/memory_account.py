@@ -15,16 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from headrace.config.memory_size import MemorySize
 from headrace.config.option import ConfigOption
 from headrace.config.options import memory as keys
 from headrace.config.options import scheduler, spark
 from headrace.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from headrace.config.configuration import Configuration
 
 __all__ = [
     "DriverMemory",
@@ -35,9 +32,20 @@ __all__ = [
     "memory_settings",
 ]
 
+T = TypeVar("T")
 _MB: Final = 1 << 20
 #: What a Python worker has allocated before it runs the first function, with room for a batch of records.
 LEAST_PER_WORKER: Final = 256 * _MB
+
+
+class Values(Protocol):
+    """What a `Configuration` has for this: values of options."""
+
+    def get(self, option: ConfigOption[T]) -> T: ...
+
+    def contains(self, option: ConfigOption[Any]) -> bool: ...
+
+    def to_dict(self) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True)
@@ -149,7 +157,7 @@ class ExecutorMemory:
         return _spark_sizes("executor", self.heap, self.process)
 
 
-def driver_memory(configuration: Configuration) -> DriverMemory | None:
+def driver_memory(configuration: Values) -> DriverMemory | None:
     """Return the parts of the driver; None if no size was given.
 
     Raises:
@@ -182,7 +190,7 @@ def driver_memory(configuration: Configuration) -> DriverMemory | None:
     return DriverMemory(left, off_heap, metaspace, overhead)
 
 
-def executor_memory(configuration: Configuration) -> ExecutorMemory | None:
+def executor_memory(configuration: Values) -> ExecutorMemory | None:
     """Return the parts of an executor; None if no size was given.
 
     Raises:
@@ -231,7 +239,7 @@ def executor_memory(configuration: Configuration) -> ExecutorMemory | None:
     )
 
 
-def memory_per_worker(configuration: Configuration) -> int | None:
+def memory_per_worker(configuration: Values) -> int | None:
     """Return how many bytes a Python worker may allocate; None if there is no limit.
 
     Raises:
@@ -254,11 +262,11 @@ def memory_per_worker(configuration: Configuration) -> int | None:
     return size
 
 
-def _is_local(configuration: Configuration) -> bool:
+def _is_local(configuration: Values) -> bool:
     return configuration.get(spark.MASTER).startswith("local")
 
 
-def memory_settings(configuration: Configuration) -> Iterator[tuple[str, str]]:
+def memory_settings(configuration: Values) -> Iterator[tuple[str, str]]:
     """Yield the settings of Spark that memory keys stand for.
 
     Raises:
@@ -272,7 +280,7 @@ def memory_settings(configuration: Configuration) -> Iterator[tuple[str, str]]:
 _FIXED: Final = (keys.FRAMEWORK_HEAP, keys.FRAMEWORK_OFF_HEAP, keys.TASK_OFF_HEAP)
 
 
-def _network_share(configuration: Configuration) -> _Share:
+def _network_share(configuration: Values) -> _Share:
     most = configuration.get(keys.NETWORK_MAX)
     return _Share(
         "taskmanager.memory.network",
@@ -311,12 +319,12 @@ def _rest(whole: int, parts: int, key: ConfigOption[MemorySize | None]) -> int:
     return whole - parts
 
 
-def _given(configuration: Configuration, key: ConfigOption[MemorySize | None]) -> int | None:
+def _given(configuration: Values, key: ConfigOption[MemorySize | None]) -> int | None:
     size = configuration.get(key)
     return None if size is None else size.get_bytes()
 
 
-def _executor_cores(configuration: Configuration) -> int | None:
+def _executor_cores(configuration: Values) -> int | None:
     cores = configuration.to_dict().get("spark.executor.cores", "")
     return int(cores) if cores.isdigit() and int(cores) > 0 else None
 

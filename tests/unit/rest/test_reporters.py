@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -249,3 +250,12 @@ def test_filters_and_labels_follow_the_options():
     assert sample.name == "taskmanager.job.task.operator.seen"
     assert sample.labels == {"job_name": "j", "operator_name": "o", "subtask_index": "0", "region": "eu"}
     assert sample.value == 3
+
+
+def test_the_dashboard_asks_for_metrics_that_exist(running, cluster):
+    page = cluster.ask("GET", "/metrics").body.decode()
+    exported = set(re.findall(r"^(flink_\w+)", page, re.MULTILINE))
+    dashboard = (Path(__file__).parents[3] / "docs" / "grafana.json").read_text()
+    asked = set(re.findall(r"flink_\w+", dashboard))
+    assert asked
+    assert asked <= exported

@@ -5,6 +5,8 @@ REST has the same page under `/metrics`; these are for scrapers and gateways tha
 
 from __future__ import annotations
 
+import base64
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,9 +22,23 @@ from headrace.rest.reporters.settings import ReporterSettings
 from headrace.rest.resources.metric_sets import MetricSet
 from headrace.rest.resources.prometheus import expose
 
-__all__ = ["PrometheusPage", "PushGatewayReporter"]
+__all__ = ["PAGE_OPTIONS", "PUSH_OPTIONS", "PrometheusPage", "PushGatewayReporter"]
 
+#: Options of the page, and of pushes.
+PAGE_OPTIONS = ("port", "filterLabelValueCharacters")
+PUSH_OPTIONS = (
+    "hostUrl",
+    "jobName",
+    "randomJobNameSuffix",
+    "deleteOnShutdown",
+    "groupingKey",
+    "filterLabelValueCharacters",
+    "username",
+    "password",
+)
 _TIMEOUT_S = 10
+#: What Flink replaces in values of labels.
+_UNUSUAL = re.compile(r"[^a-zA-Z0-9:_]")
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -30,12 +46,12 @@ class PushGatewayReporter:
     """Pushes metrics to a PushGateway.
 
     Args:
-        settings: `hostUrl`, `jobName`, `randomJobNameSuffix`, `deleteOnShutdown`, `groupingKey`.
+        settings: `PUSH_OPTIONS`.
         configuration: Of the process.
     """
 
     def __init__(self, settings: ReporterSettings, configuration: Configuration) -> None:
-        self._sampler = Sampler(configuration, settings)
+        self._page = _Page(configuration, settings)
         base = settings.text("hostUrl").rstrip("/")
         if not base.startswith(("http://", "https://")):
             raise ConfigurationError(f"{settings.prefix}.hostUrl: expected http://host:port; got {base!r}")
@@ -46,10 +62,15 @@ class PushGatewayReporter:
         path = "".join(f"/{quote(key, '')}/{quote(value, '')}" for key, value in labels.items())
         self._url = f"{base}/metrics/job/{quote(job, '')}{path}"
         self._deletes = settings.truth("deleteOnShutdown", default=True)
+        self._headers = {"Content-Type": _TEXT}
+        user = settings.options.get("username")
+        if user is not None:
+            login = f"{user}:{settings.text('password')}".encode()
+            self._headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
 
     def report(self, metrics: Sequence[MetricSet]) -> None:
         """Replace what the gateway has of this process."""
-        self._request("PUT", _page(self._sampler, metrics))
+        self._request("PUT", self._page.text(metrics))
 
     def close(self) -> None:
         """Remove it there."""
@@ -58,7 +79,7 @@ class PushGatewayReporter:
 
     def _request(self, method: str, text: str | None) -> None:
         body = None if text is None else text.encode()
-        request = Request(self._url, body, {"Content-Type": _TEXT}, method=method)  # noqa: S310  # checked above
+        request = Request(self._url, body, self._headers, method=method)  # noqa: S310  # checked above
         with urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310
             pass
 
@@ -89,11 +110,11 @@ class PrometheusPage:
         configuration: Configuration,
         ask: Callable[[], Sequence[MetricSet]],
     ) -> None:
-        sampler = Sampler(configuration, settings)
+        page = _Page(configuration, settings)
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                body = _page(sampler, ask()).encode()
+                body = page.text(ask()).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", _TEXT)
                 self.send_header("Content-Length", str(len(body)))
@@ -140,6 +161,19 @@ def _bind(
     )
 
 
-def _page(sampler: Sampler, metrics: Sequence[MetricSet]) -> str:
-    wanted = map(sampler.wants, metrics)
-    return expose((each, sampler.labels(each)) for each in wanted)
+class _Page:
+    """The page of one reporter: its filters, its labels."""
+
+    def __init__(self, configuration: Configuration, settings: ReporterSettings) -> None:
+        self._sampler = Sampler(configuration, settings)
+        self._filters_labels = settings.truth("filterLabelValueCharacters", default=True)
+
+    def text(self, metrics: Sequence[MetricSet]) -> str:
+        wanted = map(self._sampler.wants, metrics)
+        return expose((each, self._labels(each)) for each in wanted)
+
+    def _labels(self, metrics: MetricSet) -> dict[str, str]:
+        labels = self._sampler.labels(metrics)
+        if not self._filters_labels:
+            return labels
+        return {key: _UNUSUAL.sub("_", value) for key, value in labels.items()}

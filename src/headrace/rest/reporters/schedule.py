@@ -12,7 +12,12 @@ from headrace.errors import ConfigurationError, HeadraceError
 from headrace.rest.context import RestContext
 from headrace.rest.reporters import opentelemetry
 from headrace.rest.reporters.lines import JsonLinesReporter, LogReporter, StatsDReporter
-from headrace.rest.reporters.prometheus import PrometheusPage, PushGatewayReporter
+from headrace.rest.reporters.prometheus import (
+    PAGE_OPTIONS,
+    PUSH_OPTIONS,
+    PrometheusPage,
+    PushGatewayReporter,
+)
 from headrace.rest.reporters.reporter import ReporterKind
 from headrace.rest.reporters.settings import ReporterSettings, reporters_of
 from headrace.rest.reporters.spans import NewSpans
@@ -25,8 +30,7 @@ _PAGE: Final = f"{_FLINK}prometheus.PrometheusReporterFactory"
 _SPANS: Final = "org.apache.flink.traces.otel.OpenTelemetryTraceReporterFactory"
 _KINDS: Final[Mapping[str, ReporterKind]] = {
     f"{_FLINK}prometheus.PrometheusPushGatewayReporterFactory": ReporterKind(
-        PushGatewayReporter,
-        ("hostUrl", "jobName", "randomJobNameSuffix", "deleteOnShutdown", "groupingKey"),
+        PushGatewayReporter, PUSH_OPTIONS
     ),
     f"{_FLINK}statsd.StatsDReporterFactory": ReporterKind(StatsDReporter, ("host", "port")),
     f"{_FLINK}otel.OpenTelemetryMetricReporterFactory": ReporterKind(
@@ -84,7 +88,7 @@ class Reporters:
     def _add_metrics(self, settings: ReporterSettings) -> None:
         configuration = self._context.configuration
         if settings.factory == _PAGE:
-            settings.check(("port",))
+            settings.check(PAGE_OPTIONS)
             self._opened.append(PrometheusPage(settings, configuration, self._metrics))
             return
         kind = _KINDS.get(settings.factory)

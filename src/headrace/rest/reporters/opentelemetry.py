@@ -16,7 +16,7 @@ from headrace.config.configuration import Configuration
 from headrace.errors import ConfigurationError, ConnectorError
 from headrace.rest.reporters.samples import Sampler
 from headrace.rest.reporters.settings import ReporterSettings
-from headrace.rest.reporters.spans import Span
+from headrace.rest.reporters.spans import TraceSpan
 from headrace.rest.resources.metric_sets import MetricSet
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class OpenTelemetrySpans:
         self._provider.add_span_processor(SimpleSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer(_SCOPE)
 
-    def send(self, spans: Sequence[Span]) -> None:
+    def send(self, spans: Sequence[TraceSpan]) -> None:
         """Send spans that have ended."""
         for each in spans:
             begun = self._tracer.start_span(

@@ -9,11 +9,11 @@ from headrace.runtime.checkpoint.statistics import CheckpointRecord, CheckpointS
 from headrace.runtime.job.dispatcher import LiveJob
 from headrace.runtime.monitoring.failure_history import Failure
 
-__all__ = ["NewSpans", "Span"]
+__all__ = ["NewSpans", "TraceSpan"]
 
 
 @dataclass(frozen=True)
-class Span:
+class TraceSpan:
     """Something that took time."""
 
     name: str
@@ -29,7 +29,7 @@ class NewSpans:
         #: The greatest checkpoint id reported, and the number of failures.
         self._seen: dict[str, tuple[int, int]] = {}
 
-    def find(self, jobs: Iterable[LiveJob]) -> Iterator[Span]:
+    def find(self, jobs: Iterable[LiveJob]) -> Iterator[TraceSpan]:
         """Yield what has ended since the last call."""
         for job in jobs:
             last_checkpoint, failures = self._seen.get(job.job_id, (0, 0))
@@ -47,9 +47,9 @@ class NewSpans:
             self._seen[job.job_id] = (last_checkpoint, history.count)
 
 
-def _checkpoint_span(job: LiveJob, record: CheckpointRecord) -> Span:
+def _checkpoint_span(job: LiveJob, record: CheckpointRecord) -> TraceSpan:
     end = max(record.trigger_timestamp, record.latest_ack_timestamp)
-    return Span(
+    return TraceSpan(
         "Checkpoint",
         record.trigger_timestamp,
         end,
@@ -65,7 +65,7 @@ def _checkpoint_span(job: LiveJob, record: CheckpointRecord) -> Span:
     )
 
 
-def _failure_span(job: LiveJob, failure: Failure) -> Span:
+def _failure_span(job: LiveJob, failure: Failure) -> TraceSpan:
     attributes: dict[str, str | int] = {
         "jobId": job.job_id,
         "jobName": job.name,
@@ -74,4 +74,4 @@ def _failure_span(job: LiveJob, failure: Failure) -> Span:
     }
     if failure.task is not None:
         attributes["task"] = failure.task
-    return Span("JobFailure", failure.timestamp_ms, failure.timestamp_ms, attributes)
+    return TraceSpan("JobFailure", failure.timestamp_ms, failure.timestamp_ms, attributes)

@@ -1,7 +1,7 @@
 """What travels on the control channel of a live job. Records never do: they go through Spark.
 
-    driver -> subtask    Feed, Lease, Recall, Trigger, CheckpointEnded, Sample, Stop
-    subtask -> driver    Hello, Running, Progress, Acknowledge, Drained, Output, Beat, Samples, Failure, Goodbye
+    driver -> subtask    Feed, Lease, Recall, Trigger, CheckpointEnded, SampleStacks, Stop
+    subtask -> driver    Hello, Running, Progress, Acknowledge, Drained, Output, Beat, SubtaskSamples, Failure, Goodbye
 
 Each message is a msgspec struct; what belongs to connectors or users is bytes in it, pickled by whoever sends it. Both
 ends are the same version of headrace: `Hello` has the version of these messages, and another one is refused.
@@ -122,14 +122,14 @@ class Beat(msgspec.Struct, frozen=True, tag="beat"):
     pool_usage: float = 0.0
 
 
-class Sample(msgspec.Struct, frozen=True, tag="sample"):
+class SampleStacks(msgspec.Struct, frozen=True, tag="sample"):
     """Look so often where the loop is, for a flame graph; 0 to stop."""
 
     delay_s: float
     depth: int = 0
 
 
-class Samples(msgspec.Struct, frozen=True, tag="samples"):
+class SubtaskSamples(msgspec.Struct, frozen=True, tag="samples"):
     """Where the loop was found since the last time: a pickled mapping from `StackSample` to how often."""
 
     samples: bytes
@@ -150,7 +150,7 @@ class Goodbye(msgspec.Struct, frozen=True, tag="goodbye"):
     """The subtask has closed its functions."""
 
 
-FromDriver = Feed | Lease | Recall | TriggerCheckpoint | CheckpointEnded | Sample | StopSubtask
+FromDriver = Feed | Lease | Recall | TriggerCheckpoint | CheckpointEnded | SampleStacks | StopSubtask
 FromSubtask = (
     Hello
     | Running
@@ -159,7 +159,7 @@ FromSubtask = (
     | Drained
     | SubtaskOutput
     | Beat
-    | Samples
+    | SubtaskSamples
     | SubtaskFailure
     | Goodbye
 )

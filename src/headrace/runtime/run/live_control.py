@@ -27,11 +27,11 @@ from headrace.runtime.control.messages import (
     Hello,
     Message,
     Running,
-    Samples,
     StopSubtask,
     SubtaskFailure,
     SubtaskOutput,
     SubtaskProgress,
+    SubtaskSamples,
     TriggerCheckpoint,
 )
 from headrace.runtime.epoch.messages import StackSample, SubtaskId, SubtaskReport
@@ -296,7 +296,7 @@ class LiveControl:
                     self._changed.notify_all()
             case Beat():
                 peer.beat = message
-            case Samples():
+            case SubtaskSamples():
                 self.sampled(subtask, pickle.loads(message.samples))
             case SubtaskOutput():
                 self.show(message.operator_id, pickle.loads(message.committables))

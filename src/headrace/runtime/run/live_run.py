@@ -20,7 +20,7 @@ from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobVertex
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.subject import BarrierTimes
-from headrace.runtime.control.messages import Beat, CheckpointEnded, Sample, SubtaskProgress
+from headrace.runtime.control.messages import Beat, CheckpointEnded, SampleStacks, SubtaskProgress
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, Sampling, StackSample, SubtaskId, SubtaskReport
 from headrace.runtime.epoch.report_checks import one_per_subtask
@@ -190,9 +190,9 @@ class LiveRun(JobRun):
         then = frozenset[str]() if before is None else before.vertices
         for subtask in self.subtasks():
             if sampling is not None and subtask.vertex_id in now - then:
-                control.send(subtask, Sample(sampling.delay_s, sampling.depth))
+                control.send(subtask, SampleStacks(sampling.delay_s, sampling.depth))
             elif subtask.vertex_id in then - now:
-                control.send(subtask, Sample(0.0))
+                control.send(subtask, SampleStacks(0.0))
 
     def drain(self) -> None:
         """Have sources end where they are."""

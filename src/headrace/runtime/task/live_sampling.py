@@ -6,7 +6,7 @@ import pickle
 import threading
 from collections.abc import Callable
 
-from headrace.runtime.control.messages import Message, Sample, Samples
+from headrace.runtime.control.messages import Message, SampleStacks, SubtaskSamples
 from headrace.runtime.task.stack_sampling import StackSampler
 
 
@@ -26,7 +26,7 @@ class LiveSampling:
         """The loop runs in this thread."""
         self._loop = threading.get_ident()
 
-    def on_request(self, request: Sample) -> None:
+    def on_request(self, request: SampleStacks) -> None:
         """Start to sample the loop, or stop; not by the loop, which may be at work on a record for long."""
         self.close()
         if request.delay_s and self._loop is not None:
@@ -38,7 +38,7 @@ class LiveSampling:
         sampler = self._sampler
         samples = {} if sampler is None else sampler.take()
         if samples:
-            self._tell(Samples(pickle.dumps(samples, protocol=5)))
+            self._tell(SubtaskSamples(pickle.dumps(samples, protocol=5)))
 
     def close(self) -> None:
         """Stop; samples that were not sent are not needed any more."""

@@ -39,7 +39,7 @@ from headrace.runtime.control.messages import (
     Message,
     Recall,
     Running,
-    Sample,
+    SampleStacks,
     StopSubtask,
     SubtaskOutput,
     SubtaskProgress,
@@ -233,7 +233,7 @@ class LiveSubtask:
             if message is None:
                 self._mailbox.disconnect()
                 return
-            if isinstance(message, Sample):
+            if isinstance(message, SampleStacks):
                 self._sampling.on_request(message)
             else:
                 self._mailbox.put_message(message)

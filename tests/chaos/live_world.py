@@ -450,9 +450,9 @@ class SimulatedCluster:
         control.attach(world)
         trigger = control.trigger
 
-        def noted(epoch: int, subtasks: Any) -> None:
+        def noted(epoch: int, subtasks: Any, **named: Any) -> None:
             self._on_trigger(epoch)
-            trigger(epoch, subtasks)
+            trigger(epoch, subtasks, **named)
 
         control.trigger = noted  # type: ignore[method-assign]
 

@@ -136,12 +136,12 @@ class LiveControl:
         """
         self._wait(lambda: sum(peer.is_running for peer in self._peers.values()) == len(self._subtasks))
 
-    def trigger(self, epoch: int, subtasks: Iterable[SubtaskId]) -> None:
+    def trigger(self, epoch: int, subtasks: Iterable[SubtaskId], *, overtakes: bool = False) -> None:
         """Have source subtasks send the barrier that ends an epoch."""
         with self._changed:
             self._acknowledged[epoch] = {}
         for subtask in sorted(subtasks):
-            self.send(subtask, TriggerCheckpoint(epoch, 0))
+            self.send(subtask, TriggerCheckpoint(epoch, 0, overtakes))
 
     def overtake(self, epoch: int) -> None:
         """Have the barrier of an epoch overtake what is on its way to subtasks that have not acknowledged it."""

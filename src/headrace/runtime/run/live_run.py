@@ -285,7 +285,7 @@ class LiveRun(JobRun):
         """Trigger a barrier, and return what subtasks say about it."""
         after_ms = self._options.overtakes_after_ms if self.may_overtake else None
         until = None if after_ms is None else control.now_s() + after_ms / 1000
-        control.trigger(epoch, self._level_0)
+        control.trigger(epoch, self._level_0, overtakes=after_ms == 0)
         sources = control.wait_for(epoch, self._level_0, until)
         if sources is not None:
             self._sources_passed(feeder, goes_on=until is None)

@@ -6,8 +6,7 @@ them, so that Spark need not look at each row for it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,12 +15,11 @@ from headrace.connectors.base import FilePiece, Slice, SparkSource
 from headrace.errors import TaskLostError
 from headrace.operators.table.declarations import TableScanDeclaration, TableWatermarkSpec
 from headrace.operators.table.factory import as_spark_gives
-from headrace.operators.table.steps import Explode, PythonCalls, RowIds, Schema, Select, Step, Where
+from headrace.operators.table.packed_input import PackedInput
+from headrace.operators.table.steps import Schema, Step, mentioned, read_by
 from headrace.spark.known_times import KnownTimes, stored_time, time_literal
-from headrace.spark.table_frames import ddl
+from headrace.spark.table_frames import PACKET_DDL, ddl
 from headrace.spark.table_worker import PieceRead, TableFunctions
-
-_NAME = re.compile(r"`((?:[^`]|``)*)`")
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,14 @@ class ColumnScan:
         function = functions.reading_pieces(self.vertex_id, numbered, self.time)
         seed = session.range(0, len(numbered), 1, max(1, len(numbered)))
         return seed.mapInArrow(function, ddl(self.columns, has_kinds=False))
+
+    def packets(self, session: SparkSession, functions: TableFunctions, packed: PackedInput) -> DataFrame:
+        """Return the rows of all subtasks in packets; only the columns that they have are read for it."""
+        read = {name for name, _ in packed.source} | ({self.time} if self.time is not None else set())
+        numbered = [(number, piece.only(read)) for number, (_, piece) in enumerate(self.pieces)]
+        function = functions.reading_pieces(self.vertex_id, numbered, self.time, packed)
+        seed = session.range(0, len(numbered), 1, max(1, len(numbered)))
+        return seed.mapInArrow(function, PACKET_DDL)
 
     def rows(self, subtask: int) -> int:
         """Return how many rows a subtask has read; once they are."""
@@ -133,24 +139,8 @@ def _used(names: Sequence[str], scan: TableScanDeclaration, behind: Sequence[Seq
     first = scan.fragment.steps if scan.fragment is not None else ()
     texts: list[str] = [] if scan.watermark is None else [scan.watermark.time]
     for steps in behind:
-        read = _read_by([*first, *steps])
+        read = read_by([*first, *steps])
         if read is None:
             return set(names)
         texts += read
-    mentioned = {name.replace("``", "`").lower() for text in texts for name in _NAME.findall(text)}
-    return {name for name in names if name.lower() in mentioned}
-
-
-def _read_by(steps: Iterable[Step]) -> list[str] | None:
-    """Return the Spark SQL in which steps name columns that come in; None if all of them go on."""
-    texts: list[str] = []
-    for step in steps:
-        if isinstance(step, Select):
-            return [*texts, *(sql for sql, _ in step.items)]
-        if isinstance(step, Where):
-            texts.append(step.condition)
-        elif isinstance(step, Explode):
-            texts.append(step.generator)
-        elif isinstance(step, RowIds | PythonCalls):
-            return None
-    return None
+    return mentioned(names, texts)

@@ -91,6 +91,8 @@ class TableScans:
         self._known: dict[str, KnownTimes] = {}
         #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
         self.carried: dict[str, CarriedTime] = {}
+        #: Scans whose rows workers can pack where they read them, by vertex.
+        self.columns: dict[str, ColumnScan] = {}
         self._started = time.perf_counter_ns()
         self._started_ms = clock.now_ms()
 
@@ -156,6 +158,8 @@ class TableScans:
         needs_time = watermark is not None and needs_event_time(self._job, vertex.vertex_id)
         running = sorted({owner for owner, _ in columns.pieces})
         is_observed = needs_time and columns.time is None
+        if not is_observed:
+            self.columns[vertex.vertex_id] = columns
         told = columns.times(self._session, watermark) if watermark and columns.time else None
         frames = []
         for group in [[each] for each in running] if is_observed else [running]:

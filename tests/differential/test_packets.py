@@ -62,7 +62,8 @@ def test_packets_change_nothing_in_many_queries(env, case):
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT k, COUNT(*) AS n, MAX(v) AS m, COUNT(DISTINCT v) AS d, SUM(v) FILTER (WHERE v > 1) AS s FROM t GROUP BY k",
+        "SELECT k, COUNT(*) AS n, MAX(v) AS m, COUNT(DISTINCT v) AS d, SUM(v) FILTER (WHERE v > 1) AS s FROM t "
+        "GROUP BY k",
         "SELECT v, COUNT(DISTINCT k) AS d, COUNT(DISTINCT id) FILTER (WHERE v < 3) AS i FROM t GROUP BY v",
         "SELECT l.id AS a, r.id AS b FROM t l JOIN u r ON l.k = r.k WHERE r.v > 0",
         "SELECT l.id AS a, r.id AS b FROM t l LEFT JOIN u r ON l.v = r.v",

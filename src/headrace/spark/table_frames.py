@@ -297,11 +297,12 @@ _ALL = "__all"
 
 def packet_rows(packet: Packet, parallelism: int, max_parallelism: int) -> pa.RecordBatch:
     """Return a packet as a row that the exchange brings to its subtask."""
+    bounds = np.array([0, packet.data.size], np.int32)
     columns = {
         SIDE: pa.array([PACKED], pa.int32()),
         HASHES[0]: pa.array([_first_group(packet.subtask, parallelism, max_parallelism)], pa.int64()),
         HASHES[1]: pa.array([packet.side], pa.int64()),
-        _PACKET: pa.array([packet.data], pa.binary()),
+        _PACKET: pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), packet.data]),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 

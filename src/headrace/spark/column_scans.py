@@ -6,6 +6,7 @@ them, so that Spark need not look at each row for it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -47,11 +48,13 @@ class ColumnScan:
         seed = session.range(0, len(numbered), 1, max(1, len(numbered)))
         return seed.mapInArrow(function, ddl(self.columns, has_kinds=False))
 
-    def packets(self, session: SparkSession, functions: TableFunctions, packed: PackedInput) -> DataFrame:
-        """Return the rows of all subtasks in packets; only the columns that they have are read for it."""
+    def packets(
+        self, session: SparkSession, functions: TableFunctions, packed: PackedInput, target: str
+    ) -> DataFrame:
+        """Return the rows of all subtasks in packets for a node; only the columns that these have are read."""
         read = {name for name, _ in packed.source} | ({self.time} if self.time is not None else set())
         numbered = [(number, piece.only(read)) for number, (_, piece) in enumerate(self.pieces)]
-        function = functions.reading_pieces(self.vertex_id, numbered, self.time, packed)
+        function = functions.reading_pieces(self.vertex_id, numbered, self.time, (target, packed))
         seed = session.range(0, len(numbered), 1, max(1, len(numbered)))
         return seed.mapInArrow(function, PACKET_DDL)
 
@@ -59,9 +62,16 @@ class ColumnScan:
         """Return how many rows a subtask has read; once they are."""
         return sum(each.rows for each in self._reads(subtask))
 
-    def spent_ns(self, subtask: int) -> int:
-        """Return for how long workers were reading; once they are done."""
-        return sum(each.spent_ns for each in self._reads(subtask))
+    def spent_ns(self, subtask: int) -> dict[str, int]:
+        """Return what workers did for how long; once they are done."""
+        # Of a task that ran twice the last one counts, of a piece that was read for several nodes each of them.
+        reads = {
+            (each.piece, each.reader): each for each in self._told() if each.piece in self._owned(subtask)
+        }
+        sums: Counter[str] = Counter()
+        for each in reads.values():
+            sums.update(each.spent_ns)
+        return dict(sums)
 
     def times(self, session: SparkSession, watermark: TableWatermarkSpec) -> Callable[[int], int]:
         """Return what tells how far event time came in the rows of a subtask; once they are read."""
@@ -87,15 +97,19 @@ class ColumnScan:
         Raises:
             TaskLostError: A piece is missing.
         """
-        found = {
-            each.piece: each
-            for each in self.told()
-            if isinstance(each, PieceRead) and each.vertex_id == self.vertex_id
-        }
-        expected = [number for number, (owner, _) in enumerate(self.pieces) if owner == subtask]
-        if not set(expected) <= set(found):
+        found = {each.piece: each for each in self._told()}
+        expected = self._owned(subtask)
+        if not expected <= set(found):
             raise TaskLostError("the report of a task that reads files is missing")
-        return [found[number] for number in expected]
+        return [found[number] for number in sorted(expected)]
+
+    def _owned(self, subtask: int) -> set[int]:
+        return {number for number, (owner, _) in enumerate(self.pieces) if owner == subtask}
+
+    def _told(self) -> list[PieceRead]:
+        return [
+            each for each in self.told() if isinstance(each, PieceRead) and each.vertex_id == self.vertex_id
+        ]
 
 
 def column_scan(

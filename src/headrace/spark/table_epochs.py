@@ -342,7 +342,7 @@ class TableEpoch:
         scan = self._scans.columns.get(edge.source_vertex)
         if scan is None:
             return self._packets[edge.source_vertex]
-        return scan.packets(self._session, self._functions, packed)
+        return scan.packets(self._session, self._functions, packed, edge.target_vertex)
 
     def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:
         """Make of rows what an input asks for, and see how far event time came where rows carry it."""

@@ -28,7 +28,6 @@ from headrace.operators.table.declarations import (
 )
 from headrace.operators.table.steps import Select
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
-from headrace.runtime.epoch.spent import SCAN
 from headrace.runtime.task.table_time import (
     lowest_split_time,
     needs_event_time,
@@ -54,8 +53,8 @@ class _ScanPart:
     slices: tuple[Slice, ...]
     #: How many rows there were, where nobody knows it beforehand.
     rows: Callable[[], int] | None = None
-    #: For how many nanoseconds workers have read them, where it is they who do.
-    spent_ns: Callable[[], int] | None = None
+    #: For how many nanoseconds workers did what, where it is they who read.
+    spent_ns: Callable[[], Mapping[str, int]] | None = None
     #: How many records could not be read, where that does not fail the job.
     errors: Observation | None = None
     #: Tells how far event time came in them, when they have been read.
@@ -378,7 +377,7 @@ class TableScans:
             records_out=records,
             # Spark's own work is not told apart by stage: it counts as the scan's.
             busy_ns=time.perf_counter_ns() - self._started if records else 0,
-            spent_ns={} if scan.spent_ns is None else {SCAN: scan.spent_ns()},
+            spent_ns={} if scan.spent_ns is None else scan.spent_ns(),
             started_ms=self._started_ms,
             ended_ms=clock.now_ms(),
         )

@@ -28,7 +28,7 @@ from headrace.runtime.epoch.messages import (
     SubtaskId,
     rows_producer,
 )
-from headrace.runtime.epoch.spent import DECODE, ENCODE, EXCHANGE, Stopwatch
+from headrace.runtime.epoch.spent import DECODE, ENCODE, EXCHANGE, SCAN, Stopwatch
 from headrace.runtime.exchange.buffers import (
     TABLE_EDGE,
     Header,
@@ -72,8 +72,10 @@ class PieceRead:
     rows: int
     #: The highest event time among them, in microseconds since 1970; None if there is none.
     highest: int | None
-    #: How long it took to read them.
-    spent_ns: int
+    #: What the task did, and how long it took.
+    spent_ns: Mapping[str, int]
+    #: The node that it made packets for; None for rows, which are anybody's. A scan may be read for several.
+    reader: str | None = None
 
 
 class TableFunctions:
@@ -227,7 +229,7 @@ class TableFunctions:
         vertex_id: str,
         pieces: Sequence[tuple[int, Any]],
         time: str | None,
-        packed: PackedInput | None = None,
+        packed: tuple[str, PackedInput] | None = None,
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stage that reads pieces into columns; its input says which of them.
 
@@ -235,7 +237,7 @@ class TableFunctions:
             vertex_id: The scan.
             pieces: The pieces (`FilePiece`), with their numbers.
             time: The column whose highest value is told; None if nobody asks.
-            packed: How rows are packed for the next node; None: they come out as they are.
+            packed: The next node, and how rows are packed for it; None: they come out as they are.
         """
         messages = self._messages
 
@@ -244,16 +246,20 @@ class TableFunctions:
                 for batch in batches:
                     for place in batch.column(0).to_pylist():
                         number, piece = pieces[place]
-                        reader = PieceReader(time)
+                        reader, watch = PieceReader(time), Stopwatch()
                         tables = reader.read(piece)
                         if packed is not None:
-                            yield from _packed(packed, tables)
+                            yield from watch.over(ENCODE, _packed(packed[1], tables))
+                            watch.add(ENCODE, -reader.spent_ns)
                         else:
                             for table in tables:
                                 yield from table.to_batches(_OUT_ROWS)
-                        messages.tell(
-                            PieceRead(vertex_id, number, reader.rows, reader.highest, reader.spent_ns)
+                        watch.add(SCAN, reader.spent_ns)
+                        target = None if packed is None else packed[0]
+                        read = PieceRead(
+                            vertex_id, number, reader.rows, reader.highest, watch.spent_ns, target
                         )
+                        messages.tell(read)
 
         return run
 

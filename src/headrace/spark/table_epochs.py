@@ -389,11 +389,17 @@ class TableEpoch:
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
             return []
         edges = self._job.inputs_of(vertex.vertex_id)
-        kinds = any(has_kinds(self._job, edge) for edge in edges)
-        frame = for_sink(self._input(vertex, 0), declaration, has_kinds=kinds)
+        packed = self._packed(edges[0])
+        if packed is not None:
+            frame = self._packets_of(edges[0], packed)
+        else:
+            kinds = any(has_kinds(self._job, edge) for edge in edges)
+            frame = for_sink(self._input(vertex, 0), declaration, has_kinds=kinds)
         if declaration.sink.discards:
             return [_SinkFrame(frame, reports=False)]
-        function = self._functions.writing(vertex.vertex_id, self._times[vertex.vertex_id])
+        function = self._functions.writing(
+            vertex.vertex_id, self._times[vertex.vertex_id], has_packets=packed is not None
+        )
         frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "report BINARY")
         return [_SinkFrame(frame, reports=True)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -305,6 +305,13 @@ def packet_rows(packet: Packet, parallelism: int, max_parallelism: int) -> pa.Re
         _PACKET: pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), packet.data]),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the rows of packets."""
+    for batch in batches:
+        for packet in batch.column(_PACKET):
+            yield from rows_of(packet.as_buffer()).to_batches()
 
 
 def _first_group(subtask: int, parallelism: int, max_parallelism: int) -> int:

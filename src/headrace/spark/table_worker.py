@@ -44,7 +44,7 @@ from headrace.runtime.task.table_task import TableTask, kept_table_tasks
 from headrace.runtime.task.table_time import VertexTime
 from headrace.spark.failures import carry
 from headrace.spark.python_calls import CallSite, function_context
-from headrace.spark.table_frames import Sides, packet_rows, split_sides
+from headrace.spark.table_frames import Sides, packet_rows, split_sides, unpacked
 from headrace.spark.user_code import unpack_job
 
 if TYPE_CHECKING:
@@ -145,7 +145,9 @@ class TableFunctions:
 
         return run
 
-    def writing(self, vertex_id: str, at: VertexTime) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def writing(
+        self, vertex_id: str, at: VertexTime, *, has_packets: bool
+    ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a sink's stage: what comes out of a partition is the report of its subtask."""
         job_key, code = self._job_key, self._code
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
@@ -156,7 +158,8 @@ class TableFunctions:
                 assert context is not None
                 known = _job_code(job_key, code)
                 subtask = SubtaskId(vertex_id, context.partitionId())
-                report = write_rows(known.job, subtask, pickle.loads(plan), at, batches, _attempt())
+                rows = unpacked(batches) if has_packets else batches
+                report = write_rows(known.job, subtask, pickle.loads(plan), at, rows, _attempt())
             packed = pa.array([pickle.dumps(report, protocol=5)], pa.binary())
             yield pa.RecordBatch.from_arrays([packed], names=["report"])
 

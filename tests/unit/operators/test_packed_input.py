@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from headrace.common.types import RowKind
 from headrace.operators.table.base import HASHES, ROW_HASHES, WITH_SEQUENCE, InputSpec, hashes_of
 from headrace.operators.table.key_numbers import KeyNumbers
 from headrace.operators.table.packed_input import PackedInput, merged_inputs, rows_of
-from headrace.operators.table.steps import PythonCalls, Select, StepColumn, Where
+from headrace.operators.table.steps import KIND, PythonCalls, Select, StepColumn, Where
 from headrace.state.key_secret import KeySecret
 
 SECRET = KeySecret(b"0123456789abcdef")
@@ -133,3 +134,19 @@ def test_columns_that_spark_would_give_otherwise_are_not_packed():
 
 def test_the_secret_is_not_shown():
     assert "0123456789abcdef" not in repr(packed(InputSpec(0, 0, ("n",))))
+
+
+def test_a_sink_gets_rows_as_they_are():
+    each = replace(packed(), parallelism=1)
+    rows = pa.concat_tables(rows_of(packet.data) for packet in each.packets([ROWS], 0))
+    assert rows.equals(ROWS)
+
+
+def test_a_sink_that_goes_by_keys_is_told_that_a_replaced_row_is_gone():
+    kinds = [kind.value for kind in RowKind]
+    rows = ROWS.slice(0, len(kinds)).append_column(KIND, pa.array(kinds, pa.int8()))
+    each = replace(packed(), source=(*packed().source, (KIND, pa.int8())), goes_by_keys=True)
+    (packet,) = each.packets([rows], 0)
+    gone = RowKind.DELETE.value
+    expected = [gone if kind == RowKind.UPDATE_BEFORE.value else kind for kind in kinds]
+    assert rows_of(packet.data).column(KIND).to_pylist() == expected

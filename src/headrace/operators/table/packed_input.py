@@ -29,6 +29,7 @@ from headrace.operators.table.arrow_sql import (
     understood,
 )
 from headrace.operators.table.base import HASHES, ROW_HASHES, WITH_SEQUENCE, InputSpec
+from headrace.operators.table.changelog import DELETE, UPDATE_BEFORE
 from headrace.operators.table.key_numbers import (
     KeyNumbers,
     NumberedKeys,
@@ -121,11 +122,12 @@ class PackedInput:
         source: The columns that rows come with, `KIND` among them if they have one.
         steps: The stateless work between both stages.
         schema: What comes out of it, as Spark would give it.
-        specs: The inputs that are made of it.
+        specs: The inputs that are made of it; none if a sink takes rows as they are.
         is_utc: Whether the session's time zone is UTC.
         parallelism: How many subtasks the node has.
         max_parallelism: How many key groups.
         secret: What goes into keys.
+        goes_by_keys: Whether a sink wants -D for rows that updates replace.
     """
 
     source: tuple[tuple[str, pa.DataType], ...]
@@ -136,6 +138,7 @@ class PackedInput:
     parallelism: int
     max_parallelism: int
     secret: KeySecret = field(repr=False)
+    goes_by_keys: bool = False
 
     @property
     def is_understood(self) -> bool:
@@ -170,7 +173,9 @@ class PackedInput:
         waiting: list[pa.Table] = []
         for table in tables:
             rows = program.stateless(table)
-            if self.is_grouped:
+            if not self.specs:
+                yield from program.as_they_are(rows)
+            elif self.is_grouped:
                 waiting.append(rows)
             elif rows.num_rows:
                 yield from program.packets(rows, sequence)
@@ -259,6 +264,18 @@ class _Program:
                 columns = {name: each.of(columns, count) for name, each in step.items()}
         return pa.table({name: columns[name] for name in self._used})
 
+    def as_they_are(self, rows: pa.Table) -> Iterator[Packet]:
+        """Send rows to whoever gets them."""
+        kinds = [KIND] if KIND in rows.column_names else []
+        rows = rows.select([*(column.name for column in self._packed.schema), *kinds])
+        if kinds and self._packed.goes_by_keys:
+            marks = _whole(rows.column(KIND)).to_numpy()
+            marks = np.where(marks == UPDATE_BEFORE, DELETE, marks).astype(np.int8)
+            rows = rows.set_column(rows.num_columns - 1, KIND, pa.array(marks))
+        at_once = _rows_of_packet(rows)
+        for place in range(0, rows.num_rows, at_once):
+            yield Packet(0, 0, _bytes_of(rows.slice(place, at_once)))
+
     def packets(self, rows: pa.Table, sequence: int) -> Iterator[Packet]:
         """Send rows to the subtasks that own their keys."""
         shared: dict[str, pa.Array] = {name: _whole(rows.column(name)) for name in rows.column_names}
@@ -316,7 +333,7 @@ class _Program:
         order = np.argsort(subtasks, kind="stable")
         bounds = np.searchsorted(subtasks[order], np.arange(self._packed.parallelism + 1))
         ordered = table if bounds[1] == count else table.take(pa.array(order))
-        at_once = max(1, count * _PACKET_BYTES // max(1, table.nbytes))
+        at_once = _rows_of_packet(table)
         for subtask in range(self._packed.parallelism):
             start, end = int(bounds[subtask]), int(bounds[subtask + 1])
             for place in range(start, end, at_once):
@@ -472,6 +489,10 @@ def _typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _decoded(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _rows_of_packet(rows: pa.Table) -> int:
+    return max(1, int(rows.num_rows) * _PACKET_BYTES // max(1, int(rows.nbytes)))
 
 
 def _bytes_of(table: pa.Table) -> pa.Buffer:

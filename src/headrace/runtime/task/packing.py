@@ -1,17 +1,24 @@
-"""Which edges of a table job have their rows packed (`PackedInput`): those between python stages, if workers can do all
-that lies between them.
+"""Which edges of a table job have their rows packed (`PackedInput`).
+
+They are those between two python stages, and from one to a sink, if workers can do all that lies between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
-from headrace.operators.table.base import TableOperator
-from headrace.operators.table.declarations import StatefulNode, TableScanDeclaration
+from headrace.operators.table.base import InputSpec, TableOperator
+from headrace.operators.table.declarations import (
+    SinkMode,
+    StatefulNode,
+    TableScanDeclaration,
+    TableSinkDeclaration,
+)
 from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.packed_input import PackedInput
@@ -42,12 +49,16 @@ class Packing:
             inputs = job.inputs_of(vertex_id)
             for edge in inputs:
                 if sum(each.target_input == edge.target_input for each in inputs) == 1:
-                    packed = self._packed(edge)
-                    if packed is not None:
-                        self._edges[vertex_id, edge.target_input] = packed
+                    specs = [spec for spec in operators[vertex_id].inputs if spec.source == edge.target_input]
+                    self._add(edge, specs)
+        for vertex in job.vertices:
+            inputs, sink = job.inputs_of(vertex.vertex_id), vertex.head.declaration
+            if isinstance(sink, TableSinkDeclaration) and len(inputs) == 1:
+                if not sink.not_null:
+                    self._add(inputs[0], (), goes_by_keys=sink.mode is SinkMode.UPSERT)
 
     def into(self, vertex_id: str, side: int) -> PackedInput | None:
-        """Return how the rows of an input are packed; None if they are not."""
+        """Return how the rows of an input, or of a sink, are packed; None if they are not."""
         return self._edges.get((vertex_id, side))
 
     def out_of(self, vertex_id: str) -> PackedInput | None:
@@ -57,8 +68,14 @@ class Packing:
             return None
         return self.into(edges[0].target_vertex, edges[0].target_input)
 
-    def _packed(self, edge: JobEdge) -> PackedInput | None:
-        vertex, operator = self._job.vertex(edge.target_vertex), self._operators[edge.target_vertex]
+    def _add(self, edge: JobEdge, specs: Sequence[InputSpec], *, goes_by_keys: bool = False) -> None:
+        packed = self._packed(edge, specs)
+        if packed is not None:
+            packed = replace(packed, goes_by_keys=goes_by_keys)
+            self._edges[edge.target_vertex, edge.target_input] = packed
+
+    def _packed(self, edge: JobEdge, specs: Sequence[InputSpec]) -> PackedInput | None:
+        vertex = self._job.vertex(edge.target_vertex)
         source = self._source(self._job.vertex(edge.source_vertex), edge)
         if source is None:
             return None
@@ -71,13 +88,13 @@ class Packing:
             source=tuple((name, kind) for name, kind in columns.items() if name in names),
             steps=fragment.steps,
             schema=as_spark_gives(fragment.schema),
-            specs=tuple(spec for spec in operator.inputs if spec.source == edge.target_input),
+            specs=tuple(specs),
             is_utc=self._is_utc,
             parallelism=vertex.parallelism,
             max_parallelism=vertex.max_parallelism,
             secret=self._secret,
         )
-        return packed if packed.specs and packed.source and packed.is_understood else None
+        return packed if packed.source and packed.is_understood else None
 
     def _source(self, vertex: JobVertex, edge: JobEdge) -> tuple[dict[str, pa.DataType], Fragment] | None:
         """Return the columns that a vertex makes in python, and what is done to them on the way; None for others."""

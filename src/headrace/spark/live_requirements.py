@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark import SparkContext
 
 from headrace.config.configuration import Configuration
-from headrace.config.options import live
+from headrace.config.options import autoscaler, live
 from headrace.config.options.checkpointing import UNALIGNED
 from headrace.config.options.exchange import KIND, ExchangeKind
 from headrace.config.options.execution import RUNTIME_MODE, RuntimeExecutionMode
@@ -41,6 +41,10 @@ def runs_live(job: JobGraph, configuration: Configuration) -> bool:
     if configuration.get(SCHEDULER) is SchedulerType.Adaptive:
         raise UnsupportedFeatureError.not_yet(
             f"{SCHEDULER.key}: Adaptive in live jobs", f"leave it out, or {_BLOCKING}"
+        )
+    if configuration.get(autoscaler.ENABLED):
+        raise UnsupportedFeatureError.not_yet(
+            f"{autoscaler.ENABLED.key} in live jobs", f"leave it out, or {_BLOCKING}"
         )
     if configuration.get(UNALIGNED):
         raise UnsupportedFeatureError.not_yet(

@@ -38,6 +38,7 @@ from headrace.runtime.monitoring.flame_graphs import FlameGraphs
 from headrace.runtime.run.accumulators import JobAccumulators
 from headrace.runtime.run.job_run import EpochSummary
 from headrace.runtime.run.state_registry import StateSize
+from headrace.runtime.scheduling.autoscaler import ScalingDecision
 from headrace.runtime.scheduling.slots import SlotPool
 from headrace.util import clock
 
@@ -129,6 +130,12 @@ class JobMaster:
     def slots_held(self) -> int:
         """How many slots the job has; none while it waits for them, and after its end."""
         return self._steps.scheduler.slots_held
+
+    @property
+    def scaling_decisions(self) -> tuple[ScalingDecision, ...]:
+        """What the autoscaler has decided, the oldest first; nothing without one."""
+        autoscaler = self._steps.scheduler.autoscaler
+        return () if autoscaler is None else tuple(autoscaler.decisions)
 
     @property
     def checkpoints(self) -> Checkpointing:

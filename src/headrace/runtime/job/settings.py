@@ -22,6 +22,7 @@ from headrace.runtime.job import restart
 from headrace.runtime.monitoring.flame_graphs import FlameGraphSettings
 from headrace.runtime.run.live_run import LiveOptions
 from headrace.runtime.scheduling.adaptive_scheduler import AdaptiveSettings
+from headrace.runtime.scheduling.autoscaler import AutoscalerSettings
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class JobMasterSettings:
     restart: restart.RestartStrategy = field(default_factory=restart.NoRestart)
     #: Set if the parallelism follows the slots.
     adaptive: AdaptiveSettings | None = None
+    #: Set if it follows the load.
+    autoscaler: AutoscalerSettings | None = None
     #: How long a job waits for slots.
     slot_timeout_ms: int = 300_000
     #: From one latency marker to the next; 0 for none.
@@ -90,6 +93,7 @@ def job_master_settings(
         checkpoints=CheckpointSettings.from_configuration(configuration),
         restart=restart.from_configuration(configuration),
         adaptive=AdaptiveSettings.from_configuration(configuration),
+        autoscaler=AutoscalerSettings.from_configuration(configuration),
         slot_timeout_ms=configuration.get(scheduler.SLOT_REQUEST_TIMEOUT) // timedelta(milliseconds=1),
         latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // timedelta(milliseconds=1),
         failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),

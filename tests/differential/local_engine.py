@@ -28,7 +28,7 @@ from headrace.operators.table.declarations import (
     TableSinkDeclaration,
     WindowJoinDeclaration,
 )
-from headrace.operators.table.packed_input import Merge, PackedInput, merged_inputs, rows_of
+from headrace.operators.table.packed_input import GroupMerge, PackedInput, merged_inputs, rows_of
 from headrace.operators.table.steps import (
     KIND,
     Explode,
@@ -197,7 +197,7 @@ class LocalEngine:
         """Return the inputs of each subtask, as two tasks would send them in packets."""
         parallelism = self._nodes[vertex_id].parallelism
         received: list[dict[int, list[pa.Table]]] = [{} for _ in range(parallelism)]
-        merges: dict[int, Merge] = {}
+        merges: dict[int, GroupMerge] = {}
         for edge in self._job.inputs_of(vertex_id):
             declaration: Any = self._job.vertex(edge.source_vertex).head.declaration
             packed = replace(

@@ -24,6 +24,7 @@ from headrace.operators.table.base import (
     SIDE,
     InputSpec,
     quote,
+    share_keys,
 )
 from headrace.operators.table.declarations import (
     JoinDeclaration,
@@ -31,7 +32,7 @@ from headrace.operators.table.declarations import (
     TableSinkDeclaration,
     WindowJoinDeclaration,
 )
-from headrace.operators.table.packed_input import Merge, Packet, merged_inputs, rows_of
+from headrace.operators.table.packed_input import GroupMerge, Packet, merged_inputs, rows_of
 from headrace.operators.table.steps import (
     KIND,
     Explode,
@@ -222,14 +223,7 @@ def with_shared_keys(
     the input that wants the columns of the key has them.
     """
     keys = specs[0].keys
-    are_alike = all(
-        spec.keys == keys
-        and spec.session is None
-        and spec.group_by is not None
-        and (spec.row_keys is None or spec.row_keys[: len(keys)] == keys)
-        for spec in specs
-    )
-    if not are_alike or not row_keys.has_digest(frame, keys):
+    if not share_keys(specs) or not row_keys.has_digest(frame, keys):
         return frame, list(specs)
     made = []
     for spec in specs:
@@ -319,7 +313,7 @@ def _first_group(subtask: int, parallelism: int, max_parallelism: int) -> int:
 
 
 def split_sides(
-    batches: Sequence[pa.RecordBatch], sides: Sides, merges: Mapping[int, Merge]
+    batches: Sequence[pa.RecordBatch], sides: Sides, merges: Mapping[int, GroupMerge]
 ) -> tuple[int | None, dict[int, pa.Table]]:
     """Return which subtask got these rows, and the rows of each input that has some; undoes `exchange`."""
     subtask = None

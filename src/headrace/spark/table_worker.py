@@ -21,7 +21,7 @@ from headrace.graph.job_graph import JobVertex, OperatorNode
 from headrace.operators.piece_reader import PieceReader
 from headrace.operators.table.arrow_sql import NotComputedError
 from headrace.operators.table.bridge import from_bytes, to_bytes
-from headrace.operators.table.packed_input import Merge, PackedInput
+from headrace.operators.table.packed_input import GroupMerge, PackedInput
 from headrace.runtime.epoch.messages import (
     Crossing,
     EpochPlan,
@@ -107,7 +107,7 @@ class TableFunctions:
         vertex_id: str,
         at: VertexTime,
         sides: Sides,
-        merges: Mapping[int, Merge],
+        merges: Mapping[int, GroupMerge],
         packed: PackedInput | None = None,
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stateful node's stage, behind an `exchange` of its inputs.

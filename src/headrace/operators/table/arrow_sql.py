@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from headrace.state.columns import Ints
 
-__all__ = ["Aggregate", "Columns", "Expression", "aggregate", "expression"]
+__all__ = ["Aggregate", "Columns", "ColumnExpression", "aggregate", "expression"]
 
 Columns = Mapping[str, pa.Array]
 
@@ -68,7 +68,7 @@ class _NotUnderstoodError(ValueError):
 
 
 @dataclass(frozen=True)
-class Expression:
+class ColumnExpression:
     """What is computed of columns."""
 
     kind: pa.DataType
@@ -89,7 +89,7 @@ class Aggregate:
     """
 
     function: str
-    argument: Expression
+    argument: ColumnExpression
     is_zero: bool
 
     @property
@@ -98,7 +98,7 @@ class Aggregate:
         return self.argument.kind
 
 
-def expression(sql: str, types: Mapping[str, pa.DataType], *, is_utc: bool) -> Expression | None:
+def expression(sql: str, types: Mapping[str, pa.DataType], *, is_utc: bool) -> ColumnExpression | None:
     """Understand a text of Spark SQL; None: Spark has to compute it.
 
     Args:
@@ -154,26 +154,26 @@ class _Reader:
 
     # -- conditions --------------------------------------------------------------------------------------------
 
-    def condition(self) -> Expression:
+    def condition(self) -> ColumnExpression:
         """Read conditions joined by OR, or any other expression."""
         found = self._all()
         while self._takes("OR"):
             found = _both(pc.or_kleene, found, self._all())
         return found
 
-    def _all(self) -> Expression:
+    def _all(self) -> ColumnExpression:
         found = self._negated()
         while self._takes("AND"):
             found = _both(pc.and_kleene, found, self._negated())
         return found
 
-    def _negated(self) -> Expression:
+    def _negated(self) -> ColumnExpression:
         if not self._takes("NOT"):
             return self._compared()
         inner = _boolean(self._negated())
-        return Expression(pa.bool_(), lambda columns, rows: pc.invert(inner.of(columns, rows)))
+        return ColumnExpression(pa.bool_(), lambda columns, rows: pc.invert(inner.of(columns, rows)))
 
-    def _compared(self) -> Expression:
+    def _compared(self) -> ColumnExpression:
         left = self._sum()
         word = self._word()
         if word in _COMPARED:
@@ -183,12 +183,12 @@ class _Reader:
             is_valid = self._takes("NOT")
             self._expect("NULL")
             check = pc.is_valid if is_valid else pc.is_null
-            return Expression(pa.bool_(), lambda columns, rows: check(left.of(columns, rows)))
+            return ColumnExpression(pa.bool_(), lambda columns, rows: check(left.of(columns, rows)))
         if self._takes("IN"):
             return self._among(left)
         return left
 
-    def _among(self, left: Expression) -> Expression:
+    def _among(self, left: ColumnExpression) -> ColumnExpression:
         self._expect("(")
         values = [self._sum()]
         while self._takes(","):
@@ -203,30 +203,30 @@ class _Reader:
 
     # -- numbers -----------------------------------------------------------------------------------------------
 
-    def _sum(self) -> Expression:
+    def _sum(self) -> ColumnExpression:
         found = self._product()
         while self._word() in ("+", "-"):
             compute = pc.add if self._next() == "+" else pc.subtract
             found = _arithmetic(compute, found, self._product())
         return found
 
-    def _product(self) -> Expression:
+    def _product(self) -> ColumnExpression:
         found = self._signed()
         while self._takes("*"):
             found = _arithmetic(pc.multiply, found, self._signed())
         return found
 
-    def _signed(self) -> Expression:
+    def _signed(self) -> ColumnExpression:
         if not self._takes("-"):
             return self._value()
         inner = self._signed()
         if inner.kind != pa.int64():
             raise _NotUnderstoodError("a sign of what is no BIGINT")
-        return Expression(pa.int64(), lambda columns, rows: pc.negate(inner.of(columns, rows)))
+        return ColumnExpression(pa.int64(), lambda columns, rows: pc.negate(inner.of(columns, rows)))
 
     # -- values ------------------------------------------------------------------------------------------------
 
-    def _value(self) -> Expression:
+    def _value(self) -> ColumnExpression:
         text = self._next()
         if text == "(":
             found = self.condition()
@@ -238,7 +238,7 @@ class _Reader:
             return _constant(text[1:-1], pa.string())
         if text[0].isdigit():
             return _number(text)
-        read: Callable[[], Expression] | None = {
+        read: Callable[[], ColumnExpression] | None = {
             "CASE": self._case,
             "CAST": self._cast,
             "COALESCE": self._coalesce,
@@ -254,12 +254,12 @@ class _Reader:
             raise _NotUnderstoodError(text)
         return read()
 
-    def _column(self, name: str) -> Expression:
+    def _column(self, name: str) -> ColumnExpression:
         if name not in self._types:
             raise _NotUnderstoodError(name)
-        return Expression(self._types[name], lambda columns, rows: columns[name])
+        return ColumnExpression(self._types[name], lambda columns, rows: columns[name])
 
-    def _case(self) -> Expression:
+    def _case(self) -> ColumnExpression:
         branches = []
         while self._takes("WHEN"):
             when = _boolean(self.condition())
@@ -279,9 +279,9 @@ class _Reader:
                 found = pc.if_else(holds, then.of(columns, rows), found)
             return found
 
-        return Expression(kind, compute)
+        return ColumnExpression(kind, compute)
 
-    def _cast(self) -> Expression:
+    def _cast(self) -> ColumnExpression:
         self._expect("(")
         inner = self.condition()
         self._expect("AS")
@@ -299,44 +299,44 @@ class _Reader:
             raise _NotUnderstoodError(name)
         if inner.constant is not None:
             return _constant(inner.constant, kind)
-        return Expression(kind, lambda columns, rows: inner.of(columns, rows).cast(kind))
+        return ColumnExpression(kind, lambda columns, rows: inner.of(columns, rows).cast(kind))
 
-    def _coalesce(self) -> Expression:
+    def _coalesce(self) -> ColumnExpression:
         first, other = self._arguments(2)
         if other.constant is None or first.kind != other.kind:
             raise _NotUnderstoodError("coalesce")
-        return Expression(
+        return ColumnExpression(
             first.kind, lambda columns, rows: pc.fill_null(first.of(columns, rows), other.constant)
         )
 
-    def _pmod(self) -> Expression:
+    def _pmod(self) -> ColumnExpression:
         number, modulus = self._arguments(2)
         if number.kind != pa.int64() or modulus.kind != pa.int64() or not (modulus.constant or 0) > 0:
             raise _NotUnderstoodError("pmod")
         return _of_numbers(number, pa.int64(), lambda values: values % modulus.constant)
 
-    def _unix_millis(self) -> Expression:
+    def _unix_millis(self) -> ColumnExpression:
         (time,) = self._arguments(1)
         if time.kind != _TIME or not self._is_utc:
             raise _NotUnderstoodError("unix_millis")
         return _of_numbers(time, pa.int64(), lambda values: values // 1000)
 
-    def _unix_timestamp(self) -> Expression:
+    def _unix_timestamp(self) -> ColumnExpression:
         (time,) = self._arguments(1)
         if time.kind != _TIME or not self._is_utc:
             raise _NotUnderstoodError("unix_timestamp")
         return _of_numbers(time, pa.int64(), lambda values: values // 1_000_000)
 
-    def _date_format(self) -> Expression:
+    def _date_format(self) -> ColumnExpression:
         time, pattern = self._arguments(2)
         if time.kind != _TIME or not self._is_utc or not isinstance(pattern.constant, str):
             raise _NotUnderstoodError("date_format")
         written, unit = _as_python(pattern.constant)
-        return Expression(
+        return ColumnExpression(
             pa.string(), lambda columns, rows: _formatted(time.of(columns, rows), written, unit)
         )
 
-    def _time(self) -> Expression:
+    def _time(self) -> ColumnExpression:
         text = self._next()
         try:
             moment = datetime.fromisoformat(text.strip("'"))
@@ -375,7 +375,7 @@ class _Reader:
 
     # -- tokens ------------------------------------------------------------------------------------------------
 
-    def _arguments(self, count: int) -> list[Expression]:
+    def _arguments(self, count: int) -> list[ColumnExpression]:
         self._expect("(")
         found = [self.condition()]
         for _ in range(count - 1):
@@ -403,12 +403,12 @@ class _Reader:
         return self._tokens[self._at - 1]
 
 
-def _constant(value: Any, kind: pa.DataType) -> Expression:
+def _constant(value: Any, kind: pa.DataType) -> ColumnExpression:
     scalar = pa.scalar(value, kind)
-    return Expression(kind, lambda columns, rows: pa.repeat(scalar, rows), value)
+    return ColumnExpression(kind, lambda columns, rows: pa.repeat(scalar, rows), value)
 
 
-def _number(token: str) -> Expression:
+def _number(token: str) -> ColumnExpression:
     is_long = token[-1] in "lL"
     value = int(token[:-1] if is_long else token)
     if value >= 1 << (63 if is_long else 31):
@@ -416,50 +416,60 @@ def _number(token: str) -> Expression:
     return _constant(value, pa.int64() if is_long else pa.int32())
 
 
-def _boolean(each: Expression) -> Expression:
+def _boolean(each: ColumnExpression) -> ColumnExpression:
     if each.kind != pa.bool_():
         raise _NotUnderstoodError("a condition that is no BOOLEAN")
     return each
 
 
-def _both(join: Callable[[Any, Any], Any], left: Expression, right: Expression) -> Expression:
+def _both(
+    join: Callable[[Any, Any], Any], left: ColumnExpression, right: ColumnExpression
+) -> ColumnExpression:
     one, other = _boolean(left), _boolean(right)
-    return Expression(pa.bool_(), lambda columns, rows: join(one.of(columns, rows), other.of(columns, rows)))
+    return ColumnExpression(
+        pa.bool_(), lambda columns, rows: join(one.of(columns, rows), other.of(columns, rows))
+    )
 
 
-def _comparison(compare: Callable[[Any, Any], Any], left: Expression, right: Expression) -> Expression:
+def _comparison(
+    compare: Callable[[Any, Any], Any], left: ColumnExpression, right: ColumnExpression
+) -> ColumnExpression:
     are_numbers = all(pa.types.is_signed_integer(each.kind) for each in (left, right))
     are_alike = left.kind == right.kind and left.kind in (pa.string(), _TIME)
     if not are_numbers and not are_alike:
         raise _NotUnderstoodError("a comparison of other types")
     if right.constant is not None:
         scalar = pa.scalar(right.constant, right.kind)
-        return Expression(pa.bool_(), lambda columns, rows: compare(left.of(columns, rows), scalar))
-    return Expression(
+        return ColumnExpression(pa.bool_(), lambda columns, rows: compare(left.of(columns, rows), scalar))
+    return ColumnExpression(
         pa.bool_(), lambda columns, rows: compare(left.of(columns, rows), right.of(columns, rows))
     )
 
 
-def _arithmetic(compute: Callable[[Any, Any], Any], left: Expression, right: Expression) -> Expression:
+def _arithmetic(
+    compute: Callable[[Any, Any], Any], left: ColumnExpression, right: ColumnExpression
+) -> ColumnExpression:
     """Compute with BIGINTs, which start again from the lowest beyond the highest, as in Spark."""
     if left.kind != pa.int64() or right.kind != pa.int64():
         raise _NotUnderstoodError("arithmetic with other types than BIGINT")
     if right.constant is not None:
         scalar = pa.scalar(right.constant, pa.int64())
-        return Expression(pa.int64(), lambda columns, rows: compute(left.of(columns, rows), scalar))
-    return Expression(
+        return ColumnExpression(pa.int64(), lambda columns, rows: compute(left.of(columns, rows), scalar))
+    return ColumnExpression(
         pa.int64(), lambda columns, rows: compute(left.of(columns, rows), right.of(columns, rows))
     )
 
 
-def _of_numbers(inner: Expression, kind: pa.DataType, compute: Callable[[Ints], Ints]) -> Expression:
+def _of_numbers(
+    inner: ColumnExpression, kind: pa.DataType, compute: Callable[[Ints], Ints]
+) -> ColumnExpression:
     """Compute with the numbers that values are; NULL stays NULL."""
 
     def run(columns: Columns, rows: int) -> pa.Array:
         values, is_null = _numbers(inner.of(columns, rows))
         return pa.array(compute(values), kind, mask=is_null)
 
-    return Expression(kind, run)
+    return ColumnExpression(kind, run)
 
 
 def _numbers(array: pa.Array) -> tuple[Ints, Any]:
@@ -503,9 +513,9 @@ def _formatted(times: pa.Array, written: str, unit: int) -> pa.Array:
     return texts.take(pa.array(codes, mask=is_null))
 
 
-def _filtered(argument: Expression, holds: Expression) -> Expression:
+def _filtered(argument: ColumnExpression, holds: ColumnExpression) -> ColumnExpression:
     nothing = pa.scalar(None, argument.kind)
-    return Expression(
+    return ColumnExpression(
         argument.kind,
         lambda columns, rows: pc.if_else(
             pc.fill_null(holds.of(columns, rows), False), argument.of(columns, rows), nothing
@@ -513,9 +523,9 @@ def _filtered(argument: Expression, holds: Expression) -> Expression:
     )
 
 
-def _aggregated(word: str, argument: Expression) -> Aggregate:
+def _aggregated(word: str, argument: ColumnExpression) -> Aggregate:
     if word == "COUNT":
-        counted = Expression(
+        counted = ColumnExpression(
             pa.int64(), lambda columns, rows: pc.is_valid(argument.of(columns, rows)).cast(pa.int64())
         )
         return Aggregate("sum", counted, is_zero=True)
@@ -529,7 +539,7 @@ def _aggregated(word: str, argument: Expression) -> Aggregate:
 
 def understood(
     items: Sequence[tuple[str, str]], types: Mapping[str, pa.DataType], *, is_utc: bool
-) -> dict[str, Expression] | None:
+) -> dict[str, ColumnExpression] | None:
     """Understand several expressions, by the names of their columns; None if one is not understood."""
     found = {name: expression(sql, types, is_utc=is_utc) for sql, name in items}
     made = {name: each for name, each in found.items() if each is not None}

@@ -7,7 +7,7 @@ columns again on the way in, which costs more than most operators do. Only what 
 like this (`arrow_sql.py`); `PackedInput.of` returns None for everything else.
 
 Groups are put together twice, as Spark does it: those of a task where it made them, those of all tasks behind the
-exchange (`Merge`).
+exchange (`GroupMerge`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 from headrace.operators.table.arrow_sql import (
     Aggregate,
     Columns,
-    Expression,
+    ColumnExpression,
     aggregate,
     expression,
     understood,
 )
-from headrace.operators.table.base import HASHES, ROW_HASHES, WITH_SEQUENCE, InputSpec
+from headrace.operators.table.base import HASHES, ROW_HASHES, WITH_SEQUENCE, InputSpec, share_keys
 from headrace.operators.table.changelog import DELETE, UPDATE_BEFORE
 from headrace.operators.table.key_numbers import (
     KeyNumbers,
@@ -43,7 +43,7 @@ from headrace.state.columns import Ints
 from headrace.state.hashed import together
 from headrace.state.key_secret import KeySecret
 
-__all__ = ["Merge", "PackedInput", "Packet"]
+__all__ = ["GroupMerge", "PackedInput", "Packet"]
 
 #: Room for the rows of a task in numbers that say in which order rows came, as in Spark's.
 _ROW_BITS = 33
@@ -62,7 +62,7 @@ class Packet:
 
 
 @dataclass(frozen=True)
-class Merge:
+class GroupMerge:
     """How groups of several tasks become one.
 
     Args:
@@ -146,7 +146,7 @@ class PackedInput:
         return self._program is not None
 
     @property
-    def merges(self) -> dict[int, Merge]:
+    def merges(self) -> dict[int, GroupMerge]:
         """How groups are put together behind the exchange, by input; rows as they are need none."""
         program = self._program
         assert program is not None
@@ -198,15 +198,15 @@ class _Input:
     """How one input is made of rows."""
 
     spec: InputSpec
-    where: Expression | None
-    derived: Mapping[str, Expression]
-    items: Mapping[str, Expression]
+    where: ColumnExpression | None
+    derived: Mapping[str, ColumnExpression]
+    items: Mapping[str, ColumnExpression]
     aggregates: Mapping[str, Aggregate]
     #: The columns of rows, or of groups, that are sent; besides the hashes.
     columns: tuple[str, ...]
     #: Whether `ROW_HASHES` are made of `HASHES` and the other columns.
     is_within: bool
-    merge: Merge | None
+    merge: GroupMerge | None
 
 
 class _Program:
@@ -246,7 +246,7 @@ class _Program:
                 return None
         if any(types.get(column.name) != column.arrow for column in packed.schema):
             return None
-        shares = len(packed.specs) > 1 and _share_keys(packed.specs, types)
+        shares = len(packed.specs) > 1 and _share_digests(packed.specs, types)
         inputs = [_input_of(spec, types, is_utc=packed.is_utc, shares=shares) for spec in packed.specs]
         if any(each is None for each in inputs) or not all(map(_is_sent, types.values())):
             return None
@@ -257,7 +257,7 @@ class _Program:
         columns = {name: _typed(_whole(table.column(name)), kind) for name, kind in self._packed.source}
         count = table.num_rows
         for step in self._steps:
-            if isinstance(step, Expression):
+            if isinstance(step, ColumnExpression):
                 columns, count = _kept(columns, step.of(columns, count), count)
             else:
                 assert isinstance(step, dict)
@@ -363,8 +363,8 @@ def _input_of(
 def _rows_input(
     spec: InputSpec,
     types: Mapping[str, pa.DataType],
-    where: Expression | None,
-    derived: Mapping[str, Expression],
+    where: ColumnExpression | None,
+    derived: Mapping[str, ColumnExpression],
     *,
     is_utc: bool,
 ) -> _Input | None:
@@ -378,8 +378,8 @@ def _rows_input(
 def _groups_input(
     spec: InputSpec,
     types: Mapping[str, pa.DataType],
-    where: Expression | None,
-    derived: Mapping[str, Expression],
+    where: ColumnExpression | None,
+    derived: Mapping[str, ColumnExpression],
     *,
     is_utc: bool,
     shares: bool,
@@ -397,21 +397,15 @@ def _groups_input(
     words = ROW_HASHES if spec.row_keys is not None else (*HASHES, *others)
     is_within = shares and spec.row_keys is not None
     groups = spec.group_by if not is_within else tuple(others)
-    merge = Merge(words, tuple((name, each.function) for name, each in aggregates.items()))
+    merge = GroupMerge(words, tuple((name, each.function) for name, each in aggregates.items()))
     return _Input(spec, where, derived, {}, aggregates, (*groups, *aggregates), is_within, merge)
 
 
-def _share_keys(specs: Sequence[InputSpec], types: Mapping[str, pa.DataType]) -> bool:
+def _share_digests(specs: Sequence[InputSpec], types: Mapping[str, pa.DataType]) -> bool:
     """Whether `ROW_HASHES` go by the hashes of a key that all inputs share, as in `with_shared_keys`."""
     keys = specs[0].keys
-    are_alike = all(
-        spec.keys == keys
-        and spec.session is None
-        and spec.group_by is not None
-        and (spec.row_keys is None or spec.row_keys[: len(keys)] == keys)
-        for spec in specs
-    )
-    return are_alike and all(key in types for key in keys) and is_digest([types[key] for key in keys])
+    is_known = all(key in types for key in keys)
+    return share_keys(specs) and is_known and is_digest([types[key] for key in keys])
 
 
 def _is_sent(kind: pa.DataType) -> bool:
@@ -508,7 +502,7 @@ def rows_of(data: pa.Buffer) -> pa.Table:
 
 
 def merged_inputs(
-    packets: Mapping[int, Sequence[pa.Table]], merges: Mapping[int, Merge]
+    packets: Mapping[int, Sequence[pa.Table]], merges: Mapping[int, GroupMerge]
 ) -> dict[int, pa.Table]:
     """Put packets together, by input."""
     inputs = {}

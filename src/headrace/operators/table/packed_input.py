@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from headrace.operators.table.arrow_sql import (
     Aggregate,
-    Columns,
     ColumnExpression,
+    Columns,
     aggregate,
     expression,
     understood,

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from headrace.common.types import RowKind
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
@@ -25,7 +26,18 @@ from headrace.operators.table.declarations import (
     TableSinkDeclaration,
     WindowJoinDeclaration,
 )
-from headrace.operators.table.steps import Explode, Fragment, PythonCalls, RowIds, Schema, Select, Step, Where
+from headrace.operators.table.steps import (
+    ColumnToKinds,
+    Explode,
+    Fragment,
+    KindsToColumn,
+    PythonCalls,
+    RowIds,
+    Schema,
+    Select,
+    Step,
+    Where,
+)
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.runtime.task.table_task import has_kinds
 from tests.operators.table_harness import Change, Harness, as_binary, as_type, connect, in_sqlite, key_of
@@ -188,6 +200,18 @@ def _apply_step(rows: Sequence[Change], names: list[str], step: Step) -> tuple[l
         return _select(rows, names, [sql for sql, _ in step.items]), [name for _, name in step.items]
     if isinstance(step, PythonCalls):
         return _called(rows, names, step), [*names, *(call.result.name for call in step.calls)]
+    if isinstance(step, KindsToColumn):
+        texts = dict(step.codes)
+        kinds = {kind.short_string(): kind.value for kind in RowKind}
+        coded = [("+I", texts[kinds[mark]], *values) for mark, *values in rows if kinds[mark] in texts]
+        return coded, [step.name, *names]
+    if isinstance(step, ColumnToKinds):
+        at, values_of = names.index(step.name) + 1, dict(step.codes)
+        marks = [kind.short_string() for kind in RowKind]
+        return (
+            [(marks[values_of[row[at]]], *row[1:at], *row[at + 1 :]) for row in rows],
+            [name for name in names if name != step.name],
+        )
     if isinstance(step, RowIds):
         places = [names.index(each) for each in step.columns]
         identified = [(*row, *key_of([row[1 + at] for at in places])) for row in rows]

@@ -250,6 +250,17 @@ def _attributes(node: PhysicalNode) -> Attributes:
             ]
         case physical.ChangelogNormalize():
             return [("key", ", ".join(names[key] for key in node.keys))]
+        case physical.ProcessTable():
+            call = node.call
+            shown_tables = [
+                f"TABLE({', '.join(below[at][key] for key in each.partition_by)})"
+                for at, each in enumerate(call.tables)
+            ]
+            called = f"{call.function.name}({', '.join(shown_tables)})"
+            uid: Attributes = [] if call.uid is None else [("uid", call.uid)]
+            return [("invocation", called), *uid, ("select", ", ".join(node.names))]
+        case physical.ToChangelog() | physical.FromChangelog():
+            return [("select", ", ".join(node.names))]
         case physical.Union():
             return [("all", "true"), ("union", ", ".join(node.names))]
         case physical.Sink():

@@ -18,8 +18,18 @@ from headrace.catalog.functions import FunctionKind
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
-from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey, UserCall, WindowCall
+from headrace.common.types import RowKind
+from headrace.planner.expressions import (
+    AggregateCall,
+    Expression,
+    InputRef,
+    Place,
+    SortKey,
+    UserCall,
+    WindowCall,
+)
 from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind
+from headrace.planner.process_tables import ProcessCall
 from headrace.planner.windows import WindowFunctionSpec, WindowProperty
 from headrace.types.logical import LocalZonedTimestampType, TimestampType
 
@@ -428,6 +438,39 @@ class Union(PhysicalNode):
     @property
     def inputs(self) -> tuple[PhysicalNode, ...]:
         return self.branches
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProcessTable(PhysicalNode):
+    """Calls a process table function for rows of tables."""
+
+    tables: tuple[PhysicalNode, ...]
+    call: ProcessCall
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return self.tables
+
+    @property
+    def label(self) -> str:
+        return "ProcessTableFunction"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ToChangelog(OneInput):
+    """Makes a column of what rows do to the table."""
+
+    name: str
+    codes: tuple[tuple[RowKind, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FromChangelog(OneInput):
+    """Has a column say what rows do to the table."""
+
+    index: int
+    codes: tuple[tuple[str, RowKind], ...]
+    place: Place | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

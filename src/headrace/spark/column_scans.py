@@ -16,7 +16,17 @@ from headrace.connectors.base import FilePiece, Slice, SparkSource
 from headrace.errors import TaskLostError
 from headrace.operators.table.declarations import TableScanDeclaration, TableWatermarkSpec
 from headrace.operators.table.factory import as_spark_gives
-from headrace.operators.table.steps import Explode, PythonCalls, RowIds, Schema, Select, Step, Where
+from headrace.operators.table.steps import (
+    ColumnToKinds,
+    Explode,
+    KindsToColumn,
+    PythonCalls,
+    RowIds,
+    Schema,
+    Select,
+    Step,
+    Where,
+)
 from headrace.spark.known_times import KnownTimes, stored_time, time_literal
 from headrace.spark.table_frames import ddl
 from headrace.spark.table_worker import PieceRead, TableFunctions
@@ -151,6 +161,6 @@ def _read_by(steps: Iterable[Step]) -> list[str] | None:
             texts.append(step.condition)
         elif isinstance(step, Explode):
             texts.append(step.generator)
-        elif isinstance(step, RowIds | PythonCalls):
+        elif isinstance(step, RowIds | PythonCalls | KindsToColumn | ColumnToKinds):
             return None
     return None

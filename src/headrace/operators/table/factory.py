@@ -35,6 +35,8 @@ from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.latest import LatestRowOperator
 from headrace.operators.table.over import OverOperator
 from headrace.operators.table.over_sorted import SortedOverOperator
+from headrace.operators.table.process import ProcessTableOperator
+from headrace.operators.table.process_declarations import ProcessTableDeclaration
 from headrace.operators.table.rank import Ranking, RankOperator, tells_places
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
@@ -151,6 +153,9 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
         node, *inputs, retracts=any(retracts)
     ),
     TemporalJoinDeclaration: TemporalJoinOperator,
+    ProcessTableDeclaration: lambda node, inputs, retracts: ProcessTableOperator(
+        node, inputs[0], retracts=retracts[0]
+    ),
     RankDeclaration: _rank,
     DeduplicateDeclaration: _deduplicate,
     OverAggregateDeclaration: _over,

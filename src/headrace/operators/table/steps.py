@@ -5,7 +5,7 @@ A *fragment* is a sequence of steps on the way from one node to another, and bec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,7 +96,33 @@ class RowIds:
     names: tuple[str, str]
 
 
-Step = Select | Where | Explode | PythonCalls | RowIds
+@dataclass(frozen=True)
+class KindsToColumn:
+    """What rows do to the table becomes a STRING column in front of them; all rows are insertions then.
+
+    Args:
+        name: What the column is called.
+        codes: The values of row kinds, and the text of each; rows of other kinds are left out.
+    """
+
+    name: str
+    codes: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class ColumnToKinds:
+    """A STRING column says what rows do to the table, and is left out. A row with another code fails the job.
+
+    Args:
+        name: The column.
+        codes: The texts, and the value of the row kind of each.
+    """
+
+    name: str
+    codes: tuple[tuple[str, int], ...]
+
+
+Step = Select | Where | Explode | PythonCalls | RowIds | KindsToColumn | ColumnToKinds
 
 
 @dataclass(frozen=True)
@@ -105,3 +131,17 @@ class Fragment:
 
     steps: tuple[Step, ...]
     schema: Schema
+
+    def has_kinds(self, before: bool) -> bool:
+        """Whether rows have `KIND` behind the steps, if they have it `before` or not."""
+        return kinds_behind(self.steps, before)
+
+
+def kinds_behind(steps: Iterable[Step], before: bool) -> bool:
+    """Whether rows have `KIND` behind steps."""
+    for step in steps:
+        if isinstance(step, KindsToColumn):
+            before = False
+        elif isinstance(step, ColumnToKinds):
+            before = True
+    return before

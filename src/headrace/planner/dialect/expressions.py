@@ -512,7 +512,7 @@ class Expressions(WindowForms):
                     self.advance()
                     partition_by = (*partition_by, self.expression())
         if self.accept("ORDER", "BY"):
-            order_by = (self.order_item(),)
+            order_by = self.parenthesized(self.order_item) if self.sees("(") else (self.order_item(),)
         return TableArgument(source, partition_by, order_by, self.span_from(start))
 
     def _next_argument(self) -> bool:

@@ -17,7 +17,16 @@ from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.fragments import Stream
 from headrace.planner.optimize import Plan
-from headrace.planner.translate import aggregates, borders, interval_joins, joins, over, ranks, temporal_joins
+from headrace.planner.translate import (
+    aggregates,
+    borders,
+    interval_joins,
+    joins,
+    over,
+    process_tables,
+    ranks,
+    temporal_joins,
+)
 from headrace.planner.translate.context import (
     Connectors,
     SinkChoice,
@@ -83,6 +92,12 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [ranks.deduplicate(to, node)]
         case p.ChangelogNormalize():
             return [ranks.normalize(to, node)]
+        case p.ProcessTable():
+            return [process_tables.process_table(to, node)]
+        case p.ToChangelog():
+            return [process_tables.to_changelog(stream, node) for stream in to.streams[node.input]]
+        case p.FromChangelog():
+            return [process_tables.from_changelog(stream, node) for stream in to.streams[node.input]]
         case p.Sink():
             borders.sink(to, node)
             return []

@@ -88,7 +88,10 @@ REFUSED: dict[str, str] = {
     "op of two columns": "SELECT * FROM TO_CHANGELOG(input => TABLE t, op => DESCRIPTOR(a, b))",
     "unknown operation": "SELECT * FROM TO_CHANGELOG(input => TABLE t, op_mapping => MAP['UPSERT', 'u'])",
     "operation in small letters": "SELECT * FROM TO_CHANGELOG(input => TABLE t, op_mapping => MAP['insert', 'u'])",
-    "operation twice": "SELECT * FROM TO_CHANGELOG(input => TABLE t, op_mapping => MAP['INSERT, DELETE', 'u', 'DELETE', 'd'])",
+    "operation twice": (
+        "SELECT * FROM TO_CHANGELOG(input => TABLE t, "
+        "op_mapping => MAP['INSERT, DELETE', 'u', 'DELETE', 'd'])"
+    ),
     "mapping of a column": "SELECT * FROM TO_CHANGELOG(input => TABLE t, op_mapping => MAP['INSERT', UPPER('u')])",
     "partitioned changelog": "SELECT * FROM TO_CHANGELOG(input => TABLE t PARTITION BY k)",
     "partitioned codes": "SELECT * FROM FROM_CHANGELOG(input => TABLE coded PARTITION BY k)",
@@ -97,7 +100,9 @@ REFUSED: dict[str, str] = {
     "updates as codes": "SELECT * FROM FROM_CHANGELOG(input => TABLE (SELECT k AS op, SUM(v) AS s FROM t GROUP BY k))",
     "no op column": "SELECT * FROM FROM_CHANGELOG(input => TABLE e)",
     "op column of numbers": "SELECT * FROM FROM_CHANGELOG(input => TABLE e, op => DESCRIPTOR(v))",
-    "codes of an unknown operation": "SELECT * FROM FROM_CHANGELOG(input => TABLE coded, op_mapping => MAP['u', 'UPSERT'])",
+    "codes of an unknown operation": (
+        "SELECT * FROM FROM_CHANGELOG(input => TABLE coded, op_mapping => MAP['u', 'UPSERT'])"
+    ),
     "codes of an operation twice": (
         "SELECT * FROM FROM_CHANGELOG(input => TABLE coded, op_mapping => MAP['u', 'INSERT', 'c', 'INSERT'])"
     ),
@@ -111,7 +116,9 @@ REFUSED: dict[str, str] = {
     "updates of rows": "SELECT * FROM Greeting(input => TABLE t, least => 1)",
     "no on_time": "SELECT * FROM Timers(input => TABLE e PARTITION BY k)",
     "on_time of no time": "SELECT * FROM Timers(input => TABLE e PARTITION BY k, on_time => DESCRIPTOR(v))",
-    "on_time of an unknown column": "SELECT * FROM Timers(input => TABLE e PARTITION BY k, on_time => DESCRIPTOR(nope))",
+    "on_time of an unknown column": (
+        "SELECT * FROM Timers(input => TABLE e PARTITION BY k, on_time => DESCRIPTOR(nope))"
+    ),
     "on_time without a watermark": (
         "SELECT * FROM Counting(input => TABLE (SELECT k, v, CAST(ts AS TIMESTAMP(3)) + INTERVAL '1' SECOND AS ts "
         "FROM e) PARTITION BY k, on_time => DESCRIPTOR(ts))"

@@ -28,7 +28,7 @@ from headrace.planner.expressions import (
     UserCall,
     WindowCall,
 )
-from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind
+from headrace.planner.logical import JoinKind, OnConflict, Scan, Schema, TimeKind
 from headrace.planner.process_tables import ProcessCall
 from headrace.planner.windows import WindowFunctionSpec, WindowProperty
 from headrace.types.logical import LocalZonedTimestampType, TimestampType
@@ -486,6 +486,9 @@ class Sink(OneInput):
     keys: tuple[int, ...] = ()
     #: Whether the last row of each primary key must be worked out of rows that may come out of order.
     materializes: bool = False
+    on_conflict: OnConflict | None = None
+    #: The query's own key, for ON CONFLICT.
+    upsert_key: tuple[int, ...] = ()
 
 
 def walk(roots: Iterable[PhysicalNode]) -> list[PhysicalNode]:

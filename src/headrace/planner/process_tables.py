@@ -24,6 +24,7 @@ __all__ = [
     "TableInCall",
     "ToChangelog",
     "output_of",
+    "process_of",
 ]
 
 
@@ -55,8 +56,7 @@ class ProcessCall:
     @property
     def implementation(self) -> ProcessFunction:
         """The function with what it declares."""
-        found: ProcessFunction = self.function.implementation
-        return found
+        return process_of(self.function)
 
     @property
     def is_set(self) -> bool:
@@ -78,6 +78,12 @@ class ProcessCall:
             ChangelogContext(modes, required)
         )
         return mode
+
+
+def process_of(function: UserFunction) -> ProcessFunction:
+    """Return a process table function with what it declares."""
+    assert isinstance(function.implementation, ProcessFunction)
+    return function.implementation
 
 
 class ChangelogContext:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.catalog.functions import CatalogFunction, FunctionKind, UserFunction
 from headrace.errors import JobDefinitionError, SqlValidationError
+from headrace.planner.process_tables import process_of
 from headrace.table._functions import load_function
 from headrace.table._process_classes import ProcessTableFunction
 from headrace.table.expression import Expression
@@ -67,7 +68,8 @@ class ProcessCalls:
 
 
 def _as_table(table: Any) -> Table:
-    return table
+    made: Table = table
+    return made
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,9 @@ class PartitionedTable:
     def _sql(self) -> str:
         table = self.table
         keys = ", ".join(table._sql(each) for each in table._expanded(self.keys))
-        order = ", ".join(table._sql(each) for each in self.order)
+        order = ", ".join(
+            f"{table._sql(each)}{f' {each._order}' if each._order else ''}" for each in self.order
+        )
         partition = f" PARTITION BY ({keys})" if keys else ""
         return f"TABLE {table._as_input()}{partition}{f' ORDER BY ({order})' if order else ''}"
 
@@ -187,5 +191,4 @@ def _called(t_env: TableEnvironment, function: Any) -> _Called:
 
 
 def _first_table(function: UserFunction) -> str:
-    name: str = function.implementation.signature.tables[0].name
-    return name
+    return process_of(function).signature.tables[0].name

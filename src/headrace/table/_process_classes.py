@@ -38,7 +38,8 @@ class ArgumentHint:
     def __init__(
         self, *traits: ArgumentTrait, type: DataType | str | None = None, name: str | None = None
     ) -> None:
-        wrong = [each for each in traits if not isinstance(each, ArgumentTrait)]
+        given: tuple[Any, ...] = traits
+        wrong = [each for each in given if not isinstance(each, ArgumentTrait)]
         if wrong:
             raise JobDefinitionError(
                 f"ArgumentHint(): expected members of ArgumentTrait; got {wrong[0]!r}",
@@ -66,9 +67,9 @@ class StateHint:
 class ProcessTableFunction(UserDefinedFunction, ABC):
     """Makes rows of tables. Derive a class, define `eval`, and maybe `on_timer`, and pass it to `ptf`.
 
-    ``eval(self, ctx, state..., argument...)`` is called for every row of a table. It yields results: a value, a tuple or
-    a `Row`. The context comes first, if it is there; then state, whose hints are `StateHint`; then arguments, of which
-    tables have an `ArgumentHint`. With several tables, all but the row's own table are None.
+    ``eval(self, ctx, state..., argument...)`` is called for every row of a table. It yields results: a value, a tuple
+    or a `Row`. The context comes first, if it is there; then state, whose hints are `StateHint`; then arguments: tables
+    have an `ArgumentHint`. With several tables, all but the row's own table are None.
 
     ``on_timer(self, ctx, state...)`` is called when the watermark has passed a timer; its context is optional, too.
     """

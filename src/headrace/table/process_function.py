@@ -70,10 +70,14 @@ class ProcessTableFunctionWrapper(UserDefinedFunctionWrapper):
         self._process = ProcessFunction(self._name, func, signature)
 
     def __call__(self, *args: Any) -> Any:
+        """Refuse to be called with columns."""
         raise JobDefinitionError(
             f"{self._name} is a process table function: it takes tables, and stands in FROM",
             hint=f"table.process({self._name}), or SELECT * FROM {self._name}(TABLE t)",
         )
+
+    def __repr__(self) -> str:
+        return f"<ProcessTableFunctionWrapper {self._name}>"
 
     def _function(self, name: str | None = None) -> UserFunction:
         return UserFunction(
@@ -124,7 +128,7 @@ def ptf(
         try:
             f = f()
         except TypeError as error:
-            raise JobDefinitionError(f"ptf(): cannot create {f.__name__}: {error}", hint=_BOTH) from error
+            raise JobDefinitionError(f"ptf(): cannot create {name}: {error}", hint=_BOTH) from error
     if not isinstance(f, ProcessTableFunction):
         raise JobDefinitionError(f"ptf(): expected a ProcessTableFunction; got {f!r}", hint=_BOTH)
     return ProcessTableFunctionWrapper(f, result_type, arguments, state, deterministic, name)

@@ -21,6 +21,7 @@ from headrace.operators.table.declarations import (
     Order,
     RankDeclaration,
     RowWindowsDeclaration,
+    SinkConflictDeclaration,
     SinkUpsertMaterializeDeclaration,
     StatefulNode,
     WindowAggregateDeclaration,
@@ -40,6 +41,7 @@ from headrace.operators.table.process_declarations import ProcessTableDeclaratio
 from headrace.operators.table.rank import Ranking, RankOperator, tells_places
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
+from headrace.operators.table.sink_conflicts import SinkConflictOperator
 from headrace.operators.table.steps import Schema, StepColumn
 from headrace.operators.table.temporal_join import TemporalJoinOperator
 from headrace.operators.table.timed_declarations import (
@@ -166,6 +168,9 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
         node, inputs[0], retracts=retracts[0]
     ),
     SinkUpsertMaterializeDeclaration: lambda node, inputs, retracts: RankOperator.of_sink(
+        node, inputs[0], retracts=retracts[0]
+    ),
+    SinkConflictDeclaration: lambda node, inputs, retracts: SinkConflictOperator(
         node, inputs[0], retracts=retracts[0]
     ),
     ChangelogNormalizeDeclaration: lambda node, inputs, retracts: LatestRowOperator(

@@ -106,7 +106,7 @@ class TimeContext:
         if isinstance(time, datetime.datetime):
             if time.tzinfo is not None:
                 time = time.astimezone(datetime.UTC).replace(tzinfo=None)
-            return (time - _EPOCH) // _MILLISECOND
+            return int((time - _EPOCH) // _MILLISECOND)
         if isinstance(time, int) and not isinstance(time, bool):
             return time
         raise self._wrong(

@@ -29,7 +29,7 @@ from headrace.planner.dialect.syntax import (
     TableArgument,
 )
 from headrace.planner.logical import LogicalNode, TimeKind
-from headrace.planner.process_tables import ProcessCall, ProcessTable, TableInCall
+from headrace.planner.process_tables import ProcessCall, ProcessTable, TableInCall, process_of
 from headrace.types.logical import DataType, LocalZonedTimestampType, RowType, TimestampType
 
 __all__ = ["ON_TIME", "UID", "arguments_of", "bind_process_table", "column_of", "process_function"]
@@ -68,8 +68,7 @@ def bind_process_table(
         SqlValidationError: If the call does not fit what the function declares.
     """
     refuse_batch(context, call, function.name)
-    signature = function.implementation.signature
-    specs: Sequence[ArgumentSpec] = signature.arguments
+    specs = process_of(function).signature.arguments
     names = [each.name for each in specs]
     given = arguments_of(context, call, function.name, [*names, ON_TIME, UID])
     tables: list[LogicalNode] = []
@@ -378,8 +377,7 @@ def _uid(
     if node is None:
         if not any(each.spec.is_set for each in bound):
             return None
-        own: str = function.implementation.name
-        return function.name if _UID_FORM.fullmatch(function.name) is not None else own
+        return function.name if _UID_FORM.fullmatch(function.name) else process_of(function).name
     if not isinstance(node, Constant) or not isinstance(node.value, str):
         raise context.error("uid is a text", node.span, hint="uid => 'my-id'")
     if _UID_FORM.fullmatch(node.value) is None:

@@ -518,7 +518,7 @@ class Expressions(WindowForms):
     def _next_argument(self) -> bool:
         following = self.ahead(1)
         return (
-            following.upper in {"DESCRIPTOR", "INTERVAL", "TABLE"}
+            following.upper in {"DESCRIPTOR", "INTERVAL", "TABLE", "DEFAULT"}
             or following.kind in {TokenKind.NUMBER, TokenKind.STRING}
             or self.ahead(2).upper == "=>"
         )

@@ -66,7 +66,9 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [borders.watermark(to, node)]
         case p.Exchange():
             return to.streams[node.input]
-        case p.Calc() | p.Expand() | p.Unnest() | p.WindowTableFunction():
+        case (
+            p.Calc() | p.Expand() | p.Unnest() | p.WindowTableFunction() | p.ToChangelog() | p.FromChangelog()
+        ):
             return [_stepped(to, node, stream) for stream in to.streams[node.input]]
         case p.Union():
             columns = f.columns_of(node.schema)
@@ -94,10 +96,6 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [ranks.normalize(to, node)]
         case p.ProcessTable():
             return [process_tables.process_table(to, node)]
-        case p.ToChangelog():
-            return [process_tables.to_changelog(stream, node) for stream in to.streams[node.input]]
-        case p.FromChangelog():
-            return [process_tables.from_changelog(stream, node) for stream in to.streams[node.input]]
         case p.Sink():
             borders.sink(to, node)
             return []
@@ -118,7 +116,9 @@ def _joined(to: Translation, node: p.Join | p.WindowJoin | p.IntervalJoin | p.Te
 
 
 def _stepped(
-    to: Translation, node: p.Calc | p.Expand | p.Unnest | p.WindowTableFunction, stream: Stream
+    to: Translation,
+    node: p.Calc | p.Expand | p.Unnest | p.WindowTableFunction | p.ToChangelog | p.FromChangelog,
+    stream: Stream,
 ) -> Stream:
     """Return a stream with one more step on its way: what a node without state does."""
     match node:
@@ -128,5 +128,9 @@ def _stepped(
             return f.expand(stream, node)
         case p.Unnest():
             return f.unnest(stream, node)
+        case p.ToChangelog():
+            return process_tables.to_changelog(stream, node)
+        case p.FromChangelog():
+            return process_tables.from_changelog(stream, node)
         case p.WindowTableFunction():
             return f.windows(stream, node, is_utc=to.settings.is_utc)

@@ -11,7 +11,6 @@ from headrace.planner import physical as p
 from headrace.planner.expressions import InputRef
 from headrace.planner.fragments import BIGINT, Stream
 from headrace.planner.process_tables import TableInCall
-from headrace.planner.rules.nodes import placed_error
 from headrace.planner.translate.context import Translation, names_of, order_of, zoned
 from headrace.types import logical as t
 from headrace.types.logical import quote_name
@@ -77,12 +76,6 @@ def process_table(to: Translation, node: p.ProcessTable) -> Stream:
         mode=to.plan.changelogs[node],
         **to.traits(node),
     )
-    if call.uid is not None and any(each.uid == call.uid for each in to.nodes):
-        raise placed_error(
-            call.place,
-            f"the job calls process table functions twice with the uid {call.uid!r}",
-            "give each call its own: uid => 'my-id'",
-        )
     stream = to.add(declaration, node, inputs, output, uid=call.uid)
     if not call.has_time:
         return stream
@@ -127,11 +120,11 @@ def _as_input(
             sql = quote_name(own.name) if at == number else f"CAST(NULL AS {column.spark_type})"
             items.append((sql, column))
     if has_time:
-        index = _time_index(table)
+        timed = _time_index(table)
         # A table that is not sorted, beside one that is, has no time to go by.
         ms = "0L"
-        if index is not None:
-            ms = to.millis(stream, InputRef(index, node.tables[number].schema[index].type))
+        if timed is not None:
+            ms = to.millis(stream, InputRef(timed, node.tables[number].schema[timed].type))
         items.append((ms, _TIME))
     return stream.select(items)
 

@@ -85,7 +85,7 @@ class Views(ProcessTableFunction):
             ctx.clear_state("seen")
 
 
-@ptf(result_type="ROW<what STRING, n BIGINT, `time` BIGINT, watermark BIGINT>")
+@ptf(result_type="ROW<what STRING, n BIGINT, `time` BIGINT, `watermark` BIGINT>")
 class Timers(ProcessTableFunction):
     def eval(
         self,

@@ -114,7 +114,7 @@ public class ProcessFunctions {
     }
 
     /** Timers with names, which take each other's place, and without. */
-    @DataTypeHint("ROW<what STRING, n BIGINT, time BIGINT, watermark BIGINT>")
+    @DataTypeHint("ROW<what STRING, n BIGINT, `time` BIGINT, `watermark` BIGINT>")
     public static class Timers extends ProcessTableFunction<Row> {
         public static class Memory {
             public long n = 0L;

@@ -124,8 +124,6 @@ class Statements(Inspection):
         if self.sees("(") and not self.sees_query():
             columns = self.identifiers()
         query = self.query()
-        if self.sees("ON", "CONFLICT"):
-            self.unsupported("ON CONFLICT")
         on_conflict = None
         if self.accept("ON"):
             self.expect("CONFLICT", "DO")

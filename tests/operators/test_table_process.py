@@ -338,9 +338,7 @@ def test_sorted_rows_wait_for_the_watermark_and_late_ones_are_dropped(tmp_path):
 class Kinds(ProcessTableFunction):
     def eval(
         self,
-        input: Annotated[
-            Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE, ArgumentTrait.SUPPORT_UPDATES)
-        ],
+        input: Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE, ArgumentTrait.SUPPORT_UPDATES)],
     ):
         yield input.get_row_kind().name
 

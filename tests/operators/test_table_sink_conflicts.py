@@ -27,7 +27,9 @@ def test_a_row_and_its_retraction_cancel_each_other_in_any_order(tmp_path):
     made = harness(tmp_path, fails=True)
     found = made.run([("+I", "tea", 1), ("+I", "tea", 3), ("-U", "tea", 1)], before=0, after=1)
     assert found == [("+I", "tea", 3)]
-    found = made.run([("+U", "tea", 4), ("-U", "tea", 3), ("-D", "rum", 9), ("+I", "rum", 9)], before=1, after=2)
+    found = made.run(
+        [("+U", "tea", 4), ("-U", "tea", 3), ("-D", "rum", 9), ("+I", "rum", 9)], before=1, after=2
+    )
     assert found == [("+U", "tea", 4)]
 
 

@@ -59,7 +59,9 @@ def test_do_deduplicate_works_out_the_last_row_of_updates_only(t_env):
 def test_do_nothing_and_do_error_need_watermarks(t_env, clause):
     found = plan(t_env, "SELECT name, id FROM orders", f"ON CONFLICT DO {clause}")
     assert f"upsertMaterialize=[true], conflictStrategy=[{clause}]" in found
-    with pytest.raises(SqlValidationError, match=r"these tables have none: default_catalog.default_database.plain"):
+    with pytest.raises(
+        SqlValidationError, match=r"these tables have none: default_catalog.default_database.plain"
+    ):
         plan(t_env, "SELECT name, id FROM plain", f"ON CONFLICT DO {clause}")
 
 
@@ -69,7 +71,9 @@ def test_on_conflict_is_for_sinks_that_go_by_keys(t_env, sink, reason):
         plan(t_env, "SELECT name, id FROM orders", "ON CONFLICT DO DEDUPLICATE", sink)
 
 
-@pytest.mark.parametrize("clause", ["ON CONFLICT", "ON CONFLICT DO UPDATE", "ON CONFLICT (name) DO NOTHING", "ON"])
+@pytest.mark.parametrize(
+    "clause", ["ON CONFLICT", "ON CONFLICT DO UPDATE", "ON CONFLICT (name) DO NOTHING", "ON"]
+)
 def test_other_clauses_are_refused_with_their_place(t_env, clause):
     with pytest.raises(SqlError, match=r"\^|expected"):
         plan(t_env, "SELECT name, id FROM orders", clause)
@@ -77,7 +81,9 @@ def test_other_clauses_are_refused_with_their_place(t_env, clause):
 
 def test_in_batch_mode_only_deduplicate_is_supported():
     t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
-    t_env.execute_sql("CREATE TABLE t (name STRING, PRIMARY KEY (name) NOT ENFORCED) WITH ('connector' = 'print')")
+    t_env.execute_sql(
+        "CREATE TABLE t (name STRING, PRIMARY KEY (name) NOT ENFORCED) WITH ('connector' = 'print')"
+    )
     t_env.explain_sql("INSERT INTO t SELECT 'a' ON CONFLICT DO DEDUPLICATE")
     with pytest.raises(UnsupportedFeatureError, match="ON CONFLICT DO NOTHING in BATCH mode"):
         t_env.explain_sql("INSERT INTO t SELECT 'a' ON CONFLICT DO NOTHING")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from headrace.catalog.process_functions import ArgumentTrait
 from headrace.common.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode, merged
-from headrace.common.process_functions import ArgumentTrait
 from headrace.common.types import RowKind
 from headrace.errors import SqlValidationError
 from headrace.planner.expressions import references

@@ -29,7 +29,7 @@ from headrace.planner.expressions import (
     WindowCall,
 )
 from headrace.planner.logical import JoinKind, OnConflict, Scan, Schema, TimeKind
-from headrace.planner.process_tables import ProcessCall
+from headrace.planner.process_tables import ProcessTableCall
 from headrace.planner.windows import WindowFunctionSpec, WindowProperty
 from headrace.types.logical import LocalZonedTimestampType, TimestampType
 
@@ -445,7 +445,7 @@ class ProcessTable(PhysicalNode):
     """Calls a process table function for rows of tables."""
 
     tables: tuple[PhysicalNode, ...]
-    call: ProcessCall
+    call: ProcessTableCall
 
     @property
     def inputs(self) -> tuple[PhysicalNode, ...]:

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from headrace.catalog.functions import UserFunction
+from headrace.catalog.process_functions import ArgumentSpec, ArgumentTrait
 from headrace.common.changelog import ChangelogMode
-from headrace.common.process_functions import ArgumentSpec, ArgumentTrait
 from headrace.common.types import RowKind
-from headrace.operators.table.process_declarations import ProcessFunction
+from headrace.operators.table.process_declarations import DeclaredFunction
 from headrace.planner.expressions import Place, SortKey
 from headrace.planner.logical import Field, LogicalNode, Schema, TimeKind
 from headrace.types.logical import RowType, VarCharType
@@ -19,7 +19,7 @@ from headrace.types.logical import RowType, VarCharType
 __all__ = [
     "ChangelogContext",
     "FromChangelog",
-    "ProcessCall",
+    "ProcessTableCall",
     "ProcessTable",
     "TableInCall",
     "ToChangelog",
@@ -42,7 +42,7 @@ class TableInCall:
 
 
 @dataclass(frozen=True)
-class ProcessCall:
+class ProcessTableCall:
     """A call of a process table function, but for the rows of its tables."""
 
     function: UserFunction
@@ -54,7 +54,7 @@ class ProcessCall:
     place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
-    def implementation(self) -> ProcessFunction:
+    def implementation(self) -> DeclaredFunction:
         """The function with what it declares."""
         return process_of(self.function)
 
@@ -80,9 +80,9 @@ class ProcessCall:
         return mode
 
 
-def process_of(function: UserFunction) -> ProcessFunction:
+def process_of(function: UserFunction) -> DeclaredFunction:
     """Return a process table function with what it declares."""
-    assert isinstance(function.implementation, ProcessFunction)
+    assert isinstance(function.implementation, DeclaredFunction)
     return function.implementation
 
 
@@ -108,7 +108,7 @@ class ProcessTable(LogicalNode):
     """The rows that a process table function makes of tables."""
 
     tables: tuple[LogicalNode, ...]
-    call: ProcessCall
+    call: ProcessTableCall
 
     @property
     def inputs(self) -> tuple[LogicalNode, ...]:
@@ -120,7 +120,7 @@ class ProcessTable(LogicalNode):
         return output_of(self.call, [each.schema for each in self.tables])
 
 
-def output_of(call: ProcessCall, schemas: Sequence[Schema]) -> Schema:
+def output_of(call: ProcessTableCall, schemas: Sequence[Schema]) -> Schema:
     """Return the columns of a call."""
     fields: list[Field] = []
     for table, schema in zip(call.tables, schemas, strict=True):

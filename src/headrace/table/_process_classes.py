@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from headrace.catalog.process_functions import ArgumentTrait
 from headrace.common.changelog import ChangelogMode
-from headrace.common.process_functions import ArgumentTrait
 from headrace.errors import JobDefinitionError
 from headrace.planner.process_tables import ChangelogContext
 from headrace.table._function_classes import UserDefinedFunction

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from headrace.common.process_functions import (
+from headrace.catalog.process_functions import (
     ArgumentSpec,
     ArgumentTrait,
     ProcessSignature,
@@ -18,7 +18,7 @@ from headrace.common.process_functions import (
 from headrace.common.types import Row, make_row
 from headrace.config.parsing import parse_duration
 from headrace.errors import JobDefinitionError
-from headrace.operators.table.process_context import Context
+from headrace.operators.table.process_context import ProcessTableContext
 from headrace.table._process_classes import ArgumentHint, ProcessTableFunction, StateHint
 from headrace.table._wrappers import hinted_type, read_type
 from headrace.table.data_view import ListView, MapView
@@ -154,7 +154,7 @@ class _Reader:
         hint, told = hints[parameter.name]
         if hint is None:
             return told is None and parameter.name in _CONTEXTS
-        return isinstance(hint, type) and issubclass(hint, Context)
+        return isinstance(hint, type) and issubclass(hint, ProcessTableContext)
 
     def _state_spec(self, name: str, kind: Any, told: StateHint) -> StateSpec:
         ttl_ms = self._ttl_ms(name, told)

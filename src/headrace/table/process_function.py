@@ -15,10 +15,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.catalog.functions import FunctionKind, UserFunction
-from headrace.common.process_functions import ArgumentTrait
+from headrace.catalog.process_functions import ArgumentTrait
 from headrace.errors import JobDefinitionError, describe_function
-from headrace.operators.table.process_context import Context, OnTimerContext, TableSemantics, TimeContext
-from headrace.operators.table.process_declarations import ProcessFunction
+from headrace.operators.table.process_context import (
+    OnTimerContext,
+    ProcessTableContext,
+    TableSemantics,
+    TimeContext,
+)
+from headrace.operators.table.process_declarations import DeclaredFunction
 from headrace.planner.process_tables import ChangelogContext
 from headrace.table._process_classes import ArgumentHint, ChangelogFunction, ProcessTableFunction, StateHint
 from headrace.table._process_hints import read_signature
@@ -67,7 +72,7 @@ class ProcessTableFunctionWrapper(UserDefinedFunctionWrapper):
             func, dict(arguments or {}), dict(state or {}), isinstance(func, ChangelogFunction)
         )
         #: The same object in all queries, so that equal calls are one.
-        self._process = ProcessFunction(self._name, func, signature)
+        self._process = DeclaredFunction(self._name, func, signature)
 
     def __call__(self, *args: Any) -> Any:
         """Refuse to be called with columns."""
@@ -84,6 +89,9 @@ class ProcessTableFunctionWrapper(UserDefinedFunctionWrapper):
             name or self._name, FunctionKind.PROCESS_TABLE, self._process, None, self._result_type
         )
 
+
+#: What `eval` takes first, under the name that it has in Java.
+Context = ProcessTableContext
 
 _BOTH: Final = "derive a class from ProcessTableFunction, with eval()"
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import pytest
 
-from headrace.common.process_functions import ArgumentTrait, StateKind
+from headrace.catalog.process_functions import ArgumentTrait, StateKind
 from headrace.common.types import Row
 from headrace.errors import JobDefinitionError
 from headrace.table import DataTypes, ListView, MapView

@@ -31,10 +31,10 @@ from headrace.operators.table.base import (
 )
 from headrace.operators.table.changelog import changes_table
 from headrace.operators.table.declarations import Order
-from headrace.operators.table.process_context import Context, OnTimerContext, TableSemantics
+from headrace.operators.table.process_context import OnTimerContext, ProcessTableContext, TableSemantics
 from headrace.operators.table.process_declarations import ProcessTableDeclaration
 from headrace.operators.table.process_state import Key, ValueEntry, make_entry
-from headrace.operators.table.process_timers import TIMERS, Timer, Timers
+from headrace.operators.table.process_timers import TIMERS, ProcessTimer, Timers
 from headrace.operators.table.steps import KIND, Schema
 from headrace.operators.table.timed_rows import (
     TimedRows,
@@ -216,7 +216,7 @@ class _Run:
         self._arguments = dict(declaration.arguments)
         tables = {each.name: TableSemantics(each) for each in declaration.tables}
         shared = (self._function.name, tables, declaration.mode, self, self._clear_state)
-        self._context = Context(*shared, has_timers=timers is not None)
+        self._context = ProcessTableContext(*shared, has_timers=timers is not None)
         self._timer_context = OnTimerContext(*shared, has_timers=timers is not None)
         self._owner: Key = (0, 0)
         self._key: tuple[Any, ...] = ()
@@ -249,7 +249,7 @@ class _Run:
         front = tuple(row) if given.passes_through else key * self._keyed_tables
         self._collect(self._function.implementation.eval, arguments, front, row)
 
-    def fire(self, timer: Timer) -> None:
+    def fire(self, timer: ProcessTimer) -> None:
         """Call `on_timer` for a timer."""
         self._enter(timer.owner, timer.key, timer.time_ms, is_timer=True)
         self._timer_context.timer_name = timer.name
@@ -320,7 +320,9 @@ class _Run:
 
     def register(self, name: str | None, time_ms: int) -> None:
         timers = self._allowed()
-        timers.register(Timer(self._owner, self._key, name, wall_clock_ms(time_ms, self._declaration.zone)))
+        timers.register(
+            ProcessTimer(self._owner, self._key, name, wall_clock_ms(time_ms, self._declaration.zone))
+        )
 
     def clear(self, name: str | None, time_ms: int | None) -> None:
         at = None if time_ms is None else wall_clock_ms(time_ms, self._declaration.zone)

@@ -11,7 +11,7 @@ from headrace.errors import UserFunctionError
 from headrace.operators.table.declarations import Order
 from headrace.operators.table.process_declarations import ProcessedTable
 
-__all__ = ["Context", "OnTimerContext", "TableSemantics", "TimeContext"]
+__all__ = ["ProcessTableContext", "OnTimerContext", "TableSemantics", "TimeContext"]
 
 _EPOCH = datetime.datetime.fromisoformat("1970-01-01")
 _MILLISECOND = datetime.timedelta(milliseconds=1)
@@ -153,7 +153,7 @@ def _direction(order: Order) -> str:
     return f"{'ASC' if order.ascending else 'DESC'}_NULLS_{'FIRST' if order.nulls_first else 'LAST'}"
 
 
-class Context:
+class ProcessTableContext:
     """What a process table function can ask and do in `eval`."""
 
     def __init__(
@@ -218,7 +218,7 @@ class Context:
         return self._mode
 
 
-class OnTimerContext(Context):
+class OnTimerContext(ProcessTableContext):
     """What a process table function can ask and do in `on_timer`."""
 
     #: The name of the timer that fires.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.catalog.process_functions import ProcessSignature
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
-from headrace.common.process_functions import ProcessSignature
 from headrace.operators.table.declarations import Order, StatefulNode
 
-__all__ = ["ProcessFunction", "ProcessTableDeclaration", "ProcessedTable"]
+__all__ = ["DeclaredFunction", "ProcessTableDeclaration", "ProcessedTable"]
 
 
 @dataclass(frozen=True, eq=False)
-class ProcessFunction:
+class DeclaredFunction:
     """A process table function of the user's, with what it declares."""
 
     name: str
@@ -77,7 +77,7 @@ class ProcessTableDeclaration(StatefulNode):
     """
 
     keys: tuple[str, ...]
-    function: ProcessFunction
+    function: DeclaredFunction
     tables: tuple[ProcessedTable, ...]
     arguments: tuple[tuple[str, Any], ...] = ()
     table: str = "__table"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headrace.common.process_functions import StateKind, StateSpec
+from headrace.catalog.process_functions import StateKind, StateSpec
 from headrace.errors import UserFunctionError
 from headrace.operators.table.base import EpochTime, read_columns, written_rows
 from headrace.operators.table.timed_rows import arrival_order

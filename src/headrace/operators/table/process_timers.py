@@ -23,7 +23,7 @@ from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import ColumnType, Ints
 from headrace.state.row_sets import RowSet
 
-__all__ = ["TIMERS", "Timer", "Timers"]
+__all__ = ["TIMERS", "ProcessTimer", "Timers"]
 
 _TIME, _NAME, _KEY = "time", "name", "key"
 #: The table of timers.
@@ -42,7 +42,7 @@ _Id = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Timer:
+class ProcessTimer:
     """A timer of a key."""
 
     owner: Key
@@ -63,12 +63,12 @@ class Timers:
     def __init__(self, table: SlotTable) -> None:
         self._table = table
         #: What the epoch made of timers; None: gone.
-        self._changed: dict[_Id, Timer | None] = {}
-        self._due: list[tuple[int, int, Timer]] = []
+        self._changed: dict[_Id, ProcessTimer | None] = {}
+        self._due: list[tuple[int, int, ProcessTimer]] = []
         self._until: int | None = None
         self._pushed = 0
 
-    def register(self, timer: Timer) -> None:
+    def register(self, timer: ProcessTimer) -> None:
         """Set a timer; one of the same name is replaced."""
         self._changed[timer.id] = timer
         self._push(timer)
@@ -84,7 +84,7 @@ class Timers:
         for found in [id_ for id_ in self._changed if id_[:KEY_WORDS] == owner]:
             self._changed[found] = None
 
-    def fire(self, until: int) -> Iterator[Timer]:
+    def fire(self, until: int) -> Iterator[ProcessTimer]:
         """Give timers that are due one after the other, also those that are set meanwhile; each is gone as it fires."""
         live = self._table.live
         slots = live[int_cells(self._table, _TIME, live) <= until]
@@ -115,17 +115,17 @@ class Timers:
         gone = np.array([each is None for each in timers], np.bool_)
         return written_rows(TIMERS, ids, columns, owners=ids[:, :KEY_WORDS].copy(), removed=gone)
 
-    def _push(self, timer: Timer) -> None:
+    def _push(self, timer: ProcessTimer) -> None:
         if self._until is not None and timer.time_ms <= self._until:
             self._pushed += 1
             heapq.heappush(self._due, (timer.time_ms, self._pushed, timer))
 
-    def _stored(self, slots: Ints) -> list[Timer]:
+    def _stored(self, slots: Ints) -> list[ProcessTimer]:
         columns = read_columns(self._table, slots, [_TIME, _NAME, _KEY])
         owners = self._table.owners_at(slots).tolist()
         rows = zip(*(columns[name].to_pylist() for name in (_TIME, _NAME, _KEY)), strict=True)
         return [
-            Timer((one, other), pickle.loads(key), name, time)
+            ProcessTimer((one, other), pickle.loads(key), name, time)
             for (one, other), (time, name, key) in zip(owners, rows, strict=True)
         ]
 

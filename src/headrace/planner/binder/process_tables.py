@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from headrace.catalog.functions import FunctionKind, UserFunction
 from headrace.catalog.manager import nearest
-from headrace.common.process_functions import ArgumentSpec, ArgumentTrait
+from headrace.catalog.process_functions import ArgumentSpec, ArgumentTrait
 from headrace.errors import HeadraceError
 from headrace.planner import expressions as e
 from headrace.planner.binder.constants import constant_of
@@ -29,7 +29,7 @@ from headrace.planner.dialect.syntax import (
     TableArgument,
 )
 from headrace.planner.logical import LogicalNode, TimeKind
-from headrace.planner.process_tables import ProcessCall, ProcessTable, TableInCall, process_of
+from headrace.planner.process_tables import ProcessTable, ProcessTableCall, TableInCall, process_of
 from headrace.types.logical import DataType, LocalZonedTimestampType, RowType, TimestampType
 
 __all__ = ["ON_TIME", "UID", "arguments_of", "bind_process_table", "column_of", "process_function"]
@@ -87,7 +87,7 @@ def bind_process_table(
     _check_keys(context, function, tables, bound)
     timed = _timed(context, call, function, given.get(ON_TIME), tables, bound)
     uid = _uid(context, given.get(UID), function, bound)
-    made = ProcessCall(function, tuple(timed), tuple(scalars), uid, context.place(call.span))
+    made = ProcessTableCall(function, tuple(timed), tuple(scalars), uid, context.place(call.span))
     return ProcessTable(tuple(tables), made)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.common.process_functions import ArgumentTrait
+from headrace.catalog.process_functions import ArgumentTrait
 from headrace.operators.table import declarations as d
 from headrace.operators.table import process_declarations as process
 from headrace.operators.table import steps

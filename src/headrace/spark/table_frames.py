@@ -35,8 +35,10 @@ from headrace.operators.table.declarations import (
 from headrace.operators.table.packed_input import GroupMerge, Packet, merged_inputs, rows_of
 from headrace.operators.table.steps import (
     KIND,
+    ColumnToKinds,
     Explode,
     Fragment,
+    KindsToColumn,
     PythonCalls,
     RowIds,
     Schema,
@@ -142,8 +144,48 @@ def apply_fragment(
     carried: Sequence[str] = (),
 ) -> DataFrame:
     """Do stateless work on rows, functions at a site; ``carried`` columns, which it does not know of, go along."""
-    besides = [*([KIND] if has_kinds else []), *carried]
-    return reduce(lambda each, step: _apply_step(each, step, site, row_keys, besides), fragment.steps, frame)
+    for step in fragment.steps:
+        if isinstance(step, KindsToColumn | ColumnToKinds):
+            frame = _changed_kinds(frame, step, has_kinds=has_kinds)
+            has_kinds = isinstance(step, ColumnToKinds)
+        else:
+            besides = [*([KIND] if has_kinds else []), *carried]
+            frame = _apply_step(frame, step, site, row_keys, besides)
+    return frame
+
+
+def _changed_kinds(frame: DataFrame, step: KindsToColumn | ColumnToKinds, *, has_kinds: bool) -> DataFrame:
+    """Make a column of what rows do to the table, or the other way round."""
+    if isinstance(step, ColumnToKinds):
+        code = F.col(quote(step.name))
+        known = ", ".join(sorted(text for text, _ in step.codes))
+        shown = F.when(code.isNull(), F.lit("NULL")).otherwise(F.concat(F.lit("'"), code, F.lit("'")))
+        message = F.concat(
+            F.lit(f"FROM_CHANGELOG: column {step.name} has the operation code "),
+            shown,
+            F.lit(f", which is not in op_mapping; known codes are: {known}"),
+        )
+        kind = reduce(
+            lambda made, pair: made.when(code == F.lit(pair[0]), F.lit(pair[1])),
+            step.codes,
+            F.when(F.lit(False), F.lit(0)),
+        ).otherwise(F.raise_error(message).cast("int"))
+        # A code that is not known fails the job, also where nobody asks for the kind.
+        return frame.withColumn(KIND, kind.cast("tinyint")).where(F.col(KIND).isNotNull()).drop(step.name)
+    codes = dict(step.codes)
+    if not has_kinds:
+        insert = codes.get(RowKind.INSERT.value)
+        made = frame.where(F.lit(insert is not None))
+        return made.select(
+            F.lit(insert or "").alias(step.name), *(F.col(quote(each)) for each in frame.columns)
+        )
+    code = reduce(
+        lambda made, pair: made.when(F.col(KIND) == pair[0], F.lit(pair[1])),
+        step.codes,
+        F.when(F.lit(False), F.lit("")),
+    )
+    kept = frame.where(F.col(KIND).isin(list(codes)))
+    return kept.select(code.alias(step.name), *(F.col(quote(each)) for each in frame.columns if each != KIND))
 
 
 def _apply_step(

@@ -282,6 +282,8 @@ class InsertSyntax:
     columns: tuple[Identifier, ...]
     query: Query
     span: Span
+    #: ON CONFLICT DO NOTHING, ERROR or DEDUPLICATE.
+    on_conflict: str | None = None
 
 
 @dataclass(frozen=True)

@@ -124,9 +124,13 @@ class Statements(MaterializedTables):
         if self.sees("(") and not self.sees_query():
             columns = self.identifiers()
         query = self.query()
-        if self.sees("ON", "CONFLICT"):
-            self.unsupported("ON CONFLICT")
-        return InsertSyntax(target, hints, overwrite, partition, columns, query, self.span_from(start))
+        on_conflict = None
+        if self.accept("ON"):
+            self.expect("CONFLICT", "DO")
+            on_conflict = self.choose("NOTHING", "ERROR", "DEDUPLICATE")
+        return InsertSyntax(
+            target, hints, overwrite, partition, columns, query, self.span_from(start), on_conflict
+        )
 
     def _execute(self) -> StatementSyntax:
         self.expect("EXECUTE")

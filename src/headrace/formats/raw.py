@@ -56,7 +56,8 @@ class _RawValue:
         if self._code is not None:
             if len(message) != struct.calcsize(self._code):
                 raise FormatError(
-                    f"raw: expected {struct.calcsize(self._code)} bytes for {self._type_info.summary()}; got {len(message)}",
+                    f"raw: expected {struct.calcsize(self._code)} bytes for {self._type_info.summary()}; "
+                    f"got {len(message)}",
                     example=message,
                 )
             return struct.unpack(self._code, message)[0]

@@ -25,7 +25,7 @@ class Types:
         >>> Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
         RowTypeInfo(name: String, age: Integer)
         >>> Types.MAP(Types.STRING(), Types.LIST(Types.LONG()))
-        MAP<STRING, LIST<LONG>>
+        MapTypeInfo<String, ListTypeInfo<Long>>
     """
 
     @staticmethod

@@ -15,7 +15,7 @@ CLASS_ARCHIVE = (
     option("headrace.spark.class-archive", bool)
     .default(True)
     .describe(
-        "Whether a Spark on this machine starts with an archive of its classes, which saves about half of the processor "
+        "Whether a Spark on this machine starts with an archive of its classes, which saves half of the processor "
         "time. Java writes it when the second program has ended, to the user's cache directory (70 MB)."
     )
 )

@@ -448,7 +448,7 @@ class StreamTableEnvironment(TableEnvironment):
 
     def _stream_table(self, found: StreamSchema, mode: ChangelogMode) -> Table:
         identifier = Identifier(self._manager.current_catalog, _INLINE, f"Stream_{next(self._numbers)}")
-        sql = f"CREATE TEMPORARY TABLE {identifier} {found.schema} WITH ('connector' = 'stream')"
+        sql = f"CREATE TEMPORARY TABLE {identifier} {found.schema.sql()} WITH ('connector' = 'stream')"
         statement = self._bind_one(sql)
         assert isinstance(statement, CreateTable)
         declared = found.attached(statement.table, mode)
@@ -514,7 +514,7 @@ class StreamTableEnvironment(TableEnvironment):
         stream = self._to_stream(table, "to_retract_stream()", ChangelogMode.all())
         if not isinstance(type_info, RowTypeInfo):
             raise JobDefinitionError(
-                f"to_retract_stream(): expected Types.ROW(...) for the rows, got {type_info!r}"
+                f"to_retract_stream(): expected Types.ROW(...) for the rows, got {type_info.summary()}"
             )
         return stream.map(with_flag, Types.TUPLE([Types.BOOLEAN(), type_info]))
 
@@ -544,7 +544,9 @@ def _typed_stream(call: str, stream: DataStream, table: Table, type_info: TypeIn
     else:
         wanted = 1
     if wanted != width:
-        raise JobDefinitionError(f"{call}: {type_info!r} has {wanted} fields, and the table {width} columns")
+        raise JobDefinitionError(
+            f"{call}: {type_info.summary()} has {wanted} fields, and the table {width} columns"
+        )
     if isinstance(type_info, RowTypeInfo):
         return stream.map(_as_it_is, type_info)
     return stream.map(tuple if isinstance(type_info, TupleTypeInfo) else _only_field, type_info)

@@ -237,8 +237,8 @@ def _attributes(node: PhysicalNode) -> Attributes:
             return _join_attributes(node)
         case physical.Rank() | physical.WindowRank():
             return _rank_attributes(node, names)
-        case physical.OverAggregate():
-            return _over_attributes(node, names)
+        case physical.OverAggregate() | physical.Match():
+            return _row_attributes(node, names)
         case physical.TemporalSort():
             return [("orderBy", ", ".join(_sort_text(key, names) for key in node.order))]
         case physical.Deduplicate() | physical.ChangelogNormalize():
@@ -377,6 +377,30 @@ def _process_attributes(
 
 def _set_text(columns: Iterable[int], names: Sequence[str]) -> str:
     return "{" + ", ".join(names[key] for key in columns) + "}"
+
+
+def _row_attributes(node: physical.OverAggregate | physical.Match, names: Sequence[str]) -> Attributes:
+    if isinstance(node, physical.Match):
+        return _match_attributes(node, names)
+    return _over_attributes(node, names)
+
+
+def _match_attributes(node: physical.Match, names: Sequence[str]) -> Attributes:
+    pattern = node.pattern
+    skip = pattern.skip.kind.value
+    if pattern.skip.variable >= 0:
+        skip = f"{skip} {pattern.variables[pattern.skip.variable].name}"
+    shown: Attributes = [
+        ("orderBy", ", ".join(_sort_text(key, names) for key in node.order)),
+        ("rowsPerMatch", "ONE ROW PER MATCH"),
+        ("after", f"SKIP {skip}"),
+        ("pattern", f"({' '.join(map(str, pattern.variables))})"),
+    ]
+    if node.partition:
+        shown.insert(0, ("partitionBy", ", ".join(names[key] for key in node.partition)))
+    if pattern.within_ms is not None:
+        shown.append(("within", f"{pattern.within_ms} ms"))
+    return shown
 
 
 def _window(window: WindowFunctionSpec, time: str) -> str:

@@ -34,6 +34,8 @@ from headrace.operators.table.group_aggregate import GroupAggregateOperator
 from headrace.operators.table.interval_join import IntervalAssociationsOperator, IntervalJoinOperator
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.latest import LatestRowOperator
+from headrace.operators.table.match_declarations import MatchRecognizeDeclaration
+from headrace.operators.table.match_recognize import MatchRecognizeOperator
 from headrace.operators.table.over import OverOperator
 from headrace.operators.table.over_sorted import SortedOverOperator
 from headrace.operators.table.process import ProcessTableOperator
@@ -161,6 +163,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
     RankDeclaration: _rank,
     DeduplicateDeclaration: _deduplicate,
     OverAggregateDeclaration: _over,
+    MatchRecognizeDeclaration: lambda node, inputs, retracts: MatchRecognizeOperator(node, inputs[0]),
     RowWindowsDeclaration: lambda node, inputs, retracts: RowWindowsOperator(
         node, inputs[0], retracts=retracts[0]
     ),

@@ -22,6 +22,7 @@ from headrace.planner.translate import (
     borders,
     interval_joins,
     joins,
+    matches,
     over,
     process_tables,
     ranks,
@@ -88,6 +89,8 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [ranks.temporal_sort(to, node)]
         case p.OverAggregate():
             return [over.over_aggregate(to, node)]
+        case p.Match():
+            return [matches.match_recognize(to, node)]
         case p.WindowRank():
             return [ranks.window_rank(to, node)]
         case p.Deduplicate():

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from headrace.common.types import RowKind
 from headrace.connectors.base import FileRead, RangeRead, RowsRead, SparkRead
 from headrace.operators.table.base import (
+    EVENT,
     HASHES,
     ROW_HASHES,
     SESSION,
@@ -228,8 +229,10 @@ def with_shared_keys(
         return frame, list(specs)
     made = []
     for spec in specs:
-        groups = spec.group_by or () if spec.row_keys is None else spec.row_keys[len(keys) :]
-        made.append(replace(spec, group_by=(*HASHES, *dict.fromkeys(groups))))
+        wanted = spec.group_by or ()
+        if spec.row_keys is not None:
+            wanted = (*spec.row_keys[len(keys) :], *(name for name in wanted if name == EVENT))
+        made.append(replace(spec, group_by=(*HASHES, *dict.fromkeys(wanted))))
     return row_keys.with_keys(frame, {HASHES: keys}), made
 
 

@@ -181,6 +181,7 @@ class TableJobs:
             drops_null=get(options.NOT_NULL_ENFORCER) is options.NotNullEnforcer.DROP,
             is_utc=zone in _UTC,
             zone=zone,
+            row_by_row=self.configuration.contains(options.MINI_BATCH) and not get(options.MINI_BATCH),
         )
         how = translate_batch if self.is_batch else translate
         nodes = how(plan, self._connectors, settings)

@@ -116,7 +116,9 @@ def sink(to: Translation, node: p.Sink) -> None:
     streams = [renamed(stream, columns) for stream in to.streams[node.input]]
     keys = tuple(columns[key].name for key in node.keys)
     if node.materializes:
-        declaration = d.SinkUpsertMaterializeDeclaration(columns, keys, ttl_ms=to.settings.ttl_ms)
+        declaration = d.SinkUpsertMaterializeDeclaration(
+            columns, keys, ttl_ms=to.settings.ttl_ms, row_by_row=to.settings.row_by_row
+        )
         streams = [to.add(declaration, node, [(0, stream) for stream in streams], columns)]
     if isinstance(node.target, p.StreamTarget):
         _to_stream(to, node, node.target, streams)

@@ -215,7 +215,7 @@ class JoinedPart:
         )
 
     def caused_by(self, positions: Ints, events: Ints) -> Ints:
-        """Return the rows of the epoch that caused it, by their keys; those that match nothing cause only themselves."""
+        """Return the rows of the epoch that caused it, by their keys; rows that match nothing cause only themselves."""
         rows, at = (self.left, self.at_left) if self.left is not None else (self.right, self.at_right)
         assert rows is not None
         places = _places(at, positions)
@@ -243,7 +243,10 @@ def join_output(
     parts: Sequence[JoinedPart],
     events: Ints | None = None,
 ) -> pa.Table:
-    """Put changes of the result together: what goes first, then what comes; ``events``: the row that came for each key."""
+    """Put changes of the result together: what goes first, then what comes.
+
+    ``events`` are the rows that came for each key, where these are to be told.
+    """
     keeps_all = declaration.kind in _ALL_KINDS
     tables = []
     for comes in (False, True):

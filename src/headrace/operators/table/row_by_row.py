@@ -1,14 +1,15 @@
 """Every change of every row, as Flink emits them without mini-batches (``table.exec.mini-batch.enabled: false``).
 
-An epoch is worked off in rounds: the first row of each key, then the second of each, and so on. In a round each key has one
-row, so what comes out is what this row changes; and as keys do not know of each other, the rounds of all of them can
-go side by side. Rows that come out carry the number of the row that caused them, and are put in the order of these.
+An epoch is worked off in rounds: the first row of each key, then the second of each, and so on. In a round each key
+has one row, so what comes out is what this row changes; and as keys do not know of each other, the rounds of all of
+them can go side by side. Rows that come out carry the number of the row that caused them, and are put in the order of
+these.
 
     rows    a1 b1 a2 a3 b2   ->   rounds  a1 b1 | a2 b2 | a3   ->   changes of  a1 b1 a2 a3 b2
 
-Of two inputs, the rows of the left one come first: Flink leaves open which of two inputs is read first. State is changed
-after every round, in small tables with the rows of the keys that the epoch is about; what they come to in the end is
-written as after any epoch.
+Of two inputs, the rows of the left one come first: Flink leaves open which of two inputs is read first. State is
+changed after every round, in small tables with the rows of the keys that the epoch is about; what they come to in the
+end is written as after any epoch.
 """
 
 from __future__ import annotations
@@ -101,7 +102,9 @@ class RowByRowOperator:
         rows = rows.take(pa.array(order))
         if not self._passes_events:
             return rows.drop_columns([EVENT])
-        return rows.select([*self._columns, *(name for name in rows.column_names if name not in self._columns)])
+        return rows.select(
+            [*self._columns, *(name for name in rows.column_names if name not in self._columns)]
+        )
 
 
 def _one_by_one(spec: InputSpec) -> InputSpec:

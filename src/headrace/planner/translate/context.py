@@ -182,11 +182,12 @@ def with_events(inputs: Sequence[tuple[int, Stream]]) -> list[tuple[int, Stream]
     """
     made = []
     for ordinal, (side, stream) in enumerate(inputs):
-        if EVENT not in stream.names:
-            items = stream.chosen(range(len(stream.columns)))
-            number = f"(monotonically_increasing_id() + {ordinal << _EVENT_BITS}L)"
-            stream = stream.select([*items, (number, f.column(EVENT, BIGINT))])
-        made.append((side, stream))
+        if EVENT in stream.names:
+            made.append((side, stream))
+            continue
+        items = stream.chosen(range(len(stream.columns)))
+        number = f"(monotonically_increasing_id() + {ordinal << _EVENT_BITS}L)"
+        made.append((side, stream.select([*items, (number, f.column(EVENT, BIGINT))])))
     return made
 
 

@@ -1,7 +1,7 @@
 """Without mini-batches every row makes the changes that it makes in Flink, however many rows an epoch has.
 
-Flink's answers are those of `test_flink_changelogs`. An epoch is as long as it may be: as long as rows of a query's first
-table come before rows of its second, because of two inputs the first one is worked off first.
+Flink's answers are those of `test_flink_changelogs`. An epoch is as long as it may be: as long as rows of a query's
+first table come before rows of its second, because of two inputs the first one is worked off first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.parity.test_flink_changelogs import NOT_FOLLOWED, RECORDED, as_text, 
 
 #: What comes to the same table, by other changes.
 OTHER_CHANGES = {
-    "groups of a left join": "a row takes all its pairs away before rows without partners come, not one after the other",
+    "groups of a left join": "a row takes all its pairs away before rows without partners come, not in turns",
     "top 2 of counts": "an update of a row is taken as two changes, also where its rank can only get better",
     "left join of an upsert table": "a change of a column that the query does not use is passed on",
     "a part of an upsert table": "a row that no longer passes the filter goes with -U, not with -D",

@@ -85,6 +85,8 @@ class TableNode:
     parallelism: int | None = None
     stream: Transformation | None = None
     operator_id: str | None = None
+    #: The table of the catalog that a scan reads or a sink writes, as the planner knows it.
+    origin: Any = None
 
 
 def build_table_job(

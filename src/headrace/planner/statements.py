@@ -36,6 +36,8 @@ __all__ = [
     "DropFunction",
     "DropTable",
     "DropView",
+    "CompilePlan",
+    "ExecutePlan",
     "Explain",
     "ExplainDetail",
     "Insert",
@@ -99,6 +101,23 @@ class Explain:
 
     statement: QueryStatement | Insert | StatementSet
     details: frozenset[ExplainDetail] = frozenset()
+
+
+@dataclass(frozen=True)
+class CompilePlan:
+    """COMPILE PLAN: write the plan of INSERTs to a file; and run it, if it says so."""
+
+    path: str
+    inserts: tuple[Insert, ...]
+    if_not_exists: bool = False
+    executes: bool = False
+
+
+@dataclass(frozen=True)
+class ExecutePlan:
+    """EXECUTE PLAN: run the INSERTs of a plan."""
+
+    path: str
 
 
 # --- what statements are about --------------------------------------------------------------------
@@ -443,6 +462,8 @@ BoundStatement = (
     | Insert
     | StatementSet
     | Explain
+    | CompilePlan
+    | ExecutePlan
     | CreateTableAs
     | Set
     | Reset

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from headrace.catalog import CatalogManager, ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
+from headrace.common import JobClient
 from headrace.common.types import Row
 from headrace.config.options import table as options
 from headrace.datastream import StreamExecutionEnvironment
@@ -17,6 +18,7 @@ from headrace.planner.logical import Field, LogicalNode, Sink
 from headrace.planner.optimize import Plan
 from headrace.table._job_statements import JOB_FIELDS, SAVEPOINT_FIELDS, job_rows, stop_job
 from headrace.table._jobs import TableJobs
+from headrace.table._plans import CompiledPlans, PlanText
 from headrace.table.result_kind import ResultKind
 from headrace.table.table_config import TableConfig
 from headrace.table.table_result import TableResult
@@ -54,6 +56,10 @@ class StatementRunner:
                 return self.execute_inserts([sink])
             case s.StatementSet(inserts):
                 return self.execute_inserts([insert.sink for insert in inserts])
+            case s.CompilePlan():
+                return self._compile(statement)
+            case s.ExecutePlan(path):
+                return self.execute_plan(self._plans.read(path))
             case s.Explain(inner, details):
                 return self._text(self.explain(inner, list(details)))
             case s.CreateTableAs(create, insert, replaces):
@@ -143,12 +149,29 @@ class StatementRunner:
 
     def execute_inserts(self, sinks: Sequence[Sink]) -> TableResult:
         """Start INSERTs as one job."""
-        client = self._jobs.run_inserts(sinks)
+        return self._inserted(self._jobs.run_inserts(sinks), [sink.identifier.dotted() for sink in sinks])
+
+    def _inserted(self, client: JobClient, sinks: Sequence[str]) -> TableResult:
         if self._jobs.configuration.get(options.DML_SYNC):
             client.get_job_execution_result().result()
-        fields = tuple(Field(sink.identifier.dotted(), DataTypes.BIGINT()) for sink in sinks)
+        fields = tuple(Field(name, DataTypes.BIGINT()) for name in sinks)
         # How many rows it will be nobody knows: Flink says -1.
         return TableResult(fields, lambda: iter([Row(*(-1 for _ in sinks))]), job_client=client)
+
+    def _compile(self, statement: s.CompilePlan) -> TableResult:
+        if not (statement.if_not_exists and self._plans.exists(statement.path)):
+            plan = self._plans.compile([insert.sink for insert in statement.inserts])
+            self._plans.write(statement.path, plan, ignore_if_exists=False)
+        return self.execute_plan(self._plans.read(statement.path)) if statement.executes else self._ok()
+
+    def execute_plan(self, plan: PlanText) -> TableResult:
+        """Start the INSERTs of a compiled plan as one job."""
+        client, sinks = self._plans.run(plan)
+        return self._inserted(client, sinks)
+
+    @property
+    def _plans(self) -> CompiledPlans:
+        return CompiledPlans(self._jobs, self._manager)
 
     def explain(
         self, statement: s.QueryStatement | s.Insert | s.StatementSet, details: Sequence[s.ExplainDetail]

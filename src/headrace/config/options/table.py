@@ -182,8 +182,8 @@ MINI_BATCH = (
     .default(False)
     .describe(
         "Whether rows are gathered before they change state. If it is not set, or true, every epoch is a mini-batch: a "
-        "key that changes several times in it appears once, with its last value. If you set it to false, every row makes "
-        "its own changes, as in Flink without mini-batches; operators with state are slower then."
+        "key that changes several times in it appears once, with its last value. If you set it to false, every row "
+        "makes its own changes, as in Flink without mini-batches; operators with state are slower then."
     )
 )
 MINI_BATCH_LATENCY = (

@@ -52,7 +52,7 @@ class KeptRows:
     #: Where the row is, or was, half of an update; only of the epoch's.
     is_update: Bools
     slots: Ints
-    #: In which order rows came, where the side is ordered. Else zero, or which row of the epoch it is, where that counts.
+    #: In which order rows came, where the side is ordered. Else zero, or which row of the epoch it is.
     order: Ints
 
     def take(self, positions: Ints | Bools) -> KeptRows:

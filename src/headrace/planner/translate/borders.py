@@ -29,7 +29,9 @@ def scan(to: Translation, node: p.TableScan) -> Stream:
     if isinstance(source, StreamInput):
         return _stream(to, node, source, columns)
     declaration = d.TableScanDeclaration(source, schema=columns, has_kinds=not node.mode.is_insert_only)
-    return to.add(declaration, node, (), columns)
+    stream = to.add(declaration, node, (), columns)
+    to.nodes[-1] = replace(to.nodes[-1], origin=node.scan)
+    return stream
 
 
 def _stream(to: Translation, node: p.TableScan, source: StreamInput, columns: steps.Schema) -> Stream:
@@ -141,5 +143,6 @@ def sink(to: Translation, node: p.Sink) -> None:
             f"Sink: {node.name}",
             inputs_of([(0, stream) for stream in streams]),
             description=describe(node),
+            origin=node.target,
         )
     )

@@ -48,6 +48,7 @@ _NOT_OF_STATE: Final = (
     "is_insert_only",
     "emits_update_before",
     "row_by_row",
+    "one_phase",
     "first_pairs",
     "renews",
 )

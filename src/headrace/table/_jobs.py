@@ -36,6 +36,7 @@ from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.statements import ShowPartitions
 from headrace.planner.translate import TranslationSettings, translate
 from headrace.table._connectors import TableConnectors
+from headrace.table._optimizations import Optimizations
 
 __all__ = ["TableJobs"]
 
@@ -184,13 +185,19 @@ class TableJobs:
             drops_null=get(options.NOT_NULL_ENFORCER) is options.NotNullEnforcer.DROP,
             is_utc=zone in _UTC,
             zone=zone,
-            row_by_row=self.configuration.contains(options.MINI_BATCH) and not get(options.MINI_BATCH),
+            row_by_row=self.optimizations.row_by_row,
+            one_phase=self.optimizations.one_phase,
         )
         how = translate_batch if self.is_batch else translate
         nodes = how(plan, self.connectors, settings)
         lookups = LookupSettings(get(table_async.LOOKUP_CAPACITY), get(table_async.LOOKUP_TIMEOUT))
         with_settings(nodes, self._async_settings, lookups)
         return nodes
+
+    @property
+    def optimizations(self) -> Optimizations:
+        """What the configuration says about how changes are gathered."""
+        return Optimizations.of(self.configuration)
 
     def lookup_of(self, name: str, table: CatalogTable, keys: Sequence[str]) -> TableLookup:
         """Return what looks rows of a table up."""

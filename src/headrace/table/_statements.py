@@ -204,6 +204,7 @@ class StatementRunner:
                 node.declaration.sql for node in self._jobs.nodes(plan) if hasattr(node.declaration, "sql")
             ]
             return f"== Abstract Syntax Tree ==\n{trees}\n\n== Spark SQL ==\n" + "\n\n".join(queries) + "\n"
+        applied = self._jobs.optimizations.applied_to(self._jobs.nodes(plan))
         is_json = s.ExplainDetail.JSON_EXECUTION_PLAN in details
         return explain(
             plan,
@@ -213,6 +214,7 @@ class StatementRunner:
             else None,
             estimated_cost=s.ExplainDetail.ESTIMATED_COST in details,
             execution_plan=plan_json(plan) if is_json else None,
+            optimizations=applied,
         )
 
 

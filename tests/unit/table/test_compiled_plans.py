@@ -78,7 +78,7 @@ def test_a_plan_is_read_as_it_was_compiled(t_env, text):
 def test_a_plan_is_written_once_and_executed_with_its_ids(t_env, tmp_path: Path, monkeypatch):
     path = tmp_path / "plan.json"
     submitted = []
-    monkeypatch.setattr(t_env._jobs, "submit", lambda graph: submitted.append(graph))
+    monkeypatch.setattr(t_env._jobs, "submit", submitted.append)
     t_env.execute_sql(f"COMPILE PLAN '{path}' FOR {_COUNTS}")
     data = json.loads(path.read_text(encoding="utf-8"))
     data["nodes"][1]["id"] = "ab" * 16

@@ -69,7 +69,9 @@ def savepoint_of(job: JobGraph, *, by_place: bool = False) -> CheckpointMetadata
     return CheckpointMetadata("savepoint", 1, "b" * 32, "job", 5, 0, tuple(made), key_secret=KeySecret.new())
 
 
-def restored(job: JobGraph, stored: CheckpointMetadata, policy: ChangedOperators) -> tuple[set[str], set[str]]:
+def restored(
+    job: JobGraph, stored: CheckpointMetadata, policy: ChangedOperators
+) -> tuple[set[str], set[str]]:
     """Return the operators with keyed state, and the sources that go on, by their kinds and tables."""
     kept = evolved(job, stored, policy)
     start, _ = starting_point(job, kept, "line", allow_non_restored=False)
@@ -81,15 +83,38 @@ def restored(job: JobGraph, stored: CheckpointMetadata, policy: ChangedOperators
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (f"INSERT INTO o SELECT k, n - s FROM ({_GROUPS})", f"INSERT INTO o SELECT UPPER(k), n + s FROM ({_GROUPS})"),
-        (f"INSERT INTO o SELECT k, n FROM ({_GROUPS}) WHERE s > 1", f"INSERT INTO o SELECT k, n FROM ({_GROUPS}) WHERE s < n"),
-        (f"INSERT INTO o SELECT k, n FROM ({_GROUPS})", f"INSERT INTO p SELECT k, n FROM ({_GROUPS})"),
-        (f"INSERT INTO o SELECT k, n FROM ({_GROUPS})", f"INSERT INTO p SELECT k, x FROM u; INSERT INTO o SELECT k, n FROM ({_GROUPS})"),
-        (f"INSERT INTO o {_JOIN}", f"INSERT INTO o SELECT * FROM ({_JOIN}) WHERE n IS NULL OR n > 3"),
-        (f"INSERT INTO o {_RANK}", f"INSERT INTO o SELECT k, v * 2 FROM ({_RANK})"),
+        pytest.param(
+            f"INSERT INTO o SELECT k, n - s FROM ({_GROUPS})",
+            f"INSERT INTO o SELECT UPPER(k), n + s FROM ({_GROUPS})",
+            id="another column",
+        ),
+        pytest.param(
+            f"INSERT INTO o SELECT k, n FROM ({_GROUPS}) WHERE s > 1",
+            f"INSERT INTO o SELECT k, n FROM ({_GROUPS}) WHERE s < n",
+            id="another filter",
+        ),
+        pytest.param(
+            f"INSERT INTO o SELECT k, n FROM ({_GROUPS})",
+            f"INSERT INTO p SELECT k, n FROM ({_GROUPS})",
+            id="another sink",
+        ),
+        pytest.param(
+            f"INSERT INTO o SELECT k, n FROM ({_GROUPS})",
+            f"INSERT INTO p SELECT k, x FROM u; INSERT INTO o SELECT k, n FROM ({_GROUPS})",
+            id="one more query",
+        ),
+        pytest.param(
+            f"INSERT INTO o {_JOIN}",
+            f"INSERT INTO o SELECT * FROM ({_JOIN}) WHERE n IS NULL OR n > 3",
+            id="a filter behind a join",
+        ),
+        pytest.param(
+            f"INSERT INTO o {_RANK}",
+            f"INSERT INTO o SELECT k, v * 2 FROM ({_RANK})",
+            id="a column of a top n",
+        ),
     ],
-    ids=["another column", "another filter behind", "another sink", "one more query", "a filter behind a join", "top n"],
-)  # fmt: skip
+)
 def test_operators_that_mean_the_same_keep_their_state(t_env, before, after):
     first, second = job_of(t_env, before), job_of(t_env, after)
 

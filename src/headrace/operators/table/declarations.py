@@ -163,6 +163,7 @@ class StatefulNode(OnlyInEpochs):
         emits_update_before: Whether -U is wanted before a +U.
         ttl_ms: How long state stays after it was last written (``table.exec.state.ttl``); 0: for ever.
         row_by_row: Whether every row of an epoch makes its own changes, not only the epoch as a whole.
+        one_phase: Whether rows are exchanged before they are aggregated, not behind.
     """
 
     inputs: ClassVar[int] = 1
@@ -175,6 +176,7 @@ class StatefulNode(OnlyInEpochs):
     emits_update_before: bool = field(default=True, kw_only=True)
     ttl_ms: int = field(default=0, kw_only=True)
     row_by_row: bool = field(default=False, kw_only=True)
+    one_phase: bool = field(default=False, kw_only=True)
 
     @property
     def goes_by_watermark(self) -> bool:

@@ -81,6 +81,8 @@ class TranslationSettings:
     zone: str = "UTC"
     #: Whether every row makes its own changes, not only an epoch as a whole.
     row_by_row: bool = False
+    #: Whether rows are exchanged before they are aggregated.
+    one_phase: bool = False
 
     def zone_of(self, data_type: DataType) -> str | None:
         """Return the zone by which event time of this type is counted; None if it is that of streams."""
@@ -134,6 +136,7 @@ class Translation:
             "emits_update_before": mode.has_update_before,
             "ttl_ms": self.ttl_ms(ttl_ms),
             "row_by_row": self.settings.row_by_row,
+            "one_phase": self.settings.one_phase,
         }
 
     def ttl_ms(self, hinted: int | None) -> int:

@@ -23,11 +23,11 @@ from headrace.table._functions import load_function
 from headrace.table._jobs import TableJobs
 from headrace.table.attachments import values_of
 
-__all__ = ["CompiledPlans", "PlanText"]
+__all__ = ["CompiledPlans", "PlanJson"]
 
 
 @dataclass(frozen=True)
-class PlanText:
+class PlanJson:
     """A plan as JSON, and where it came from."""
 
     text: str
@@ -46,7 +46,7 @@ class CompiledPlans:
         self._jobs = jobs
         self._manager = manager
 
-    def compile(self, sinks: Sequence[Sink]) -> PlanText:
+    def compile(self, sinks: Sequence[Sink]) -> PlanJson:
         """Return the plan of INSERTs.
 
         Raises:
@@ -65,13 +65,13 @@ class CompiledPlans:
             self._jobs.session_settings,
             keeps_tables=self._jobs.configuration.get(options.COMPILE_OBJECTS) == "ALL",
         )
-        return PlanText(text)
+        return PlanJson(text)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file."""
         return files.file_exists(path)
 
-    def write(self, path: str, plan: PlanText, *, ignore_if_exists: bool) -> None:
+    def write(self, path: str, plan: PlanJson, *, ignore_if_exists: bool) -> None:
         """Write a plan.
 
         Raises:
@@ -89,7 +89,7 @@ class CompiledPlans:
             files.delete_files([path])
         files.write_new_file(path, plan.text.encode())
 
-    def read(self, path: str) -> PlanText:
+    def read(self, path: str) -> PlanJson:
         """Read a plan.
 
         Raises:
@@ -98,9 +98,9 @@ class CompiledPlans:
         data = files.read_if_there(path)
         if data is None:
             raise SqlValidationError(f"there is no plan {path!r}", hint="COMPILE PLAN 'file' FOR INSERT ...")
-        return PlanText(data.decode(), repr(path))
+        return PlanJson(data.decode(), repr(path))
 
-    def run(self, plan: PlanText) -> tuple[JobClient, list[str]]:
+    def run(self, plan: PlanJson) -> tuple[JobClient, list[str]]:
         """Start the job of a plan; return the tables it writes, too.
 
         Raises:
@@ -115,7 +115,7 @@ class CompiledPlans:
         ]
         return self._jobs.submit(graph), sinks
 
-    def load(self, plan: PlanText) -> plan_files.PlanFile:
+    def load(self, plan: PlanJson) -> plan_files.PlanFile:
         """Return the nodes of a plan, with the connectors of their tables."""
         return plan_files.decoded_plan(plan.text, self._source, self._sink, values_of, plan.place)
 

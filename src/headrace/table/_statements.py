@@ -18,7 +18,7 @@ from headrace.planner.logical import Field, LogicalNode, Sink
 from headrace.planner.optimize import Plan
 from headrace.table._job_statements import JOB_FIELDS, SAVEPOINT_FIELDS, job_rows, stop_job
 from headrace.table._jobs import TableJobs
-from headrace.table._plans import CompiledPlans, PlanText
+from headrace.table._plans import CompiledPlans, PlanJson
 from headrace.table.result_kind import ResultKind
 from headrace.table.table_config import TableConfig
 from headrace.table.table_result import TableResult
@@ -59,7 +59,7 @@ class StatementRunner:
             case s.CompilePlan():
                 return self._compile(statement)
             case s.ExecutePlan(path):
-                return self.execute_plan(self._plans.read(path))
+                return self.execute_plan(self.plans.read(path))
             case s.Explain(inner, details):
                 return self._text(self.explain(inner, list(details)))
             case s.CreateTableAs(create, insert, replaces):
@@ -159,18 +159,19 @@ class StatementRunner:
         return TableResult(fields, lambda: iter([Row(*(-1 for _ in sinks))]), job_client=client)
 
     def _compile(self, statement: s.CompilePlan) -> TableResult:
-        if not (statement.if_not_exists and self._plans.exists(statement.path)):
-            plan = self._plans.compile([insert.sink for insert in statement.inserts])
-            self._plans.write(statement.path, plan, ignore_if_exists=False)
-        return self.execute_plan(self._plans.read(statement.path)) if statement.executes else self._ok()
+        if not (statement.if_not_exists and self.plans.exists(statement.path)):
+            plan = self.plans.compile([insert.sink for insert in statement.inserts])
+            self.plans.write(statement.path, plan, ignore_if_exists=False)
+        return self.execute_plan(self.plans.read(statement.path)) if statement.executes else self._ok()
 
-    def execute_plan(self, plan: PlanText) -> TableResult:
+    def execute_plan(self, plan: PlanJson) -> TableResult:
         """Start the INSERTs of a compiled plan as one job."""
-        client, sinks = self._plans.run(plan)
+        client, sinks = self.plans.run(plan)
         return self._inserted(client, sinks)
 
     @property
-    def _plans(self) -> CompiledPlans:
+    def plans(self) -> CompiledPlans:
+        """Compiles plans, and reads them."""
         return CompiledPlans(self._jobs, self._manager)
 
     def explain(

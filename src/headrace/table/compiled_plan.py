@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
-from headrace.table._plans import CompiledPlans, PlanText
+from headrace.table._plans import PlanJson
 from headrace.table.plan_reference import FilePlanReference, JsonContentPlanReference, PlanReference
 from headrace.table.table_result import TableResult
 
 if TYPE_CHECKING:
     from headrace.planner.logical import Sink
     from headrace.planner.statements import ExplainDetail
-    from headrace.table.table_environment import TableEnvironment
+    from headrace.table._statements import StatementRunner
 
 __all__ = ["CompiledPlan"]
 
@@ -20,9 +21,9 @@ __all__ = ["CompiledPlan"]
 class CompiledPlan:
     """A compiled plan. Made by `compile_plan_sql` and `load_plan` of environments, and `compile_plan` of INSERTs."""
 
-    def __init__(self, plan: PlanText, t_env: TableEnvironment) -> None:
+    def __init__(self, plan: PlanJson, statements: StatementRunner) -> None:
         self._plan = plan
-        self._t_env = t_env
+        self._statements = statements
 
     def as_json_string(self) -> str:
         """Return the plan as JSON."""
@@ -42,7 +43,7 @@ class CompiledPlan:
         Raises:
             SqlValidationError: If the file is there, unless ``ignore_if_exists`` says to leave it as it is.
         """
-        _plans(self._t_env).write(str(file), self._plan, ignore_if_exists=ignore_if_exists)
+        self._statements.plans.write(str(file), self._plan, ignore_if_exists=ignore_if_exists)
 
     def get_flink_version(self) -> str:
         """Return the version of Flink whose SQL the plan was written in."""
@@ -50,7 +51,7 @@ class CompiledPlan:
 
     def execute(self) -> TableResult:
         """Run the plan as a job."""
-        return self._t_env._statements.execute_plan(self._plan)
+        return self._statements.execute_plan(self._plan)
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the operators of the plan as text; details are those of the statement it was compiled from."""
@@ -58,7 +59,7 @@ class CompiledPlan:
             raise UnsupportedFeatureError.not_yet(
                 "details of a compiled plan", "explain the statement itself"
             )
-        nodes = _plans(self._t_env).load(self._plan).nodes
+        nodes = self._statements.plans.load(self._plan).nodes
         lines = [f"{node.operator_id}  {node.description or node.name}" for node in nodes]
         return "== Compiled Plan ==\n" + "\n".join(lines) + "\n"
 
@@ -67,27 +68,22 @@ class CompiledPlan:
         print(self.explain(*extra_details))  # noqa: T201  # what it is for
 
 
-def compiled(sinks: list[Sink], t_env: TableEnvironment) -> CompiledPlan:
+def compiled(sinks: Sequence[Sink], statements: StatementRunner) -> CompiledPlan:
     """Compile INSERTs that run as one job."""
-    return CompiledPlan(_plans(t_env).compile(sinks), t_env)
+    return CompiledPlan(statements.plans.compile(sinks), statements)
 
 
-def loaded(reference: PlanReference, t_env: TableEnvironment) -> CompiledPlan:
+def loaded(reference: PlanReference, statements: StatementRunner) -> CompiledPlan:
     """Return the plan that a reference points at, checked."""
-    plans = _plans(t_env)
     match reference:
         case FilePlanReference():
-            plan = plans.read(reference.get_file())
+            plan = statements.plans.read(reference.get_file())
         case JsonContentPlanReference():
-            plan = PlanText(reference.get_content())
+            plan = PlanJson(reference.get_content())
         case _:
             raise JobDefinitionError(
                 f"expected a PlanReference; got {type(reference).__name__}",
                 hint="PlanReference.from_file(path)",
             )
-    plans.load(plan)
-    return CompiledPlan(plan, t_env)
-
-
-def _plans(t_env: TableEnvironment) -> CompiledPlans:
-    return CompiledPlans(t_env._jobs, t_env._manager)
+    statements.plans.load(plan)
+    return CompiledPlan(plan, statements)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from headrace.datastream._missing import missing_names
 from headrace.errors import UnsupportedFeatureError
 
 __all__ = ["FilePlanReference", "JsonContentPlanReference", "PlanReference"]
+
+__getattr__ = missing_names(__name__, "BytesContentPlanReference")
 
 
 class PlanReference:

@@ -92,4 +92,4 @@ class StatementSet:
         Raises:
             SqlValidationError: If there are none.
         """
-        return compiled(self._taken(), self._t_env)
+        return compiled(self._taken(), self._t_env._statements)

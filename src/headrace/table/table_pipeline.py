@@ -41,4 +41,4 @@ class TablePipeline:
 
     def compile_plan(self) -> CompiledPlan:
         """Return the plan, to be kept and executed with the same ids."""
-        return compiled([self._sink], self._t_env)
+        return compiled([self._sink], self._t_env._statements)

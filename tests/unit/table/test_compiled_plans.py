@@ -60,7 +60,7 @@ def nodes_of(t_env: TableEnvironment, text: str) -> list[TableNode]:
 
 
 def loaded_nodes(t_env: TableEnvironment, plan: CompiledPlan) -> tuple[TableNode, ...]:
-    return t_env._statements._plans.load(plan._plan).nodes
+    return t_env._statements.plans.load(plan._plan).nodes
 
 
 @pytest.mark.parametrize("text", _STATEMENTS.values(), ids=_STATEMENTS)

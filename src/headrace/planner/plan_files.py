@@ -53,6 +53,9 @@ def _classes(*modules: ModuleType) -> dict[str, type]:
 _KNOWN: Final = _classes(declarations, timed_declarations, steps)
 
 
+_TIMES: Final[dict[str, Any]] = {"datetime": datetime, "date": date, "time": time}
+
+
 @dataclass(frozen=True)
 class PlanTable:
     """A table that a plan reads or writes.
@@ -138,15 +141,15 @@ def _declaration(node: TableNode) -> Any:
             if isinstance(source, ValuesSource)
             else None
         )
-        return _encoded(replace(declaration, source=None)) | {"values": rows}
+        return _encoded(declaration, without="source") | {"values": rows}
     if isinstance(declaration, TableSinkDeclaration):
         if not isinstance(node.origin, TableTarget):
             raise _only_here("a query whose rows come to the program")
-        return _encoded(replace(declaration, sink=None))
+        return _encoded(declaration, without="sink")
     return _encoded(declaration)
 
 
-def _encoded(value: Any) -> Any:
+def _encoded(value: Any, without: str | None = None) -> Any:
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -168,7 +171,8 @@ def _encoded(value: Any) -> Any:
         case UserAggregate():
             raise _only_here(f"the function {value.name}")
     if is_dataclass(value) and type(value).__name__ in _KNOWN:
-        items = {each.name: _encoded(getattr(value, each.name)) for each in fields(value)}
+        named = [each.name for each in fields(value)]
+        items = {name: None if name == without else _encoded(getattr(value, name)) for name in named}
         return {_TYPE: type(value).__name__, **items}
     raise _only_here(f"the function {getattr(value, '__name__', type(value).__name__)}")
 
@@ -273,7 +277,7 @@ def _decoded(value: Any) -> Any:
         case "decimal":
             return Decimal(content["text"])
         case "datetime" | "date" | "time":
-            return {"datetime": datetime, "date": date, "time": time}[kind].fromisoformat(content["text"])
+            return _TIMES[kind].fromisoformat(content["text"])
         case "timedelta":
             return timedelta(microseconds=content["micros"])
         case "bytes":

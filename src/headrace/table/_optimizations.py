@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from headrace.config import Configuration
+from headrace.config.option import ConfigOption
 from headrace.config.options import table as options
 from headrace.config.options.table import AggregationPhases
 from headrace.errors import SqlValidationError
@@ -43,7 +44,8 @@ class Optimizations:
         """
         get, contains = configuration.get, configuration.contains
         mini_batch = get(options.MINI_BATCH) if contains(options.MINI_BATCH) else None
-        for each in (options.MINI_BATCH_LATENCY, options.MINI_BATCH_SIZE):
+        bounds: tuple[ConfigOption[Any], ...] = (options.MINI_BATCH_LATENCY, options.MINI_BATCH_SIZE)
+        for each in bounds:
             if contains(each) and get(each) != each.default and not mini_batch:
                 raise SqlValidationError(
                     f"{each.key} has no effect unless {options.MINI_BATCH.key} is true",
@@ -71,20 +73,20 @@ class Optimizations:
 
     def applied_to(self, nodes: Sequence[TableNode]) -> list[str]:
         """Return what EXPLAIN says about options that were set: a line each, with the operators they are about."""
-        kept = [node for node in nodes if isinstance(node.declaration, StatefulNode)]
+        kept = [(node.name, node.declaration) for node in nodes if isinstance(node.declaration, StatefulNode)]
         lines = []
         if self.mini_batch is not None:
-            by_row = _named([node for node in kept if node.declaration.emits_every_change])
-            by_epoch = _named([node for node in kept if not node.declaration.goes_by_watermark])
+            by_row = _named(name for name, node in kept if node.emits_every_change)
+            by_epoch = _named(name for name, node in kept if not node.goes_by_watermark)
             lines.append(
                 f"every row makes its own changes: {by_row}"
                 if self.row_by_row
                 else f"mini-batch, an epoch changes each key once: {by_epoch}"
             )
         aggregates = [
-            node
-            for node in kept
-            if isinstance(node.declaration, GroupAggregateDeclaration | WindowAggregateDeclaration)
+            name
+            for name, node in kept
+            if isinstance(node, GroupAggregateDeclaration | WindowAggregateDeclaration)
         ]
         if self.is_phases_set:
             in_two = not (self.one_phase or self.row_by_row)
@@ -97,5 +99,5 @@ class Optimizations:
         return lines
 
 
-def _named(nodes: Sequence[TableNode]) -> str:
-    return ", ".join(node.name for node in nodes) or "no operator"
+def _named(names: Iterable[str]) -> str:
+    return ", ".join(names) or "no operator"

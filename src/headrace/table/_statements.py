@@ -58,8 +58,8 @@ class StatementRunner:
                 return self.execute_inserts([insert.sink for insert in inserts])
             case s.CompilePlan():
                 return self._compile(statement)
-            case s.ExecutePlan(path):
-                return self.execute_plan(self.plans.read(path))
+            case s.ExecutePlan():
+                return self.execute_plan(self.plans.read(statement.path))
             case s.Explain(inner, details):
                 return self._text(self.explain(inner, list(details)))
             case s.CreateTableAs(create, insert, replaces):

@@ -270,6 +270,10 @@ class FilePiece(ABC):
             FormatError: Spark's reader may read it otherwise, or say better what is wrong.
         """
 
+    @abstractmethod
+    def only(self, names: Collection[str]) -> FilePiece:
+        """Return the same piece, of which only some columns are read; at least these."""
+
 
 class SparkSource(Source):
     """A source of tables that Spark reads by itself: its rows never enter Python before the job wants them there.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -25,6 +25,7 @@ from headrace.operators.table.base import (
     SIDE,
     InputSpec,
     quote,
+    share_keys,
 )
 from headrace.operators.table.declarations import (
     JoinDeclaration,
@@ -32,6 +33,7 @@ from headrace.operators.table.declarations import (
     TableSinkDeclaration,
     WindowJoinDeclaration,
 )
+from headrace.operators.table.packed_input import GroupMerge, Packet, merged_inputs, rows_of
 from headrace.operators.table.steps import (
     KIND,
     Explode,
@@ -50,6 +52,10 @@ from headrace.spark.row_keys import RowKeys
 
 #: What `SIDE` is in the one row that every subtask gets in every epoch, so that it runs and knows which one it is.
 CONTROL = -1
+#: What it is in a row that is a packet (`PackedInput`): its first hash leads to the subtask, its second is the input.
+PACKED = -2
+_PACKET = "__packet"
+PACKET_DDL = f"{SIDE} INT, {HASHES[0]} BIGINT, {HASHES[1]} BIGINT, {_PACKET} BINARY"
 
 
 def ddl(schema: Schema, *, has_kinds: bool) -> str:
@@ -223,14 +229,7 @@ def with_shared_keys(
     the input that wants the columns of the key has them.
     """
     keys = specs[0].keys
-    are_alike = all(
-        spec.keys == keys
-        and spec.session is None
-        and spec.group_by is not None
-        and (spec.row_keys is None or spec.row_keys[: len(keys)] == keys)
-        for spec in specs
-    )
-    if not are_alike or not row_keys.has_digest(frame, keys):
+    if not share_keys(specs) or not row_keys.has_digest(frame, keys):
         return frame, list(specs)
     made = []
     for spec in specs:
@@ -268,6 +267,7 @@ def exchange(
     types: Mapping[int, Mapping[str, pa.DataType]],
     parallelism: int,
     max_parallelism: int,
+    packets: Sequence[DataFrame] = (),
 ) -> tuple[DataFrame, Sides]:
     """Bring rows to the subtasks of a stateful node, as `sum_up` has made them.
 
@@ -281,8 +281,9 @@ def exchange(
         types: The types that the node knows columns by, by input.
         parallelism: How many subtasks it has.
         max_parallelism: How many key groups.
+        packets: Rows that come packed.
     """
-    parts, sides = [_control(session, parallelism, max_parallelism)], {}
+    parts, sides = [_control(session, parallelism, max_parallelism), *packets], {}
     for spec, frame in inputs:
         part, sides[spec.side] = _placed(frame, spec, row_keys, types[spec.source])
         parts.append(part)
@@ -296,7 +297,32 @@ def exchange(
 _ALL = "__all"
 
 
-def split_sides(batches: Sequence[pa.RecordBatch], sides: Sides) -> tuple[int | None, dict[int, pa.Table]]:
+def packet_rows(packet: Packet, parallelism: int, max_parallelism: int) -> pa.RecordBatch:
+    """Return a packet as a row that the exchange brings to its subtask."""
+    bounds = np.array([0, packet.data.size], np.int32)
+    columns = {
+        SIDE: pa.array([PACKED], pa.int32()),
+        HASHES[0]: pa.array([_first_group(packet.subtask, parallelism, max_parallelism)], pa.int64()),
+        HASHES[1]: pa.array([packet.side], pa.int64()),
+        _PACKET: pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), packet.data]),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the rows of packets."""
+    for batch in batches:
+        for packet in batch.column(_PACKET):
+            yield from rows_of(packet.as_buffer()).to_batches()
+
+
+def _first_group(subtask: int, parallelism: int, max_parallelism: int) -> int:
+    return (subtask * max_parallelism + parallelism - 1) // parallelism
+
+
+def split_sides(
+    batches: Sequence[pa.RecordBatch], sides: Sides, merges: Mapping[int, GroupMerge]
+) -> tuple[int | None, dict[int, pa.Table]]:
     """Return which subtask got these rows, and the rows of each input that has some; undoes `exchange`."""
     subtask = None
     found: dict[int, list[pa.RecordBatch]] = {}
@@ -310,7 +336,11 @@ def split_sides(batches: Sequence[pa.RecordBatch], sides: Sides) -> tuple[int | 
                 found.setdefault(int(numbers[start]), []).append(rows)
     if CONTROL in found:
         subtask = found.pop(CONTROL)[0].column(HASHES[1])[0].as_py()
-    inputs = {}
+    packets: dict[int, list[pa.Table]] = {}
+    for part in found.pop(PACKED, ()):
+        for side, packet in zip(part.column(HASHES[1]).to_pylist(), part.column(_PACKET), strict=True):
+            packets.setdefault(side, []).append(rows_of(packet.as_buffer()))
+    inputs = merged_inputs(packets, merges)
     for side, parts in found.items():
         rows = pa.Table.from_batches(parts)
         inputs[side] = pa.table(

@@ -429,8 +429,6 @@ _SERVERS: Final = {
     "metrics.job.status.enable": refused("times in a status are in GET /jobs/:jobid"),
     "metrics.system-resource": refused("use a node exporter for metrics of the host"),
     "metrics.system-resource-probing-interval": no_effect("it only counts with metrics.system-resource"),
-    "metrics.reporters": _JMX,
-    "metrics.reporter.": _JMX,
     "traces.": _EVENTS,
     "events.": _EVENTS,
 }

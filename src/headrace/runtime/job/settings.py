@@ -16,6 +16,7 @@ from headrace.config.options import (
     rest,
     scheduler,
     state,
+    table,
 )
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.epoch.pacing import PacingSettings
@@ -94,9 +95,9 @@ def job_master_settings(
     return JobMasterSettings(
         directory=directory,
         pacing=PacingSettings(
-            target_duration=configuration.get(epochs.TARGET_DURATION),
+            target_duration=_target_duration(configuration),
             initial_records=configuration.get(epochs.INITIAL_RECORDS),
-            max_records=configuration.get(epochs.MAX_RECORDS),
+            max_records=_max_records(configuration),
             max_bytes=configuration.get(epochs.MAX_BYTES).get_bytes(),
         ),
         idle_poll_s=configuration.get(epochs.IDLE_POLL_INTERVAL).total_seconds(),
@@ -112,3 +113,18 @@ def job_master_settings(
         flame_graphs=FlameGraphSettings.from_configuration(configuration),
         live=live_options(configuration) if is_live else None,
     )
+
+
+def _target_duration(configuration: Configuration) -> timedelta:
+    """Return how long an epoch may take: as long as rows of a mini-batch wait, if that was set."""
+    latency = configuration.get(table.MINI_BATCH_LATENCY)
+    is_set = configuration.get(table.MINI_BATCH) and latency
+    return latency if is_set else configuration.get(epochs.TARGET_DURATION)
+
+
+def _max_records(configuration: Configuration) -> int | None:
+    """Return how many records a source subtask reads in an epoch at most; a mini-batch may have fewer."""
+    most, size = configuration.get(epochs.MAX_RECORDS), configuration.get(table.MINI_BATCH_SIZE)
+    if not configuration.get(table.MINI_BATCH) or size <= 0:
+        return most
+    return size if most is None else min(most, size)

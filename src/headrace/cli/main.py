@@ -12,6 +12,7 @@ from headrace.cli.doctor import doctor
 from headrace.cli.errors import ExitCode, describe_error, exit_code_of
 from headrace.cli.info import info
 from headrace.cli.logs import logs
+from headrace.cli.replay import replay
 from headrace.cli.run import run
 from headrace.cli.run_application import run_application
 from headrace.cli.session import session
@@ -67,7 +68,7 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    *(run, run_application, info, check, sql, session, sql_gateway),
+    *(run, run_application, info, check, replay, sql, session, sql_gateway),
     *(list_jobs, cancel, stop, savepoint, checkpoint, checkpoints, rescale, logs),
     *(config, doctor, version),
 )

@@ -103,6 +103,8 @@ def replay(
         breakpoints=breakpoints,
         runs_sinks=with_sinks,
     )
+    if result.was_quit:
+        context.exit(ExitCode.OK)
     if as_json:
         print_json(_as_json(result))
     else:
@@ -137,7 +139,8 @@ def _debugger(kind: str) -> Debugger:
 def _print(result: ReplayResult, show: bool) -> None:
     if result.error is not None:
         click.echo(describe_error(result.error), err=True)
-        click.echo(f"epoch {result.epoch} failed again, as in the job" if result.recorded_error else "")
+        if result.recorded_error is not None:
+            click.echo(f"epoch {result.epoch} failed again, as in the job", err=True)
         return
     records = sum(result.records_in.values())
     click.echo(f"epoch {result.epoch}: {len(result.records_in)} subtasks, {records} records")

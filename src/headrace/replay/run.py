@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bdb import BdbQuit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,8 @@ class ReplayResult:
     error: Exception | None = None
     #: What the job failed with in this epoch.
     recorded_error: HeadraceError | None = None
+    #: Whether it was left in the debugger.
+    was_quit: bool = False
 
 
 def replay_epoch(
@@ -69,6 +72,8 @@ def replay_epoch(
         try:
             done = session.run()
         except Exception as error:  # noqa: BLE001 - a function may raise anything, and that is what is looked at
+            if isinstance(_cause_of(error), BdbQuit):
+                return ReplayResult(epoch.epoch, was_quit=True)
             if debugger is not None:
                 debugger.post_mortem(error)
             return ReplayResult(
@@ -112,6 +117,12 @@ def find_subtask(session: ReplaySession, text: str) -> SubtaskId:
     if int(number) >= found[0].parallelism:
         raise ConfigurationError(f"operator {name!r} has subtasks 0 to {found[0].parallelism - 1}")
     return SubtaskId(found[0].vertex_id, int(number))
+
+
+def _cause_of(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _output(

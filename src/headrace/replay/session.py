@@ -24,6 +24,7 @@ from headrace.operators.context import OperatorContext
 from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.slice_reader import SliceReader
 from headrace.replay.recordings import Recording
+from headrace.replay.watched_records import WatchedRecords
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport, TaskTrace
 from headrace.runtime.epoch.recording import RecordedEpoch
@@ -192,35 +193,16 @@ class ReplayTrace(Trace):
         return map(self._watched, batches)
 
     def _watched(self, batch: Batch) -> Batch:
-        watched = _WatchedRecords(batch.values, self._next_record)
-        return Batch(watched, batch.timestamps)
-
-    def _next_record(self, record: Any) -> None:
-        self._seen += 1
         assert self._before_record is not None
-        self._before_record(self._seen, record)
+        watched = WatchedRecords(batch.values, self._seen, self._before_record)
+        self._seen += len(batch)
+        return Batch(watched, batch.timestamps)
 
     def _note(self, records: list[tuple[Any, int | None]], batch: Batch) -> None:
         timestamps = batch.timestamps or [None] * len(batch)
         # Copies: what the sink is given may be changed by others later.
         copies = pickle.loads(pickle.dumps(batch.values, protocol=5))
         records += zip(copies, timestamps, strict=True)
-
-
-class _WatchedRecords(list[Any]):
-    """Records of a batch; says so when a function is about to get one."""
-
-    def __init__(self, records: Sequence[Any], before: Callable[[Any], None]) -> None:
-        super().__init__(records)
-        self._before = before
-
-    def __iter__(self) -> Iterator[Any]:
-        for record in super().__iter__():
-            self._before(record)
-            yield record
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (list, (list(super().__iter__()),))
 
 
 class RecordedReader(SliceReader):

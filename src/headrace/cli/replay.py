@@ -37,9 +37,14 @@ def _places(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> li
 @cluster_options
 @click.option("--epoch", type=int, metavar="N", help="The epoch; the last one that is recorded.")
 @click.option("--last-failure", is_flag=True, help="The last epoch that failed; stops where it raised.")
-@click.option("--subtask", metavar="NAME:I", help="Stop in this subtask: an operator's name, a number from 0.")
 @click.option(
-    "--until-record", type=click.IntRange(min=1), metavar="K", help="Stop before the K-th record of a subtask."
+    "--subtask", metavar="NAME:I", help="Stop in this subtask: an operator's name, a number from 0."
+)
+@click.option(
+    "--until-record",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Stop before the K-th record of a subtask.",
 )
 @click.option(
     "--break",
@@ -125,7 +130,8 @@ def _find(job: str, address: str | None, properties: dict[str, str]) -> Recordin
     directory = options.get("headrace.replay.dir") or options.get("execution.checkpointing.dir")
     if not directory:
         raise StateError(
-            f"job {job} is not recorded", hint="set headrace.replay.keep and headrace.replay.dir, and run it again"
+            f"job {job} is not recorded",
+            hint="set headrace.replay.keep and headrace.replay.dir, and run it again",
         )
     return find_recording(f"{directory}/{job_id}")
 

@@ -58,7 +58,15 @@ def _differences(
     for operator_id in sorted({*recorded.operator_state, *report.operator_state}):
         if recorded.operator_state.get(operator_id) != report.operator_state.get(operator_id):
             yield f"operator state of {session.operator_name(operator_id)}", "it is not the same"
-    for field in ("records_in", "records_out", "watermark", "next_timer_ms", "progress", "has_ended", "is_idle"):
+    for field in (
+        "records_in",
+        "records_out",
+        "watermark",
+        "next_timer_ms",
+        "progress",
+        "has_ended",
+        "is_idle",
+    ):
         before, now = getattr(recorded, field), getattr(report, field)
         if before != now:
             yield field.replace("_", " "), f"{_shown(now)}; the job had {_shown(before)}"

@@ -106,9 +106,7 @@ def find_subtask(session: ReplaySession, text: str) -> SubtaskId:
         for vertex in session.code.job.vertices
         if name == vertex.name or any(name == node.name for node in vertex.operators)
     ]
-    names = ", ".join(
-        repr(node.name) for vertex in session.code.job.vertices for node in vertex.operators
-    )
+    names = ", ".join(repr(node.name) for vertex in session.code.job.vertices for node in vertex.operators)
     if len(found) != 1:
         raise ConfigurationError(
             f"{'no operator is' if not found else 'several operators are'} called {name!r}",
@@ -125,9 +123,7 @@ def _cause_of(error: BaseException) -> BaseException:
     return error
 
 
-def _output(
-    session: ReplaySession, done: Mapping[SubtaskId, SubtaskReplay]
-) -> dict[str, Sequence[Any]]:
+def _output(session: ReplaySession, done: Mapping[SubtaskId, SubtaskReplay]) -> dict[str, Sequence[Any]]:
     output: dict[str, list[Any]] = {}
     for each in done.values():
         for operator_id, records in each.sinks.items():

@@ -112,9 +112,7 @@ class ReplaySession:
 
     def _run(self, subtask: SubtaskId, buffers: list[tuple[Header, bytes]]) -> SubtaskReplay:
         trace = self._trace_of(subtask)
-        task = StreamTask(
-            self.code.job, self.layout, subtask, self.code.lineage, self._settings, trace=trace
-        )
+        task = StreamTask(self.code.job, self.layout, subtask, self.code.lineage, self._settings, trace=trace)
         self._closing.callback(close_quietly, task)
         report = self.epoch.reports.get(subtask)
         task.begin(self.plan, 0 if report is None else report.spark_attempt, self._send)

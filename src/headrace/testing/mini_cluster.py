@@ -227,7 +227,9 @@ class MiniCluster:
 
     def packed_job(self) -> bytes:
         """Return the job as workers of Spark would get it."""
-        from headrace.spark.user_code import pack_job  # imports pyspark, which the test kit does without otherwise
+        from headrace.spark.user_code import (
+            pack_job,
+        )  # imports pyspark, which the test kit does without otherwise
 
         return pack_job(self._code)
 
@@ -432,9 +434,7 @@ class MiniJob:
             return self.cluster
 
         directory = configuration.get(checkpointing.DIRECTORY) or f"{self._directory}/state"
-        settings = job_master_settings(
-            configuration, directory, is_live=is_live, job_id=self._graph.job_id
-        )
+        settings = job_master_settings(configuration, directory, is_live=is_live, job_id=self._graph.job_id)
         return JobMaster(
             self._graph,
             make_cluster,

@@ -1,7 +1,7 @@
 """Recorded epochs in tests: `replay(directory)` runs one again, in this process, and compares it.
 
-    result = replay("checkpoints", epoch=17)
-    assert not result.differences
+result = replay("checkpoints", epoch=17)
+assert not result.differences
 """
 
 from __future__ import annotations

@@ -19,6 +19,12 @@ from headrace.util import clock
 #: Noon of 2024-03-10, UTC.
 FROZEN_MS = 1_710_072_000_000
 _STEP_MS = 100
+_REAL: dict[str, Any] = {
+    "time": time.time,
+    "time_ns": time.time_ns,
+    "datetime": datetime_module.datetime,
+    "date": datetime_module.date,
+}
 
 
 def stepping_clock() -> Callable[[], int]:
@@ -35,12 +41,24 @@ def frozen_engine_clock() -> Iterator[None]:
 
 
 @contextmanager
+def real_wall_clock() -> Iterator[None]:
+    """Set the clock right for a moment: functions are pickled with the real one."""
+    with (
+        mock.patch.object(time, "time", _REAL["time"]),
+        mock.patch.object(time, "time_ns", _REAL["time_ns"]),
+        mock.patch.object(datetime_module, "datetime", _REAL["datetime"]),
+        mock.patch.object(datetime_module, "date", _REAL["date"]),
+    ):
+        yield
+
+
+@contextmanager
 def shifted_wall_clock(seconds: int) -> Iterator[None]:
     """Set the clock that programs read forward; functions that are unpickled meanwhile get it."""
     if not seconds:
         yield
         return
-    real_time, real_ns = time.time, time.time_ns
+    real_time, real_ns = _REAL["time"], _REAL["time_ns"]
     with (
         mock.patch.object(time, "time", lambda: real_time() + seconds),
         mock.patch.object(time, "time_ns", lambda: real_ns() + seconds * 1_000_000_000),
@@ -51,7 +69,7 @@ def shifted_wall_clock(seconds: int) -> Iterator[None]:
 
 
 def _shifted_datetime(seconds: int) -> Any:
-    real = datetime_module.datetime
+    real = _REAL["datetime"]
     shift = datetime_module.timedelta(seconds=seconds)
 
     class Shifted(real, metaclass=_looks_like(real)):  # type: ignore[misc, valid-type]  # made at run time
@@ -71,7 +89,7 @@ def _shifted_datetime(seconds: int) -> Any:
 
 
 def _shifted_date(seconds: int) -> Any:
-    real, real_datetime = datetime_module.date, datetime_module.datetime
+    real, real_datetime = _REAL["date"], _REAL["datetime"]
     shift = datetime_module.timedelta(seconds=seconds)
 
     class Shifted(real, metaclass=_looks_like(real)):  # type: ignore[misc, valid-type]  # made at run time

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.common.watermark_strategy import WatermarkStrategy
-from headrace.connectors.base import Source
+from headrace.connectors.base import Slice, Source, SourceReader, SplitProgress
+from headrace.elements import Batch
 from headrace.errors import JobDefinitionError
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.operators.io import SourceDeclaration
@@ -58,11 +59,14 @@ def _read(source: Source, max_records: int) -> list[InputRecord]:
     reader = source.create_reader()
     records: list[InputRecord] = []
     empty = 0
+    has_ended = False
     try:
-        while len(records) < max_records and not coordinator.has_ended and empty < _MOST_EMPTY_PLANS:
-            plans = coordinator.plan(max_records - len(records), 0, frozenset())
-            empty = empty + 1 if plans is None else 0
-            for piece in () if plans is None else coordinator.standing[0].slices:
+        while len(records) < max_records and not has_ended and empty < _MOST_EMPTY_PLANS:
+            before = len(records)
+            coordinator.plan(max_records - len(records), 0, frozenset())
+            planned = coordinator.standing[0]
+            finished: set[str] = set()
+            for piece in planned.slices:
                 room = max_records - len(records)
                 if room <= 0:
                     break
@@ -73,7 +77,11 @@ def _read(source: Source, max_records: int) -> list[InputRecord]:
                         for at, (value, time) in enumerate(zip(batch.values, times, strict=True))
                     ]
                 split_id = piece.split.split_id
+                if reader.progress().is_finished:
+                    finished.add(split_id)
                 coordinator.advance(0, {split_id: reader.progress()}, has_ended=False, now_ms=0)
+            has_ended = not planned.may_get_more_splits and planned.open_splits <= finished
+            empty = 0 if len(records) > before else empty + 1
     finally:
         reader.close()
         coordinator.close()
@@ -107,7 +115,35 @@ def _scripted(records: Sequence[InputRecord]) -> ScriptedSource:
     for record in records:
         item = record.value if record.timestamp is None else Timestamped(record.value, record.timestamp)
         scripts.setdefault(record.split, []).append(item)
-    return ScriptedSource(*(scripts.values() or [[]]))
+    return _OneByOne(*(scripts.values() or [[]]))
+
+
+class _OneByOne(ScriptedSource):
+    """Reads one record at a time, so a watermark follows every record: which ones are late does not depend on cuts."""
+
+    def create_reader(self) -> SourceReader:
+        return _OneByOneReader(super().create_reader())
+
+
+class _OneByOneReader(SourceReader):
+    def __init__(self, reader: SourceReader) -> None:
+        self._reader = reader
+
+    def read(self, piece: Slice) -> Iterator[Batch]:
+        for batch in self._reader.read(piece):
+            times = batch.timestamps
+            for at, value in enumerate(batch.values):
+                yield Batch([value], None if times is None else [times[at]])
+
+    def progress(self) -> SplitProgress:
+        return self._reader.progress()
+
+
+def has_watermarks(job: JobGraph) -> bool:
+    """Whether watermarks are made anywhere in the job: live, when they come is up to the clock."""
+    declarations = [node.declaration for vertex in job.vertices for node in vertex.operators]
+    values = [value for each in declarations for value in getattr(each, "__dict__", {}).values()]
+    return any(isinstance(value, WatermarkStrategy) and value.kind != "none" for value in values)
 
 
 def can_reorder(job: JobGraph) -> bool:
@@ -119,9 +155,7 @@ def can_reorder(job: JobGraph) -> bool:
     )
 
 
-def reordered(
-    records: list[InputRecord], strategy: WatermarkStrategy | None, seed: int
-) -> list[InputRecord]:
+def reordered(records: list[InputRecord], strategy: WatermarkStrategy | None, seed: int) -> list[InputRecord]:
     """Swap neighbours of a split whose timestamps are within the bound of the watermark strategy.
 
     A record never comes behind another one that would make it late.

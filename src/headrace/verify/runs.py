@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from uuid import uuid4
 
 from headrace.config.configuration import Configuration
@@ -19,19 +20,35 @@ from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import uniform_parallelism, with_parallelism
 from headrace.runtime.checkpoint.storage import CheckpointDirectory
 from headrace.runtime.run.job_run import EpochSummary
+from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.sink_digest import canonical_bytes
 from headrace.spark.user_code import dump_by_value
 from headrace.testing.mini_cluster import Fault, MiniJob, TaskAttempt, random_faults
 from headrace.verify.capture import take_output, with_captured_sinks
-from headrace.verify.clocks import frozen_engine_clock, shifted_wall_clock, stepping_clock
+from headrace.verify.clocks import (
+    frozen_engine_clock,
+    real_wall_clock,
+    shifted_wall_clock,
+    stepping_clock,
+)
 from headrace.verify.inputs import Inputs, with_inputs
 from headrace.verify.scenario import Event, Interruption, Scenario
 
+#: Where a hundred runs write their small files.
+_MEMORY = "/dev/shm"  # noqa: S108 - a directory of its own is made there
 #: A run that takes longer does not end.
 _MOST_S = 30.0
 #: Faults of one run: more than that, and a job of many epochs would not end.
 _MOST_FAULTS = 6
-_KINDS = (Fault.AFTER, Fault.WORKER_KILLED, Fault.HOST_LOST, Fault.RECOMPUTED, Fault.BEFORE, Fault.REPORT_LOST)
+_FROM_THE_START = ""
+_KINDS = (
+    Fault.AFTER,
+    Fault.WORKER_KILLED,
+    Fault.HOST_LOST,
+    Fault.RECOMPUTED,
+    Fault.BEFORE,
+    Fault.REPORT_LOST,
+)
 
 
 @dataclass(frozen=True)
@@ -43,8 +60,10 @@ class Subject:
     inputs: Inputs
     #: Files or directories that the job's own sinks write, if these run.
     outputs: tuple[str, ...] = ()
-    #: The element or field of output rows whose order per key matters; None if no order does.
+    #: The element or field of output rows that is their key; None if rows are compared without one.
     key: str | None = None
+    #: Whether only the last row of each key counts; otherwise the order of the rows of a key does, too.
+    only_last: bool = False
 
     def with_records(self, inputs: Inputs) -> Subject:
         """Return it with other input."""
@@ -69,7 +88,11 @@ class Outcome:
 
 def run_scenario(subject: Subject, scenario: Scenario) -> Outcome:
     """Run a job once."""
-    with tempfile.TemporaryDirectory(prefix="headrace-verify-") as directory:
+    parent = _MEMORY if os.access(_MEMORY, os.W_OK) else tempfile.gettempdir()
+    with (
+        mock.patch.object(tempfile, "tempdir", parent),
+        tempfile.TemporaryDirectory(prefix="headrace-verify-") as directory,
+    ):
         return _Run(subject, scenario, directory).run()
 
 
@@ -82,6 +105,7 @@ class _Run:
         self._directory = directory
         self._name = uuid4().hex
         self._epochs = 0
+        self._starts = 0
         self._uses_clock = False
         self._events = sorted(scenario.events, key=lambda event: event.after_epochs)
         self._injected: dict[TaskAttempt, Fault] = {}
@@ -105,17 +129,31 @@ class _Run:
         for path in self._subject.outputs:
             rows[path] = _lines_of(path)
         normal = {name: [(normal_form(row), row) for row in found] for name, found in rows.items()}
-        key = self._subject.key
         return Outcome(
-            {name: Counter(_with_order([form for form, _ in each], [row for _, row in each], key)) for name, each in normal.items()},
+            {name: Counter(self._counted(each)) for name, each in normal.items()},
             {form: repr(row) for each in normal.values() for form, row in each},
             error,
             replace(self._scenario, faults=tuple(self._injected.items()), fault_rate=0.0),
             self._uses_clock,
         )
 
+    def _counted(self, rows: Sequence[tuple[Any, Any]]) -> list[Any]:
+        """Return what counts of the rows of a sink: all of them, the last of each key, or all with their order."""
+        key = self._subject.key
+        if key is None:
+            return [form for form, _ in rows]
+        owners = [normal_form(_field(row, key)) for _, row in rows]
+        if self._subject.only_last:
+            return list({owner: form for owner, (form, _) in zip(owners, rows, strict=True)}.values())
+        seen: Counter[Any] = Counter()
+        numbered = []
+        for owner, (form, _) in zip(owners, rows, strict=True):
+            seen[owner] += 1
+            numbered.append((seen[owner], form))
+        return numbered
+
     def _run_starts(self, job: JobGraph) -> None:
-        path: str | None = None
+        path: str | None = _FROM_THE_START
         with shifted_wall_clock(self._scenario.clock_shift_s):
             while True:
                 path, job = self._start(job, path)
@@ -125,6 +163,7 @@ class _Run:
     def _start(self, job: JobGraph, path: str | None) -> tuple[str | None, JobGraph]:
         """Run the job until it ends or is interrupted; return where it goes on, and in which shape."""
         self._interrupted = None
+        self._starts += 1
         self._has_job.clear()
         if self._scenario.is_live:
             self._job = self._submit(job, path)
@@ -147,16 +186,19 @@ class _Run:
         if event.kind is Interruption.SAVEPOINT:
             path = self._savepoint.result(_MOST_S)
         else:
-            found = CheckpointDirectory(f"{self._directory}/checkpoints", job.job_id).recover()
-            path = None if found.checkpoint is None else found.checkpoint.path
-            if path is None:
-                return None, job
+            found = CheckpointDirectory(self._checkpoints, job.job_id).latest_valid()
+            # Without a checkpoint nothing was published since this start, which is repeated.
+            path = path if found.checkpoint is None else found.checkpoint.path
         return path, _scaled(job, event.parallelism)
+
+    @property
+    def _checkpoints(self) -> str:
+        return f"{self._directory}/checkpoints-{self._starts}"
 
     def _submit(self, job: JobGraph, path: str | None) -> MiniJob:
         scenario = self._scenario
         values = {
-            "execution.checkpointing.dir": f"{self._directory}/checkpoints",
+            "execution.checkpointing.dir": self._checkpoints,
             "execution.checkpointing.interval": "1 ms",
             "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
             "restart-strategy.type": "fixed-delay",
@@ -166,7 +208,7 @@ class _Run:
             "headrace.exchange.buffer-records": str(scenario.buffer_records),
             "headrace.epoch.idle-poll-interval": "1 ms",
         }
-        if path is not None:
+        if path:
             values["execution.state-recovery.path"] = path
         if scenario.is_live:
             values |= {"headrace.exchange.kind": "pipelined", "headrace.live.barrier-interval": "5 ms"}
@@ -179,7 +221,7 @@ class _Run:
             workers=3,
             seed=scenario.seed,
             faults=self._fault_at,
-            dumps=dump_by_value,
+            dumps=_dump,
             **settings,
         )
 
@@ -215,6 +257,11 @@ class _Run:
             self._job.cancel()
 
 
+def _dump(code: JobCode) -> bytes:
+    with real_wall_clock():
+        return dump_by_value(code)
+
+
 def _scaled(job: JobGraph, parallelism: int | None) -> JobGraph:
     return job if parallelism is None else with_parallelism(job, uniform_parallelism(job, parallelism))
 
@@ -236,19 +283,6 @@ def normal_form(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return (type(value).__name__, tuple(map(normal_form, value)))
     return (type(value).__name__, canonical_bytes(value))
-
-
-def _with_order(forms: Sequence[Any], rows: Sequence[Any], key: str | None) -> list[Any]:
-    """Number the rows of each key, if their order matters."""
-    if key is None:
-        return list(forms)
-    seen: Counter[Any] = Counter()
-    numbered = []
-    for form, row in zip(forms, rows, strict=True):
-        owner = normal_form(_field(row, key))
-        seen[owner] += 1
-        numbered.append((seen[owner], form))
-    return numbered
 
 
 def _field(row: Any, key: str) -> Any:

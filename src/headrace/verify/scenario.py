@@ -87,7 +87,9 @@ class Scenario:
         return lines
 
 
-def draw(seed: int, most_records: int, *, can_rescale: bool, can_reorder: bool, can_be_live: bool) -> Scenario:
+def draw(
+    seed: int, most_records: int, *, can_rescale: bool, can_reorder: bool, can_be_live: bool
+) -> Scenario:
     """Draw the scenario of a seed; the first seeds try one thing each, later ones several.
 
     Args:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import runpy
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 from headrace.checks import CheckFinding, check_job
 from headrace.config.configuration import Configuration
-from headrace.config.options import exchange
+from headrace.datastream.execution_context import ExecutionContext
 from headrace.errors import JobExecutionError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
-from headrace.verify.inputs import can_reorder, read_inputs
+from headrace.verify.inputs import can_reorder, has_watermarks, read_inputs
 from headrace.verify.runs import Outcome, Subject, describe, run_scenario
 from headrace.verify.scenario import Interruption, Scenario, draw
 from headrace.verify.shrinking import Case, shrink
@@ -40,6 +43,7 @@ class VerifySettings:
     records: int = 200
     outputs: tuple[str, ...] = ()
     key: str | None = None
+    only_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def verify_job(
         )
     started = time.monotonic()
     inputs = read_inputs(job, settings.records)
-    subject = Subject(job, configuration, inputs, settings.outputs, settings.key)
+    subject = Subject(job, configuration, inputs, settings.outputs, settings.key, settings.only_last)
     findings = check_job(job, configuration)
     plain = run_scenario(subject, Scenario())
     if plain.error is not None:
@@ -145,8 +149,10 @@ class _Adversary:
         can_rescale = any(vertex.parallelism > 1 for vertex in job.vertices)
         if not can_rescale:
             self.notes.append("the program sets the parallelism of all operators, so it was not varied")
-        is_batch = job.is_batch
-        can_be_live = not (self._plain.uses_clock or is_batch or self._subject.outputs)
+        # Live, the records of several sources meet in any order, which other runs try in a way that can be repeated.
+        has_one_source = len(self._subject.inputs) == 1
+        goes_by_time = self._plain.uses_clock or has_watermarks(job)
+        can_be_live = has_one_source and not (goes_by_time or job.is_batch or self._subject.outputs)
         if self._plain.uses_clock:
             self.notes.append("the job sets timers in processing time, which stood still: they never fired")
         most = max(map(len, self._subject.inputs.values()))
@@ -209,6 +215,55 @@ def _rows(what: str, rows: Counter[object], outcome: Outcome) -> list[str]:
     return lines if len(listed) <= _NAMED else [*lines, f"{what}: {len(listed) - _NAMED} more rows"]
 
 
+def verify_case(
+    program: str, scenario: Scenario, records: Mapping[str, Sequence[int]], **settings: Any
+) -> None:
+    """Run one scenario of a program's job, as a test that `headrace verify` has printed.
+
+    Args:
+        program: The path of the program.
+        scenario: What happens in the run.
+        records: Which records of each source it reads, by the name of the source and their numbers from 0.
+        settings: Those of `VerifySettings` that the command was given.
+
+    Raises:
+        AssertionError: If the output differs from that of a plain run.
+    """
+
+    def check(job: JobGraph, configuration: Configuration) -> None:
+        made = VerifySettings(**settings)
+        found = read_inputs(job, made.records)
+        names = {vertex.vertex_id: vertex.head.name for vertex in job.vertices}
+        inputs = {
+            vertex_id: [each for each in kept if each.index in set(records.get(names[vertex_id], ()))]
+            for vertex_id, kept in found.items()
+        }
+        subject = Subject(job, configuration, inputs, made.outputs, made.key, made.only_last)
+        plain, outcome = run_scenario(subject, Scenario()), run_scenario(subject, scenario)
+        if plain.error is not None:
+            raise AssertionError(f"the job fails without any fault: {describe(plain.error)}")
+        if outcome.error is not None or outcome.rows != plain.rows:
+            raise AssertionError("\n".join(compare_rows(plain, outcome)))
+
+    with_job(program, check)
+
+
+def with_job(program: str, use: Callable[[JobGraph, Configuration], None]) -> None:
+    """Run a program up to its first `execute()`, and call a function with the job it would submit."""
+
+    def stop(_: object, job: JobGraph, configuration: Configuration) -> NoReturn:
+        use(job, configuration)
+        raise _Done
+
+    context = ExecutionContext(Configuration({"parallelism.default": 2}), on_submission=stop)
+    with context.entered(in_all_threads=True), suppress(_Done):
+        runpy.run_path(program, run_name="__main__")
+
+
+class _Done(BaseException):
+    """The program has served its purpose."""
+
+
 def classify(scenario: Scenario, outcome: Outcome, *, has_own_sinks: bool) -> tuple[str, str]:
     """Say what a difference looks like, from what is left of the scenario."""
     if outcome.error is not None and (scenario.faults or scenario.events or scenario.max_records):
@@ -259,8 +314,3 @@ def classify(scenario: Scenario, outcome: Outcome, *, has_own_sinks: bool) -> tu
         "order, and global variables and fields belong to one worker. Use keyed state, and do not rely on which of two "
         "inputs comes first.",
     )
-
-
-def runs_live(configuration: Configuration) -> bool:
-    """Whether the options ask for a live job."""
-    return configuration.get(exchange.KIND) is exchange.ExchangeKind.PIPELINED

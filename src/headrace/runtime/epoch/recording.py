@@ -198,7 +198,6 @@ class EpochRecorder:
     def copy_to(self, target: str) -> None:
         """Copy the recording, for a savepoint that stands alone."""
 
-
         def copy(path: str) -> None:
             copy_file(join_path(self.directory, path), join_path(target, path))
 
@@ -210,9 +209,7 @@ class EpochRecorder:
                 self._try(partial(copy, f"{name}/{inner}"))
 
     def _entry(self, attempt: int, files: Iterable[str], content: object) -> _Entry:
-        return _Entry(
-            self._lineage, attempt, tuple(files), pickle.dumps(content, protocol=5), self._now_ms()
-        )
+        return _Entry(self._lineage, attempt, tuple(files), pickle.dumps(content, protocol=5), self._now_ms())
 
     def _write(self, epoch: int, name: str, content: object) -> None:
         path = join_path(epoch_directory(self.directory, epoch), name)

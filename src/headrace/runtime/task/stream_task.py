@@ -118,7 +118,9 @@ class StreamTask:
     def _start_attempt(self, plan: EpochPlan, spark_attempt: int) -> None:
         """Start to count for an epoch."""
         self._pace.piece_size = self._trace.begin_epoch(self._pace.piece_size)
-        self._attempt = TaskAttempt(plan, spark_attempt, now_ms=self._clock.now_ms, attempt_id=self._trace.attempt_id)
+        self._attempt = TaskAttempt(
+            plan, spark_attempt, now_ms=self._clock.now_ms, attempt_id=self._trace.attempt_id
+        )
         self._now_ms = self._attempt.started_ms
         self._plan = plan
         self._own_plan: SubtaskPlan = plan.subtasks[self._subtask]

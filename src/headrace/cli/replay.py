@@ -22,7 +22,9 @@ __all__ = ["replay"]
 _SHOWN = 20
 
 
-def _places(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, int]]:
+def _places(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> list[tuple[str, int]]:
     places = []
     for text in given:
         file, _, line = text.rpartition(":")

@@ -6,7 +6,7 @@ headrace and the standard library are stepped over, so the first stop is in a fu
 from __future__ import annotations
 
 import importlib
-import pdb  # noqa: T100 - a debugger is what this module is for
+import pdb
 import sys
 from collections.abc import Sequence
 from types import FrameType, TracebackType

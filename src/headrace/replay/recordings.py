@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,9 @@ from headrace.storage.files import list_directory
 from headrace.storage.paths import absolute_path, join_path
 
 
+_JOB_ID = re.compile("[0-9a-f]{32}")
+
+
 @dataclass(frozen=True)
 class Recording:
     """The recorded epochs of one job."""
@@ -39,7 +43,7 @@ class Recording:
         Raises:
             StateError: If it is not recorded.
         """
-        return read_epoch(self.directory, number, lambda lineage: self.code_of(lineage))
+        return read_epoch(self.directory, number, self.code_of)
 
     def last_failure(self) -> RecordedEpoch:
         """Return the last epoch that failed.
@@ -98,7 +102,8 @@ def find_recording(place: str) -> Recording:
     for candidate in candidates:
         if recorded_epochs(candidate):
             return Recording(candidate)
-        inside = [each for each in list_directory(candidate) if recorded_epochs(join_path(candidate, each))]
+        jobs = filter(_JOB_ID.fullmatch, list_directory(candidate))
+        inside = [each for each in jobs if recorded_epochs(join_path(candidate, each))]
         if len(inside) > 1:
             raise StateError(
                 f"{candidate} has recordings of {len(inside)} jobs: {', '.join(inside)}",

@@ -7,7 +7,6 @@ State is read from the recording's copies. New state files and what sinks would 
 
 from __future__ import annotations
 
-import io
 import pickle
 import tempfile
 from collections import defaultdict
@@ -17,12 +16,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from headrace.connectors.base import Slice, Source
 from headrace.elements import Batch
-from headrace.operators.base import Output
-from headrace.operators.context import OperatorContext
 from headrace.operators.io import SinkTask, SourceTask
-from headrace.operators.slice_reader import SliceReader
+from headrace.operators.recorded_reader import RecordedReader
 from headrace.replay.recordings import Recording
 from headrace.replay.watched_records import WatchedRecords
 from headrace.runtime.epoch.layout import Layout
@@ -178,6 +174,7 @@ class ReplayTrace(Trace):
         self._seen = 0
 
     def watch(self, links: Sequence[ChainLink]) -> None:
+        """Silence sinks, keep what they get, and have sources read what was recorded."""
         for link in links:
             if isinstance(link.operator, SinkTask):
                 link.operator.is_muted = not self._runs_sinks
@@ -186,6 +183,7 @@ class ReplayTrace(Trace):
                 link.operator.reader_of = partial(RecordedReader, self._inputs)
 
     def pieces(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Say so before each record, if anything waits for one."""
         if self._before_record is None:
             return batches
         return map(self._watched, batches)
@@ -201,43 +199,3 @@ class ReplayTrace(Trace):
         # Copies: what the sink is given may be changed by others later.
         copies = pickle.loads(pickle.dumps(batch.values, protocol=5))
         records += zip(copies, timestamps, strict=True)
-
-
-class RecordedReader(SliceReader):
-    """Gives what another reader has read; the source is not touched.
-
-    Args:
-        kept: What `RecordingReader` kept.
-        source: What was read.
-        context: The operator's.
-        output: Takes records of side outputs.
-    """
-
-    def __init__(
-        self,
-        kept: Sequence[bytes],
-        source: Source,
-        context: OperatorContext,
-        output: Output | None = None,
-    ) -> None:
-        self._kept = iter([pickle.load(io.BytesIO(each)) for each in kept])
-        self._output = output
-        self.progress = {}
-        self.records = 0
-        self._max_records = None
-
-    def read(self, piece: Slice) -> Iterator[Batch]:
-        for each in self._kept:
-            if isinstance(each, Batch):
-                self.records += len(each)
-                yield each
-                continue
-            name, content = each
-            if not isinstance(content, Batch):
-                self.progress[name] = content
-                return
-            if self._output is not None:
-                self._output.emit_side(name, content)
-
-    def close(self) -> None:
-        """Nothing is open."""

@@ -36,7 +36,7 @@ def stepping_clock() -> Callable[[], int]:
 @contextmanager
 def frozen_engine_clock() -> Iterator[None]:
     """Let processing time stand still."""
-    with mock.patch.object(clock, "now_ms", lambda: FROZEN_MS):
+    with mock.patch.object(clock, "now_ms", return_value=FROZEN_MS):
         yield
 
 
@@ -58,10 +58,17 @@ def shifted_wall_clock(seconds: int) -> Iterator[None]:
     if not seconds:
         yield
         return
-    real_time, real_ns = _REAL["time"], _REAL["time_ns"]
+
+
+    def shifted_time() -> float:
+        return float(_REAL["time"]()) + seconds
+
+    def shifted_ns() -> int:
+        return int(_REAL["time_ns"]()) + seconds * 1_000_000_000
+
     with (
-        mock.patch.object(time, "time", lambda: real_time() + seconds),
-        mock.patch.object(time, "time_ns", lambda: real_ns() + seconds * 1_000_000_000),
+        mock.patch.object(time, "time", shifted_time),
+        mock.patch.object(time, "time_ns", shifted_ns),
         mock.patch.object(datetime_module, "datetime", _shifted_datetime(seconds)),
         mock.patch.object(datetime_module, "date", _shifted_date(seconds)),
     ):
@@ -72,7 +79,7 @@ def _shifted_datetime(seconds: int) -> Any:
     real = _REAL["datetime"]
     shift = datetime_module.timedelta(seconds=seconds)
 
-    class Shifted(real, metaclass=_looks_like(real)):  # type: ignore[misc, valid-type]  # made at run time
+    class Shifted(real, metaclass=_looks_like(real)):  # type: ignore[metaclass, misc, valid-type]  # made at run time
         @classmethod
         def now(cls, tz: Any = None) -> Any:
             return real.now(tz) + shift
@@ -92,7 +99,7 @@ def _shifted_date(seconds: int) -> Any:
     real, real_datetime = _REAL["date"], _REAL["datetime"]
     shift = datetime_module.timedelta(seconds=seconds)
 
-    class Shifted(real, metaclass=_looks_like(real)):  # type: ignore[misc, valid-type]  # made at run time
+    class Shifted(real, metaclass=_looks_like(real)):  # type: ignore[metaclass, misc, valid-type]  # made at run time
         @classmethod
         def today(cls) -> Any:
             return (real_datetime.now() + shift).date()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from headrace.testing.mini_cluster import Fault, TaskAttempt
 from headrace.verify.inputs import InputRecord, Inputs
 from headrace.verify.scenario import Scenario
 
@@ -35,13 +36,15 @@ def shrink(case: Case, still_differs: Callable[[Case], bool], deadline: float) -
 
     case = _simpler(case, differs)
     for vertex_id in case.inputs:
-
-        def with_records(records: Sequence[InputRecord], vertex_id: str = vertex_id) -> Case:
-            return Case(case.scenario, {**case.inputs, vertex_id: records})
-
-        kept = fewest(case.inputs[vertex_id], lambda records: differs(with_records(records)))  # noqa: B023 - used at once
-        case = with_records(kept)
+        case = _fewer_records(case, vertex_id, differs)
     return _simpler(case, differs)
+
+
+def _fewer_records(case: Case, vertex_id: str, differs: Callable[[Case], bool]) -> Case:
+    def with_records(records: Sequence[InputRecord]) -> Case:
+        return Case(case.scenario, {**case.inputs, vertex_id: records})
+
+    return with_records(fewest(case.inputs[vertex_id], lambda records: differs(with_records(records))))
 
 
 def _simpler(case: Case, differs: Callable[[Case], bool]) -> Case:
@@ -51,12 +54,14 @@ def _simpler(case: Case, differs: Callable[[Case], bool]) -> Case:
         if made.scenario != case.scenario and differs(made):
             case = made
 
-    def with_faults(faults: Sequence[T]) -> Case:
+    return _fewer_faults(case, differs) if case.scenario.faults else case
+
+
+def _fewer_faults(case: Case, differs: Callable[[Case], bool]) -> Case:
+    def with_faults(faults: Sequence[tuple[TaskAttempt, Fault]]) -> Case:
         return replace(case, scenario=replace(case.scenario, faults=tuple(faults)))
 
-    if case.scenario.faults:
-        case = with_faults(fewest(case.scenario.faults, lambda faults: differs(with_faults(faults))))
-    return case
+    return with_faults(fewest(case.scenario.faults, lambda faults: differs(with_faults(faults))))
 
 
 def _changes() -> Iterator[Callable[[Scenario], Scenario]]:

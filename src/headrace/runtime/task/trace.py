@@ -6,14 +6,10 @@ import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
-from headrace.connectors.base import Slice, Source
 from headrace.elements import Batch
-from headrace.operators.base import Output
-from headrace.operators.context import OperatorContext
 from headrace.operators.io import SinkTask, SourceTask
-from headrace.operators.slice_reader import SliceReader
+from headrace.operators.recorded_reader import RecordingReader
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, TaskTrace
 from headrace.runtime.epoch.recording import RecordingSettings, epoch_directory, task_file
 from headrace.runtime.task.chain import ChainLink
@@ -100,49 +96,6 @@ class RecordingTrace(Trace):
     def _write(self, name: str, plan: EpochPlan, content: object) -> None:
         path = join_path(epoch_directory(self._settings.directory, plan.epoch), name)
         write_new_file(path, pickle.dumps(content, protocol=5))
-
-
-class RecordingReader(SliceReader):
-    """Keeps what it reads, as it was before any function saw it.
-
-    Args:
-        kept: Takes batches, records of side outputs and progress, pickled, in their order.
-        source: What is read.
-        context: The operator's.
-        output: Takes records of side outputs.
-    """
-
-    def __init__(
-        self, kept: list[bytes], source: Source, context: OperatorContext, output: Output | None = None
-    ) -> None:
-        self._kept = kept
-        super().__init__(source, context, _SideOutputs(kept, output))
-
-    def read(self, piece: Slice) -> Iterator[Batch]:
-        for batch in super().read(piece):
-            self._kept.append(pickle.dumps(batch, protocol=5))
-            yield batch
-        split_id = piece.split.split_id
-        self._kept.append(pickle.dumps((split_id, self.progress[split_id]), protocol=5))
-
-
-class _SideOutputs(Output):
-    """Keeps records of side outputs on their way."""
-
-    def __init__(self, kept: list[bytes], output: Output | None) -> None:
-        self._kept = kept
-        self._output = output
-
-    def emit(self, batch: Batch) -> None:
-        raise AssertionError("a reader emits to side outputs only")
-
-    def emit_event(self, event: Any) -> None:
-        raise AssertionError("a reader emits to side outputs only")
-
-    def emit_side(self, tag_id: str, batch: Batch) -> None:
-        self._kept.append(pickle.dumps((tag_id, batch), protocol=5))
-        if self._output is not None:
-            self._output.emit_side(tag_id, batch)
 
 
 def make_trace(settings: TaskSettings) -> Trace:

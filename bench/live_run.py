@@ -2,7 +2,7 @@
 
 A keyed running count with checkpoints every ten seconds and every second, and how long a job is silent when one of
 its workers is killed: from the kill to the first record that the next run processes. Then checkpoints, aligned and not,
-under back pressure: behind a source at full speed, a function that takes 5 ms for each record of 1 KB. Prints JSON lines
+under back pressure: a source at full speed, and a function that takes 5 ms for each record of 1 KB. Prints JSON lines
 as `make bench` does.
 """
 

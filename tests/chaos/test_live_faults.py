@@ -16,7 +16,7 @@ import pytest
 from tests.chaos.driver_faults import Outcome
 from tests.chaos.live_faults import live_run, unaligned_run
 from tests.chaos.live_world import KINDS
-from tests.chaos.programs import PROGRAMS
+from tests.chaos.programs import ALL_PROGRAMS, PROGRAMS
 
 pytestmark = [
     pytest.mark.chaos,
@@ -85,7 +85,7 @@ def test_sinks_have_what_they_should_when_barriers_overtake_records(name: str) -
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", ALL_PROGRAMS)
 def test_a_long_run_of_barriers_that_overtake(name: str) -> None:
     outcomes = run_seeds(name, range(2000, 2000 + LONG_RUN // 10), unaligned_run)
     print(name, dict(sum((outcome.overtaken for outcome in outcomes), Counter[str]())))

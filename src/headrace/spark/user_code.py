@@ -19,6 +19,7 @@ from headrace import pyflink_alias
 from headrace.errors import HeadraceError, JobDefinitionError
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.memory_limit import apply_memory_limit
 from headrace.runtime.task.workplace import Workplace, prepare
 
 
@@ -37,6 +38,12 @@ def pack_job(code: JobCode) -> bytes:
     return pickle.dumps((*first, content), protocol=5)
 
 
+def dump_by_value(code: JobCode) -> bytes:
+    """Pickle a job as it is pickled for workers, for test clusters in this process."""
+    pickled: bytes = cloudpickle.dumps(code)
+    return pickled
+
+
 def unpack_job(packed: bytes) -> JobCode:
     """Make a job's code ready to run in a worker."""
     paths, has_pyflink_alias, artifacts, content = pickle.loads(packed)
@@ -50,6 +57,7 @@ def unpack_job(packed: bytes) -> JobCode:
     workplace.enter()
     code, main_classes = pickle.loads(content)
     assert isinstance(code, JobCode)
+    apply_memory_limit(code.settings.memory_limit)
     return replace(
         code,
         job=replace(code.job, main_classes=main_classes),

@@ -281,7 +281,7 @@ class Queries(MatchClauses):
             self.advance()
             self.expect("(")
             made = self._table_function(start, lateral, closing=True)
-        elif self.ahead().upper == "(" and self.token.kind is TokenKind.WORD:
+        elif self._sees_function():
             made = self._table_function(start, lateral, closing=False)
         else:
             made = self._table_name(start)
@@ -291,6 +291,15 @@ class Queries(MatchClauses):
             if self.sees(word):
                 self.unsupported(word)
         return made
+
+    def _sees_function(self) -> bool:
+        """Whether a name with an opening parenthesis behind it comes next."""
+        if self.token.kind not in {TokenKind.WORD, TokenKind.QUOTED}:
+            return False
+        behind = 1
+        while self.ahead(behind).upper == ".":
+            behind += 2
+        return self.ahead(behind).upper == "("
 
     def _parenthesized_table(self, start: Token, lateral: bool) -> TableExpression:
         if self.sees_query() and self._is_query_in_parentheses():

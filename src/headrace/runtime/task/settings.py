@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headrace.runtime.artifacts import ShippedArtifact
+from headrace.runtime.epoch.recording import RecordingSettings
 from headrace.runtime.task.latency import LatencySettings
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import StoreSettings
@@ -27,6 +28,8 @@ class TaskSettings:
     #: From one periodic watermark to the next; 0 for none between two batches of the input.
     watermark_interval_ms: int = 200
     state_cache_entries: int = 1_000_000
+    #: How many bytes a worker may allocate, if there is a limit.
+    memory_limit: int | None = None
     #: The least level that functions log.
     log_level: str = "INFO"
     #: What the job brings along.
@@ -36,3 +39,5 @@ class TaskSettings:
     latency: LatencySettings = field(default_factory=LatencySettings)
     #: Set if accesses to keyed state are measured.
     state_latency: StateLatencySettings | None = None
+    #: Set if epochs are recorded, to be replayed.
+    recording: RecordingSettings | None = None

@@ -1,6 +1,6 @@
 """Writes ``flink_process_changelogs.json``: what Flink emits for calls of process table functions, and what it refuses.
 
-    javac -cp "$FLINK/lib/*" -d classes tests/parity/java/ProcessFunctions.java && jar cf functions.jar -C classes .
+    javac -parameters -cp "$FLINK/lib/*" -d classes tests/parity/java/ProcessFunctions.java && jar cf functions.jar -C classes .
     python tests/parity/make_process_changelogs.py functions.jar        with PyFlink's own environment
 
 As `make_timed_changelogs.py`: a row comes when the one before has long gone through, and so has its watermark.

@@ -55,7 +55,7 @@ from headrace.runtime.epoch.report_checks import one_per_subtask
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.operator_metrics import with_operator_metrics
 from headrace.runtime.task.packing import Packing, is_checked
-from headrace.runtime.task.table_task import has_kinds, operator_of
+from headrace.runtime.task.table_task import has_kinds, operator_of, starts_with_kinds
 from headrace.runtime.task.table_time import (
     VertexTime,
     next_watermarks,
@@ -374,7 +374,7 @@ class TableEpoch:
                     fragment_of(edge),
                     site,
                     self._settings.row_keys,
-                    has_kinds=kinds,
+                    has_kinds=starts_with_kinds(self._job, edge),
                     carried=columns,
                 )
                 frames.append(frame if kinds or not is_changelog else frame.selectExpr("*", "0Y AS __kind"))

@@ -114,6 +114,7 @@ class Translation:
         inputs: Sequence[tuple[int, Stream]],
         columns: Sequence[steps.StepColumn],
         parallelism: int | None = None,
+        uid: str | None = None,
     ) -> Stream:
         """Make a vertex; return what comes out of it."""
         if getattr(declaration, "emits_every_change", False):
@@ -123,7 +124,12 @@ class Translation:
         name = f"{prefix}{_short_name(node, declaration)}[{position + 1}]"
         self.nodes.append(
             TableNode(
-                declaration, name, inputs_of(inputs), description=describe(node), parallelism=parallelism
+                declaration,
+                name,
+                inputs_of(inputs),
+                uid=uid,
+                description=describe(node),
+                parallelism=parallelism,
             )
         )
         return Stream(position, (), tuple(columns))

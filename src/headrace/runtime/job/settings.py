@@ -13,6 +13,7 @@ from headrace.config.options import (
     execution,
     live,
     metrics,
+    replay,
     rest,
     scheduler,
     state,
@@ -20,6 +21,7 @@ from headrace.config.options import (
 )
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.epoch.pacing import PacingSettings
+from headrace.runtime.epoch.recording import recording_directory
 from headrace.runtime.job import restart
 from headrace.runtime.monitoring.flame_graphs import FlameGraphSettings
 from headrace.runtime.run.live_run import LiveOptions
@@ -54,6 +56,9 @@ class JobMasterSettings:
     flame_graphs: FlameGraphSettings = field(default_factory=FlameGraphSettings)
     #: Set if subtasks last as long as a run.
     live: LiveOptions | None = None
+    #: How many epochs are kept to be replayed, and below which directory the job is recorded.
+    recorded_epochs: int = 0
+    recording_directory: str | None = None
 
 
 def live_options(configuration: Configuration) -> LiveOptions:
@@ -83,7 +88,7 @@ def live_options(configuration: Configuration) -> LiveOptions:
 
 
 def job_master_settings(
-    configuration: Configuration, directory: str, *, is_live: bool = False
+    configuration: Configuration, directory: str, *, is_live: bool = False, job_id: str = ""
 ) -> JobMasterSettings:
     """Return the settings of a job that keeps state and checkpoints below a directory.
 
@@ -91,6 +96,7 @@ def job_master_settings(
         configuration: The options.
         directory: Where the job keeps its files.
         is_live: Whether subtasks last as long as a run.
+        job_id: The job.
     """
     return JobMasterSettings(
         directory=directory,
@@ -112,6 +118,8 @@ def job_master_settings(
         failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),
         flame_graphs=FlameGraphSettings.from_configuration(configuration),
         live=live_options(configuration) if is_live else None,
+        recorded_epochs=configuration.get(replay.KEEP),
+        recording_directory=recording_directory(configuration, job_id),
     )
 
 

@@ -173,13 +173,7 @@ class _Run:
         with frozen_engine_clock():
             self._job = self._submit(job, path)
             self._has_job.set()
-            try:
-                self._job.result_future().result(_MOST_S)
-            except JobCancelledError:
-                pass
-            except TimeoutError:
-                self._job.cancel()
-                raise JobExecutionError(f"the run did not end within {_MOST_S:.0f} s") from None
+            self._wait()
         event = self._interrupted
         if event is None:
             return None, job
@@ -190,6 +184,16 @@ class _Run:
             # Without a checkpoint nothing was published since this start, which is repeated.
             path = path if found.checkpoint is None else found.checkpoint.path
         return path, _scaled(job, event.parallelism)
+
+    def _wait(self) -> None:
+        try:
+            self._job.result_future().result(_MOST_S)
+        except JobCancelledError:
+            if self._interrupted is None:
+                raise
+        except TimeoutError:
+            self._job.cancel()
+            raise JobExecutionError(f"the run did not end within {_MOST_S:.0f} s") from None
 
     @property
     def _checkpoints(self) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import runpy
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
+from unittest import mock
 
 from headrace.checks import CheckFinding, check_job
 from headrace.config.configuration import Configuration
@@ -216,14 +218,19 @@ def _rows(what: str, rows: Counter[object], outcome: Outcome) -> list[str]:
 
 
 def verify_case(
-    program: str, scenario: Scenario, records: Mapping[str, Sequence[int]], **settings: Any
+    program: str,
+    scenario: Scenario,
+    kept: Mapping[str, Sequence[int]],
+    arguments: Sequence[str] = (),
+    **settings: Any,
 ) -> None:
     """Run one scenario of a program's job, as a test that `headrace verify` has printed.
 
     Args:
         program: The path of the program.
         scenario: What happens in the run.
-        records: Which records of each source it reads, by the name of the source and their numbers from 0.
+        kept: Which records of each source it reads, by the name of the source and their numbers from 0.
+        arguments: Those of the program.
         settings: Those of `VerifySettings` that the command was given.
 
     Raises:
@@ -235,8 +242,8 @@ def verify_case(
         found = read_inputs(job, made.records)
         names = {vertex.vertex_id: vertex.head.name for vertex in job.vertices}
         inputs = {
-            vertex_id: [each for each in kept if each.index in set(records.get(names[vertex_id], ()))]
-            for vertex_id, kept in found.items()
+            vertex_id: [each for each in records if each.index in set(kept.get(names[vertex_id], ()))]
+            for vertex_id, records in found.items()
         }
         subject = Subject(job, configuration, inputs, made.outputs, made.key, made.only_last)
         plain, outcome = run_scenario(subject, Scenario()), run_scenario(subject, scenario)
@@ -245,10 +252,12 @@ def verify_case(
         if outcome.error is not None or outcome.rows != plain.rows:
             raise AssertionError("\n".join(compare_rows(plain, outcome)))
 
-    with_job(program, check)
+    with_job(program, check, arguments)
 
 
-def with_job(program: str, use: Callable[[JobGraph, Configuration], None]) -> None:
+def with_job(
+    program: str, use: Callable[[JobGraph, Configuration], None], arguments: Sequence[str] = ()
+) -> None:
     """Run a program up to its first `execute()`, and call a function with the job it would submit."""
 
     def stop(_: object, job: JobGraph, configuration: Configuration) -> NoReturn:
@@ -256,7 +265,8 @@ def with_job(program: str, use: Callable[[JobGraph, Configuration], None]) -> No
         raise _Done
 
     context = ExecutionContext(Configuration({"parallelism.default": 2}), on_submission=stop)
-    with context.entered(in_all_threads=True), suppress(_Done):
+    words = [program, *arguments]
+    with context.entered(in_all_threads=True), mock.patch.object(sys, "argv", words), suppress(_Done):
         runpy.run_path(program, run_name="__main__")
 
 

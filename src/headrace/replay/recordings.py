@@ -22,7 +22,6 @@ from headrace.spark.user_code import unpack_job
 from headrace.storage.files import list_directory
 from headrace.storage.paths import absolute_path, join_path
 
-
 _JOB_ID = re.compile("[0-9a-f]{32}")
 
 

@@ -162,9 +162,7 @@ class _Run:
 
     def _start(self, job: JobGraph, path: str | None) -> tuple[str | None, JobGraph]:
         """Run the job until it ends or is interrupted; return where it goes on, and in which shape."""
-        self._interrupted = None
-        self._starts += 1
-        self._has_job.clear()
+        self._begin_start()
         if self._scenario.is_live:
             self._job = self._submit(job, path)
             self._has_job.set()
@@ -184,6 +182,11 @@ class _Run:
             # Without a checkpoint nothing was published since this start, which is repeated.
             path = path if found.checkpoint is None else found.checkpoint.path
         return path, _scaled(job, event.parallelism)
+
+    def _begin_start(self) -> None:
+        self._interrupted = None
+        self._starts += 1
+        self._has_job.clear()
 
     def _wait(self) -> None:
         try:

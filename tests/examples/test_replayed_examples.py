@@ -10,7 +10,7 @@ import pytest
 
 from headrace.config import Configuration
 from headrace.datastream.execution_context import ExecutionContext
-from headrace.replay.recordings import Recording
+from headrace.replay.recordings import JobRecording
 from headrace.replay.run import replay_epoch
 from headrace.testing.mini_cluster import MiniExecutor, random_faults
 
@@ -24,7 +24,7 @@ SLOW = (
 )
 
 
-def recorded(name: str, directory: Path, *, max_records: int, seed: int) -> list[Recording]:
+def recorded(name: str, directory: Path, *, max_records: int, seed: int) -> list[JobRecording]:
     """Run an example on the mini cluster, with some faults, and return the recordings of its jobs."""
     values = {
         "headrace.replay.keep": "100000",
@@ -36,10 +36,10 @@ def recorded(name: str, directory: Path, *, max_records: int, seed: int) -> list
     executor = MiniExecutor(seed=seed, faults=random_faults(seed, 0.01))
     with ExecutionContext(Configuration(values), executors={"spark": executor}).entered(in_all_threads=True):
         runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
-    return [Recording(str(path)) for path in sorted((directory / "replay").iterdir())]
+    return [JobRecording(str(path)) for path in sorted((directory / "replay").iterdir())]
 
 
-def differences(recordings: list[Recording], number: int, seed: int) -> tuple[int, list[str]]:
+def differences(recordings: list[JobRecording], number: int, seed: int) -> tuple[int, list[str]]:
     """Replay some epochs; return how many, and what differs."""
     epochs = [(recording, epoch) for recording in recordings for epoch in recording.epochs]
     chosen = random.Random(seed).sample(epochs, min(number, len(epochs)))

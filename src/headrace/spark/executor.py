@@ -255,21 +255,7 @@ class SparkJob:
             configuration, artifacts, task_settings, executor, live_job=job_graph if is_live else None
         )
         try:
-            self._master = JobMaster(
-                job_graph,
-                runners,
-                job_master_settings(
-                    configuration,
-                    state_dir or self._temporary_path,
-                    is_live=is_live,
-                    job_id=job_graph.job_id,
-                ),
-                on_epoch=self._notify,
-                ensure_leader=self._ensure_leader,
-                leader=0 if self._leadership is None else self._leadership.token,
-                slots=slot_pool(job_graph.job_id, configuration),
-                results=self._results,
-            )
+            self._master = self._make_master(configuration, runners, state_dir, is_live=is_live)
         except BaseException:
             self._remove_temporary()
             self._step_down()
@@ -282,6 +268,22 @@ class SparkJob:
         self._thread = InheritableThread(target=self._run, name=f"job-master-{job_graph.name}", daemon=True)
         executor.job_starts(self)
         self._thread.start()
+
+    def _make_master(
+        self, configuration: Configuration, runners: _Runners, state_dir: str | None, *, is_live: bool
+    ) -> JobMaster:
+        job_id = self._graph.job_id
+        directory = state_dir or self._temporary_path
+        return JobMaster(
+            self._graph,
+            runners,
+            job_master_settings(configuration, directory, is_live=is_live, job_id=job_id),
+            on_epoch=self._notify,
+            ensure_leader=self._ensure_leader,
+            leader=0 if self._leadership is None else self._leadership.token,
+            slots=slot_pool(job_id, configuration),
+            results=self._results,
+        )
 
     @property
     def job_id(self) -> JobID:

@@ -8,7 +8,7 @@ from dataclasses import fields
 
 from headrace.graph.job_graph import JobGraph
 from headrace.verify.scenario import Event, Scenario
-from headrace.verify.shrinking import Case
+from headrace.verify.shrinking import VerifyCase
 from headrace.verify.verification import VerifyDifference, VerifyResult, VerifySettings
 
 
@@ -124,7 +124,7 @@ def html_report(result: VerifyResult, job: JobGraph, test: str | None) -> str:
     )
 
 
-def _difference_html(case: Case, difference: VerifyDifference, job: JobGraph) -> list[str]:
+def _difference_html(case: VerifyCase, difference: VerifyDifference, job: JobGraph) -> list[str]:
     happened = case.scenario.lines() or ["nothing else: the same run again"]
     parts = [
         f"<h2>{html.escape(difference.title)}</h2><p>{html.escape(difference.explanation)}</p>",

@@ -71,7 +71,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What a run did."""
 
     #: The rows of each sink, in a form in which equal rows are equal.
@@ -86,7 +86,7 @@ class Outcome:
     uses_clock: bool = False
 
 
-def run_scenario(subject: Subject, scenario: Scenario) -> Outcome:
+def run_scenario(subject: Subject, scenario: Scenario) -> RunOutcome:
     """Run a job once."""
     parent = _MEMORY if os.access(_MEMORY, os.W_OK) else tempfile.gettempdir()
     with (
@@ -115,7 +115,7 @@ class _Run:
         self._interrupted: Event | None = None
         self._savepoint: Any = None
 
-    def run(self) -> Outcome:
+    def run(self) -> RunOutcome:
         _clear(self._subject.outputs)
         job = with_inputs(self._subject.job, self._subject.inputs, self._scenario.order_seed)
         if not self._subject.outputs:
@@ -129,7 +129,7 @@ class _Run:
         for path in self._subject.outputs:
             rows[path] = _lines_of(path)
         normal = {name: [(normal_form(row), row) for row in found] for name, found in rows.items()}
-        return Outcome(
+        return RunOutcome(
             {name: Counter(self._counted(each)) for name, each in normal.items()},
             {form: repr(row) for each in normal.values() for form, row in each},
             error,

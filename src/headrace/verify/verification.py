@@ -19,9 +19,9 @@ from headrace.errors import JobExecutionError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
 from headrace.verify.inputs import can_reorder, has_watermarks, read_inputs
-from headrace.verify.runs import Outcome, Subject, describe, run_scenario
+from headrace.verify.runs import RunOutcome, Subject, describe, run_scenario
 from headrace.verify.scenario import Interruption, Scenario, draw
-from headrace.verify.shrinking import Case, shrink
+from headrace.verify.shrinking import VerifyCase, shrink
 
 #: The part of the budget that may go into shrinking a difference.
 _SHRINKING = 0.5
@@ -55,7 +55,7 @@ class VerifyDifference:
     #: What it looks like, such as `a function reads the clock`.
     title: str
     explanation: str
-    case: Case
+    case: VerifyCase
     #: How the output differs, a line each.
     rows: Sequence[str]
 
@@ -133,7 +133,7 @@ class _Adversary:
         self,
         subject: Subject,
         settings: VerifySettings,
-        plain: Outcome,
+        plain: RunOutcome,
         started: float,
         on_run: Callable[[int, Scenario], None],
     ) -> None:
@@ -174,8 +174,8 @@ class _Adversary:
                 return self._reduced(outcome)
         return None
 
-    def _reduced(self, outcome: Outcome) -> VerifyDifference:
-        case = Case(outcome.scenario, self._subject.inputs)
+    def _reduced(self, outcome: RunOutcome) -> VerifyDifference:
+        case = VerifyCase(outcome.scenario, self._subject.inputs)
         if not self._differs(case):
             # Faults were drawn where the job did something else this time: the job itself is not deterministic.
             case = replace(case, scenario=replace(outcome.scenario, faults=()))
@@ -189,7 +189,7 @@ class _Adversary:
         title, explanation = classify(case.scenario, differing, has_own_sinks=bool(subject.outputs))
         return VerifyDifference(title, explanation, case, compare_rows(plain, differing))
 
-    def _differs(self, case: Case) -> bool:
+    def _differs(self, case: VerifyCase) -> bool:
         subject = self._subject.with_records(case.inputs)
         plain = run_scenario(subject, Scenario())
         if plain.error is not None:
@@ -198,7 +198,7 @@ class _Adversary:
         return outcome.error is not None or outcome.rows != plain.rows
 
 
-def compare_rows(plain: Outcome, differing: Outcome) -> list[str]:
+def compare_rows(plain: RunOutcome, differing: RunOutcome) -> list[str]:
     """Describe how the output of two runs differs."""
     if differing.error is not None:
         return [f"the run failed: {describe(differing.error)}"]
@@ -211,7 +211,7 @@ def compare_rows(plain: Outcome, differing: Outcome) -> list[str]:
     return lines
 
 
-def _rows(what: str, rows: Counter[object], outcome: Outcome) -> list[str]:
+def _rows(what: str, rows: Counter[object], outcome: RunOutcome) -> list[str]:
     listed = list(rows.elements())
     lines = [f"{what}: {outcome.shown.get(form, form)}" for form in listed[:_NAMED]]
     return lines if len(listed) <= _NAMED else [*lines, f"{what}: {len(listed) - _NAMED} more rows"]
@@ -274,7 +274,7 @@ class _Done(BaseException):
     """The program has served its purpose."""
 
 
-def classify(scenario: Scenario, outcome: Outcome, *, has_own_sinks: bool) -> tuple[str, str]:
+def classify(scenario: Scenario, outcome: RunOutcome, *, has_own_sinks: bool) -> tuple[str, str]:
     """Say what a difference looks like, from what is left of the scenario."""
     if outcome.error is not None and (scenario.faults or scenario.events or scenario.max_records):
         return (

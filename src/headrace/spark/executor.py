@@ -243,10 +243,10 @@ class SparkJob:
         whose = {"job_id": job_graph.job_id, "job_name": job_graph.name}
         run_name = f"{PREFIX}{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
         state_dir = configuration.get(checkpointing.DIRECTORY)
+        recording = recording_settings(configuration, job_graph.job_id)
         #: Where state goes that nobody wants to keep.
         self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
         owner = Owner.here("copies of state", **whose)
-        recording = recording_settings(configuration, job_graph.job_id)
         is_recorded = not is_live and is_one_stream(job_graph)
         self._task_settings = task_settings = _task_settings(
             configuration, run_name, owner, store, recording if is_recorded else None

@@ -372,7 +372,7 @@ _TABLES: Final = {
     "table.catalog-modification.listeners": _LISTENER,
     "table.resources.download-dir": _CLASSES,
     "table.optimizer.multiple-input-enabled": _BATCH,
-    "table.optimizer.ptf.max-tables": no_effect("there are no process table functions"),
+    "table.optimizer.ptf.max-tables": no_effect("a call of a process table function takes up to 20 tables"),
     "table.optimizer.reuse-optimize-block-with-digest-enabled": no_effect("plans are built without blocks"),
     "table.optimizer.runtime-filter.min-filter-ratio": _BATCH,
     "table.optimizer.source.report-statistics-enabled": no_effect("Spark reads the statistics of files"),

@@ -282,6 +282,8 @@ class InsertSyntax:
     columns: tuple[Identifier, ...]
     query: Query
     span: Span
+    #: ON CONFLICT DO NOTHING, ERROR or DEDUPLICATE.
+    on_conflict: str | None = None
 
 
 @dataclass(frozen=True)
@@ -296,6 +298,23 @@ class StatementSetSyntax:
 class ExplainSyntax:
     details: tuple[str, ...]
     statement: Query | InsertSyntax | StatementSetSyntax
+    span: Span
+
+
+@dataclass(frozen=True)
+class CompilePlanSyntax:
+    """COMPILE [AND EXECUTE] PLAN."""
+
+    path: str
+    statement: InsertSyntax | StatementSetSyntax
+    if_not_exists: bool
+    executes: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class ExecutePlanSyntax:
+    path: str
     span: Span
 
 
@@ -317,6 +336,8 @@ StatementSyntax = (
     | InsertSyntax
     | StatementSetSyntax
     | ExplainSyntax
+    | CompilePlanSyntax
+    | ExecutePlanSyntax
     | CreateTableSyntax
     | CreateMaterializedSyntax
     | AlterMaterializedSyntax

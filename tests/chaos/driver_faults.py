@@ -75,6 +75,8 @@ class Outcome:
     stops: int = 0
     #: How often the job failed, and was started again.
     failures: int = 0
+    #: How often a barrier has overtaken records, and runs have started with such records.
+    overtaken: Counter[str] = field(default_factory=Counter)
     #: Whether it was canceled before its end: then some output is missing.
     is_canceled: bool = False
     #: What the sinks have, by name.
@@ -323,6 +325,10 @@ class ChaoticJob:
             results=self._results(),
         )
 
+    def _parallelism(self) -> int:
+        """Return the parallelism that the program asks for."""
+        return PARALLELISM
+
     def _is_live(self) -> bool:
         """Whether the next driver runs the job live."""
         return False
@@ -332,7 +338,7 @@ class ChaoticJob:
         return _Cluster(self, code, hosts, seed=self.seed, faults=faults)
 
     def _job(self) -> JobGraph:
-        env = make_env(PARALLELISM)
+        env = make_env(self._parallelism())
         results = self.program.build(env)
         results.sink_to(ChaosSink(self._sink_name)).uid("chaos")
         builder = FileSink.for_row_format(str(self.root / "out"), Encoder.simple_string_encoder())

@@ -23,6 +23,7 @@ from headrace.common.job_execution_result import JobExecutionResult
 from headrace.common.job_id import JobID
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
+from headrace.config.memory_account import memory_per_worker
 from headrace.config.notices import new_notices
 from headrace.config.options import checkpointing, exchange, execution, logs, python, state
 from headrace.errors import (
@@ -200,6 +201,7 @@ def _task_settings(
         watermark_interval_ms=configuration.get(execution.AUTO_WATERMARK_INTERVAL)
         // timedelta(milliseconds=1),
         state_cache_entries=configuration.get(state.CACHE_ENTRIES),
+        memory_limit=memory_per_worker(configuration),
         log_level=configuration.get(logs.LEVEL),
         latency=LatencySettings.from_configuration(configuration),
         state_latency=StateLatencySettings.from_configuration(configuration),
@@ -254,7 +256,7 @@ class SparkJob:
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,
                 leader=0 if self._leadership is None else self._leadership.token,
-                slots=slot_pool(job_graph.job_id, configuration),
+                slots=slot_pool(job_graph.job_id, configuration, is_live=is_live),
                 results=self._results,
             )
         except BaseException:

@@ -15,12 +15,13 @@ from headrace.common.changelog import ALL, ChangelogMode
 from headrace.config import Configuration
 from headrace.config.options import execution, table_async
 from headrace.config.options import table as options
+from headrace.config.options.table_flink import REQUIRE_ON_CONFLICT
 from headrace.connectors.base import Boundedness
 from headrace.connectors.collect import open_collector
 from headrace.connectors.lookup_tables import LookupSettings, TableLookup
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.datastream.closeable_iterator import CloseableIterator
-from headrace.errors import SqlValidationError
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import table_steps
 from headrace.graph.stream_graph import default_max_parallelism
@@ -28,8 +29,9 @@ from headrace.graph.table_job import TableNode, build_table_job
 from headrace.graph.transformations import PhysicalTransformation
 from headrace.planner.async_calls import with_settings
 from headrace.planner.batch import translate_batch
+from headrace.planner.conflicts import ConflictRules
 from headrace.planner.emit import SPARK_SETTINGS
-from headrace.planner.logical import LogicalNode, Scan, Sink
+from headrace.planner.logical import LogicalNode, OnConflict, Scan, Sink
 from headrace.planner.opened_functions import AsyncSettings
 from headrace.planner.optimize import Plan, SinkRequest, plan_batch, plan_job
 from headrace.planner.physical import CollectTarget, TableTarget
@@ -101,12 +103,14 @@ class TableJobs:
             for request in requests:
                 _refuse_hints(request.query)
         if self.is_batch:
+            for request in requests:
+                _refuse_conflicts(request)
             return plan_batch(requests)
         get = self.configuration.get
         return plan_job(
             requests,
             self._connectors,
-            materialize=get(options.UPSERT_MATERIALIZE),
+            conflicts=ConflictRules(get(options.UPSERT_MATERIALIZE), get(REQUIRE_ON_CONFLICT)),
             is_sharing=get(options.REUSE_SUB_PLAN),
         )
 
@@ -133,6 +137,7 @@ class TableJobs:
             tuple(names.index(each) for each in primary if each in names),
             names=tuple(names),
             types=tuple(column.type for column in sink.table.sink_columns),
+            on_conflict=sink.on_conflict,
         )
 
     # --- running --------------------------------------------------------------------------------------
@@ -288,6 +293,14 @@ def _machine_zone() -> str:
         return parts[2]
     hours, seconds = divmod(abs(time.timezone), 3600)
     return f"{'-' if time.timezone > 0 else '+'}{hours:02}:{seconds // 60:02}"
+
+
+def _refuse_conflicts(request: SinkRequest) -> None:
+    if request.on_conflict in (OnConflict.NOTHING, OnConflict.ERROR):
+        raise UnsupportedFeatureError.not_yet(
+            f"ON CONFLICT DO {request.on_conflict.value} in BATCH mode",
+            "use ON CONFLICT DO DEDUPLICATE, or streaming mode",
+        )
 
 
 def _refuse_hints(node: LogicalNode) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from headrace.catalog import CatalogManager, ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
@@ -17,6 +17,7 @@ from headrace.planner.logical import Field, LogicalNode, Sink
 from headrace.planner.optimize import Plan
 from headrace.table._job_statements import JOB_FIELDS, SAVEPOINT_FIELDS, job_rows, stop_job
 from headrace.table._jobs import TableJobs
+from headrace.table._materialized import MaterializedTableKeeper
 from headrace.table.result_kind import ResultKind
 from headrace.table.table_config import TableConfig
 from headrace.table.table_result import TableResult
@@ -35,15 +36,22 @@ class StatementRunner:
         jobs: Plans and starts jobs.
         manager: What names stand for; statements change it.
         config: What SET and RESET change.
+        execute_sql: Carries out a statement of SQL, for those that are made of others.
     """
 
     def __init__(
-        self, env: StreamExecutionEnvironment, jobs: TableJobs, manager: CatalogManager, config: TableConfig
+        self,
+        env: StreamExecutionEnvironment,
+        jobs: TableJobs,
+        manager: CatalogManager,
+        config: TableConfig,
+        execute_sql: Callable[[str], TableResult],
     ) -> None:
         self._env = env
         self._jobs = jobs
         self._manager = manager
         self._config = config
+        self._materialized = MaterializedTableKeeper(manager, config, lambda: jobs.configuration, execute_sql)
 
     def execute(self, statement: s.BoundStatement) -> TableResult:
         """Carry out a statement. Queries and INSERTs start a job."""
@@ -61,6 +69,8 @@ class StatementRunner:
                     self._make_room(create.identifier, replaces)
                 self.execute(create)
                 return self.execute_inserts([insert.sink])
+            case s.CreateMaterializedTable() | s.AlterMaterializedTable() | s.DropMaterializedTable():
+                return self._materialized.carry_out(statement) or self._ok()
             case s.ShowPartitions():
                 rows = [Row(each) for each in self._jobs.partitions(statement)]
                 return self._table_of([Field("partition name", _RESULT)], rows)
@@ -181,6 +191,8 @@ class StatementRunner:
                 node.declaration.sql for node in self._jobs.nodes(plan) if hasattr(node.declaration, "sql")
             ]
             return f"== Abstract Syntax Tree ==\n{trees}\n\n== Spark SQL ==\n" + "\n\n".join(queries) + "\n"
+        # Translation asks connectors for sources and sinks, and these check the options of their tables, as Flink does.
+        self._jobs.nodes(plan)
         is_json = s.ExplainDetail.JSON_EXECUTION_PLAN in details
         return explain(
             plan,

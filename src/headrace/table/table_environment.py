@@ -44,6 +44,7 @@ from headrace.table._elements import rows_and_types
 from headrace.table._functions import as_user_function, load_function
 from headrace.table._jobs import TableJobs
 from headrace.table._paths import create_sql, parts_of, path_sql
+from headrace.table._process_calls import from_call
 from headrace.table._refused import RefusedCalls
 from headrace.table._spark_frames import SparkFrameCalls
 from headrace.table._statements import StatementRunner
@@ -94,7 +95,7 @@ class TableEnvironment(CatalogCalls, SparkFrameCalls, RefusedCalls):
             env.set_runtime_mode(RuntimeExecutionMode.BATCH)
         self._jobs = TableJobs(env)
         self._manager = CatalogManager(*_built_in_names(settings, self._jobs), _catalog_store(self._jobs))
-        self._statements = StatementRunner(env, self._jobs, self._manager, self._config)
+        self._statements = StatementRunner(env, self._jobs, self._manager, self._config, self.execute_sql)
         self._numbers = itertools.count()
         #: Functions that expressions call without a name, by the object they are.
         self._inline_functions: dict[int, tuple[str, Any]] = {}
@@ -322,6 +323,10 @@ class TableEnvironment(CatalogCalls, SparkFrameCalls, RefusedCalls):
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """Ship an archive; it is unpacked in the working directory of every worker."""
         self._env.add_python_archive(archive_path, target_dir)
+
+    def from_call(self, function: Any, *arguments: Any) -> Table:
+        """Return the rows of a process table function, called with tables and values; see `Table.process`."""
+        return from_call(self, function, arguments)
 
     # --- what tables ask of it ------------------------------------------------------------------------
 

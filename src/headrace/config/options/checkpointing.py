@@ -157,9 +157,12 @@ STORAGE = (
 UNALIGNED = (
     option("execution.checkpointing.unaligned.enabled", bool)
     .default(False)
-    .describe("Whether barriers may overtake records.")
+    .describe(
+        "Whether the barriers of checkpoints may overtake records in live jobs. What they overtake becomes part of the "
+        "checkpoint, which so completes in a short time under back pressure. Savepoints are always aligned. In epochs "
+        "nothing has to be aligned."
+    )
     .deprecates("execution.checkpointing.unaligned")
-    .without_effect(_ALIGNMENT)
 )
 UNALIGNED_FORCED = (
     option("execution.checkpointing.unaligned.forced", bool)
@@ -170,7 +173,9 @@ UNALIGNED_FORCED = (
 ALIGNED_TIMEOUT = (
     option("execution.checkpointing.aligned-checkpoint-timeout", timedelta)
     .default(timedelta(0))
-    .describe("How long a checkpoint stays aligned before barriers may overtake records.")
+    .describe(
+        "How long a checkpoint of a live job stays aligned before its barriers may overtake records, with "
+        "`execution.checkpointing.unaligned.enabled`. With `0 ms` they may at once."
+    )
     .deprecates("execution.checkpointing.alignment-timeout")
-    .without_effect(_ALIGNMENT)
 )

@@ -60,12 +60,8 @@ ROWTIME_INSERTER = (
 REQUIRE_ON_CONFLICT = (
     option("table.exec.sink.require-on-conflict", bool)
     .default(False)
-    .describe("Whether INSERT must say ON CONFLICT where the query's key is not the primary key.")
-    .checked_by(
-        only(
-            False,
-            "ON CONFLICT is not in headrace: table.exec.sink.upsert-materialize says what becomes of such rows",
-        )
+    .describe(
+        "Whether INSERT must say ON CONFLICT where the query's key is not the primary key. Flink's default is true."
     )
 )
 CDC_DUPLICATES = (

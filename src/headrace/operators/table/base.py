@@ -89,6 +89,18 @@ class InputSpec:
     session: str | None = None
 
 
+def share_keys(specs: Sequence[InputSpec]) -> bool:
+    """Whether all of several inputs are groups by the same key and more, so that it can be computed once for them."""
+    keys = specs[0].keys
+    return all(
+        spec.keys == keys
+        and spec.session is None
+        and spec.group_by is not None
+        and (spec.row_keys is None or spec.row_keys[: len(keys)] == keys)
+        for spec in specs
+    )
+
+
 class TableOperator(Protocol):
     """A stateful node at work."""
 

@@ -101,11 +101,11 @@ class FirstRowsOperator:
         came += epoch << _PLACE_BITS
         orders = np.concatenate([kept[_ORDER].to_numpy(), came])
         keys = np.concatenate([at, ids])
-        sort_keys: list[Ints] = [orders]
+        codes: list[Ints] = [orders]
         for order, place in reversed(self._orders):
             new = rows.column(self._names[place]).combine_chunks()
-            sort_keys += _sort_keys(pa.concat_arrays([kept[self._columns[place]], new]), order)
-        sorted_ = np.lexsort([*sort_keys, keys])
+            codes += sort_keys(pa.concat_arrays([kept[self._columns[place]], new]), order)
+        sorted_ = np.lexsort([*codes, keys])
         return _Ranked(
             table=table,
             rows=rows,
@@ -250,7 +250,7 @@ class _Ranked:
         return ranks
 
 
-def _sort_keys(values: pa.Array, order: Order) -> list[Ints]:
+def sort_keys(values: pa.Array, order: Order) -> list[Ints]:
     """Return numbers to sort values by: the last one first, as lexsort has it."""
     kind = values.type
     if pa.types.is_integer(kind) and kind.bit_width <= 64 and kind != pa.uint64():

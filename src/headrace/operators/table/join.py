@@ -99,6 +99,11 @@ class JoinOperator:
         self.layouts = (self._left.layout, self._right.layout)
         self.inputs = (self._left.input, self._right.input)
 
+    @property
+    def checks_condition(self) -> bool:
+        """Whether nothing of its condition is left for Spark to check."""
+        return self._condition.is_all_of(self._declaration.condition)
+
     def process(
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
     ) -> EpochOutput:

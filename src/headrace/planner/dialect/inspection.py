@@ -107,8 +107,11 @@ class Inspection(Queries):
         if self.accept("CURRENT"):
             subject = "CURRENT_" + self.choose("CATALOG", "DATABASE")
         elif self.accept("CREATE"):
-            if self.sees_any("MATERIALIZED", "MODEL"):
-                self.unsupported(f"SHOW CREATE {self.token.upper}")
+            if self.sees("MODEL"):
+                self.unsupported("SHOW CREATE MODEL")
+            if self.accept("MATERIALIZED"):
+                self.expect("TABLE")
+                return ShowSyntax("CREATE TABLE", self.name(), None, False, False, self.span_from(start))
             subject = "CREATE " + self.choose("TABLE", "VIEW", "CATALOG")
             return ShowSyntax(subject, self.name(), None, False, False, self.span_from(start))
         elif self.accept("FULL"):

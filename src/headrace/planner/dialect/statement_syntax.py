@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal as OneOf
 
 from headrace.planner.dialect.syntax import Constant, Hint, Identifier, Name, Node, Query
@@ -81,6 +82,33 @@ class CreateTableSyntax:
     query: Query | None = None
     #: REPLACE, or CREATE OR REPLACE: a table that is there makes room for this one.
     replaces: str | None = None
+
+
+@dataclass(frozen=True)
+class CreateMaterializedSyntax:
+    """A table with its query, and how it is kept up to date; None where nothing is said."""
+
+    table: CreateTableSyntax
+    freshness: timedelta | None
+    mode: str | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class AlterMaterializedSyntax:
+    name: Name
+    #: SUSPEND, RESUME or REFRESH.
+    action: str
+    options: tuple[OptionSyntax, ...]
+    partition: tuple[tuple[Identifier, Constant | None], ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class DropMaterializedSyntax:
+    name: Name
+    if_exists: bool
+    span: Span
 
 
 @dataclass(frozen=True)
@@ -254,6 +282,8 @@ class InsertSyntax:
     columns: tuple[Identifier, ...]
     query: Query
     span: Span
+    #: ON CONFLICT DO NOTHING, ERROR or DEDUPLICATE.
+    on_conflict: str | None = None
 
 
 @dataclass(frozen=True)
@@ -290,6 +320,9 @@ StatementSyntax = (
     | StatementSetSyntax
     | ExplainSyntax
     | CreateTableSyntax
+    | CreateMaterializedSyntax
+    | AlterMaterializedSyntax
+    | DropMaterializedSyntax
     | CreateViewSyntax
     | CreateFunctionSyntax
     | CreateDatabaseSyntax

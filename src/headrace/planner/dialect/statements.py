@@ -6,7 +6,7 @@ import difflib
 from dataclasses import replace
 from typing import Final, NoReturn
 
-from headrace.planner.dialect.inspection import Inspection
+from headrace.planner.dialect.materialized import MaterializedTables
 from headrace.planner.dialect.statement_syntax import (
     AlterDatabaseSyntax,
     AlterTableSyntax,
@@ -67,7 +67,7 @@ _LIKE_PARTS: Final = (
 )
 
 
-class Statements(Inspection):
+class Statements(MaterializedTables):
     """Parses statements other than queries."""
 
     def script(self) -> list[StatementSyntax]:
@@ -124,9 +124,13 @@ class Statements(Inspection):
         if self.sees("(") and not self.sees_query():
             columns = self.identifiers()
         query = self.query()
-        if self.sees("ON", "CONFLICT"):
-            self.unsupported("ON CONFLICT")
-        return InsertSyntax(target, hints, overwrite, partition, columns, query, self.span_from(start))
+        on_conflict = None
+        if self.accept("ON"):
+            self.expect("CONFLICT", "DO")
+            on_conflict = self.choose("NOTHING", "ERROR", "DEDUPLICATE")
+        return InsertSyntax(
+            target, hints, overwrite, partition, columns, query, self.span_from(start), on_conflict
+        )
 
     def _execute(self) -> StatementSyntax:
         self.expect("EXECUTE")
@@ -196,8 +200,10 @@ class Statements(Inspection):
         system = temporary and self.accept("SYSTEM")
         if system and not self.sees("FUNCTION"):
             self.expected("FUNCTION")
+        if not temporary and self.accept("MATERIALIZED"):
+            return self.create_materialized(start)
         if self.sees_any("MATERIALIZED", "MODEL", "CONNECTION"):
-            self.unsupported(f"CREATE {self.token.upper}")
+            self.unsupported(f"CREATE {'TEMPORARY ' * temporary}{self.token.upper}")
         kind = self.choose("TABLE", "VIEW", "FUNCTION", "DATABASE", "CATALOG")
         if temporary and kind in {"DATABASE", "CATALOG"}:
             self.fail(f"there are no temporary {kind.lower()}s", start.span)
@@ -236,14 +242,7 @@ class Statements(Inspection):
                 column_names = self.identifiers()
             else:
                 self._elements(columns, watermarks, keys)
-        comment = self.string() if self.accept("COMMENT") else None
-        if self.sees("DISTRIBUTED"):
-            self.unsupported("DISTRIBUTED")
-        partitioned_by: tuple[Identifier, ...] = ()
-        if self.accept("PARTITIONED"):
-            self.expect("BY")
-            partitioned_by = self.identifiers("a partition column")
-        options = self.options() if self.accept("WITH") else ()
+        comment, partitioned_by, options = self.clauses_of_table()
         like = self._like() if self.accept("LIKE") else None
         query = None
         if self.accept("AS"):
@@ -421,8 +420,10 @@ class Statements(Inspection):
 
     # --- DROP and ALTER ---------------------------------------------------------------------------
 
-    def _drop(self) -> DropSyntax:
+    def _drop(self) -> StatementSyntax:
         start = self.expect("DROP")
+        if self.accept("MATERIALIZED"):
+            return self.drop_materialized(start)
         temporary = self.accept("TEMPORARY")
         system = temporary and self.accept("SYSTEM")
         if self.sees_any("MATERIALIZED", "MODEL", "CONNECTION"):
@@ -447,7 +448,9 @@ class Statements(Inspection):
 
     def _alter(self) -> StatementSyntax:
         start = self.expect("ALTER")
-        if self.sees_any("MATERIALIZED", "MODEL", "CONNECTION", "FUNCTION", "CATALOG"):
+        if self.accept("MATERIALIZED"):
+            return self.alter_materialized(start)
+        if self.sees_any("MODEL", "CONNECTION", "FUNCTION", "CATALOG"):
             self.unsupported(f"ALTER {self.token.upper}")
         kind = self.choose("TABLE", "VIEW", "DATABASE")
         if_exists = self.accept("IF", "EXISTS")

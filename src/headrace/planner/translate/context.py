@@ -105,6 +105,7 @@ class Translation:
         inputs: Sequence[tuple[int, Stream]],
         columns: Sequence[steps.StepColumn],
         parallelism: int | None = None,
+        uid: str | None = None,
     ) -> Stream:
         """Make a vertex; return what comes out of it."""
         position = len(self.nodes)
@@ -112,7 +113,12 @@ class Translation:
         name = f"{prefix}{_short_name(node, declaration)}[{position + 1}]"
         self.nodes.append(
             TableNode(
-                declaration, name, inputs_of(inputs), description=describe(node), parallelism=parallelism
+                declaration,
+                name,
+                inputs_of(inputs),
+                uid=uid,
+                description=describe(node),
+                parallelism=parallelism,
             )
         )
         return Stream(position, (), tuple(columns))

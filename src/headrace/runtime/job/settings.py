@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -22,6 +23,9 @@ from headrace.runtime.job import restart
 from headrace.runtime.monitoring.flame_graphs import FlameGraphSettings
 from headrace.runtime.run.live_run import LiveOptions
 from headrace.runtime.scheduling.adaptive_scheduler import AdaptiveSettings
+from headrace.runtime.scheduling.autoscaler import AutoscalerSettings
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class JobMasterSettings:
     restart: restart.RestartStrategy = field(default_factory=restart.NoRestart)
     #: Set if the parallelism follows the slots.
     adaptive: AdaptiveSettings | None = None
+    #: Set if it follows the load.
+    autoscaler: AutoscalerSettings | None = None
     #: How long a job waits for slots.
     slot_timeout_ms: int = 300_000
     #: From one latency marker to the next; 0 for none.
@@ -52,6 +58,12 @@ class JobMasterSettings:
 def live_options(configuration: Configuration) -> LiveOptions:
     """Return what the options say about live jobs."""
     milliseconds = timedelta(milliseconds=1)
+    is_exactly_once = configuration.get(checkpointing.MODE) is checkpointing.CheckpointingMode.EXACTLY_ONCE
+    if configuration.get(checkpointing.UNALIGNED) and not is_exactly_once:
+        _log.warning(
+            "%s has no effect: barriers wait for nothing with %s: AT_LEAST_ONCE",
+            *(checkpointing.UNALIGNED.key, checkpointing.MODE.key),
+        )
     return LiveOptions(
         port=configuration.get(live.PORT),
         buffer_timeout_ms=configuration.get(execution.BUFFER_TIMEOUT) // milliseconds,
@@ -62,7 +74,10 @@ def live_options(configuration: Configuration) -> LiveOptions:
         latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // milliseconds,
         watermark_interval_ms=configuration.get(execution.AUTO_WATERMARK_INTERVAL) // milliseconds,
         max_records=configuration.get(epochs.MAX_RECORDS),
-        is_exactly_once=configuration.get(checkpointing.MODE) is checkpointing.CheckpointingMode.EXACTLY_ONCE,
+        is_exactly_once=is_exactly_once,
+        overtakes_after_ms=configuration.get(checkpointing.ALIGNED_TIMEOUT) // milliseconds
+        if is_exactly_once and configuration.get(checkpointing.UNALIGNED)
+        else None,
     )
 
 
@@ -90,6 +105,7 @@ def job_master_settings(
         checkpoints=CheckpointSettings.from_configuration(configuration),
         restart=restart.from_configuration(configuration),
         adaptive=AdaptiveSettings.from_configuration(configuration),
+        autoscaler=AutoscalerSettings.from_configuration(configuration),
         slot_timeout_ms=configuration.get(scheduler.SLOT_REQUEST_TIMEOUT) // timedelta(milliseconds=1),
         latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // timedelta(milliseconds=1),
         failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),

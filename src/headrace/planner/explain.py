@@ -57,6 +57,7 @@ def explain(
     estimated_cost: bool = False,
     advice: str | None = None,
     execution_plan: str | None = None,
+    optimizations: Sequence[str] = (),
 ) -> str:
     """Return what EXPLAIN prints.
 
@@ -66,6 +67,7 @@ def explain(
         estimated_cost: Whether each operator says how many rows it is supposed to give, at what costs.
         advice: What could be better about the plan (`plan_advice`), to be put behind it.
         execution_plan: The job's graph as JSON, to be put at the end.
+        optimizations: What options have brought about, a line each.
     """
     trees = [explain_logical(request.query) for request in plan.requests]
     modes = plan.changelogs if changelog_mode else None
@@ -77,6 +79,8 @@ def explain(
     ]
     if advice is not None:
         parts.append(advice)
+    if optimizations:
+        parts.append("== Optimizations ==\n" + "\n".join(optimizations))
     if execution_plan is not None:
         parts.append("== Physical Execution Plan ==\n" + execution_plan)
     return "\n\n".join(parts) + "\n"

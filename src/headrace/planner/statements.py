@@ -40,6 +40,8 @@ __all__ = [
     "DropMaterializedTable",
     "DropTable",
     "DropView",
+    "CompilePlan",
+    "ExecutePlan",
     "Explain",
     "ExplainDetail",
     "Insert",
@@ -104,6 +106,23 @@ class Explain:
 
     statement: QueryStatement | Insert | StatementSet
     details: frozenset[ExplainDetail] = frozenset()
+
+
+@dataclass(frozen=True)
+class CompilePlan:
+    """COMPILE PLAN: write the plan of INSERTs to a file; and run it, if it says so."""
+
+    path: str
+    inserts: tuple[Insert, ...]
+    if_not_exists: bool = False
+    executes: bool = False
+
+
+@dataclass(frozen=True)
+class ExecutePlan:
+    """EXECUTE PLAN: run the INSERTs of a plan."""
+
+    path: str
 
 
 # --- what statements are about --------------------------------------------------------------------
@@ -491,6 +510,8 @@ BoundStatement = (
     | Insert
     | StatementSet
     | Explain
+    | CompilePlan
+    | ExecutePlan
     | CreateTableAs
     | MaterializedTableStatement
     | Set

@@ -37,6 +37,7 @@ from headrace.graph.mixed_job import is_one_stream
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.artifacts import Artifact, find_artifacts
 from headrace.runtime.checkpoint.restore import RestoreReport
+from headrace.runtime.epoch.recording import RecordingSettings, recording_settings
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
 from headrace.runtime.high_availability.leadership import Leadership
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings
@@ -191,7 +192,11 @@ class SparkExecutor:
 
 
 def _task_settings(
-    configuration: Configuration, scratch_name: str, owner: Owner, store: StoreSettings
+    configuration: Configuration,
+    scratch_name: str,
+    owner: Owner,
+    store: StoreSettings,
+    recording: RecordingSettings | None,
 ) -> TaskSettings:
     return TaskSettings(
         scratch_name=scratch_name,
@@ -205,6 +210,7 @@ def _task_settings(
         log_level=configuration.get(logs.LEVEL),
         latency=LatencySettings.from_configuration(configuration),
         state_latency=StateLatencySettings.from_configuration(configuration),
+        recording=recording,
     )
 
 
@@ -244,7 +250,11 @@ class SparkJob:
         #: Where state goes that nobody wants to keep.
         self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
         owner = Owner.here("copies of state", **whose)
-        self._task_settings = task_settings = _task_settings(configuration, run_name, owner, store)
+        recording = recording_settings(configuration, job_graph.job_id)
+        is_recorded = not is_live and is_one_stream(job_graph)
+        self._task_settings = task_settings = _task_settings(
+            configuration, run_name, owner, store, recording if is_recorded else None
+        )
         runners = _Runners(
             configuration, artifacts, task_settings, executor, live_job=job_graph if is_live else None
         )
@@ -252,7 +262,12 @@ class SparkJob:
             self._master = JobMaster(
                 job_graph,
                 runners,
-                job_master_settings(configuration, state_dir or self._temporary_path, is_live=is_live),
+                job_master_settings(
+                    configuration,
+                    state_dir or self._temporary_path,
+                    is_live=is_live,
+                    job_id=job_graph.job_id,
+                ),
                 on_epoch=self._notify,
                 ensure_leader=self._ensure_leader,
                 leader=0 if self._leadership is None else self._leadership.token,

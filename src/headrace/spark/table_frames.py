@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from headrace.common.types import RowKind
 from headrace.connectors.base import FileRead, RangeRead, RowsRead, SparkRead
 from headrace.operators.table.base import (
+    EVENT,
     HASHES,
     ROW_HASHES,
     SESSION,
@@ -249,13 +250,16 @@ def for_sink(frame: DataFrame, sink: TableSinkDeclaration, *, has_kinds: bool) -
 # -- the exchange ----------------------------------------------------------------------------------------------
 
 
-def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> DataFrame:
+def sum_up(
+    frame: DataFrame, spec: InputSpec, carried: Sequence[str] = (), *, one_phase: bool = False
+) -> DataFrame:
     """Make of rows what an input asks for, each key once if it says so.
 
     Args:
         frame: The rows.
         spec: The input.
         carried: Columns of which the highest value of each key goes along.
+        one_phase: Whether rows of a key are brought together before they are aggregated.
     """
     if spec.where is not None:
         frame = frame.where(spec.where)
@@ -264,6 +268,8 @@ def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> Da
     if spec.group_by is not None:
         aggregates = [*spec.items, *((f"max({name})", name) for name in carried)]
         groups = [quote(name) for name in spec.group_by]
+        if one_phase and spec.session is None:
+            frame = frame.repartition(*map(F.col, groups)) if groups else frame.coalesce(1)
         if spec.session is not None:
             groups.append(f"{spec.session} AS {SESSION}")
         # Without a group Spark makes a row of no rows: all of them are one group, which is not there without rows.
@@ -288,8 +294,10 @@ def with_shared_keys(
         return frame, list(specs)
     made = []
     for spec in specs:
-        groups = spec.group_by or () if spec.row_keys is None else spec.row_keys[len(keys) :]
-        made.append(replace(spec, group_by=(*HASHES, *dict.fromkeys(groups))))
+        wanted = spec.group_by or ()
+        if spec.row_keys is not None:
+            wanted = (*spec.row_keys[len(keys) :], *(name for name in wanted if name == EVENT))
+        made.append(replace(spec, group_by=(*HASHES, *dict.fromkeys(wanted))))
     return row_keys.with_keys(frame, {HASHES: keys}), made
 
 

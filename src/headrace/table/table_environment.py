@@ -44,6 +44,7 @@ from headrace.table._elements import rows_and_types
 from headrace.table._functions import as_user_function, load_function
 from headrace.table._jobs import TableJobs
 from headrace.table._paths import create_sql, parts_of, path_sql
+from headrace.table._plan_calls import PlanCalls
 from headrace.table._process_calls import from_call
 from headrace.table._refused import RefusedCalls
 from headrace.table._spark_frames import SparkFrameCalls
@@ -76,7 +77,7 @@ __all__ = ["StreamTableEnvironment", "TableEnvironment"]
 _INLINE = "$inline"
 
 
-class TableEnvironment(CatalogCalls, SparkFrameCalls, RefusedCalls):
+class TableEnvironment(CatalogCalls, PlanCalls, SparkFrameCalls, RefusedCalls):
     """Tables, functions and configuration of a program, and where its statements run.
 
     Example:

@@ -16,9 +16,11 @@ from headrace.planner.binder.queries import bind_query
 from headrace.planner.coercion import can_cast, can_cast_implicitly
 from headrace.planner.dialect.statement_syntax import (
     AlterMaterializedSyntax,
+    CompilePlanSyntax,
     CreateMaterializedSyntax,
     CreateTableSyntax,
     DropMaterializedSyntax,
+    ExecutePlanSyntax,
     ExplainSyntax,
     InsertSyntax,
     ResetSyntax,
@@ -32,8 +34,10 @@ from headrace.planner.expressions import Expression, InputRef, Literal
 from headrace.planner.logical import LogicalNode, OnConflict, Project, Sink
 from headrace.planner.statements import (
     BoundStatement,
+    CompilePlan,
     CreateTable,
     CreateTableAs,
+    ExecutePlan,
     Explain,
     ExplainDetail,
     Insert,
@@ -57,6 +61,13 @@ def bind_statement(context: Context, node: StatementSyntax) -> BoundStatement:
             return StatementSet(tuple(_insert(context, one) for one in node.inserts))
         case ExplainSyntax():
             return _explain(context, node)
+        case CompilePlanSyntax():
+            bound = bind_statement(context, node.statement)
+            assert isinstance(bound, Insert | StatementSet)
+            inserts = (bound,) if isinstance(bound, Insert) else bound.inserts
+            return CompilePlan(node.path, inserts, node.if_not_exists, node.executes)
+        case ExecutePlanSyntax():
+            return ExecutePlan(node.path)
         case SetSyntax():
             return Set(node.key, node.value)
         case ResetSyntax():

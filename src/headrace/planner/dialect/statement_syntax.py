@@ -302,6 +302,23 @@ class ExplainSyntax:
 
 
 @dataclass(frozen=True)
+class CompilePlanSyntax:
+    """COMPILE [AND EXECUTE] PLAN."""
+
+    path: str
+    statement: InsertSyntax | StatementSetSyntax
+    if_not_exists: bool
+    executes: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class ExecutePlanSyntax:
+    path: str
+    span: Span
+
+
+@dataclass(frozen=True)
 class SetSyntax:
     key: str | None
     value: str | None
@@ -319,6 +336,8 @@ StatementSyntax = (
     | InsertSyntax
     | StatementSetSyntax
     | ExplainSyntax
+    | CompilePlanSyntax
+    | ExecutePlanSyntax
     | CreateTableSyntax
     | CreateMaterializedSyntax
     | AlterMaterializedSyntax

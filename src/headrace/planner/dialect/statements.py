@@ -12,11 +12,13 @@ from headrace.planner.dialect.statement_syntax import (
     AlterTableSyntax,
     AlterViewSyntax,
     ColumnSyntax,
+    CompilePlanSyntax,
     CreateDatabaseSyntax,
     CreateFunctionSyntax,
     CreateTableSyntax,
     CreateViewSyntax,
     DropSyntax,
+    ExecutePlanSyntax,
     ExplainSyntax,
     InsertSyntax,
     KeySyntax,
@@ -37,7 +39,6 @@ _CLAUSES: Final = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN",
 _UNSUPPORTED: Final = {
     "ANALYZE": None,
     "CALL": None,
-    "COMPILE": None,
     "DELETE": "write the rows that stay into another table",
     "MERGE": None,
     "TRUNCATE": None,
@@ -49,6 +50,7 @@ _STARTS: Final = (
     *(
         "ALTER",
         "BEGIN",
+        "COMPILE",
         "CREATE",
         "DESC",
         "DESCRIBE",
@@ -97,6 +99,7 @@ class Statements(MaterializedTables):
             "INSERT": self._insert,
             "EXECUTE": self._execute,
             "BEGIN": self._begin,
+            "COMPILE": self._compile,
             "EXPLAIN": self._explain,
             "CREATE": self._create,
             "DROP": self._drop,
@@ -133,15 +136,16 @@ class Statements(MaterializedTables):
         )
 
     def _execute(self) -> StatementSyntax:
-        self.expect("EXECUTE")
+        start = self.expect("EXECUTE")
         if self.sees("INSERT"):
             return self._insert()
         if self.sees("STATEMENT"):
             self.expect("STATEMENT", "SET")
             self.expect("BEGIN")
             return self._statement_set(self.last)
-        if self.sees("PLAN"):
-            self.unsupported("EXECUTE PLAN")
+        if self.accept("PLAN"):
+            path = self.string("the plan's file in single quotes")
+            return ExecutePlanSyntax(path, self.span_from(start))
         if self.sees_any("SELECT", "WITH", "VALUES"):
             return self.query()
         self.expected("STATEMENT SET or INSERT")
@@ -163,6 +167,22 @@ class Statements(MaterializedTables):
             self.fail("a statement set has at least one INSERT")
         self.expect("END")
         return StatementSetSyntax(tuple(inserts), self.span_from(start))
+
+    def _compile(self) -> CompilePlanSyntax:
+        start = self.expect("COMPILE")
+        executes = self.accept("AND", "EXECUTE")
+        self.expect("PLAN")
+        path = self.string("the plan's file in single quotes")
+        missing = self._if_not_exists()
+        self.expect("FOR")
+        statement: InsertSyntax | StatementSetSyntax
+        if self.sees("INSERT"):
+            statement = self._insert()
+        elif self.accept("STATEMENT", "SET", "BEGIN"):
+            statement = self._statement_set(start)
+        else:
+            self.expected("INSERT or STATEMENT SET: a plan has sinks")
+        return CompilePlanSyntax(path, statement, missing, executes, self.span_from(start))
 
     def _explain(self) -> ExplainSyntax:
         start = self.expect("EXPLAIN")

@@ -30,7 +30,9 @@ def scan(to: Translation, node: p.TableScan) -> Stream:
     if isinstance(source, StreamInput):
         return _stream(to, node, source, columns)
     declaration = d.TableScanDeclaration(source, schema=columns, has_kinds=not node.mode.is_insert_only)
-    return to.add(declaration, node, (), columns)
+    stream = to.add(declaration, node, (), columns)
+    to.nodes[-1] = replace(to.nodes[-1], origin=node.scan)
+    return stream
 
 
 def _stream(to: Translation, node: p.TableScan, source: StreamInput, columns: steps.Schema) -> Stream:
@@ -124,7 +126,9 @@ def _materializer(
             fails=node.on_conflict is OnConflict.ERROR,
             ttl_ms=to.settings.ttl_ms,
         )
-    return d.SinkUpsertMaterializeDeclaration(columns, keys, ttl_ms=to.settings.ttl_ms)
+    return d.SinkUpsertMaterializeDeclaration(
+        columns, keys, ttl_ms=to.settings.ttl_ms, row_by_row=to.settings.row_by_row
+    )
 
 
 def sink(to: Translation, node: p.Sink) -> None:
@@ -157,5 +161,6 @@ def sink(to: Translation, node: p.Sink) -> None:
             f"Sink: {node.name}",
             inputs_of([(0, stream) for stream in streams]),
             description=describe(node),
+            origin=node.target,
         )
     )

@@ -139,6 +139,8 @@ class LiveSubtask:
         #: Bytes worked off when the first barrier came.
         self._bytes_at_first = 0
         self._is_stopping = False
+        own_ms = code.job.vertex(self._subtask.vertex_id).buffer_timeout_ms
+        self._timeout_s = (settings.buffer_timeout_ms if own_ms is None else own_ms) / 1000
         self._flushed = time.monotonic()
         self._ended = threading.Event()
         self._marked_ms = 0
@@ -307,8 +309,12 @@ class LiveSubtask:
             assert task is not None
             task.emit_periodic_watermarks()
             self._watermark_at = time.monotonic() + self._settings.watermark_interval_ms / 1000
-        if time.monotonic() - self._flushed >= self._settings.buffer_timeout_ms / 1000:
+        if self._is_flush_due():
             self._flush()
+
+    def _is_flush_due(self) -> bool:
+        """Whether records have waited for others long enough."""
+        return 0 <= self._timeout_s <= time.monotonic() - self._flushed
 
     def _has_watermarks(self) -> bool:
         return bool(self._settings.watermark_interval_ms) and (
@@ -398,7 +404,7 @@ class LiveSubtask:
             return
         before = task.records_read
         for _ in task.read(lease, self._lease_plan):
-            if time.monotonic() - self._flushed >= self._settings.buffer_timeout_ms / 1000:
+            if self._is_flush_due():
                 self._flush()
             if self._outbox:
                 yield from self._leaving()
@@ -418,9 +424,8 @@ class LiveSubtask:
     def _on_feed(self, feed: Feed) -> Iterator[Sent]:
         task = self._task
         assert task is not None, "one that has ended is not fed"
-        timeout_s = self._settings.buffer_timeout_ms / 1000
         for _ in task.feed(pickle.loads(feed.plan)):
-            if time.monotonic() - self._flushed >= timeout_s:
+            if self._is_flush_due():
                 self._flush()
             if self._outbox:
                 yield from self._leaving()

@@ -43,6 +43,8 @@ class OperatorNode:
     declaration: OperatorDeclaration
     output_type: TypeInformation | None = None
     uid_hash: str | None = None
+    #: The id that its place in the plan gave it in earlier versions, for a table node; state may be found by it.
+    place_id: str | None = None
     #: The line of the program that added it; None if it was not made by calls.
     defined_at: ProgramLine | None = field(default=None, compare=False, repr=False)
 

@@ -91,12 +91,7 @@ class FlameGraphs:
         with self._lock:
             self._close_due(now_ms)
             done = self._done.get(vertex_id)
-            # One without samples was of tasks that did not run yet, or were idle: the next one may have some.
-            is_fresh = (
-                done is not None
-                and bool(done.by_subtask)
-                and now_ms - done.until_ms < self._settings.refresh_ms
-            )
+            is_fresh = done is not None and now_ms - done.until_ms < self._settings.refresh_ms
             begins = not is_fresh and vertex_id not in self._open
             if begins:
                 self._open[vertex_id] = Recording(now_ms + self._settings.duration_ms)

@@ -6,6 +6,7 @@ scans had reached with the epoch before; where a scan is known to end with its r
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -31,8 +32,10 @@ from headrace.operators.table.declarations import (
 from headrace.operators.table.packed_input import GroupMerge, PackedInput, merged_inputs, rows_of
 from headrace.operators.table.steps import (
     KIND,
+    ColumnToKinds,
     Explode,
     Fragment,
+    KindsToColumn,
     PythonCalls,
     RowIds,
     Schema,
@@ -269,6 +272,18 @@ def _apply_step(rows: Sequence[Change], names: list[str], step: Step) -> tuple[l
         return _select(rows, names, [sql for sql, _ in step.items]), [name for _, name in step.items]
     if isinstance(step, PythonCalls):
         return _called(rows, names, step), [*names, *(call.result.name for call in step.calls)]
+    if isinstance(step, KindsToColumn):
+        texts = dict(step.codes)
+        kinds = {kind.short_string(): kind.value for kind in RowKind}
+        coded = [("+I", texts[kinds[mark]], *values) for mark, *values in rows if kinds[mark] in texts]
+        return coded, [step.name, *names]
+    if isinstance(step, ColumnToKinds):
+        at, values_of = names.index(step.name) + 1, dict(step.codes)
+        marks = [kind.short_string() for kind in RowKind]
+        return (
+            [(marks[values_of[row[at]]], *row[1:at], *row[at + 1 :]) for row in rows],
+            [name for name in names if name != step.name],
+        )
     if isinstance(step, RowIds):
         places = [names.index(each) for each in step.columns]
         identified = [(*row, *key_of([row[1 + at] for at in places])) for row in rows]
@@ -303,6 +318,8 @@ def _select(
     if not rows:
         return []
     connection = connect()
+    row_numbers = itertools.count()
+    connection.create_function("monotonically_increasing_id", 0, lambda: next(row_numbers))
     connection.create_function("double", 1, float)
     connection.create_function("array", -1, lambda *values: json.dumps(values))
     connection.create_function("sequence", -1, _sequence)

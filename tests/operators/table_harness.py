@@ -149,8 +149,10 @@ class Harness:
             shutil.rmtree(self._copy_path(subtask), ignore_errors=True)
         copy = self._copy(subtask)
         copy.catch_up(chain, key_group_range(subtask, GROUPS, self._parallelism))
-        output = self._operator.process(tables, copy.tables, time)
-        copy.release()
+        try:
+            output = self._operator.process(tables, copy.tables, time)
+        finally:
+            copy.release()
         self.late += output.late_rows
         if output.next_timer_ms is not None:
             self.timers.append(output.next_timer_ms)

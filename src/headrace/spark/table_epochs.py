@@ -55,7 +55,7 @@ from headrace.runtime.epoch.report_checks import one_per_subtask
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.operator_metrics import with_operator_metrics
 from headrace.runtime.task.packing import Packing, is_checked
-from headrace.runtime.task.table_task import has_kinds, operator_of
+from headrace.runtime.task.table_task import has_kinds, operator_of, starts_with_kinds
 from headrace.runtime.task.table_time import (
     VertexTime,
     next_watermarks,
@@ -346,11 +346,12 @@ class TableEpoch:
 
     def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:
         """Make of rows what an input asks for, and see how far event time came where rows carry it."""
+        one_phase = getattr(vertex.head.declaration, "one_phase", False)
         for edge in self._job.inputs_of(vertex.vertex_id):
             carried = self._scans.carried.get(edge.source_vertex)
             if carried is not None:
-                return carried.observe(sum_up(frame, spec, carried.columns))
-        return sum_up(frame, spec)
+                return carried.observe(sum_up(frame, spec, carried.columns, one_phase=one_phase))
+        return sum_up(frame, spec, one_phase=one_phase)
 
     def _sides(self, vertex: JobVertex) -> list[int]:
         return sorted({edge.target_input for edge in self._job.inputs_of(vertex.vertex_id)})
@@ -373,7 +374,7 @@ class TableEpoch:
                     fragment_of(edge),
                     site,
                     self._settings.row_keys,
-                    has_kinds=kinds,
+                    has_kinds=starts_with_kinds(self._job, edge),
                     carried=columns,
                 )
                 frames.append(frame if kinds or not is_changelog else frame.selectExpr("*", "0Y AS __kind"))

@@ -98,7 +98,33 @@ class RowIds:
     names: tuple[str, str]
 
 
-Step = Select | Where | Explode | PythonCalls | RowIds
+@dataclass(frozen=True)
+class KindsToColumn:
+    """What rows do to the table becomes a STRING column in front of them; all rows are insertions then.
+
+    Args:
+        name: What the column is called.
+        codes: The values of row kinds, and the text of each; rows of other kinds are left out.
+    """
+
+    name: str
+    codes: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class ColumnToKinds:
+    """A STRING column says what rows do to the table, and is left out. A row with another code fails the job.
+
+    Args:
+        name: The column.
+        codes: The texts, and the value of the row kind of each.
+    """
+
+    name: str
+    codes: tuple[tuple[str, int], ...]
+
+
+Step = Select | Where | Explode | PythonCalls | RowIds | KindsToColumn | ColumnToKinds
 
 
 @dataclass(frozen=True)
@@ -107,6 +133,20 @@ class Fragment:
 
     steps: tuple[Step, ...]
     schema: Schema
+
+    def has_kinds(self, before: bool) -> bool:
+        """Whether rows have `KIND` behind the steps, if they have it `before` or not."""
+        return kinds_behind(self.steps, before)
+
+
+def kinds_behind(steps: Iterable[Step], before: bool) -> bool:
+    """Whether rows have `KIND` behind steps."""
+    for step in steps:
+        if isinstance(step, KindsToColumn):
+            before = False
+        elif isinstance(step, ColumnToKinds):
+            before = True
+    return before
 
 
 def columns_read(names: Sequence[str], steps: Iterable[Step]) -> set[str]:
@@ -131,6 +171,6 @@ def read_by(steps: Iterable[Step]) -> list[str] | None:
             texts.append(step.condition)
         elif isinstance(step, Explode):
             texts.append(step.generator)
-        elif isinstance(step, RowIds | PythonCalls):
+        elif isinstance(step, RowIds | PythonCalls | KindsToColumn | ColumnToKinds):
             return None
     return None

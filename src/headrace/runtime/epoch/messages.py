@@ -10,6 +10,7 @@ from headrace.common.accumulators import Accumulator
 from headrace.connectors.base import Slice, SplitProgress
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.metrics.reports import MetricName, MetricReport
+from headrace.runtime.epoch.in_flight import InFlight
 from headrace.state.handles import StateChain, StateFile
 from headrace.storage.paths import join_path
 
@@ -51,6 +52,8 @@ class SubtaskPlan:
     keyed: Mapping[str, StateChain] = field(default_factory=dict)
     #: Operator state by operator id.
     operator_state: Mapping[str, bytes] = field(default_factory=dict)
+    #: Records that were on their way to the subtask in the checkpoint it starts from.
+    in_flight: InFlight | None = None
     #: For a subtask that gets the rows of a table: where time stands behind them. Known when the table's part has run.
     table_time: TableTime | None = None
 
@@ -138,6 +141,16 @@ def rows_producer(vertex_id: str, partition: int) -> SubtaskId:
 
 
 @dataclass(frozen=True)
+class TaskTrace:
+    """What a replay of a subtask needs besides plan and input, and what it is compared with."""
+
+    #: What the clock showed, and how many records the first piece had (`runtime/task/task_clock.py`).
+    clock: bytes
+    #: A hash per record that was given to a sink, by operator id (`runtime/task/sink_digest.py`).
+    sinks: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class SubtaskReport:
     """What one subtask did in an epoch. The driver learns of nothing else."""
 
@@ -152,6 +165,8 @@ class SubtaskReport:
     changes: Mapping[str, StateFile] = field(default_factory=dict)
     #: New operator state by operator id, where it changed.
     operator_state: Mapping[str, bytes] = field(default_factory=dict)
+    #: Records that the barrier has overtaken, in an unaligned checkpoint of a live job.
+    in_flight: InFlight | None = None
     #: What sinks staged, by operator id.
     committables: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     #: How far each split was read.
@@ -191,6 +206,8 @@ class SubtaskReport:
     samples: Mapping[StackSample, int] = field(default_factory=dict)
     #: What the epoch added to the accumulators of user functions, by name.
     accumulators: Mapping[str, Accumulator[Any, Any]] = field(default_factory=dict)
+    #: What is needed to replay it, if the epoch is recorded.
+    trace: TaskTrace | None = None
 
 
 def lowest_watermark(reports: Sequence[SubtaskReport]) -> int | None:

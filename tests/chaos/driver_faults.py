@@ -51,7 +51,7 @@ from headrace.state.key_secret import KeySecret
 from headrace.testing.mini_cluster import MiniCluster, random_faults
 from tests.chaos.disk import Disk
 from tests.chaos.faults import KINDS, Crash, Faults, injected
-from tests.chaos.programs import PARALLELISM, PROGRAMS, ChaosCommitter, ChaosSink, published
+from tests.chaos.programs import ALL_PROGRAMS, PARALLELISM, ChaosCommitter, ChaosSink, published
 from tests.unit.runtime.jobs import make_env
 
 #: The disk is simulated, so nothing need go to a real one.
@@ -75,6 +75,8 @@ class Outcome:
     stops: int = 0
     #: How often the job failed, and was started again.
     failures: int = 0
+    #: How often a barrier has overtaken records, and runs have started with such records.
+    overtaken: Counter[str] = field(default_factory=Counter)
     #: Whether it was canceled before its end: then some output is missing.
     is_canceled: bool = False
     #: What the sinks have, by name.
@@ -95,7 +97,7 @@ class ChaoticJob:
         kinds: Sequence[str] = KINDS,
         lost_at: tuple[str, int] | None = None,
     ) -> None:
-        self.program = PROGRAMS[name]
+        self.program = ALL_PROGRAMS[name]
         self.rng = random.Random(f"{name}/{seed}")
         self.directory = directory
         #: All that the job keeps, and what of it survives a power loss.
@@ -323,6 +325,10 @@ class ChaoticJob:
             results=self._results(),
         )
 
+    def _parallelism(self) -> int:
+        """Return the parallelism that the program asks for."""
+        return PARALLELISM
+
     def _is_live(self) -> bool:
         """Whether the next driver runs the job live."""
         return False
@@ -332,7 +338,7 @@ class ChaoticJob:
         return _Cluster(self, code, hosts, seed=self.seed, faults=faults)
 
     def _job(self) -> JobGraph:
-        env = make_env(PARALLELISM)
+        env = make_env(self._parallelism())
         results = self.program.build(env)
         results.sink_to(ChaosSink(self._sink_name)).uid("chaos")
         builder = FileSink.for_row_format(str(self.root / "out"), Encoder.simple_string_encoder())
@@ -379,7 +385,7 @@ class _Cluster(MiniCluster):
 
 def check(name: str, outcome: Outcome) -> None:
     """Compare what the sinks have with what an undisturbed job gives."""
-    expected = sorted(map(repr, PROGRAMS[name].expected()))
+    expected = sorted(map(repr, ALL_PROGRAMS[name].expected()))
     for sink, found in outcome.sinks.items():
         missing, extra = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
         assert not extra, f"{sink} has too much: {extra}; {outcome.faults}"

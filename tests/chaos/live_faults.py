@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from headrace.runtime.epoch.in_flight import InFlight
+from headrace.runtime.job.master import JobMaster
+from headrace.runtime.task import live_subtask, stream_task
 from headrace.runtime.task.level import JobCode
 from tests.chaos.driver_faults import ChaoticJob, Outcome, chaotic_run
 from tests.chaos.live_world import LiveFaults, SimulatedCluster, World, simulated
+from tests.chaos.programs import PARALLELISM
 
 
 class LiveChaoticJob(ChaoticJob):
@@ -51,13 +60,71 @@ class LiveChaoticJob(ChaoticJob):
         return SimulatedCluster(code, hosts, self.world, lambda epoch: self.note_epoch(code.lineage, epoch))
 
 
+class UnalignedChaoticJob(LiveChaoticJob):
+    """The same with barriers that overtake records, slow subtasks, and drivers that start with another parallelism."""
+
+    def __init__(self, name: str, seed: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(name, seed, *args, **kwargs)
+        self.options |= {
+            "headrace.epoch.max-records": 2,
+            "execution.checkpointing.interval": f"{self.rng.choice([5, 40, 40])} ms",
+            "execution.checkpointing.unaligned.enabled": "true",
+            "execution.checkpointing.aligned-checkpoint-timeout": f"{self.rng.choice([0, 0, 5, 30])} ms",
+        }
+        self._width = PARALLELISM
+        self.outcome.overtaken = Counter()
+
+    def _new_master(self, *args: Any, **kwargs: Any) -> JobMaster:
+        if self.program.can_rescale:
+            self._width = self.rng.choice(self.program.widths)
+        return super()._new_master(*args, **kwargs)
+
+    def _parallelism(self) -> int:
+        return self._width
+
+    def run(self) -> Outcome:
+        with counting_overtaken(self.outcome.overtaken):
+            return super().run()
+
+    def _make_cluster(self, code: JobCode, hosts: str) -> Any:
+        cluster = super()._make_cluster(code, hosts)
+        if self.world is not None:
+            self.world.slowness = 0.9
+        return cluster
+
+
+@contextmanager
+def counting_overtaken(counts: Counter[str]) -> Iterator[None]:
+    """Count what barriers overtake, and what runs start with: as it was, or dealt out anew."""
+    write, read = live_subtask.write_overtaken, stream_task.overtaken_buffers
+
+    def written(*args: Any) -> int:
+        counts["written"] += 1
+        return write(*args)
+
+    def restored(in_flight: InFlight, *args: Any) -> Any:
+        counts["rerouted" if in_flight.is_rerouted else "restored"] += 1
+        return read(in_flight, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live_subtask, "write_overtaken", written)
+        patch.setattr(stream_task, "overtaken_buffers", restored)
+        yield
+
+
 def live_run(name: str, seed: int) -> Outcome:
     """Run a program live with the faults of a seed; check what came out."""
     return chaotic_run(name, seed, make_job=LiveChaoticJob)
+
+
+def unaligned_run(name: str, seed: int) -> Outcome:
+    """Run a program live, with unaligned checkpoints and the faults of a seed; check what came out."""
+    return chaotic_run(name, seed, make_job=UnalignedChaoticJob)
 
 
 if __name__ == "__main__":  # one seed, for a debugger: python -m tests.chaos.live_faults counting 17
     import sys
 
     logging.basicConfig(level=logging.INFO)
-    print(live_run(sys.argv[1], int(sys.argv[2])))
+    start = unaligned_run if "unaligned" in sys.argv[3:] else live_run
+    print(start(sys.argv[1], int(sys.argv[2])))

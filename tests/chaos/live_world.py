@@ -32,7 +32,8 @@ from headrace.runtime.run.source_feeder import SourceFeeder
 from headrace.runtime.run.state_registry import Compaction
 from headrace.runtime.task import live_subtask, live_task
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.live_subtask import LiveSettings, Sent
+from headrace.runtime.task.live_settings import LiveSettings
+from headrace.runtime.task.live_subtask import Sent
 from headrace.state.compaction import compact
 from headrace.testing.stepped_subtask import SteppedSubtask
 from headrace.util import clock
@@ -146,9 +147,13 @@ class _Actor:
             self.has_begun = True
             self.subtask.begin()
             return
+        mailbox = self.subtask._mailbox
+        # Whoever reads does so beside the loop, which may be waiting for the next level.
+        if self.incoming and self.world.rng.random() < 0.7 and (mailbox.count < _ROOM or mailbox.reads_ahead):
+            self.subtask.put(self.incoming.popleft())
         if self._turn is None:
-            if self.incoming and self.world.rng.random() < 0.7:
-                self.subtask.put(self.incoming.popleft())
+            if self.world.slowness:
+                self.subtask.most_buffers = int(self.world.rng.random() > self.world.slowness)
             self._turn = self.subtask.turn()
         self._go_on()
         if self._turn is None and self.subtask.is_stopping and self._has_read_all():
@@ -210,6 +215,8 @@ class World:
         #: What the driver is told later: when, and by whom.
         self._later: list[tuple[int, Callable[[], None]]] = []
         self.is_over = False
+        #: How often a subtask has a turn, and works off nothing of what waits.
+        self.slowness = 0.0
 
     @property
     def actors(self) -> list[_Actor]:
@@ -378,16 +385,18 @@ class SimulatedControl(LiveControl):
             sending: Any = _Sending(actor.to_subtask)
             self._peers[actor.subtask_id] = _Peer(sending, "host", 1, world.now_ms / 1000)
 
-    def _wait(self, is_done: Callable[[], bool]) -> None:
+    def _wait(self, is_done: Callable[[], bool], until: float | None = None) -> bool:
         assert self.world is not None
 
         def has_news() -> bool:
             self._check_heartbeats()
-            return self.error is not None or is_done()
+            is_late = until is not None and self.now_s() >= until
+            return self.error is not None or is_late or is_done()
 
         assert self.world.run_until(has_news), "nobody does anything any more"
         if self.error is not None:
             raise self.error
+        return is_done()
 
 
 class SimulatedFeeder(SourceFeeder):
@@ -441,9 +450,9 @@ class SimulatedCluster:
         control.attach(world)
         trigger = control.trigger
 
-        def noted(epoch: int, subtasks: Any) -> None:
+        def noted(epoch: int, subtasks: Any, **named: Any) -> None:
             self._on_trigger(epoch)
-            trigger(epoch, subtasks)
+            trigger(epoch, subtasks, **named)
 
         control.trigger = noted  # type: ignore[method-assign]
 

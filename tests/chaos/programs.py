@@ -139,6 +139,13 @@ def windows(env: StreamExecutionEnvironment, assigner: Any) -> DataStream:
     return stamped.key_by(lambda n: n % 5).window(assigner).reduce(lambda a, b: a + b).uid("sums")
 
 
+def routed(env: StreamExecutionEnvironment) -> DataStream:
+    """Counts behind one edge of each kind that records can be overtaken on."""
+    spread = numbers(env).rebalance().map(lambda n: n).uid("spread")
+    dealt = spread.partition_custom(lambda key, width: key % width, lambda n: n // 2)
+    return dealt.map(lambda n: n).uid("dealt").key_by(lambda n: n % 7).process(Count()).uid("count")
+
+
 def tumbling(env: StreamExecutionEnvironment) -> DataStream:
     return windows(env, TumblingEventTimeWindows.of(Time.seconds(1)))
 
@@ -160,6 +167,8 @@ def broadcasting(env: StreamExecutionEnvironment) -> DataStream:
 class Program:
     build: Callable[[StreamExecutionEnvironment], DataStream]
     can_rescale: bool = True
+    #: The parallelism with which another driver may start the program: the same operators are chained with each.
+    widths: tuple[int, ...] = (1, 2, 3)
     expected: Callable[[], list[Any]] = list
 
 
@@ -172,10 +181,14 @@ def _window_sums(size: int, slide: int) -> list[int]:
     return sums
 
 
+def _counts() -> list[tuple[int, int]]:
+    return [(n % 7, n // 7 + 1) for n in range(NUMBERS)]
+
+
 PROGRAMS = {
-    "counting": Program(counting, expected=lambda: [(n % 7, n // 7 + 1) for n in range(NUMBERS)]),
-    "tumbling": Program(tumbling, expected=lambda: _window_sums(1000, 1000)),
-    "sliding": Program(sliding, expected=lambda: _window_sums(2000, 1000)),
+    "counting": Program(counting, expected=_counts),
+    "tumbling": Program(tumbling, widths=(2, 3), expected=lambda: _window_sums(1000, 1000)),
+    "sliding": Program(sliding, widths=(2, 3), expected=lambda: _window_sums(2000, 1000)),
     "list state": Program(holding_back, can_rescale=False, expected=lambda: list(range(NUMBERS))),
     "broadcast state": Program(
         broadcasting,
@@ -186,3 +199,5 @@ PROGRAMS = {
         ],
     ),
 }
+#: With one more, for barriers that overtake: seeds of other tests draw from those above.
+ALL_PROGRAMS = {**PROGRAMS, "routed": Program(routed, expected=_counts)}

@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
 from tests.chaos.driver_faults import Outcome
-from tests.chaos.live_faults import live_run
+from tests.chaos.live_faults import live_run, unaligned_run
 from tests.chaos.live_world import KINDS
-from tests.chaos.programs import PROGRAMS
+from tests.chaos.programs import ALL_PROGRAMS, PROGRAMS
 
 pytestmark = [
     pytest.mark.chaos,
@@ -28,6 +28,8 @@ pytestmark = [
 SEEDS = range(14)
 #: Seeds that have found something, which is mended.
 FOUND = [("list state", 5)]
+#: Programs and seeds whose runs start with records that a barrier has overtaken.
+UNALIGNED = {"counting": (7, 13, 22), "tumbling": (24, 26)}
 LONG_RUN = int(os.environ.get("CHAOS_FAULTS", "400"))
 SHARDS = 2
 
@@ -40,14 +42,17 @@ def silence() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def run_seeds(name: str, seeds: Iterable[int]) -> list[Outcome]:
+def run_seeds(
+    name: str, seeds: Iterable[int], run: Callable[[str, int], Outcome] = live_run
+) -> list[Outcome]:
     """Run a program with the faults of each seed."""
     found = []
     for seed in seeds:
         try:
-            found.append(live_run(name, seed))
+            found.append(run(name, seed))
         except BaseException as error:
-            error.add_note(f"to see it again: python -m tests.chaos.live_faults {name!r} {seed}")
+            kind = " unaligned" if run is unaligned_run else ""
+            error.add_note(f"to see it again: python -m tests.chaos.live_faults {name!r} {seed}{kind}")
             raise
     return found
 
@@ -68,6 +73,22 @@ def test_sinks_of_a_live_job_have_what_they_should_whatever_fails(name: str) -> 
     assert sum(kinds[kind] for kind in KINDS) >= 50
     assert min(kinds[kind] for kind in (*KINDS, "crash", "power")) >= 1
     assert sum(outcome.savepoints + outcome.stops for outcome in outcomes) >= 1
+
+
+@pytest.mark.parametrize("name", UNALIGNED)
+def test_sinks_have_what_they_should_when_barriers_overtake_records(name: str) -> None:
+    outcomes = run_seeds(name, UNALIGNED[name], unaligned_run)
+    overtaken = sum((outcome.overtaken for outcome in outcomes), Counter[str]())
+    # That it was worth its while: runs start with what was overtaken, as it was and with another parallelism.
+    assert min(overtaken[kind] for kind in ("written", "restored", "rerouted")) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", ALL_PROGRAMS)
+def test_a_long_run_of_barriers_that_overtake(name: str) -> None:
+    outcomes = run_seeds(name, range(2000, 2000 + LONG_RUN // 10), unaligned_run)
+    print(name, dict(sum((outcome.overtaken for outcome in outcomes), Counter[str]())))
 
 
 @pytest.mark.parametrize(("name", "seed"), FOUND)

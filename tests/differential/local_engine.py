@@ -6,18 +6,22 @@ scans had reached with the epoch before; where a scan is known to end with its r
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
+from headrace.common.types import RowKind
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
+from headrace.operators.table.base import EpochTime
 from headrace.operators.table.declarations import (
     JoinDeclaration,
     StatefulNode,
@@ -25,10 +29,34 @@ from headrace.operators.table.declarations import (
     TableSinkDeclaration,
     WindowJoinDeclaration,
 )
-from headrace.operators.table.steps import Explode, Fragment, PythonCalls, RowIds, Schema, Select, Step, Where
+from headrace.operators.table.packed_input import GroupMerge, PackedInput, merged_inputs, rows_of
+from headrace.operators.table.steps import (
+    KIND,
+    ColumnToKinds,
+    Explode,
+    Fragment,
+    KindsToColumn,
+    PythonCalls,
+    RowIds,
+    Schema,
+    Select,
+    Step,
+    Where,
+)
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
-from headrace.runtime.task.table_task import has_kinds
-from tests.operators.table_harness import Change, Harness, as_binary, as_type, connect, in_sqlite, key_of
+from headrace.runtime.task.packing import Packing
+from headrace.runtime.task.table_task import has_kinds, operator_of
+from headrace.state.key_secret import KeySecret
+from tests.operators.table_harness import (
+    GROUPS,
+    Change,
+    Harness,
+    as_binary,
+    as_type,
+    connect,
+    in_sqlite,
+    key_of,
+)
 
 
 @dataclass
@@ -52,9 +80,12 @@ class LocalEngine:
         directory: For state.
         parallelism: Of nodes with keys.
         forgets: Whether each epoch starts on a host without a copy of state.
+        packs: Whether rows go to nodes in packets where workers can make them.
     """
 
-    def __init__(self, job: JobGraph, directory: Path, *, parallelism: int, forgets: bool) -> None:
+    def __init__(
+        self, job: JobGraph, directory: Path, *, parallelism: int, forgets: bool, packs: bool = False
+    ) -> None:
         self._job = job
         self._times = {vertex.vertex_id: _Time() for vertex in job.vertices}
         #: How far event time has come in the rows of scans.
@@ -64,6 +95,8 @@ class LocalEngine:
             for vertex in job.vertices
             if isinstance(vertex.head.declaration, StatefulNode)
         }
+        #: The nodes all of whose inputs come in packets: keys of both kinds are not the same here.
+        self.packed = _packed_nodes(job, list(self._nodes)) if packs else {}
         #: What each sink has got.
         self.written: dict[str, list[Change]] = {
             vertex.vertex_id: []
@@ -118,10 +151,15 @@ class LocalEngine:
             assert isinstance(declaration, StatefulNode)
             time.held_ms = declaration.holds_back_ms
             sides = sorted({edge.target_input for edge in self._job.inputs_of(name)})
-            inputs = [self._input(vertex, side, out) for side in sides]
-            made = self._nodes[name].run(
-                *inputs, before=time.before, after=time.after, now_ms=now_ms, is_final=time.is_final
-            )
+            if name in self.packed:
+                tables = self._unpacked(name, out)
+                at = EpochTime(time.before, time.after, now_ms, time.is_final)
+                made = self._nodes[name].run_tables(tables, at)
+            else:
+                inputs = [self._input(vertex, side, out) for side in sides]
+                made = self._nodes[name].run(
+                    *inputs, before=time.before, after=time.after, now_ms=now_ms, is_final=time.is_final
+                )
             out[name] = (
                 _pairs(made, declaration)
                 if isinstance(
@@ -158,6 +196,24 @@ class LocalEngine:
             seen = seen if ms is None else max(seen, ms)
         return given, seen
 
+    def _unpacked(self, vertex_id: str, out: Mapping[str, list[Change]]) -> list[dict[int, pa.Table]]:
+        """Return the inputs of each subtask, as two tasks would send them in packets."""
+        parallelism = self._nodes[vertex_id].parallelism
+        received: list[dict[int, list[pa.Table]]] = [{} for _ in range(parallelism)]
+        merges: dict[int, GroupMerge] = {}
+        for edge in self._job.inputs_of(vertex_id):
+            declaration: Any = self._job.vertex(edge.source_vertex).head.declaration
+            packed = replace(
+                self.packed[vertex_id][edge.target_input], parallelism=parallelism, max_parallelism=GROUPS
+            )
+            merges |= packed.merges
+            rows = out[edge.source_vertex]
+            for task, part in enumerate((rows[: len(rows) // 2], rows[len(rows) // 2 :])):
+                table = _as_arrow(part, declaration.output, packed.source)
+                for packet in packed.packets([table], task):
+                    received[packet.subtask].setdefault(packet.side, []).append(rows_of(packet.data))
+        return [merged_inputs(packets, merges) for packets in received]
+
     def _input(self, vertex: JobVertex, side: int, out: Mapping[str, list[Change]]) -> list[Change]:
         united = []
         for edge in self._job.inputs_of(vertex.vertex_id):
@@ -165,6 +221,34 @@ class LocalEngine:
                 declaration: Any = self._job.vertex(edge.source_vertex).head.declaration
                 united += apply_fragment(out[edge.source_vertex], declaration.output, fragment_of(edge))
         return united
+
+
+def _packed_nodes(job: JobGraph, nodes: Sequence[str]) -> dict[str, dict[int, PackedInput]]:
+    packing = Packing(job, {name: operator_of(job, job.vertex(name)) for name in nodes}, KeySecret(b"secret"))
+    found = {}
+    for name in nodes:
+        edges = job.inputs_of(name)
+        packed = {edge.target_input: packing.into(name, edge.target_input) for edge in edges}
+        scans = [job.vertex(edge.source_vertex).head.declaration for edge in edges]
+        # What a scan does to its rows has been done to them here.
+        if all(packed.values()) and not any(
+            scan.fragment and scan.fragment.steps for scan in scans if isinstance(scan, TableScanDeclaration)
+        ):
+            found[name] = {side: each for side, each in packed.items() if each is not None}
+    return found
+
+
+def _as_arrow(rows: Sequence[Change], schema: Schema, source: Sequence[tuple[str, pa.DataType]]) -> pa.Table:
+    """Return columns of rows as a python stage has them."""
+    places = {column.name: 1 + at for at, column in enumerate(schema)}
+    marks = {kind.short_string(): kind.value for kind in RowKind}
+    columns = {}
+    for name, kind in source:
+        if name == KIND:
+            columns[name] = pa.array([marks[row[0]] for row in rows], kind)
+        else:
+            columns[name] = pa.array([as_type(row[places[name]], kind) for row in rows], kind)
+    return pa.table(columns)
 
 
 # -- stateless work --------------------------------------------------------------------------------------------
@@ -188,6 +272,18 @@ def _apply_step(rows: Sequence[Change], names: list[str], step: Step) -> tuple[l
         return _select(rows, names, [sql for sql, _ in step.items]), [name for _, name in step.items]
     if isinstance(step, PythonCalls):
         return _called(rows, names, step), [*names, *(call.result.name for call in step.calls)]
+    if isinstance(step, KindsToColumn):
+        texts = dict(step.codes)
+        kinds = {kind.short_string(): kind.value for kind in RowKind}
+        coded = [("+I", texts[kinds[mark]], *values) for mark, *values in rows if kinds[mark] in texts]
+        return coded, [step.name, *names]
+    if isinstance(step, ColumnToKinds):
+        at, values_of = names.index(step.name) + 1, dict(step.codes)
+        marks = [kind.short_string() for kind in RowKind]
+        return (
+            [(marks[values_of[row[at]]], *row[1:at], *row[at + 1 :]) for row in rows],
+            [name for name in names if name != step.name],
+        )
     if isinstance(step, RowIds):
         places = [names.index(each) for each in step.columns]
         identified = [(*row, *key_of([row[1 + at] for at in places])) for row in rows]
@@ -222,6 +318,8 @@ def _select(
     if not rows:
         return []
     connection = connect()
+    row_numbers = itertools.count()
+    connection.create_function("monotonically_increasing_id", 0, lambda: next(row_numbers))
     connection.create_function("double", 1, float)
     connection.create_function("array", -1, lambda *values: json.dumps(values))
     connection.create_function("sequence", -1, _sequence)

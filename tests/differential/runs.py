@@ -54,6 +54,8 @@ class Case:
     pace_ms: int = 0
     #: How long state lives.
     ttl_ms: int = 0
+    #: Whether rows go to nodes in packets where workers can make them.
+    packs: bool = False
 
     def clock(self, epoch: int) -> int:
         """Return the time of an epoch, in ms since events begin."""
@@ -70,7 +72,9 @@ class Case:
         return statement_over(self.tables, in_spark(query), views)
 
     def __repr__(self) -> str:
-        lines = [f"parallelism={self.parallelism}, forgets={self.forgets}, rescales={self.rescales}"]
+        lines = [
+            f"parallelism={self.parallelism}, forgets={self.forgets}, packs={self.packs}, rescales={self.rescales}"
+        ]
         lines += [f"pace_ms={self.pace_ms}, ttl_ms={self.ttl_ms}"]
         lines += [
             f"{name}: {rows.number.name} {rows.epochs}, tells_end={rows.tells_end}"
@@ -100,6 +104,7 @@ def cases(draw: st.DrawFn, queries: st.SearchStrategy[str], max_queries: int = 2
         shared,
         draw(st.sampled_from([0, 1000, 2500, 4000, 11_000])),
         draw(st.sampled_from([0, _LONG_MS])),
+        draw(st.booleans()),
     )
     if CLOCKED in tables:
         tables[CLOCKED] = tables[CLOCKED].by_clock(made.clock)
@@ -276,7 +281,9 @@ def run_locally(job: JobGraph, case: Case) -> LocalEngine:
     epochs = {name: rows.epochs for name, rows in case.tables.items()}
     last = max((len(each) for each in epochs.values()), default=1)
     with tempfile.TemporaryDirectory() as directory:
-        engine = LocalEngine(job, Path(directory), parallelism=case.parallelism, forgets=case.forgets)
+        engine = LocalEngine(
+            job, Path(directory), parallelism=case.parallelism, forgets=case.forgets, packs=case.packs
+        )
         for number in range(last + 1):
             rows: dict[str, Sequence[Change]] = {}
             ends: dict[str, bool] = {}

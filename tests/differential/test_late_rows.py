@@ -150,7 +150,12 @@ def check_locally(env: Any, name: str, events: tuple[Rows, list[int]], **how: An
 
 
 _HOW = st.fixed_dictionaries(
-    {"parallelism": st.integers(1, 2), "forgets": st.booleans(), "rescales": st.booleans()}
+    {
+        "parallelism": st.integers(1, 2),
+        "forgets": st.booleans(),
+        "rescales": st.booleans(),
+        "packs": st.booleans(),
+    }
 )
 _ANY_PACE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

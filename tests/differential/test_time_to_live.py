@@ -43,6 +43,7 @@ _HOW = st.fixed_dictionaries(
         "parallelism": st.integers(1, 2),
         "forgets": st.booleans(),
         "rescales": st.booleans(),
+        "packs": st.booleans(),
         "pace_ms": st.sampled_from([1000, 3000, 5000]),
         "ttl_ms": st.sampled_from([3000, 6000, 10_000]),
     }

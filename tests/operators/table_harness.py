@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -76,7 +77,6 @@ class Harness:
         is_final: bool = False,
     ) -> list[Change]:
         """Run an epoch; returns what comes out of all subtasks, one after the other."""
-        self._epoch += 1
         by_subtask: list[dict[int, pa.Table]] = [{} for _ in range(self._parallelism)]
         for spec in self._operator.inputs:
             rows = inputs[spec.source] if spec.source < len(inputs) else []
@@ -89,13 +89,24 @@ class Harness:
                 part = table.filter(pa.array(subtasks == subtask))
                 if part.num_rows:
                     by_subtask[subtask][spec.side] = part
+        time = EpochTime(before, after, now_ms, is_final)
+        return self.run_tables(by_subtask, time)
+
+    def run_tables(self, by_subtask: Sequence[Mapping[int, pa.Table]], time: EpochTime) -> list[Change]:
+        """Run an epoch with the inputs of each subtask."""
+        self._epoch += 1
         self.timers = []
-        time = EpochTime(before, after, now_ms, is_final, self._epoch)
+        time = replace(time, epoch=self._epoch)
         return [
             change
             for subtask, tables in enumerate(by_subtask)
             for change in self._run_subtask(subtask, tables, time)
         ]
+
+    @property
+    def parallelism(self) -> int:
+        """How many subtasks there are."""
+        return self._parallelism
 
     def rescale(self, parallelism: int) -> None:
         """Go on with another parallelism, as from a savepoint."""
@@ -138,8 +149,10 @@ class Harness:
             shutil.rmtree(self._copy_path(subtask), ignore_errors=True)
         copy = self._copy(subtask)
         copy.catch_up(chain, key_group_range(subtask, GROUPS, self._parallelism))
-        output = self._operator.process(tables, copy.tables, time)
-        copy.release()
+        try:
+            output = self._operator.process(tables, copy.tables, time)
+        finally:
+            copy.release()
         self.late += output.late_rows
         if output.next_timer_ms is not None:
             self.timers.append(output.next_timer_ms)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,15 @@ def changes(seed: int, count: int) -> list[Change]:
     return [*made, ["clocked", "+I", 1000, "z", 9, None]]
 
 
-def run(seed: int, count: int) -> None:
-    """Run all queries on Flink, which prints what they emit."""
+def nothing(t_env: Any) -> None:
+    """Prepare nothing: all functions are Flink's."""
+
+
+def tables(seed: int, count: int, prepare: Callable[[Any], None] = nothing) -> tuple[Any, Any]:
+    """Make the tables of a script in Flink; return the environment, and the stream of all rows."""
     from pyflink.common import Configuration, Row, RowKind, Types
     from pyflink.datastream import StreamExecutionEnvironment
-    from pyflink.table import DataTypes, Schema, StreamTableEnvironment, TableDescriptor
+    from pyflink.table import DataTypes, Schema, StreamTableEnvironment
     from pyflink.table.changelog_mode import ChangelogMode
 
     configuration = Configuration()
@@ -88,6 +93,7 @@ def run(seed: int, count: int) -> None:
     env.set_parallelism(1)
     t_env = StreamTableEnvironment.create(env)
     t_env.get_config().set("table.local-time-zone", "UTC")
+    prepare(t_env)
     kinds = {
         "+I": RowKind.INSERT,
         "-U": RowKind.UPDATE_BEFORE,
@@ -133,6 +139,14 @@ def run(seed: int, count: int) -> None:
         t_env.create_temporary_view(name, table)
     for name, query in VIEWS.items():
         t_env.execute_sql(f"CREATE TEMPORARY VIEW {name} AS {query}")
+    return t_env, stream
+
+
+def run(seed: int, count: int, prepare: Callable[[Any], None] = nothing) -> None:
+    """Run all queries on Flink, which prints what they emit."""
+    from pyflink.table import TableDescriptor
+
+    t_env, stream = tables(seed, count, prepare)
     statements = t_env.create_statement_set()
 
     def show(name: str, query: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -72,14 +73,24 @@ def tables_of(rows: list[list[Any]]) -> dict[str, Rows]:
     return tables
 
 
-def emitted_by(env: Any, queries: dict[str, str], rows: list[list[Any]]) -> dict[str, list[list[Change]]]:
+def views(t_env: StreamTableEnvironment) -> None:
+    """Make the views that queries read."""
+    for name, view in VIEWS.items():
+        t_env.execute_sql(f"CREATE TEMPORARY VIEW {name} AS {view}")
+
+
+def emitted_by(
+    env: Any,
+    queries: dict[str, str],
+    rows: list[list[Any]],
+    prepare: Callable[[StreamTableEnvironment], None] = views,
+) -> dict[str, list[list[Change]]]:
     """Run queries as one job; return what each of them emitted for each row."""
     tables = tables_of(rows)
     t_env = StreamTableEnvironment.create(env(parallelism=1))
     for name, each in tables.items():
         register(t_env, name, each)
-    for name, view in VIEWS.items():
-        t_env.execute_sql(f"CREATE TEMPORARY VIEW {name} AS {view}")
+    prepare(t_env)
     job = job_of_tables(t_env, [t_env.sql_query(query) for query in queries.values()])
     scans = scans_of(job)
     found: dict[str, list[list[Change]]] = {name: [] for name in queries}

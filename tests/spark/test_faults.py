@@ -354,3 +354,21 @@ def test_what_was_drawn_by_chance_agrees_with_the_state(
         for _, number, sum_so_far in sorted(rows, key=lambda row: row[2]):
             total += number
             assert sum_so_far == total
+
+
+class Hoard(MapFunction):
+    """Keeps too much in memory."""
+
+    def map(self, value: int) -> int:
+        return len(bytearray(value << 20))
+
+
+def test_a_function_beyond_the_memory_of_its_worker_fails_with_what_to_do(env: EnvironmentFactory) -> None:
+    environment = env(options={"headrace.python.memory-per-worker": "600m"})
+    environment.from_collection([1, 900]).map(Hoard()).name("hoard").sink_to(BlackholeSink())
+    with pytest.raises(UserFunctionError, match="MemoryError") as caught:
+        environment.execute("too much")
+    assert caught.value.operator == "hoard"
+    assert "this Python worker may allocate 600 MB: raise headrace.python.memory-per-worker" in str(
+        caught.value
+    )

@@ -31,6 +31,8 @@ class FunctionKind(Enum):
     PANDAS_AGGREGATE = "pandas aggregate"
     #: Any number of rows for each group.
     TABLE_AGGREGATE = "table aggregate"
+    #: Rows made of tables, with state and timers.
+    PROCESS_TABLE = "process table"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from headrace.cli.memory_text import memory_text
 from headrace.cli.options import configuration_options, load_configuration
 from headrace.cli.plans import find_plan
 from headrace.cli.program import ProgramError, load_program, program_options
@@ -19,12 +20,16 @@ __all__ = ["info"]
 )
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print the JSON that Flink's plan visualizer reads.")
+@click.option(
+    "--memory", is_flag=True, help="Show how memory is divided between processes; needs no program."
+)
 @program_options
 def info(
     properties: dict[str, str],
     parallelism: int | None,
     master: str | None,
     as_json: bool,
+    memory: bool,
     alias: bool | None,
     file: str | None,
     words: tuple[str, ...],
@@ -37,6 +42,9 @@ def info(
     from headrace.graph.plan_json import describe, stream_plan
 
     configuration = load_configuration(properties, parallelism, master)
+    if memory:
+        click.echo(memory_text(configuration))
+        return
     program, arguments = load_program(file, words)
     plan = find_plan(program, arguments, configuration, alias)
     if not as_json:

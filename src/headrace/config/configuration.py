@@ -20,6 +20,7 @@ from typing import Any, Final, Self, TypeVar
 
 from headrace.config import file
 from headrace.config.flink import AnswerKind, is_flinks_default
+from headrace.config.memory_account import memory_settings
 from headrace.config.option import ConfigOption
 from headrace.config.references import has_reference, resolve
 from headrace.config.registry import KnownKey, OptionRegistry, known_options
@@ -205,7 +206,8 @@ class Configuration:
             {'spark.yarn.queue': 'etl', 'spark.executor.cores': '2'}
         """
         own = {key: self._text(key) for key in self._keys() if self.registry.is_pass_through(key)}
-        return {key: value for key, value in self._mapped().items() if key.startswith("spark.")} | own
+        mapped = {key: value for key, value in self._mapped().items() if key.startswith("spark.")}
+        return dict(memory_settings(self)) | mapped | own
 
     def process_variables(self) -> dict[str, str]:
         """Return environment variables that keys of Flink's stand for, such as JAVA_HOME for `env.java.home`."""

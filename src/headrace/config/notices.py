@@ -18,9 +18,9 @@ def new_notices(configuration: Configuration) -> dict[str, str]:
     """Return keys that are set and have no effect, with the reason, unless that was said before.
 
     Example:
-        >>> list(new_notices(Configuration({"pekko.throughput": 20})))
-        ['pekko.throughput']
-        >>> list(new_notices(Configuration({"pekko.throughput": 30})))
+        >>> list(new_notices(Configuration({"pekko.log.lifecycle.events": "true"})))
+        ['pekko.log.lifecycle.events']
+        >>> list(new_notices(Configuration({"pekko.log.lifecycle.events": "false"})))
         []
     """
     found = {key: reason for key, reason in configuration.ignored().items() if key not in _said}

@@ -57,6 +57,7 @@ def explain(
     estimated_cost: bool = False,
     advice: str | None = None,
     execution_plan: str | None = None,
+    optimizations: Sequence[str] = (),
 ) -> str:
     """Return what EXPLAIN prints.
 
@@ -66,6 +67,7 @@ def explain(
         estimated_cost: Whether each operator says how many rows it is supposed to give, at what costs.
         advice: What could be better about the plan (`plan_advice`), to be put behind it.
         execution_plan: The job's graph as JSON, to be put at the end.
+        optimizations: What options have brought about, a line each.
     """
     trees = [explain_logical(request.query) for request in plan.requests]
     modes = plan.changelogs if changelog_mode else None
@@ -77,6 +79,8 @@ def explain(
     ]
     if advice is not None:
         parts.append(advice)
+    if optimizations:
+        parts.append("== Optimizations ==\n" + "\n".join(optimizations))
     if execution_plan is not None:
         parts.append("== Physical Execution Plan ==\n" + execution_plan)
     return "\n\n".join(parts) + "\n"
@@ -223,8 +227,7 @@ def _attributes(node: PhysicalNode) -> Attributes:
                 ("select", ", ".join(node.names)),
             ]
         case physical.Expand():
-            sets = ", ".join("{" + ", ".join(names[key] for key in one) + "}" for one in node.sets)
-            return [("sets", sets)]
+            return [("sets", ", ".join(_set_text(one, names) for one in node.sets))]
         case physical.Exchange():
             keys = ", ".join(names[key] for key in node.columns)
             return [("distribution", f"hash[{keys}]" if node.columns else "single")]
@@ -238,23 +241,19 @@ def _attributes(node: PhysicalNode) -> Attributes:
             return _join_attributes(node)
         case physical.Rank() | physical.WindowRank():
             return _rank_attributes(node, names)
-        case physical.OverAggregate():
-            return _over_attributes(node, names)
+        case physical.OverAggregate() | physical.Match():
+            return _row_attributes(node, names)
         case physical.TemporalSort():
             return [("orderBy", ", ".join(_sort_text(key, names) for key in node.order))]
-        case physical.Deduplicate():
-            return [
-                ("keep", "LastRow" if node.keep_last else "FirstRow"),
-                ("key", ", ".join(names[key] for key in node.keys)),
-                ("order", "ROWTIME" if node.is_rowtime else "PROCTIME"),
-            ]
-        case physical.ChangelogNormalize():
-            return [("key", ", ".join(names[key] for key in node.keys))]
+        case physical.Deduplicate() | physical.ChangelogNormalize():
+            return _keyed_attributes(node, names)
+        case physical.ProcessTable() | physical.ToChangelog() | physical.FromChangelog():
+            return _process_attributes(node)
         case physical.Union():
             return [("all", "true"), ("union", ", ".join(node.names))]
         case physical.Sink():
             shown: Attributes = [("table", node.name), ("fields", ", ".join(node.names))]
-            return [*shown, ("upsertMaterialize", "true")] if node.materializes else shown
+            return [*shown, *_sink_attributes(node)]
         case _:
             return []
 
@@ -346,6 +345,65 @@ def _over_attributes(node: physical.OverAggregate, names: Sequence[str]) -> Attr
     ]
     if node.partition:
         shown.insert(0, ("partitionBy", ", ".join(names[key] for key in node.partition)))
+    return shown
+
+
+def _keyed_attributes(
+    node: physical.Deduplicate | physical.ChangelogNormalize, names: Sequence[str]
+) -> Attributes:
+    key = ("key", ", ".join(names[at] for at in node.keys))
+    if isinstance(node, physical.ChangelogNormalize):
+        return [key]
+    kept = ("keep", "LastRow" if node.keep_last else "FirstRow")
+    return [kept, key, ("order", "ROWTIME" if node.is_rowtime else "PROCTIME")]
+
+
+def _sink_attributes(node: physical.Sink) -> Attributes:
+    made: Attributes = [("upsertMaterialize", "true")] if node.materializes else []
+    return [*made, ("conflictStrategy", node.on_conflict.value)] if node.on_conflict is not None else made
+
+
+def _process_attributes(
+    node: physical.ProcessTable | physical.ToChangelog | physical.FromChangelog,
+) -> Attributes:
+    selected: Attributes = [("select", ", ".join(node.names))]
+    if not isinstance(node, physical.ProcessTable):
+        return selected
+    call = node.call
+    given = []
+    for table, below in zip(call.tables, node.tables, strict=True):
+        keys = ", ".join(below.names[key] for key in table.partition_by)
+        given.append(f"{table.spec.name} => TABLE{f' PARTITION BY ({keys})' if keys else ''}")
+    given += [f"{name} => {value!r}" for name, value in call.arguments]
+    uid: Attributes = [] if call.uid is None else [("uid", call.uid)]
+    return [("invocation", f"{call.function.name}({', '.join(given)})"), *uid, *selected]
+
+
+def _set_text(columns: Iterable[int], names: Sequence[str]) -> str:
+    return "{" + ", ".join(names[key] for key in columns) + "}"
+
+
+def _row_attributes(node: physical.OverAggregate | physical.Match, names: Sequence[str]) -> Attributes:
+    if isinstance(node, physical.Match):
+        return _match_attributes(node, names)
+    return _over_attributes(node, names)
+
+
+def _match_attributes(node: physical.Match, names: Sequence[str]) -> Attributes:
+    pattern = node.pattern
+    skip = pattern.skip.kind.value
+    if pattern.skip.variable >= 0:
+        skip = f"{skip} {pattern.variables[pattern.skip.variable].name}"
+    shown: Attributes = [
+        ("orderBy", ", ".join(_sort_text(key, names) for key in node.order)),
+        ("rowsPerMatch", "ONE ROW PER MATCH"),
+        ("after", f"SKIP {skip}"),
+        ("pattern", f"({' '.join(map(str, pattern.variables))})"),
+    ]
+    if node.partition:
+        shown.insert(0, ("partitionBy", ", ".join(names[key] for key in node.partition)))
+    if pattern.within_ms is not None:
+        shown.append(("within", f"{pattern.within_ms} ms"))
     return shown
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from headrace.common.changelog import INSERT_ONLY, UPSERT, ChangelogMode, merged
+from headrace.catalog.process_functions import ArgumentTrait
+from headrace.common.changelog import ALL, INSERT_ONLY, UPSERT, ChangelogMode, merged
 from headrace.common.types import RowKind
 from headrace.errors import SqlValidationError
 from headrace.planner.expressions import references
@@ -21,11 +22,14 @@ from headrace.planner.physical import (
     Deduplicate,
     Exchange,
     Expand,
+    FromChangelog,
     GroupAggregate,
     IntervalJoin,
     Join,
+    Match,
     OverAggregate,
     PhysicalNode,
+    ProcessTable,
     Rank,
     RankStrategy,
     Sink,
@@ -41,13 +45,14 @@ from headrace.planner.physical import (
     WindowTableFunction,
     walk,
 )
+from headrace.planner.rules.nodes import placed_error
 
 __all__ = ["infer_changelogs"]
 
 #: Nodes that hand rows on with the kind they came with.
 _PASSING = (Calc, Exchange, Expand, Unnest, WatermarkAssigner, WindowTableFunction, Union)
 #: Nodes that cannot take back what they were given.
-_INSERTS_ONLY = (IntervalJoin, WindowJoin, WindowRank, TemporalSort)
+_INSERTS_ONLY = (IntervalJoin, WindowJoin, WindowRank, TemporalSort, Match)
 
 _UPDATING = ChangelogMode.of(RowKind.INSERT, RowKind.UPDATE_AFTER)
 
@@ -98,6 +103,10 @@ def _changes(node: PhysicalNode, below: Sequence[ChangelogMode]) -> ChangelogMod
             return UPSERT
         case TemporalJoin():
             return below[0]
+        case ProcessTable():
+            return node.call.mode_of(below, UPSERT).without_update_before()
+        case FromChangelog():
+            return UPSERT
         case Sink():
             return ChangelogMode.of()
         case _ if isinstance(node, _PASSING):
@@ -113,7 +122,10 @@ def _demands(nodes: Sequence[PhysicalNode], keys: Mapping[PhysicalNode, Keys]) -
         for each in node.inputs:
             if isinstance(node, TemporalJoin) and each is node.right:
                 continue  # the row before an update holds until the update does
-            if _wants_update_before(node, keys[each], is_asked=node in demanded):
+            if isinstance(node, ProcessTable):
+                if _wants_whole_updates(node, each, keys[each]):
+                    demanded.add(each)
+            elif _wants_update_before(node, keys[each], is_asked=node in demanded):
                 demanded.add(each)
     return demanded
 
@@ -139,6 +151,14 @@ def _wants_update_before(node: PhysicalNode, keys: Keys, *, is_asked: bool) -> b
             return True
 
 
+def _wants_whole_updates(node: ProcessTable, source: PhysicalNode, keys: Keys) -> bool:
+    """Whether a function needs the row before an update: if it says so, or is not called by the rows' own key."""
+    table = node.call.tables[[each is source for each in node.tables].index(True)]
+    if table.spec.has(ArgumentTrait.REQUIRE_UPDATE_BEFORE) or not table.spec.is_set:
+        return True
+    return frozenset(table.partition_by) not in keys
+
+
 def _keeps_keys(node: Calc, keys: Keys) -> bool:
     """Whether all rows of a key pass the condition, or none does: else an update may leave an old row behind."""
     if node.condition is None:
@@ -159,7 +179,49 @@ def _emitted(
         return merged(below)
     if isinstance(node, TemporalJoin):
         return below[0]
+    if isinstance(node, FromChangelog):
+        return ALL
+    if isinstance(node, ProcessTable):
+        return _processed(node, below, is_asked=node in demanded)
     return changes.with_update_before() if node in demanded else changes
+
+
+def _processed(node: ProcessTable, below: Sequence[ChangelogMode], *, is_asked: bool) -> ChangelogMode:
+    """Return what a function emits, which it says itself."""
+    mode = node.call.mode_of(below, ALL if is_asked else UPSERT)
+    if is_asked and mode.has_updates and not mode.has_update_before:
+        raise placed_error(
+            node.call.place,
+            f"{node.call.function.name} emits updates without UPDATE_BEFORE, which what follows it needs",
+            "have get_changelog_mode() return ChangelogMode.all(), or write to a sink with a PRIMARY KEY that is the "
+            "function's PARTITION BY",
+        )
+    return mode
+
+
+def _check_process(node: ProcessTable, below: Sequence[ChangelogMode], emitted: ChangelogMode) -> None:
+    call = node.call
+    for table, mode in zip(call.tables, below, strict=True):
+        if not mode.is_insert_only and not table.spec.has(ArgumentTrait.SUPPORT_UPDATES):
+            raise placed_error(
+                table.place,
+                f"{call.function.name} does not support {_kinds(mode)} changes, which its table "
+                f"{table.spec.name!r} has",
+                "declare the argument with ArgumentTrait.SUPPORT_UPDATES, or call TO_CHANGELOG first",
+            )
+    if call.has_time and not all(mode.is_insert_only for mode in (*below, emitted)):
+        raise placed_error(
+            call.place,
+            f"{call.function.name}: on_time is not supported for functions that take or emit updates",
+            "leave on_time out, or call the function with insert-only tables",
+        )
+    passes = any(table.spec.has(ArgumentTrait.PASS_COLUMNS_THROUGH) for table in call.tables)
+    if passes and not emitted.is_insert_only:
+        raise placed_error(
+            call.place,
+            f"{call.function.name} emits updates, so columns cannot pass through",
+            "leave ArgumentTrait.PASS_COLUMNS_THROUGH out, and emit the columns",
+        )
 
 
 def _check(node: PhysicalNode, below: Sequence[ChangelogMode]) -> None:
@@ -171,6 +233,14 @@ def _check(node: PhysicalNode, below: Sequence[ChangelogMode]) -> None:
                     f"{node.label} does not support {_kinds(mode)} changes, which its input {source.label} produces",
                     hint="group the rows by window first, or take the rows before they are aggregated",
                 )
+    if isinstance(node, ProcessTable):
+        _check_process(node, below, node.call.mode_of(below, UPSERT))
+    if isinstance(node, FromChangelog) and not below[0].is_insert_only:
+        raise placed_error(
+            node.place,
+            f"FROM_CHANGELOG takes insert-only tables, and this one has {_kinds(below[0])} changes",
+            "call TO_CHANGELOG first, or take the rows before they are aggregated",
+        )
     if isinstance(node, Sink):
         (mode,) = below
         if not mode.kinds <= node.accepts.kinds:

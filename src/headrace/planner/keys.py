@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from headrace.common.changelog import UPSERT
 from headrace.planner.expressions import Expression, InputRef
 from headrace.planner.logical import JoinKind
 from headrace.planner.physical import (
@@ -20,6 +21,7 @@ from headrace.planner.physical import (
     Join,
     OverAggregate,
     PhysicalNode,
+    ProcessTable,
     Rank,
     Sink,
     TableScan,
@@ -64,6 +66,9 @@ def _keys_of(node: PhysicalNode, known: Mapping[PhysicalNode, Keys]) -> Iterable
             return below
         case GroupAggregate():
             return [frozenset(range(len(node.keys)))]
+        case ProcessTable():
+            # Of a function that emits updates without the row before: its keys say which row is meant.
+            return [frozenset(range(len(node.call.tables[0].partition_by)))] if _is_upsert(node) else _NONE
         case WindowAggregate():
             return _window_aggregate_keys(node)
         case Join():
@@ -77,6 +82,11 @@ def _keys_of(node: PhysicalNode, known: Mapping[PhysicalNode, Keys]) -> Iterable
             return [*below, *(number if node.has_number else ())]
         case _:
             return _NONE
+
+
+def _is_upsert(node: ProcessTable) -> bool:
+    mode = node.call.mode_of([UPSERT] * len(node.tables), UPSERT)
+    return mode.has_updates and not mode.has_update_before
 
 
 def _through(below: Keys, expressions: Iterable[Expression]) -> list[Key]:

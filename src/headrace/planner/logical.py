@@ -39,6 +39,7 @@ __all__ = [
     "JoinKind",
     "Limit",
     "LogicalNode",
+    "OnConflict",
     "Over",
     "Place",
     "Project",
@@ -488,6 +489,14 @@ def element_types(collection: DataType) -> tuple[DataType, ...]:
             return ()
 
 
+class OnConflict(Enum):
+    """What becomes of rows of a query that share the primary key of the sink."""
+
+    NOTHING = "NOTHING"
+    ERROR = "ERROR"
+    DEDUPLICATE = "DEDUPLICATE"
+
+
 @dataclass(frozen=True)
 class Sink(_Unary):
     """Rows into a table, already of its types: `table.sink_columns`, in that order."""
@@ -499,6 +508,7 @@ class Sink(_Unary):
     static_partitions: Mapping[str, str] = field(default_factory=dict, hash=False)
     #: The columns that the statement filled; others are NULL. None: all.
     target_columns: tuple[str, ...] | None = None
+    on_conflict: OnConflict | None = None
 
     @cached_property
     def schema(self) -> Schema:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
-from headrace.config.options.table import UpsertMaterialize
 from headrace.errors import InvariantViolation
+from headrace.planner.conflicts import ConflictRules, with_conflicts
 from headrace.planner.inference import infer_changelogs
-from headrace.planner.keys import Keys, fits, infer_keys
-from headrace.planner.logical import Field, LogicalNode, Scan, Schema
+from headrace.planner.keys import Keys, infer_keys
+from headrace.planner.logical import Field, LogicalNode, OnConflict, Scan, Schema
 from headrace.planner.physical import (
     ChangelogNormalize,
     PhysicalNode,
@@ -28,6 +28,7 @@ from headrace.planner.physical import (
 )
 from headrace.planner.rules import CONVERSIONS, REWRITES
 from headrace.planner.rules.nodes import exchanged
+from headrace.planner.rules.process_tables import check_uids
 from headrace.planner.rules.prune_columns import prune_columns
 from headrace.planner.rules.time_attributes import settle_time_attributes
 from headrace.planner.rules.tree import rewritten
@@ -63,6 +64,7 @@ class SinkRequest:
     #: Names and types of the target's columns; those of the query if empty.
     names: tuple[str, ...] = ()
     types: tuple[DataType, ...] = ()
+    on_conflict: OnConflict | None = None
 
     @property
     def schema(self) -> Schema:
@@ -116,7 +118,7 @@ def plan_job(
     requests: Sequence[SinkRequest],
     sources: SourceModes | None = None,
     *,
-    materialize: UpsertMaterialize = UpsertMaterialize.AUTO,
+    conflicts: ConflictRules = ConflictRules(),  # noqa: B008 - frozen
     is_sharing: bool = True,
 ) -> Plan:
     """Plan queries that run as one job.
@@ -124,7 +126,7 @@ def plan_job(
     Args:
         requests: The queries, each with its sink.
         sources: What is known of the tables that are read.
-        materialize: Whether the last row of each key is worked out before upsert sinks.
+        conflicts: What holds where the primary key of a sink is not the query's own key.
         is_sharing: Whether equal parts of the queries run once.
 
     Raises:
@@ -143,13 +145,15 @@ def plan_job(
                 target=request.target,
                 accepts=request.accepts,
                 keys=request.keys,
+                on_conflict=request.on_conflict,
             )
         )
     roots = _with_strategies(made)
     if is_sharing:
         roots = share(roots)
+    check_uids(roots)
     keys = infer_keys(roots)
-    roots = tuple(_materialized(root, keys, materialize) for root in roots)
+    roots = tuple(with_conflicts(root, keys, conflicts) for root in roots)
     keys = infer_keys(roots)
     return Plan(tuple(requests), roots, keys, infer_changelogs(roots, keys))
 
@@ -184,20 +188,6 @@ def _with_strategies(roots: Sequence[PhysicalNode]) -> tuple[PhysicalNode, ...]:
         return node
 
     return _rebuilt(roots, change)
-
-
-def _materialized(
-    root: PhysicalNode, keys: dict[PhysicalNode, Keys], materialize: UpsertMaterialize
-) -> PhysicalNode:
-    """An upsert sink whose key is not the query's own must work out the last row of each key."""
-    assert isinstance(root, Sink)
-    if not root.keys or root.accepts.has_update_before or root.accepts.is_insert_only:
-        return root
-    if materialize is UpsertMaterialize.NONE:
-        return root
-    changes = infer_changelogs([root.input], keys)[root.input]
-    is_right = changes.is_insert_only or fits(keys[root.input], root.keys)
-    return root if is_right and materialize is UpsertMaterialize.AUTO else replace(root, materializes=True)
 
 
 def plan_batch(requests: Sequence[SinkRequest]) -> Plan:

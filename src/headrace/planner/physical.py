@@ -18,8 +18,19 @@ from headrace.catalog.functions import FunctionKind
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
-from headrace.planner.expressions import AggregateCall, Expression, InputRef, SortKey, UserCall, WindowCall
-from headrace.planner.logical import JoinKind, Scan, Schema, TimeKind
+from headrace.common.types import RowKind
+from headrace.operators.table.match_declarations import PatternSpec
+from headrace.planner.expressions import (
+    AggregateCall,
+    Expression,
+    InputRef,
+    Place,
+    SortKey,
+    UserCall,
+    WindowCall,
+)
+from headrace.planner.logical import JoinKind, OnConflict, Scan, Schema, TimeKind
+from headrace.planner.process_tables import ProcessTableCall
 from headrace.planner.windows import WindowFunctionSpec, WindowProperty
 from headrace.types.logical import LocalZonedTimestampType, TimestampType
 
@@ -32,6 +43,7 @@ __all__ = [
     "GroupAggregate",
     "IntervalJoin",
     "Join",
+    "Match",
     "OneInput",
     "OverAggregate",
     "PhysicalNode",
@@ -382,6 +394,23 @@ class OverAggregate(OneInput):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Match(OneInput):
+    """Sequences of rows that match a pattern. Columns: the partition, then the results of the pattern."""
+
+    partition: tuple[int, ...]
+    #: Time first.
+    order: tuple[SortKey, ...]
+    pattern: PatternSpec
+
+    @property
+    def time(self) -> TimeKind | None:
+        """What time rows are ordered by."""
+        by = self.order[0].expression
+        assert isinstance(by, InputRef)
+        return self.input.schema[by.index].time
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class WindowRank(OneInput):
     """The first rows of each partition of each window, when it is over."""
 
@@ -431,6 +460,39 @@ class Union(PhysicalNode):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class ProcessTable(PhysicalNode):
+    """Calls a process table function for rows of tables."""
+
+    tables: tuple[PhysicalNode, ...]
+    call: ProcessTableCall
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return self.tables
+
+    @property
+    def label(self) -> str:
+        return "ProcessTableFunction"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ToChangelog(OneInput):
+    """Makes a column of what rows do to the table."""
+
+    name: str
+    codes: tuple[tuple[RowKind, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FromChangelog(OneInput):
+    """Has a column say what rows do to the table."""
+
+    index: int
+    codes: tuple[tuple[str, RowKind], ...]
+    place: Place | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Sink(OneInput):
     """Writes the rows: the end of a plan."""
 
@@ -443,6 +505,9 @@ class Sink(OneInput):
     keys: tuple[int, ...] = ()
     #: Whether the last row of each primary key must be worked out of rows that may come out of order.
     materializes: bool = False
+    on_conflict: OnConflict | None = None
+    #: The query's own key, for ON CONFLICT.
+    upsert_key: tuple[int, ...] = ()
 
 
 def walk(roots: Iterable[PhysicalNode]) -> list[PhysicalNode]:

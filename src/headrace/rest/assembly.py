@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from headrace.config.configuration import Configuration
 from headrace.config.options import rest as options
-from headrace.gateway.sessions import Sessions
 from headrace.graph.job_graph import JobGraph
 from headrace.rest.application import RestApplication, archive
 from headrace.rest.context import CachedCluster, Cluster, NoSparkPages, RestContext, SparkPages
 from headrace.rest.operations import Operations
 from headrace.rest.program_runner import ProgramRunner
+from headrace.rest.reporters import Reporters
 from headrace.rest.server import FETCH_S, RestServer
 from headrace.rest.settings import RestSettings
 from headrace.runtime.job.dispatcher import Dispatcher, JobRecovery, LiveJob, StartJob
 from headrace.runtime.job.history import JobHistory
 from headrace.util.application_log import DriverLogging, application_log
+
+if TYPE_CHECKING:
+    # Only for a gateway: it brings the planner of SQL along, which most programs start without.
+    from headrace.gateway.sessions import Sessions
 
 
 class ControlPlane:
@@ -77,6 +82,7 @@ class ControlPlane:
             artifact_directory=artifact_directory,
         )
         self._server = RestServer(RestApplication(self._context, settings), settings)
+        self._reporters = Reporters(self._context)
 
     @property
     def url(self) -> str:
@@ -86,6 +92,7 @@ class ControlPlane:
     def start(self) -> None:
         self._logging.start()
         self._server.start()
+        self._reporters.start()
         if self._context.gateway is not None:
             self._context.gateway.start()
 
@@ -93,6 +100,7 @@ class ControlPlane:
         """Archive what has ended, and stop to answer."""
         if self._context.gateway is not None:
             self._context.gateway.close()
+        self._reporters.close()
         self.dispatcher.close()
         self._server.close(fetch_s)
         self._logging.stop()

@@ -6,8 +6,8 @@ them, so that Spark need not look at each row for it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,12 +16,11 @@ from headrace.connectors.base import FilePiece, Slice, SparkSource
 from headrace.errors import TaskLostError
 from headrace.operators.table.declarations import TableScanDeclaration, TableWatermarkSpec
 from headrace.operators.table.factory import as_spark_gives
-from headrace.operators.table.steps import Explode, PythonCalls, RowIds, Schema, Select, Step, Where
+from headrace.operators.table.packed_input import PackedInput
+from headrace.operators.table.steps import Schema, Step, mentioned, read_by
 from headrace.spark.known_times import KnownTimes, stored_time, time_literal
-from headrace.spark.table_frames import ddl
+from headrace.spark.table_frames import PACKET_DDL, ddl
 from headrace.spark.table_worker import PieceRead, TableFunctions
-
-_NAME = re.compile(r"`((?:[^`]|``)*)`")
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,30 @@ class ColumnScan:
         seed = session.range(0, len(numbered), 1, max(1, len(numbered)))
         return seed.mapInArrow(function, ddl(self.columns, has_kinds=False))
 
+    def packets(
+        self, session: SparkSession, functions: TableFunctions, packed: PackedInput, target: str
+    ) -> DataFrame:
+        """Return the rows of all subtasks in packets for a node; only the columns that these have are read."""
+        read = {name for name, _ in packed.source} | ({self.time} if self.time is not None else set())
+        numbered = [(number, piece.only(read)) for number, (_, piece) in enumerate(self.pieces)]
+        function = functions.reading_pieces(self.vertex_id, numbered, self.time, (target, packed))
+        seed = session.range(0, len(numbered), 1, max(1, len(numbered)))
+        return seed.mapInArrow(function, PACKET_DDL)
+
     def rows(self, subtask: int) -> int:
         """Return how many rows a subtask has read; once they are."""
         return sum(each.rows for each in self._reads(subtask))
 
-    def spent_ns(self, subtask: int) -> int:
-        """Return for how long workers were reading; once they are done."""
-        return sum(each.spent_ns for each in self._reads(subtask))
+    def spent_ns(self, subtask: int) -> dict[str, int]:
+        """Return what workers did for how long; once they are done."""
+        # Of a task that ran twice the last one counts, of a piece that was read for several nodes each of them.
+        reads = {
+            (each.piece, each.reader): each for each in self._told() if each.piece in self._owned(subtask)
+        }
+        sums: Counter[str] = Counter()
+        for each in reads.values():
+            sums.update(each.spent_ns)
+        return dict(sums)
 
     def times(self, session: SparkSession, watermark: TableWatermarkSpec) -> Callable[[int], int]:
         """Return what tells how far event time came in the rows of a subtask; once they are read."""
@@ -81,15 +97,19 @@ class ColumnScan:
         Raises:
             TaskLostError: A piece is missing.
         """
-        found = {
-            each.piece: each
-            for each in self.told()
-            if isinstance(each, PieceRead) and each.vertex_id == self.vertex_id
-        }
-        expected = [number for number, (owner, _) in enumerate(self.pieces) if owner == subtask]
-        if not set(expected) <= set(found):
+        found = {each.piece: each for each in self._told()}
+        expected = self._owned(subtask)
+        if not expected <= set(found):
             raise TaskLostError("the report of a task that reads files is missing")
-        return [found[number] for number in expected]
+        return [found[number] for number in sorted(expected)]
+
+    def _owned(self, subtask: int) -> set[int]:
+        return {number for number, (owner, _) in enumerate(self.pieces) if owner == subtask}
+
+    def _told(self) -> list[PieceRead]:
+        return [
+            each for each in self.told() if isinstance(each, PieceRead) and each.vertex_id == self.vertex_id
+        ]
 
 
 def column_scan(
@@ -133,24 +153,8 @@ def _used(names: Sequence[str], scan: TableScanDeclaration, behind: Sequence[Seq
     first = scan.fragment.steps if scan.fragment is not None else ()
     texts: list[str] = [] if scan.watermark is None else [scan.watermark.time]
     for steps in behind:
-        read = _read_by([*first, *steps])
+        read = read_by([*first, *steps])
         if read is None:
             return set(names)
         texts += read
-    mentioned = {name.replace("``", "`").lower() for text in texts for name in _NAME.findall(text)}
-    return {name for name in names if name.lower() in mentioned}
-
-
-def _read_by(steps: Iterable[Step]) -> list[str] | None:
-    """Return the Spark SQL in which steps name columns that come in; None if all of them go on."""
-    texts: list[str] = []
-    for step in steps:
-        if isinstance(step, Select):
-            return [*texts, *(sql for sql, _ in step.items)]
-        if isinstance(step, Where):
-            texts.append(step.condition)
-        elif isinstance(step, Explode):
-            texts.append(step.generator)
-        elif isinstance(step, RowIds | PythonCalls):
-            return None
-    return None
+    return mentioned(names, texts)

@@ -11,9 +11,8 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property
 from threading import Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
@@ -24,6 +23,7 @@ from headrace.common.job_execution_result import JobExecutionResult
 from headrace.common.job_id import JobID
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
+from headrace.config.memory_account import memory_per_worker
 from headrace.config.notices import new_notices
 from headrace.config.options import checkpointing, exchange, execution, logs, python, state
 from headrace.errors import (
@@ -56,13 +56,16 @@ from headrace.spark.failures import recover
 from headrace.spark.live_requirements import check_live, needed_slots, runs_live
 from headrace.spark.live_runner import SparkLiveRunner
 from headrace.spark.main_script import program_of
-from headrace.spark.parts import PartsRunner
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.state.key_secret import KeySecret
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import StoreSettings, store_settings
 from headrace.util.host_directories import PREFIX, Owner, make_temporary
+
+if TYPE_CHECKING:
+    # Imported where a job has tables: it brings the planner of SQL along, which takes long to import.
+    from headrace.spark.parts import PartsRunner
 
 _log = logging.getLogger(__name__)
 
@@ -203,6 +206,7 @@ def _task_settings(
         watermark_interval_ms=configuration.get(execution.AUTO_WATERMARK_INTERVAL)
         // timedelta(milliseconds=1),
         state_cache_entries=configuration.get(state.CACHE_ENTRIES),
+        memory_limit=memory_per_worker(configuration),
         log_level=configuration.get(logs.LEVEL),
         latency=LatencySettings.from_configuration(configuration),
         state_latency=StateLatencySettings.from_configuration(configuration),
@@ -281,7 +285,7 @@ class SparkJob:
             on_epoch=self._notify,
             ensure_leader=self._ensure_leader,
             leader=0 if self._leadership is None else self._leadership.token,
-            slots=slot_pool(job_id, configuration),
+            slots=slot_pool(job_id, configuration, is_live=is_live),
             results=self._results,
         )
 
@@ -469,11 +473,12 @@ class _Runners:
         self._artifacts = artifacts
         self._settings = settings
         self._executor = executor
+        self._started: tuple[SparkContext, TaskSettings, WorkerKind] | None = None
 
     def __call__(
         self, job: JobGraph, lineage: str, secret: KeySecret
     ) -> SparkEpochRunner | PartsRunner | SparkLiveRunner:
-        context, settings, workers = self._spark
+        context, settings, workers = self._spark(tables=not is_one_stream(job))
         code = JobCode(job, lineage, settings)
         try:
             if self._is_live:
@@ -481,16 +486,22 @@ class _Runners:
                 return SparkLiveRunner(context, code, workers)
             if is_one_stream(job):
                 return SparkEpochRunner(context, code, workers)
+            from headrace.spark.parts import PartsRunner
+
             return PartsRunner(context, code, secret, workers)
         except (Py4JError, PySparkException) as error:
             raise recover(str(error)) from None  # in words: Java's are forty lines
 
-    @cached_property
-    def _spark(self) -> tuple[SparkContext, TaskSettings, WorkerKind]:
-        """Spark, with what the job brings along."""
-        context = spark_context(
-            self._configuration, self._executor.spark_starts, least_threads=self._least_threads
-        )
-        self._executor.cancel_at_exit()
-        shipped, workers = ship(context, self._artifacts, self._configuration.get(python.EXECUTABLE))
-        return context, replace(self._settings, artifacts=shipped), workers
+    def _spark(self, *, tables: bool) -> tuple[SparkContext, TaskSettings, WorkerKind]:
+        """Return Spark, with what the job brings along."""
+        if self._started is None:
+            context = spark_context(
+                self._configuration,
+                self._executor.spark_starts,
+                least_threads=self._least_threads,
+                classes="tables" if tables else "streams",
+            )
+            self._executor.cancel_at_exit()
+            shipped, workers = ship(context, self._artifacts, self._configuration.get(python.EXECUTABLE))
+            self._started = context, replace(self._settings, artifacts=shipped), workers
+        return self._started

@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 from headrace import errors
 from headrace.common import plain_pickle
 from headrace.errors import DiskFullError, FormatError, HeadraceError, JobExecutionError, TaskLostError
+from headrace.runtime.task.memory_limit import explain_memory_error
 from headrace.spark.bad_records import bad_record
 from headrace.util.disk_space import says_full
 
@@ -76,9 +77,11 @@ class CarriedError(Exception):
 
 def carry(error: BaseException) -> CarriedError:
     """Wrap an error for the way through Spark."""
+    hint = explain_memory_error(error)
     if not isinstance(error, HeadraceError):
         text = "".join(traceback.format_exception(error))
-        error = JobExecutionError(f"{type(error).__name__}: {error}\n{text}")
+        error = JobExecutionError(f"{type(error).__name__}: {error}\n{text}", hint=hint)
+    error.hint = error.hint or hint
     # The driver reads the last one that it can.
     forms = [error] if _is_of_headrace(type(error)) else [_plain(error), error]
     return CarriedError("\n".join([str(error), *filter(None, map(_packed, forms))]))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pyspark import SparkContext
 
 from headrace.config.configuration import Configuration
-from headrace.config.options import live
-from headrace.config.options.checkpointing import UNALIGNED
+from headrace.config.options import autoscaler, live
 from headrace.config.options.exchange import KIND, ExchangeKind
 from headrace.config.options.execution import RUNTIME_MODE, RuntimeExecutionMode
 from headrace.config.options.scheduler import SCHEDULER, SchedulerType
@@ -42,9 +41,9 @@ def runs_live(job: JobGraph, configuration: Configuration) -> bool:
         raise UnsupportedFeatureError.not_yet(
             f"{SCHEDULER.key}: Adaptive in live jobs", f"leave it out, or {_BLOCKING}"
         )
-    if configuration.get(UNALIGNED):
+    if configuration.get(autoscaler.ENABLED):
         raise UnsupportedFeatureError.not_yet(
-            f"{UNALIGNED.key} in live jobs", f"leave it out, or {_BLOCKING}, where nothing has to be aligned"
+            f"{autoscaler.ENABLED.key} in live jobs", f"leave it out, or {_BLOCKING}"
         )
     return True
 

@@ -21,7 +21,7 @@ from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
 from headrace.runtime.run.live_control import LiveControl
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.live_subtask import LiveSettings
+from headrace.runtime.task.live_settings import LiveSettings
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.cluster import is_local
 from headrace.spark.failures import recover

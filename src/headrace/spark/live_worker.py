@@ -16,7 +16,8 @@ from headrace.runtime.control.messages import SubtaskFailure
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan
 from headrace.runtime.task.level import GC_THRESHOLD, JobCode
-from headrace.runtime.task.live_subtask import LiveSettings, LiveSubtask
+from headrace.runtime.task.live_settings import LiveSettings
+from headrace.runtime.task.live_subtask import LiveSubtask
 from headrace.spark.failures import carry
 from headrace.spark.main_script import enter_program
 from headrace.spark.user_code import unpack_job

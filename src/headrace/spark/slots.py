@@ -2,7 +2,7 @@
 
 | Spark | slots |
 |---|---|
-| a local one | as many as jobs ask for: its cores are taken in turns |
+| a local one | as many as jobs ask for: its cores are taken in turns; for live jobs, its threads |
 | a cluster | each executor's cores, by `spark.task.cpus`; executors count when they have registered |
 | a cluster with dynamic allocation | as above, at most what it may grow to: more come when tasks wait for them |
 | any, with `taskmanager.numberOfTaskSlots` | that number for each executor |
@@ -36,16 +36,18 @@ class OfferedSlots(NamedTuple):
 _manager = SlotManager()
 
 
-def slot_pool(job_id: str, configuration: Configuration) -> SlotPool:
+def slot_pool(job_id: str, configuration: Configuration, *, is_live: bool = False) -> SlotPool:
     """Return the slots that a job may take."""
-    return SlotPool(_manager, job_id, partial(spark_offer, configuration.get(TASK_SLOTS)))
+    offer = partial(spark_offer, configuration.get(TASK_SLOTS), is_live=is_live)
+    return SlotPool(_manager, job_id, offer)
 
 
-def spark_offer(slots_each: int | None) -> SlotOffer:
+def spark_offer(slots_each: int | None, *, is_live: bool = False) -> SlotOffer:
     """Ask Spark which slots there are.
 
     Args:
         slots_each: What each executor offers, if that was declared.
+        is_live: Whether a live job asks, whose subtasks cannot take turns.
     """
     context = SparkContext._active_spark_context
     if context is None:
@@ -54,18 +56,23 @@ def spark_offer(slots_each: int | None) -> SlotOffer:
         conf = context.getConf()
     except (Py4JError, OSError):  # Spark is going down
         return SlotOffer(0, 0)
-    return offer_of(spark_executors(), conf, context.master or "", slots_each)
+    return offer_of(spark_executors(), conf, context.master or "", slots_each, is_live=is_live)
 
 
 def offer_of(
-    executors: Sequence[SparkExecutorInfo], conf: SparkConf, master: str, slots_each: int | None
+    executors: Sequence[SparkExecutorInfo],
+    conf: SparkConf,
+    master: str,
+    slots_each: int | None,
+    *,
+    is_live: bool = False,
 ) -> SlotOffer:
     """Say which slots executors offer."""
     cpus = int(conf.get("spark.task.cpus", "1") or 1)
     slots = sum(slots_of(executor, cpus, slots_each) for executor in executors)
     count = len(executors)
     if is_local(master):
-        return SlotOffer(slots, count, is_elastic=slots_each is None)
+        return SlotOffer(slots, count, is_elastic=slots_each is None and not is_live)
     if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
         most = conf.get("spark.dynamicAllocation.maxExecutors", None)
         cores = conf.get("spark.executor.cores", None)

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame
 
 from headrace.connectors.base import SparkSource
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
-from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
+from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex, OperatorNode
 from headrace.graph.table_job import fragment_of, is_table_vertex, producer_of
 from headrace.operators.table.base import InputSpec, quote
 from headrace.operators.table.bridge import StreamToTable, TableToStream
@@ -39,6 +39,7 @@ from headrace.operators.table.declarations import (
     WindowJoinDeclaration,
 )
 from headrace.operators.table.factory import as_spark_gives
+from headrace.operators.table.packed_input import PackedInput
 from headrace.operators.table.steps import KIND
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.runtime.epoch.messages import (
@@ -53,7 +54,8 @@ from headrace.runtime.epoch.messages import (
 from headrace.runtime.epoch.report_checks import one_per_subtask
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.operator_metrics import with_operator_metrics
-from headrace.runtime.task.table_task import has_kinds, operator_of
+from headrace.runtime.task.packing import Packing, is_checked
+from headrace.runtime.task.table_task import has_kinds, operator_of, starts_with_kinds
 from headrace.runtime.task.table_time import (
     VertexTime,
     next_watermarks,
@@ -64,6 +66,7 @@ from headrace.spark.artifacts import WorkerKind
 from headrace.spark.python_calls import JOB_PARAMETERS, spark_function, with_metrics
 from headrace.spark.runner import SparkRunner
 from headrace.spark.table_frames import (
+    PACKET_DDL,
     apply_fragment,
     as_relation,
     buffer_frame,
@@ -100,6 +103,7 @@ class TableEpochs(SparkRunner):
             if isinstance(vertex.head.declaration, StatefulNode)
         }
         self._session = TableSession(context, code.job, self._operators, secret)
+        self._packing = Packing(code.job, self._operators, secret)
 
     def begin(self, plan: EpochPlan) -> TableEpoch:
         """Return an epoch that nothing has run of yet."""
@@ -115,10 +119,11 @@ class TableEpochs(SparkRunner):
             functions,
             self._workers,
             messages,
+            self._packing if self._session.reads_columns else None,
         )
 
     def stop_reading_columns(self) -> bool:
-        """Have Spark read all files from now on; returns whether workers have read some until now."""
+        """Have Spark read all files and compute all rows from now on; returns whether workers have until now."""
         was, self._session.reads_columns = self._session.reads_columns, False
         return was
 
@@ -141,8 +146,13 @@ class TableEpoch:
         functions: TableFunctions,
         workers: WorkerKind,
         messages: TaskMessages,
+        packing: Packing | None,
     ) -> None:
         self._settings = session
+        self._packing = packing
+        #: What comes out of stateful nodes in packets, by vertex.
+        self._packets: dict[str, DataFrame] = {}
+        self._has_packets = False
         self._session = session.spark
         self._workers = workers
         self._messages = messages
@@ -175,7 +185,7 @@ class TableEpoch:
                     sinks += self._sink(vertex, declaration)
                 else:
                     self._put_frame(vertex.vertex_id, self._frame(vertex))
-        self._settings.expect(self._scans.most_rows, self._scans.row_bytes)
+        self._settings.expect(self._scans.most_rows, self._scans.row_bytes, has_packets=self._has_packets)
         for sink in sinks:
             self._written += sink.run()
 
@@ -222,7 +232,9 @@ class TableEpoch:
 
     def _put_frame(self, operator_id: str, frame: DataFrame | None) -> None:
         readers = [
-            edge for edge in self._job.edges if producer_of(self._job, edge).operator_id == operator_id
+            edge
+            for edge in self._job.edges
+            if producer_of(self._job, edge).operator_id == operator_id and self._packed(edge) is None
         ]
         self._frames[operator_id] = self._kept(frame) if frame is not None and len(readers) > 1 else frame
 
@@ -268,7 +280,7 @@ class TableEpoch:
             self._session.udf.register(call.result.name, spark_function(call, site))
         return self._session.sql(query.sql.format(*(f"{{{name}}}" for name in inputs)), **inputs)
 
-    def _stateful(self, vertex: JobVertex, declaration: StatefulNode) -> DataFrame:
+    def _stateful(self, vertex: JobVertex, declaration: StatefulNode) -> DataFrame | None:
         operator = self._operators[vertex.vertex_id]
         edges = self._job.inputs_of(vertex.vertex_id)
         # What is summed up on the way has the types of what the operator keeps.
@@ -278,9 +290,13 @@ class TableEpoch:
             | {column.name: column.arrow for column in as_spark_gives(fragment_of(edge).schema)}
             for edge in edges
         }
-        united = {side: self._input(vertex, side) for side in self._sides(vertex)}
-        specs = {spec.side: spec for spec in operator.inputs}
-        for side, count in Counter(spec.source for spec in operator.inputs).items():
+        packed = {edge.target_input: each for edge in edges if (each := self._packed(edge)) is not None}
+        packets = [
+            self._packets_of(edge, packed[edge.target_input]) for edge in edges if edge.target_input in packed
+        ]
+        united = {side: self._input(vertex, side) for side in self._sides(vertex) if side not in packed}
+        specs = {spec.side: spec for spec in operator.inputs if spec.source not in packed}
+        for side, count in Counter(spec.source for spec in specs.values()).items():
             if count > 1:
                 own = [spec for spec in operator.inputs if spec.source == side]
                 frame, shared = with_shared_keys(united[side], own, self._settings.row_keys)
@@ -293,24 +309,49 @@ class TableEpoch:
             types,
             vertex.parallelism,
             vertex.max_parallelism,
+            packets,
         )
-        function = self._functions.stateful(vertex.vertex_id, self._times[vertex.vertex_id], sides)
+        merges = {side: merge for each in packed.values() for side, merge in each.merges.items()}
+        out = None if self._packing is None else self._packing.out_of(vertex.vertex_id)
+        function = self._functions.stateful(
+            vertex.vertex_id, self._times[vertex.vertex_id], sides, merges, out
+        )
+        if out is not None:
+            self._packets[vertex.vertex_id] = exchanged.mapInArrow(function, PACKET_DDL)
+            return None
         frame = exchanged.mapInArrow(
             function, ddl(declaration.output, has_kinds=not declaration.is_insert_only)
         )
         return (
             filter_pairs(frame, declaration)
             if isinstance(declaration, JoinDeclaration | WindowJoinDeclaration | TableIntervalJoinDeclaration)
+            and not is_checked(declaration, operator)
             else frame
         )
 
+    def _packed(self, edge: JobEdge) -> PackedInput | None:
+        """Return how the rows of an edge are packed in this epoch; None if they are not."""
+        source = edge.source_vertex
+        if self._packing is None or (source not in self._scans.columns and source not in self._packets):
+            return None
+        return self._packing.into(edge.target_vertex, edge.target_input)
+
+    def _packets_of(self, edge: JobEdge, packed: PackedInput) -> DataFrame:
+        """Return the rows of an edge in packets."""
+        self._has_packets = True
+        scan = self._scans.columns.get(edge.source_vertex)
+        if scan is None:
+            return self._packets[edge.source_vertex]
+        return scan.packets(self._session, self._functions, packed, edge.target_vertex)
+
     def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:
         """Make of rows what an input asks for, and see how far event time came where rows carry it."""
+        one_phase = getattr(vertex.head.declaration, "one_phase", False)
         for edge in self._job.inputs_of(vertex.vertex_id):
             carried = self._scans.carried.get(edge.source_vertex)
             if carried is not None:
-                return carried.observe(sum_up(frame, spec, carried.columns))
-        return sum_up(frame, spec)
+                return carried.observe(sum_up(frame, spec, carried.columns, one_phase=one_phase))
+        return sum_up(frame, spec, one_phase=one_phase)
 
     def _sides(self, vertex: JobVertex) -> list[int]:
         return sorted({edge.target_input for edge in self._job.inputs_of(vertex.vertex_id)})
@@ -333,7 +374,7 @@ class TableEpoch:
                     fragment_of(edge),
                     site,
                     self._settings.row_keys,
-                    has_kinds=kinds,
+                    has_kinds=starts_with_kinds(self._job, edge),
                     carried=columns,
                 )
                 frames.append(frame if kinds or not is_changelog else frame.selectExpr("*", "0Y AS __kind"))
@@ -349,11 +390,17 @@ class TableEpoch:
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
             return []
         edges = self._job.inputs_of(vertex.vertex_id)
-        kinds = any(has_kinds(self._job, edge) for edge in edges)
-        frame = for_sink(self._input(vertex, 0), declaration, has_kinds=kinds)
+        packed = self._packed(edges[0])
+        if packed is not None:
+            frame = self._packets_of(edges[0], packed)
+        else:
+            kinds = any(has_kinds(self._job, edge) for edge in edges)
+            frame = for_sink(self._input(vertex, 0), declaration, has_kinds=kinds)
         if declaration.sink.discards:
             return [_SinkFrame(frame, reports=False)]
-        function = self._functions.writing(vertex.vertex_id, self._times[vertex.vertex_id])
+        function = self._functions.writing(
+            vertex.vertex_id, self._times[vertex.vertex_id], has_packets=packed is not None
+        )
         frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "report BINARY")
         return [_SinkFrame(frame, reports=True)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -18,12 +18,14 @@ from pyspark.sql import functions as F
 from headrace.common.types import RowKind
 from headrace.connectors.base import FileRead, RangeRead, RowsRead, SparkRead
 from headrace.operators.table.base import (
+    EVENT,
     HASHES,
     ROW_HASHES,
     SESSION,
     SIDE,
     InputSpec,
     quote,
+    share_keys,
 )
 from headrace.operators.table.declarations import (
     JoinDeclaration,
@@ -31,15 +33,19 @@ from headrace.operators.table.declarations import (
     TableSinkDeclaration,
     WindowJoinDeclaration,
 )
+from headrace.operators.table.packed_input import GroupMerge, Packet, merged_inputs, rows_of
 from headrace.operators.table.steps import (
     KIND,
+    ColumnToKinds,
     Explode,
     Fragment,
+    KindsToColumn,
     PythonCalls,
     RowIds,
     Schema,
     Select,
     Step,
+    StepColumn,
     Where,
 )
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
@@ -49,6 +55,10 @@ from headrace.spark.row_keys import RowKeys
 
 #: What `SIDE` is in the one row that every subtask gets in every epoch, so that it runs and knows which one it is.
 CONTROL = -1
+#: What it is in a row that is a packet (`PackedInput`): its first hash leads to the subtask, its second is the input.
+PACKED = -2
+_PACKET = "__packet"
+PACKET_DDL = f"{SIDE} INT, {HASHES[0]} BIGINT, {HASHES[1]} BIGINT, {_PACKET} BINARY"
 
 
 def ddl(schema: Schema, *, has_kinds: bool) -> str:
@@ -82,7 +92,12 @@ def _read_files(
 ) -> DataFrame:
     stored = tuple(column for column in schema if column.name not in read.metadata)
     bad = BadRecords.of(read, stored)
-    reader, columns = session.read.format(read.format).options(**read.options), ddl(stored, has_kinds=False)
+    # Names of directories are read as they are: one of them stands for NULL, whatever the type of the column is.
+    named = tuple(
+        replace(column, spark_type="string") if column.name in read.partition_keys else column
+        for column in stored
+    )
+    reader, columns = session.read.format(read.format).options(**read.options), ddl(named, has_kinds=False)
     if bad is None:
         frame = reader.schema(columns).load(list(read.paths))
     else:
@@ -91,17 +106,30 @@ def _read_files(
         if errors is not None:
             frame = frame.observe(errors, F.count(F.expr(bad.error)).alias("errors"))
         frame = frame.where(bad.kept)
-    if bad is None and not read.metadata:
+    if bad is None and not read.metadata and not read.partition_keys:
         return frame
-    items = [
-        f"CAST({read.metadata[column.name]} AS {column.spark_type}) AS {quote(column.name)}"
-        if column.name in read.metadata
-        else f"{bad.value_of(column)} AS {quote(column.name)}"
-        if bad is not None
-        else quote(column.name)
-        for column in schema
-    ]
-    return frame.selectExpr(*items)
+    return frame.selectExpr(*(_item(column, read, bad) for column in schema))
+
+
+def _item(column: StepColumn, read: FileRead, bad: BadRecords | None) -> str:
+    """Return a column of files in Spark SQL."""
+    name = quote(column.name)
+    if column.name in read.metadata:
+        return f"CAST({read.metadata[column.name]} AS {column.spark_type}) AS {name}"
+    if column.name in read.partition_keys:
+        return f"{_partition_value(column, read.no_value)} AS {name}"
+    return name if bad is None else f"{bad.value_of(column)} AS {name}"
+
+
+def _partition_value(column: StepColumn, no_value: str) -> str:
+    """Return what the name of a directory says, as the type of its column; what is none of it fails the job."""
+    name = quote(column.name)
+    literal = no_value.replace("\\", "\\\\").replace("'", "\\'")
+    text = f"nullif({name}, '{literal}')"
+    if column.spark_type == "string":
+        return text
+    told = f"concat('partition column {column.name}: cannot convert ', {text}, ' to {column.spark_type}')"
+    return f"coalesce(try_cast({text} AS {column.spark_type}), IF({text} IS NULL, NULL, raise_error({told})))"
 
 
 # -- fragments -------------------------------------------------------------------------------------------------
@@ -117,8 +145,48 @@ def apply_fragment(
     carried: Sequence[str] = (),
 ) -> DataFrame:
     """Do stateless work on rows, functions at a site; ``carried`` columns, which it does not know of, go along."""
-    besides = [*([KIND] if has_kinds else []), *carried]
-    return reduce(lambda each, step: _apply_step(each, step, site, row_keys, besides), fragment.steps, frame)
+    for step in fragment.steps:
+        if isinstance(step, KindsToColumn | ColumnToKinds):
+            frame = _changed_kinds(frame, step, has_kinds=has_kinds)
+            has_kinds = isinstance(step, ColumnToKinds)
+        else:
+            besides = [*([KIND] if has_kinds else []), *carried]
+            frame = _apply_step(frame, step, site, row_keys, besides)
+    return frame
+
+
+def _changed_kinds(frame: DataFrame, step: KindsToColumn | ColumnToKinds, *, has_kinds: bool) -> DataFrame:
+    """Make a column of what rows do to the table, or the other way round."""
+    if isinstance(step, ColumnToKinds):
+        code = F.col(quote(step.name))
+        known = ", ".join(sorted(text for text, _ in step.codes))
+        shown = F.when(code.isNull(), F.lit("NULL")).otherwise(F.concat(F.lit("'"), code, F.lit("'")))
+        message = F.concat(
+            F.lit(f"FROM_CHANGELOG: column {step.name} has the operation code "),
+            shown,
+            F.lit(f", which is not in op_mapping; known codes are: {known}"),
+        )
+        kind = reduce(
+            lambda made, pair: made.when(code == F.lit(pair[0]), F.lit(pair[1])),
+            step.codes,
+            F.when(F.lit(False), F.lit(0)),
+        ).otherwise(F.raise_error(message).cast("int"))
+        # A code that is not known fails the job, also where nobody asks for the kind.
+        return frame.withColumn(KIND, kind.cast("tinyint")).where(F.col(KIND).isNotNull()).drop(step.name)
+    codes = dict(step.codes)
+    if not has_kinds:
+        insert = codes.get(RowKind.INSERT.value)
+        made = frame.where(F.lit(insert is not None))
+        return made.select(
+            F.lit(insert or "").alias(step.name), *(F.col(quote(each)) for each in frame.columns)
+        )
+    code = reduce(
+        lambda made, pair: made.when(F.col(KIND) == pair[0], F.lit(pair[1])),
+        step.codes,
+        F.when(F.lit(False), F.lit("")),
+    )
+    kept = frame.where(F.col(KIND).isin(list(codes)))
+    return kept.select(code.alias(step.name), *(F.col(quote(each)) for each in frame.columns if each != KIND))
 
 
 def _apply_step(
@@ -182,13 +250,16 @@ def for_sink(frame: DataFrame, sink: TableSinkDeclaration, *, has_kinds: bool) -
 # -- the exchange ----------------------------------------------------------------------------------------------
 
 
-def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> DataFrame:
+def sum_up(
+    frame: DataFrame, spec: InputSpec, carried: Sequence[str] = (), *, one_phase: bool = False
+) -> DataFrame:
     """Make of rows what an input asks for, each key once if it says so.
 
     Args:
         frame: The rows.
         spec: The input.
         carried: Columns of which the highest value of each key goes along.
+        one_phase: Whether rows of a key are brought together before they are aggregated.
     """
     if spec.where is not None:
         frame = frame.where(spec.where)
@@ -197,6 +268,8 @@ def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> Da
     if spec.group_by is not None:
         aggregates = [*spec.items, *((f"max({name})", name) for name in carried)]
         groups = [quote(name) for name in spec.group_by]
+        if one_phase and spec.session is None:
+            frame = frame.repartition(*map(F.col, groups)) if groups else frame.coalesce(1)
         if spec.session is not None:
             groups.append(f"{spec.session} AS {SESSION}")
         # Without a group Spark makes a row of no rows: all of them are one group, which is not there without rows.
@@ -217,19 +290,14 @@ def with_shared_keys(
     the input that wants the columns of the key has them.
     """
     keys = specs[0].keys
-    are_alike = all(
-        spec.keys == keys
-        and spec.session is None
-        and spec.group_by is not None
-        and (spec.row_keys is None or spec.row_keys[: len(keys)] == keys)
-        for spec in specs
-    )
-    if not are_alike or not row_keys.has_digest(frame, keys):
+    if not share_keys(specs) or not row_keys.has_digest(frame, keys):
         return frame, list(specs)
     made = []
     for spec in specs:
-        groups = spec.group_by or () if spec.row_keys is None else spec.row_keys[len(keys) :]
-        made.append(replace(spec, group_by=(*HASHES, *dict.fromkeys(groups))))
+        wanted = spec.group_by or ()
+        if spec.row_keys is not None:
+            wanted = (*spec.row_keys[len(keys) :], *(name for name in wanted if name == EVENT))
+        made.append(replace(spec, group_by=(*HASHES, *dict.fromkeys(wanted))))
     return row_keys.with_keys(frame, {HASHES: keys}), made
 
 
@@ -260,6 +328,7 @@ def exchange(
     types: Mapping[int, Mapping[str, pa.DataType]],
     parallelism: int,
     max_parallelism: int,
+    packets: Sequence[DataFrame] = (),
 ) -> tuple[DataFrame, Sides]:
     """Bring rows to the subtasks of a stateful node, as `sum_up` has made them.
 
@@ -273,8 +342,9 @@ def exchange(
         types: The types that the node knows columns by, by input.
         parallelism: How many subtasks it has.
         max_parallelism: How many key groups.
+        packets: Rows that come packed.
     """
-    parts, sides = [_control(session, parallelism, max_parallelism)], {}
+    parts, sides = [_control(session, parallelism, max_parallelism), *packets], {}
     for spec, frame in inputs:
         part, sides[spec.side] = _placed(frame, spec, row_keys, types[spec.source])
         parts.append(part)
@@ -288,7 +358,32 @@ def exchange(
 _ALL = "__all"
 
 
-def split_sides(batches: Sequence[pa.RecordBatch], sides: Sides) -> tuple[int | None, dict[int, pa.Table]]:
+def packet_rows(packet: Packet, parallelism: int, max_parallelism: int) -> pa.RecordBatch:
+    """Return a packet as a row that the exchange brings to its subtask."""
+    bounds = np.array([0, packet.data.size], np.int32)
+    columns = {
+        SIDE: pa.array([PACKED], pa.int32()),
+        HASHES[0]: pa.array([_first_group(packet.subtask, parallelism, max_parallelism)], pa.int64()),
+        HASHES[1]: pa.array([packet.side], pa.int64()),
+        _PACKET: pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), packet.data]),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the rows of packets."""
+    for batch in batches:
+        for packet in batch.column(_PACKET):
+            yield from rows_of(packet.as_buffer()).to_batches()
+
+
+def _first_group(subtask: int, parallelism: int, max_parallelism: int) -> int:
+    return (subtask * max_parallelism + parallelism - 1) // parallelism
+
+
+def split_sides(
+    batches: Sequence[pa.RecordBatch], sides: Sides, merges: Mapping[int, GroupMerge]
+) -> tuple[int | None, dict[int, pa.Table]]:
     """Return which subtask got these rows, and the rows of each input that has some; undoes `exchange`."""
     subtask = None
     found: dict[int, list[pa.RecordBatch]] = {}
@@ -302,7 +397,11 @@ def split_sides(batches: Sequence[pa.RecordBatch], sides: Sides) -> tuple[int | 
                 found.setdefault(int(numbers[start]), []).append(rows)
     if CONTROL in found:
         subtask = found.pop(CONTROL)[0].column(HASHES[1])[0].as_py()
-    inputs = {}
+    packets: dict[int, list[pa.Table]] = {}
+    for part in found.pop(PACKED, ()):
+        for side, packet in zip(part.column(HASHES[1]).to_pylist(), part.column(_PACKET), strict=True):
+            packets.setdefault(side, []).append(rows_of(packet.as_buffer()))
+    inputs = merged_inputs(packets, merges)
     for side, parts in found.items():
         rows = pa.Table.from_batches(parts)
         inputs[side] = pa.table(

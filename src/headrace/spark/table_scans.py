@@ -28,7 +28,6 @@ from headrace.operators.table.declarations import (
 )
 from headrace.operators.table.steps import Select
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
-from headrace.runtime.epoch.spent import SCAN
 from headrace.runtime.task.table_time import (
     lowest_split_time,
     needs_event_time,
@@ -54,8 +53,8 @@ class _ScanPart:
     slices: tuple[Slice, ...]
     #: How many rows there were, where nobody knows it beforehand.
     rows: Callable[[], int] | None = None
-    #: For how many nanoseconds workers have read them, where it is they who do.
-    spent_ns: Callable[[], int] | None = None
+    #: For how many nanoseconds workers did what, where it is they who read.
+    spent_ns: Callable[[], Mapping[str, int]] | None = None
     #: How many records could not be read, where that does not fail the job.
     errors: Observation | None = None
     #: Tells how far event time came in them, when they have been read.
@@ -91,6 +90,8 @@ class TableScans:
         self._known: dict[str, KnownTimes] = {}
         #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
         self.carried: dict[str, CarriedTime] = {}
+        #: Scans whose rows workers can pack where they read them, by vertex.
+        self.columns: dict[str, ColumnScan] = {}
         self._started = time.perf_counter_ns()
         self._started_ms = clock.now_ms()
 
@@ -156,6 +157,8 @@ class TableScans:
         needs_time = watermark is not None and needs_event_time(self._job, vertex.vertex_id)
         running = sorted({owner for owner, _ in columns.pieces})
         is_observed = needs_time and columns.time is None
+        if not is_observed:
+            self.columns[vertex.vertex_id] = columns
         told = columns.times(self._session, watermark) if watermark and columns.time else None
         frames = []
         for group in [[each] for each in running] if is_observed else [running]:
@@ -374,7 +377,7 @@ class TableScans:
             records_out=records,
             # Spark's own work is not told apart by stage: it counts as the scan's.
             busy_ns=time.perf_counter_ns() - self._started if records else 0,
-            spent_ns={} if scan.spent_ns is None else {SCAN: scan.spent_ns()},
+            spent_ns={} if scan.spent_ns is None else scan.spent_ns(),
             started_ms=self._started_ms,
             ended_ms=clock.now_ms(),
         )

@@ -43,6 +43,8 @@ _SETTINGS = {
 _NO_LIMIT = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
 #: The same for rows with texts, where files tell that they are short: fewer rows keep a batch small.
 _SHORT_TEXTS = {**_NO_LIMIT, "spark.sql.execution.arrow.maxRecordsPerBatch": "16384"}
+#: The same where rows are packets: there are few of them, so that it costs nothing to ask.
+_PACKETS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20)}
 #: Bytes that a row may have on average to count as short; those of all scans together.
 _SHORT_ROW = 4096
 #: Rows of a subtask's files that one task reads. Where there are fewer groups to aggregate they stay in the processor's
@@ -70,14 +72,10 @@ class TableSession:
     ) -> None:
         self.spark = SparkSession(context).newSession()
         widths = row_widths(job, operators.values())
-        #: The settings that rows with texts may have while they are short, and those that they have otherwise.
-        self._texts = _SHORT_TEXTS if widths is RowWidths.TEXTS else {}
-        self._limits: dict[str, str] = {}
-        self._are_short = False
+        self._widths = widths
         settings: dict[str, str | None] = {
             **changed_meaning(context.getConf()),
             **_SETTINGS,
-            **(_NO_LIMIT if widths is RowWidths.FIXED else {}),
             **job.session_settings,
             "spark.sql.shuffle.partitions": str(max(vertex.parallelism for vertex in job.vertices)),
         }
@@ -90,23 +88,32 @@ class TableSession:
         #: Whether workers read files into columns where they can: not any more once one could not be read like that,
         #: and not for a batch query, of which Spark knows better which columns and how many rows it needs.
         self.reads_columns = not job.is_batch
+        #: What limits a batch on its way to python, as it is if nothing is known of rows, and as it is now.
+        self._usual = {key: str(self.spark.conf.get(key)) for key in _SHORT_TEXTS}
+        self._limits = dict(self._usual)
         #: Whether how many tasks read files is ours to say.
         self._sets_read_tasks = self.spark.conf.get(_READ_TASKS, None) is None
 
-    def expect(self, rows: int, row_bytes: int | None) -> None:
+    def expect(self, rows: int, row_bytes: int | None, *, has_packets: bool) -> None:
         """Prepare for an epoch.
 
         Args:
             rows: How many rows a subtask reads, at most: as many tasks read files as is good for them.
             row_bytes: About how many bytes a row has of each scan, all together; None if nobody knows.
+            has_packets: Whether there are rows that are packets, and so large.
         """
         are_short = row_bytes is not None and row_bytes <= _SHORT_ROW
-        if are_short != self._are_short:
-            self._are_short = are_short
-            for key, value in self._texts.items():
-                if are_short:
-                    self._limits[key] = str(self.spark.conf.get(key))
-                self.spark.conf.set(key, value if are_short else self._limits[key])
+        limits = self._usual
+        if self._widths is RowWidths.FIXED:
+            limits = {**limits, **_NO_LIMIT}
+        elif self._widths is RowWidths.TEXTS and are_short:
+            limits = {**limits, **_SHORT_TEXTS}
+        if has_packets:
+            limits = {**limits, **_PACKETS}
+        for key, value in limits.items():
+            if value != self._limits[key]:
+                self.spark.conf.set(key, value)
+        self._limits = dict(limits)
         if self._sets_read_tasks and rows:
             self.spark.conf.set(_READ_TASKS, str(max(1, rows // _ROWS_PER_TASK)))
 

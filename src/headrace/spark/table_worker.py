@@ -7,7 +7,7 @@ there are no rows: there the report is what comes out.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark import TaskContext
 
-from headrace.errors import InvariantViolation
+from headrace.errors import FormatError, InvariantViolation
 from headrace.graph.job_graph import JobVertex, OperatorNode
 from headrace.operators.piece_reader import PieceReader
+from headrace.operators.table.arrow_sql import NotComputedError
 from headrace.operators.table.bridge import from_bytes, to_bytes
+from headrace.operators.table.packed_input import GroupMerge, PackedInput
 from headrace.runtime.epoch.messages import (
     Crossing,
     EpochPlan,
     SubtaskId,
     rows_producer,
 )
-from headrace.runtime.epoch.spent import DECODE, ENCODE, EXCHANGE, Stopwatch
+from headrace.runtime.epoch.spent import DECODE, ENCODE, EXCHANGE, SCAN, Stopwatch
 from headrace.runtime.exchange.buffers import (
     TABLE_EDGE,
     Header,
@@ -42,7 +44,7 @@ from headrace.runtime.task.table_task import TableTask, kept_table_tasks
 from headrace.runtime.task.table_time import VertexTime
 from headrace.spark.failures import carry
 from headrace.spark.python_calls import CallSite, function_context
-from headrace.spark.table_frames import Sides, split_sides
+from headrace.spark.table_frames import Sides, packet_rows, split_sides, unpacked
 from headrace.spark.user_code import unpack_job
 
 if TYPE_CHECKING:
@@ -70,8 +72,10 @@ class PieceRead:
     rows: int
     #: The highest event time among them, in microseconds since 1970; None if there is none.
     highest: int | None
-    #: How long it took to read them.
-    spent_ns: int
+    #: What the task did, and how long it took.
+    spent_ns: Mapping[str, int]
+    #: The node that it made packets for; None for rows, which are anybody's. A scan may be read for several.
+    reader: str | None = None
 
 
 class TableFunctions:
@@ -99,9 +103,22 @@ class TableFunctions:
         )
 
     def stateful(
-        self, vertex_id: str, at: VertexTime, sides: Sides
+        self,
+        vertex_id: str,
+        at: VertexTime,
+        sides: Sides,
+        merges: Mapping[int, GroupMerge],
+        packed: PackedInput | None = None,
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-        """Return the function of a stateful node's stage, behind an `exchange` of its inputs."""
+        """Return the function of a stateful node's stage, behind an `exchange` of its inputs.
+
+        Args:
+            vertex_id: The node.
+            at: The time.
+            sides: Where the columns of its inputs are.
+            merges: How groups of inputs that came in packets are put together.
+            packed: How what comes out is packed for the next node; None: rows come out.
+        """
         job_key, code, messages = self._job_key, self._code, self._messages
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
 
@@ -111,7 +128,7 @@ class TableFunctions:
                 with watch.on(EXCHANGE):
                     received = list(batches)
                 with watch.on(DECODE):
-                    subtask, inputs = split_sides(received, sides)
+                    subtask, inputs = split_sides(received, sides, merges)
                 if subtask is None:
                     raise InvariantViolation("a subtask of a table job got no control row")
                 known, place = _job_code(job_key, code), SubtaskId(vertex_id, subtask)
@@ -119,13 +136,18 @@ class TableFunctions:
                 with _tasks.task((job_key, place), make) as task:
                     output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
                 with watch.on(ENCODE):
-                    made = output.combine_chunks().to_batches(_OUT_ROWS)
+                    if packed is None:
+                        made = output.combine_chunks().to_batches(_OUT_ROWS)
+                    else:
+                        made = list(_packed(packed, [output.combine_chunks()]))
                 messages.tell(replace(report, spent_ns={**watch.spent_ns, **report.spent_ns}))
             yield from made
 
         return run
 
-    def writing(self, vertex_id: str, at: VertexTime) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def writing(
+        self, vertex_id: str, at: VertexTime, *, has_packets: bool
+    ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a sink's stage: what comes out of a partition is the report of its subtask."""
         job_key, code = self._job_key, self._code
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
@@ -136,7 +158,8 @@ class TableFunctions:
                 assert context is not None
                 known = _job_code(job_key, code)
                 subtask = SubtaskId(vertex_id, context.partitionId())
-                report = write_rows(known.job, subtask, pickle.loads(plan), at, batches, _attempt())
+                rows = unpacked(batches) if has_packets else batches
+                report = write_rows(known.job, subtask, pickle.loads(plan), at, rows, _attempt())
             packed = pa.array([pickle.dumps(report, protocol=5)], pa.binary())
             yield pa.RecordBatch.from_arrays([packed], names=["report"])
 
@@ -205,7 +228,11 @@ class TableFunctions:
         return run
 
     def reading_pieces(
-        self, vertex_id: str, pieces: Sequence[tuple[int, Any]], time: str | None
+        self,
+        vertex_id: str,
+        pieces: Sequence[tuple[int, Any]],
+        time: str | None,
+        packed: tuple[str, PackedInput] | None = None,
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stage that reads pieces into columns; its input says which of them.
 
@@ -213,6 +240,7 @@ class TableFunctions:
             vertex_id: The scan.
             pieces: The pieces (`FilePiece`), with their numbers.
             time: The column whose highest value is told; None if nobody asks.
+            packed: The next node, and how rows are packed for it; None: they come out as they are.
         """
         messages = self._messages
 
@@ -221,14 +249,34 @@ class TableFunctions:
                 for batch in batches:
                     for place in batch.column(0).to_pylist():
                         number, piece = pieces[place]
-                        reader = PieceReader(time)
-                        for table in reader.read(piece):
-                            yield from table.to_batches(_OUT_ROWS)
-                        messages.tell(
-                            PieceRead(vertex_id, number, reader.rows, reader.highest, reader.spent_ns)
+                        reader, watch = PieceReader(time), Stopwatch()
+                        tables = reader.read(piece)
+                        if packed is not None:
+                            yield from watch.over(ENCODE, _packed(packed[1], tables))
+                            watch.add(ENCODE, -reader.spent_ns)
+                        else:
+                            for table in tables:
+                                yield from table.to_batches(_OUT_ROWS)
+                        watch.add(SCAN, reader.spent_ns)
+                        target = None if packed is None else packed[0]
+                        read = PieceRead(
+                            vertex_id, number, reader.rows, reader.highest, watch.spent_ns, target
                         )
+                        messages.tell(read)
 
         return run
+
+
+def _packed(packed: PackedInput, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    """Pack the rows of a task."""
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    try:
+        for packet in packed.packets(tables, partition):
+            yield packet_rows(packet, packed.parallelism, packed.max_parallelism)
+    except NotComputedError as error:
+        # As files that only Spark can read: the epoch runs again without us.
+        raise FormatError(str(error)) from error
 
 
 def _part(plan: EpochPlan, vertex_id: str) -> EpochPlan:

@@ -19,6 +19,7 @@ from headrace import pyflink_alias
 from headrace.errors import HeadraceError, JobDefinitionError
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.memory_limit import apply_memory_limit
 from headrace.runtime.task.workplace import Workplace, prepare
 
 
@@ -56,6 +57,7 @@ def unpack_job(packed: bytes) -> JobCode:
     workplace.enter()
     code, main_classes = pickle.loads(content)
     assert isinstance(code, JobCode)
+    apply_memory_limit(code.settings.memory_limit)
     return replace(
         code,
         job=replace(code.job, main_classes=main_classes),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -15,12 +15,13 @@ from headrace.common.changelog import ALL, ChangelogMode
 from headrace.config import Configuration
 from headrace.config.options import execution, table_async
 from headrace.config.options import table as options
+from headrace.config.options.table_flink import REQUIRE_ON_CONFLICT
 from headrace.connectors.base import Boundedness
 from headrace.connectors.collect import open_collector
 from headrace.connectors.lookup_tables import LookupSettings, TableLookup
 from headrace.datastream import StreamExecutionEnvironment
 from headrace.datastream.closeable_iterator import CloseableIterator
-from headrace.errors import SqlValidationError
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import table_steps
 from headrace.graph.stream_graph import default_max_parallelism
@@ -28,14 +29,16 @@ from headrace.graph.table_job import TableNode, build_table_job
 from headrace.graph.transformations import PhysicalTransformation
 from headrace.planner.async_calls import with_settings
 from headrace.planner.batch import translate_batch
+from headrace.planner.conflicts import ConflictRules
 from headrace.planner.emit import SPARK_SETTINGS
-from headrace.planner.logical import LogicalNode, Scan, Sink
+from headrace.planner.logical import LogicalNode, OnConflict, Scan, Sink
 from headrace.planner.opened_functions import AsyncSettings
 from headrace.planner.optimize import Plan, SinkRequest, plan_batch, plan_job
 from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.statements import ShowPartitions
 from headrace.planner.translate import TranslationSettings, translate
 from headrace.table._connectors import TableConnectors
+from headrace.table._optimizations import Optimizations
 
 __all__ = ["TableJobs"]
 
@@ -101,30 +104,31 @@ class TableJobs:
             for request in requests:
                 _refuse_hints(request.query)
         if self.is_batch:
+            for request in requests:
+                _refuse_conflicts(request)
             return plan_batch(requests)
         get = self.configuration.get
         return plan_job(
             requests,
-            self._connectors,
-            materialize=get(options.UPSERT_MATERIALIZE),
+            self.connectors,
+            conflicts=ConflictRules(get(options.UPSERT_MATERIALIZE), get(REQUIRE_ON_CONFLICT)),
             is_sharing=get(options.REUSE_SUB_PLAN),
         )
 
     @property
-    def _connectors(self) -> TableConnectors:
+    def connectors(self) -> TableConnectors:
+        """Finds what reads and writes tables."""
         return TableConnectors(is_batch=self.is_batch)
 
     def partitions(self, statement: ShowPartitions) -> list[str]:
         """Return the partitions of a table."""
-        return self._connectors.partitions_of(
-            statement.identifier.dotted(), statement.table, statement.values
-        )
+        return self.connectors.partitions_of(statement.identifier.dotted(), statement.table, statement.values)
 
     def _request(self, sink: Sink) -> SinkRequest:
         name = sink.identifier.dotted()
         names = [column.name for column in sink.table.sink_columns]
         primary = sink.table.primary_key.columns if sink.table.primary_key is not None else ()
-        ability = self._connectors.ability_of(name, sink.table)
+        ability = self.connectors.ability_of(name, sink.table)
         return SinkRequest(
             sink.input,
             name,
@@ -133,6 +137,7 @@ class TableJobs:
             tuple(names.index(each) for each in primary if each in names),
             names=tuple(names),
             types=tuple(column.type for column in sink.table.sink_columns),
+            on_conflict=sink.on_conflict,
         )
 
     # --- running --------------------------------------------------------------------------------------
@@ -164,6 +169,10 @@ class TableJobs:
             raise
         return RunningQuery(client, CloseableIterator(reader, client), mode, endless is not None)
 
+    def submit(self, graph: JobGraph) -> JobClient:
+        """Start a job."""
+        return self._env._submit_job_graph(graph)
+
     def run_inserts(self, sinks: Sequence[Sink]) -> JobClient:
         """Start INSERTs as one job."""
         names = [sink.identifier.dotted() for sink in sinks]
@@ -181,16 +190,23 @@ class TableJobs:
             drops_null=get(options.NOT_NULL_ENFORCER) is options.NotNullEnforcer.DROP,
             is_utc=zone in _UTC,
             zone=zone,
+            row_by_row=self.optimizations.row_by_row,
+            one_phase=self.optimizations.one_phase,
         )
         how = translate_batch if self.is_batch else translate
-        nodes = how(plan, self._connectors, settings)
+        nodes = how(plan, self.connectors, settings)
         lookups = LookupSettings(get(table_async.LOOKUP_CAPACITY), get(table_async.LOOKUP_TIMEOUT))
         with_settings(nodes, self._async_settings, lookups)
         return nodes
 
+    @property
+    def optimizations(self) -> Optimizations:
+        """What the configuration says about how changes are gathered."""
+        return Optimizations.of(self.configuration)
+
     def lookup_of(self, name: str, table: CatalogTable, keys: Sequence[str]) -> TableLookup:
         """Return what looks rows of a table up."""
-        return self._connectors.lookup_of(name, table, keys)
+        return self.connectors.lookup_of(name, table, keys)
 
     @property
     def _async_settings(self) -> AsyncSettings:
@@ -208,7 +224,7 @@ class TableJobs:
         return self._steps(self.nodes(plan))
 
     def _steps(self, nodes: Sequence[TableNode]) -> list[PhysicalTransformation]:
-        self._env._session_settings.update(self._session_settings)
+        self._env._session_settings.update(self.session_settings)
         return table_steps(nodes, next_id=self._env._next_id, parallelism=self._parallelism)
 
     @property
@@ -217,13 +233,20 @@ class TableJobs:
         return parallelism if parallelism > 0 else self._env.get_parallelism()
 
     @property
-    def _session_settings(self) -> dict[str, str]:
+    def session_settings(self) -> dict[str, str]:
+        """What the Spark SQL of jobs relies on."""
         return {**SPARK_SETTINGS, "spark.sql.session.timeZone": self.time_zone}
 
     def job_graph(self, plan: Plan, name: str) -> JobGraph:
         """Return the job of a plan."""
+        return self.graph_of(self.nodes(plan), name, self.session_settings)
+
+    def graph_of(
+        self, nodes: Sequence[TableNode], name: str, session_settings: Mapping[str, str]
+    ) -> JobGraph:
+        """Return the job of some nodes, whose Spark SQL relies on these settings."""
         get = self.configuration.get
-        nodes, parallelism = self.nodes(plan), self._parallelism
+        parallelism = self._parallelism
         if any(node.stream is not None for node in nodes):
             return self._env._job_graph_of(self._steps(nodes), get(execution.NAME) or name)
         maximum = get(execution.MAX_PARALLELISM)
@@ -235,7 +258,7 @@ class TableJobs:
             max_parallelism=default_max_parallelism(parallelism) if maximum == -1 else maximum,
             is_batch=self.is_batch,
             global_job_parameters=get(execution.GLOBAL_JOB_PARAMETERS),
-            session_settings=self._session_settings,
+            session_settings=session_settings,
         )
 
 
@@ -288,6 +311,14 @@ def _machine_zone() -> str:
         return parts[2]
     hours, seconds = divmod(abs(time.timezone), 3600)
     return f"{'-' if time.timezone > 0 else '+'}{hours:02}:{seconds // 60:02}"
+
+
+def _refuse_conflicts(request: SinkRequest) -> None:
+    if request.on_conflict in (OnConflict.NOTHING, OnConflict.ERROR):
+        raise UnsupportedFeatureError.not_yet(
+            f"ON CONFLICT DO {request.on_conflict.value} in BATCH mode",
+            "use ON CONFLICT DO DEDUPLICATE, or streaming mode",
+        )
 
 
 def _refuse_hints(node: LogicalNode) -> None:

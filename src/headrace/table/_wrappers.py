@@ -28,6 +28,9 @@ __all__ = [
     "UserDefinedFunctionWrapper",
     "UserDefinedScalarFunctionWrapper",
     "UserDefinedTableFunctionWrapper",
+    "asked_type",
+    "hinted_type",
+    "read_type",
 ]
 
 #: The types that hints stand for.
@@ -85,7 +88,7 @@ class UserDefinedFunctionWrapper:
             name or self._name,
             kind,
             self._func,
-            None if types is None else tuple(_type(each, call) for each in types),
+            None if types is None else tuple(read_type(each, call) for each in types),
             result_type,
             deterministic,
         )
@@ -114,7 +117,7 @@ class UserDefinedScalarFunctionWrapper(UserDefinedFunctionWrapper):
                 f"udf(): {describe_function(func)} declares no result_type",
                 hint="pass result_type, such as DataTypes.BIGINT()",
             )
-        self._result_type = _type(result_type)
+        self._result_type = read_type(result_type)
 
     def _function(self, name: str | None = None) -> UserFunction:
         is_pandas = self._func_type == "pandas"
@@ -149,12 +152,12 @@ class UserDefinedTableFunctionWrapper(UserDefinedFunctionWrapper):
                 hint="pass result_types, such as [DataTypes.BIGINT(), DataTypes.STRING()]",
             )
         if isinstance(result_types, str):
-            result_types = _type(result_types, "udtf()")
+            result_types = read_type(result_types, "udtf()")
         if isinstance(result_types, RowType):
             result_types = result_types.field_types()
         elif isinstance(result_types, DataType):
             result_types = [result_types]
-        self._result_types = [_type(each, "udtf()") for each in result_types]
+        self._result_types = [read_type(each, "udtf()") for each in result_types]
 
     def _function(self, name: str | None = None) -> UserFunction:
         fields = [DataTypes.FIELD(f"f{at}", each) for at, each in enumerate(self._result_types)]
@@ -179,18 +182,18 @@ class UserDefinedAggregateFunctionWrapper(UserDefinedFunctionWrapper):
         self._is_table_aggregate = is_table_aggregate
         call = "udtaf()" if is_table_aggregate else "udaf()"
         if result_type is None:
-            result_type = _asked(func, "get_result_type") or _hinted(getattr(func, "get_value", func))
+            result_type = asked_type(func, "get_result_type") or _hinted(getattr(func, "get_value", func))
         if result_type is None:
             raise JobDefinitionError(
                 f"{call}: {describe_function(func)} declares no result_type",
                 hint="pass result_type, such as DataTypes.BIGINT(), or define get_result_type()",
             )
-        self._result_type = _type(result_type, call)
+        self._result_type = read_type(result_type, call)
         # What accumulators are kept as follows from their values; a wrong declaration is still told at once.
         if accumulator_type is None:
-            accumulator_type = _asked(func, "get_accumulator_type")
+            accumulator_type = asked_type(func, "get_accumulator_type")
         if accumulator_type is not None:
-            _type(accumulator_type, call)
+            read_type(accumulator_type, call)
 
     def _function(self, name: str | None = None) -> UserFunction:
         if self._is_table_aggregate:
@@ -217,7 +220,8 @@ class RowsOfGroup(UserDefinedFunctionWrapper):
         )
 
 
-def _type(given: Any, call: str = "udf()") -> DataType:
+def read_type(given: Any, call: str = "udf()") -> DataType:
+    """Return a type that is given as such, or as SQL writes it."""
     if isinstance(given, DataType):
         return given
     if isinstance(given, str):
@@ -227,7 +231,7 @@ def _type(given: Any, call: str = "udf()") -> DataType:
     raise JobDefinitionError(f"{call}: expected a data type such as DataTypes.BIGINT(); got {given!r}")
 
 
-def _asked(func: Any, method: str) -> Any:
+def asked_type(func: Any, method: str) -> Any:
     """Return what a function says of its types; None if it does not."""
     try:
         return getattr(func, method)()
@@ -240,7 +244,7 @@ def _asked(func: Any, method: str) -> Any:
 
 def _hinted(function: Any) -> DataType | None:
     """Return the type that a function's hint says it returns; None if there is none that is known."""
-    return _of_hint(_return_hint(function))
+    return hinted_type(_return_hint(function))
 
 
 def _hinted_rows(function: Any) -> list[DataType] | None:
@@ -250,7 +254,7 @@ def _hinted_rows(function: Any) -> list[DataType] | None:
         return None
     (row, *_) = typing.get_args(hint) or (None,)
     cells = typing.get_args(row) if typing.get_origin(row) is tuple else (row,)
-    found = [_of_hint(each) for each in cells]
+    found = [hinted_type(each) for each in cells]
     return None if None in found else typing.cast("list[DataType]", found)
 
 
@@ -266,14 +270,15 @@ def _return_hint(function: Any) -> Any:
         return None
 
 
-def _of_hint(hint: Any) -> DataType | None:
+def hinted_type(hint: Any) -> DataType | None:
+    """Return the type that a hint stands for; None if it is not known."""
     if hint in _HINTED:
         return _HINTED[hint]()
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         known = [each for each in arguments if each is not type(None)]
-        return _of_hint(known[0]) if len(known) == 1 else None
-    inner = [_of_hint(each) for each in arguments if each is not Ellipsis]
+        return hinted_type(known[0]) if len(known) == 1 else None
+    inner = [hinted_type(each) for each in arguments if each is not Ellipsis]
     if not inner or None in inner:
         return None
     return _of_several(origin, typing.cast("Sequence[DataType]", inner))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable
 from headrace.datastream._older_names import OLDER_METHODS, older_method
-from headrace.errors import SqlValidationError, UnsupportedFeatureError, shorten
+from headrace.errors import SqlValidationError, shorten
 from headrace.planner.logical import LogicalNode
 from headrace.planner.show_create import declared_lines
 from headrace.table._column_names import with_default_names
 from headrace.table._pieces import ColumnsPiece, Names
+from headrace.table._process_calls import ProcessCalls
 from headrace.table._row_based import (
     AggregatedTable,
     FlatAggregateTable,
@@ -55,7 +56,7 @@ __all__ = [
 ]
 
 
-class Table:
+class Table(ProcessCalls):
     """Rows with named columns: a query, which runs when it is executed or inserted somewhere.
 
     Example:
@@ -338,16 +339,6 @@ class Table:
             JobDefinitionError: If a source of the query never ends.
         """
         return self._t_env._to_spark(self._plan)
-
-    def to_changelog(self, *arguments: Any) -> NoReturn:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet(
-            "to_changelog()", "use to_changelog_stream() of the environment"
-        )
-
-    def from_changelog(self, *arguments: Any) -> NoReturn:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("from_changelog()", "use a table with a changelog format")
 
     # --- inside -------------------------------------------------------------------------------------
 

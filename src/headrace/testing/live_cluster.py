@@ -19,7 +19,8 @@ from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
 from headrace.runtime.run.live_control import LiveControl
 from headrace.runtime.run.state_registry import Compaction
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.live_subtask import LiveSettings, LiveSubtask
+from headrace.runtime.task.live_settings import LiveSettings
+from headrace.runtime.task.live_subtask import LiveSubtask
 from headrace.state.compaction import compact
 
 __all__ = ["MiniLiveCluster"]

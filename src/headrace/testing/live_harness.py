@@ -23,7 +23,7 @@ from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan
 from headrace.runtime.exchange.buffers import Header, encode_items, pack, pack_barrier
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.live_subtask import LiveSettings
+from headrace.runtime.task.live_settings import LiveSettings
 from headrace.runtime.task.live_task import LiveTask
 from headrace.runtime.task.settings import TaskSettings
 from headrace.state.keyed import KeyedStateBackend

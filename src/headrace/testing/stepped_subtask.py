@@ -56,5 +56,11 @@ class SteppedSubtask(LiveSubtask):
     def _tell(self, message: Message) -> None:
         self._told(message)
 
+    #: How many buffers the loop works off in a turn; None for all that wait.
+    most_buffers: int | None = None
+
+    def _buffers_at_once(self) -> int:
+        return super()._buffers_at_once() if self.most_buffers is None else self.most_buffers
+
     def _patience_s(self) -> float:
         return 0.0  # whoever takes turns knows when

@@ -117,3 +117,21 @@ def test_the_plan_of_a_query_is_not_one_of_the_plan_visualizer(headrace, program
 
     assert result.exit_code != 0
     assert "use EXPLAIN JSON_EXECUTION_PLAN" in result.stderr
+
+
+def test_info_shows_how_memory_is_divided(headrace):
+    sizes = ("-D", "taskmanager.memory.process.size=4g", "-D", "taskmanager.numberOfTaskSlots=2")
+    result = headrace("info", "--memory", "--master", "yarn", *sizes)
+    assert result.exit_code == 0
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert "heap: spark.executor.memory 1,587 MB" in lines
+    assert "spark.executor.memoryOverhead 2,509 MB" in lines
+    assert "may allocate 686 MB" in lines
+    assert "spark.driver.memory 1g (Spark's default)" in lines
+
+
+def test_info_refuses_shares_in_which_no_worker_can_start(headrace):
+    sizes = ("-D", "taskmanager.memory.process.size=1728m", "-D", "taskmanager.numberOfTaskSlots=4")
+    result = headrace("info", "--memory", "--master", "yarn", *sizes)
+    assert result.exit_code == 2
+    assert "128 MB for a Python worker are not enough" in result.stderr

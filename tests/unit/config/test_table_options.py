@@ -50,7 +50,6 @@ def test_the_default_of_flink_is_taken(key: str):
     [
         ("table.optimizer.multi-join.enabled", "true", "expected false, for every join is an operator"),
         ("table.optimizer.delta-join.strategy", "FORCE", "expected AUTO or NONE, for joins keep their rows"),
-        ("table.exec.sink.require-on-conflict", "true", "ON CONFLICT is not in headrace"),
         ("table.exec.emit.allow-lateness", "1 s", "expected nothing, for a window emits once"),
         (
             "table.column-expansion-strategy",

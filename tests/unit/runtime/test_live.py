@@ -23,7 +23,10 @@ from headrace.elements import Batch
 from headrace.errors import UserFunctionError
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.operators.timestamps import GeneratedTime
+from headrace.runtime.checkpoint.storage import load_checkpoint
+from headrace.runtime.monitoring.flame_graphs import SampleKind
 from headrace.testing.mini_cluster import MiniJob
+from headrace.util import clock
 from tests.unit.runtime.fakes import MarkedSink, marked
 from tests.unit.runtime.jobs import Executor, Run, make_env, run, start, start_watched
 
@@ -411,3 +414,122 @@ def test_the_time_of_subtasks_is_measured() -> None:
     for share in shares:
         assert share.busy + share.back_pressured + share.idle == pytest.approx(1)
         assert share.busy <= 1
+
+
+# -- barriers that overtake ------------------------------------------------------------------------------------
+
+UNALIGNED = {**LIVE, **OFTEN, **RESTARTS, "execution.checkpointing.unaligned.enabled": "true"}
+
+
+class Metered(Count):
+    """Counts when the test allows it, one record at a time."""
+
+    permits: ClassVar[threading.Semaphore] = threading.Semaphore()
+    is_open: ClassVar[threading.Event] = threading.Event()
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        if not Metered.is_open.is_set():
+            Metered.permits.acquire()
+        yield from super().process_element(value, ctx)
+
+
+def held_up(env: StreamExecutionEnvironment) -> DataStream:
+    return numbers(env).key_by(lambda n: n % 7).process(Metered()).uid("count")
+
+
+def overtaken_in(job: MiniJob) -> list[Any]:
+    """Return the completed checkpoints whose barriers have overtaken something."""
+    history = job.master.checkpoints.coordinator.statistics().history
+    return [record for record in history if record.persisted_data and record.external_path]
+
+
+def meter(started: Run, until: threading.Event) -> None:
+    """Let records pass one by one until something has happened, and then all of them."""
+    while not until.is_set():
+        assert not started.job.result_future().done()
+        Metered.permits.release()
+        until.wait(0.002)
+    Metered.is_open.set()
+    Metered.permits.release(RECORDS)
+
+
+@pytest.mark.parametrize("timeout", ["0 ms", "20 ms"], ids=["at once", "after a while"])
+@pytest.mark.parametrize("is_killed", [False, True], ids=["undisturbed", "killed"])
+def test_a_checkpoint_overtakes_records_that_wait_and_none_is_lost(
+    is_killed: bool, timeout: str, tmp_path: Path
+) -> None:
+    Metered.permits, overtaken = threading.Semaphore(0), threading.Event()
+    Metered.is_open.clear()
+    found: list[Any] = []
+
+    def look(job: MiniJob) -> None:
+        if not found and overtaken_in(job):
+            found.extend(overtaken_in(job))
+            if is_killed:
+                job.live_cluster.kill(1, 0)
+            overtaken.set()
+
+    sink = MarkedSink(str(tmp_path))
+    options = {**UNALIGNED, "execution.checkpointing.aligned-checkpoint-timeout": timeout}
+    started = paced(held_up, look, parallelism=2, options=options, sink=sink)
+    meter(started, overtaken)
+    started.job.wait()
+    assert output_of(sink) == COUNTED
+    assert started.job.progress.restarts == int(is_killed)
+    parts = [part for task in found[0].tasks.values() for part in task.subtasks]
+    assert sum(part.persisted_data for part in parts) == found[0].persisted_data
+    assert any(part.is_unaligned for part in parts)
+
+
+def test_a_savepoint_never_has_records_in_flight(tmp_path: Path) -> None:
+    Metered.permits, overtaken, saved = threading.Semaphore(0), threading.Event(), []
+    Metered.is_open.clear()
+
+    def look(job: MiniJob) -> None:
+        if not saved and overtaken_in(job):
+            saved.append(job.master.trigger_savepoint(str(tmp_path / "savepoints")))
+            overtaken.set()
+
+    started = paced(held_up, look, parallelism=2, options=UNALIGNED)
+    meter(started, overtaken)
+    started.job.wait()
+    assert sorted(started.output) == COUNTED
+    metadata = load_checkpoint(saved[0].result()).metadata
+    assert not any(operator.in_flight for operator in metadata.operators)
+
+
+def test_beats_say_what_waits_and_how_time_is_spent() -> None:
+    Metered.permits, seen = threading.Semaphore(0), threading.Event()
+    Metered.is_open.clear()
+    beats: list[Any] = []
+    options = {**LIVE, "headrace.live.heartbeat-interval": "10 ms"}
+    started = start(held_up, parallelism=2, options=options)
+    while not any(beat.waiting_buffers and beat.pool_usage for beat in beats):
+        assert not started.job.result_future().done()
+        beats += started.job.master.beats().values()
+        seen.wait(0.002)
+    Metered.is_open.set()
+    Metered.permits.release(RECORDS)
+    started.job.wait()
+    assert sorted(started.output) == COUNTED
+    assert started.job.master.beats() == {}
+
+
+def test_a_flame_graph_shows_where_a_live_subtask_is() -> None:
+    Metered.permits, waits = threading.Semaphore(0), threading.Event()
+    Metered.is_open.clear()
+    options = {**LIVE, "headrace.live.heartbeat-interval": "10 ms", "rest.flamegraph.num-samples": "5"}
+    started = start(held_up, parallelism=2, options=options)
+    master = started.job.master
+    vertex_id = master.job.vertices[1].vertex_id
+    frames: set[str] = set()
+    while not any("process_element" in frame for frame in frames):
+        assert not started.job.result_future().done()
+        recording = master.flame_graphs.ask(vertex_id, clock.now_ms())
+        if recording is not None:
+            frames |= {frame for sample in recording.samples(SampleKind.FULL) for frame in sample.frames}
+        waits.wait(0.005)
+    Metered.is_open.set()
+    Metered.permits.release(RECORDS)
+    started.job.wait()
+    assert sorted(started.output) == COUNTED

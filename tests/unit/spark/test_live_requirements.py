@@ -42,14 +42,9 @@ def test_batch_jobs_are_refused(job: Any) -> None:
         runs_live(job, Configuration({**LIVE, "execution.runtime-mode": "BATCH"}))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"execution.checkpointing.unaligned.enabled": "true"}, {"jobmanager.scheduler": "Adaptive"}],
-    ids=lambda options: next(iter(options)),
-)
-def test_what_live_jobs_cannot_do_yet_is_refused(job: Any, options: dict[str, str]) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=next(iter(options))):
-        runs_live(job, Configuration({**LIVE, **options}))
+def test_a_parallelism_that_follows_the_slots_is_refused(job: Any) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"jobmanager\.scheduler"):
+        runs_live(job, Configuration({**LIVE, "jobmanager.scheduler": "Adaptive"}))
 
 
 def test_another_version_of_spark_is_refused() -> None:

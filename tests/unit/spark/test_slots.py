@@ -41,6 +41,10 @@ def test_slots_follow_the_master_and_what_was_declared(
     assert offer_of(executors(*cores), Conf(conf), master, declared) == expected
 
 
+def test_subtasks_of_live_jobs_do_not_take_turns_on_the_threads_of_a_local_spark() -> None:
+    assert offer_of(executors(7), Conf({}), "local[7,1]", None, is_live=True) == SlotOffer(7, 1)
+
+
 def test_the_driver_of_a_cluster_offers_nothing_also_while_it_is_alone() -> None:
     driver = SparkExecutorInfo("driver", "host", 1, 0, 0, 0, 0, 0)
     assert task_executors([driver], "spark://a:7077") == []

@@ -80,7 +80,7 @@ _LISTENER = refused(
 _MODELS = refused(
     "ML_PREDICT and VECTOR_SEARCH are not supported: call the model in an asynchronous function"
 )
-_MATERIALIZED = refused("materialized tables are not supported: use CREATE TABLE and INSERT INTO")
+_START_MODE = refused("a materialized table is always filled from the beginning")
 _DELTA_JOIN = no_effect("joins keep their rows in state")
 _ASYNC_TABLE = refused("AsyncTableFunction is not supported: use a lookup join, or AsyncScalarFunction")
 _CLIENT_RETRIES = no_effect(
@@ -372,7 +372,7 @@ _TABLES: Final = {
     "table.catalog-modification.listeners": _LISTENER,
     "table.resources.download-dir": _CLASSES,
     "table.optimizer.multiple-input-enabled": _BATCH,
-    "table.optimizer.ptf.max-tables": no_effect("there are no process table functions"),
+    "table.optimizer.ptf.max-tables": no_effect("a call of a process table function takes up to 20 tables"),
     "table.optimizer.reuse-optimize-block-with-digest-enabled": no_effect("plans are built without blocks"),
     "table.optimizer.runtime-filter.min-filter-ratio": _BATCH,
     "table.optimizer.source.report-statistics-enabled": no_effect("Spark reads the statistics of files"),
@@ -380,7 +380,7 @@ _TABLES: Final = {
         "projections are merged by the planner's rules"
     ),
     "table.optimizer.union-all-as-breakpoint-enabled": no_effect("plans are built without blocks"),
-    "materialized-table.": _MATERIALIZED,
+    "materialized-table.default-start-mode": _START_MODE,
     "sql-client.display.": no_effect("it is for Flink's SQL client"),
 }
 _SERVERS: Final = {
@@ -429,8 +429,6 @@ _SERVERS: Final = {
     "metrics.job.status.enable": refused("times in a status are in GET /jobs/:jobid"),
     "metrics.system-resource": refused("use a node exporter for metrics of the host"),
     "metrics.system-resource-probing-interval": no_effect("it only counts with metrics.system-resource"),
-    "metrics.reporters": _JMX,
-    "metrics.reporter.": _JMX,
     "traces.": _EVENTS,
     "events.": _EVENTS,
 }

@@ -40,6 +40,17 @@ class RecoveryClaimMode(Enum):
     CLAIM = 1
 
 
+class ChangedOperators(Enum):
+    """What becomes of operators of an SQL query that has changed, and that a checkpoint has no state for."""
+
+    #: The job does not start.
+    REFUSE = 0
+    #: They start without state, and see the rows that come from now on.
+    EMPTY = 1
+    #: Their sources are read from the beginning, by them and by everything that is connected with them.
+    BOOTSTRAP = 2
+
+
 _ALIGNMENT = "barriers are the ends of epochs, so alignment takes no time"
 
 INTERVAL = (
@@ -114,6 +125,16 @@ RECOVERY_IGNORE_UNCLAIMED_STATE = (
     .describe("Whether a savepoint may contain state of operators that the program no longer has.")
     .deprecates("execution.savepoint.ignore-unclaimed-state")
 )
+CHANGED_OPERATORS = (
+    option("headrace.sql.changed-operators", ChangedOperators)
+    .default(ChangedOperators.REFUSE)
+    .describe(
+        "What to do when an SQL query has changed and the savepoint or checkpoint has no state for some of its "
+        "operators, although their sources continue where they were. `REFUSE` names them and does not start the job; "
+        "`EMPTY` starts them without state; `BOOTSTRAP` reads their sources from the beginning, and everything that "
+        "is connected with these sources starts without state."
+    )
+)
 RECOVERY_CLAIM_MODE = (
     option("execution.state-recovery.claim-mode", RecoveryClaimMode)
     .default(RecoveryClaimMode.NO_CLAIM)
@@ -157,9 +178,12 @@ STORAGE = (
 UNALIGNED = (
     option("execution.checkpointing.unaligned.enabled", bool)
     .default(False)
-    .describe("Whether barriers may overtake records.")
+    .describe(
+        "Whether the barriers of checkpoints may overtake records in live jobs. What they overtake becomes part of the "
+        "checkpoint, which so completes in a short time under back pressure. Savepoints are always aligned. In epochs "
+        "nothing has to be aligned."
+    )
     .deprecates("execution.checkpointing.unaligned")
-    .without_effect(_ALIGNMENT)
 )
 UNALIGNED_FORCED = (
     option("execution.checkpointing.unaligned.forced", bool)
@@ -170,7 +194,9 @@ UNALIGNED_FORCED = (
 ALIGNED_TIMEOUT = (
     option("execution.checkpointing.aligned-checkpoint-timeout", timedelta)
     .default(timedelta(0))
-    .describe("How long a checkpoint stays aligned before barriers may overtake records.")
+    .describe(
+        "How long a checkpoint of a live job stays aligned before its barriers may overtake records, with "
+        "`execution.checkpointing.unaligned.enabled`. With `0 ms` they may at once."
+    )
     .deprecates("execution.checkpointing.alignment-timeout")
-    .without_effect(_ALIGNMENT)
 )

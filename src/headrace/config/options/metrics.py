@@ -115,3 +115,30 @@ SCOPE_JM_OPERATOR = (
     .describe("How identifiers of the metrics of an operator in the driver begin.")
     .without_effect("operators have no metrics in the driver")
 )
+
+# -- reporters -----------------------------------------------------------------------------------------------
+
+REPORTERS = (
+    option("metrics.reporters", list[str])
+    .no_default("all that have a `metrics.reporter.<name>.factory.class`")
+    .describe("Names of the reporters that send metrics elsewhere: docs/metrics.md.")
+)
+REPORTER = (
+    option("metrics.reporter", dict[str, str])
+    .default({})
+    .describe(
+        "Options of reporters, each behind its reporter's name: `metrics.reporter.<name>.factory.class`."
+    )
+)
+TRACE_REPORTERS = (
+    option("traces.reporters", list[str])
+    .no_default("all that have a `traces.reporter.<name>.factory.class`")
+    .describe(
+        "Names of the reporters that send traces of checkpoints and failures elsewhere: docs/metrics.md."
+    )
+)
+TRACE_REPORTER = (
+    option("traces.reporter", dict[str, str])
+    .default({})
+    .describe("Options of trace reporters: `traces.reporter.<name>.factory.class`.")
+)

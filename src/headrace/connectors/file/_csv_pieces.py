@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pyarrow as pa
@@ -43,6 +43,10 @@ class CsvPiece(base.FilePiece):
                         yield table
         except (OSError, NotPlainError) as error:
             raise FormatError(f"{self.location}: {error}") from error
+
+    def only(self, names: Collection[str]) -> CsvPiece:
+        wanted = tuple(each for each in self.layout.wanted if each[0] in names) or self.layout.wanted[:1]
+        return replace(self, layout=replace(self.layout, wanted=wanted))
 
 
 def csv_pieces(

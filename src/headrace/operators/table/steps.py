@@ -5,7 +5,8 @@ A *fragment* is a sequence of steps on the way from one node to another, and bec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 #: The column that says what a row does to the table: TINYINT, the value of a `RowKind`. Insert-only streams have none.
 KIND = "__kind"
+_NAME = re.compile(r"`((?:[^`]|``)*)`")
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,33 @@ class RowIds:
     names: tuple[str, str]
 
 
-Step = Select | Where | Explode | PythonCalls | RowIds
+@dataclass(frozen=True)
+class KindsToColumn:
+    """What rows do to the table becomes a STRING column in front of them; all rows are insertions then.
+
+    Args:
+        name: What the column is called.
+        codes: The values of row kinds, and the text of each; rows of other kinds are left out.
+    """
+
+    name: str
+    codes: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class ColumnToKinds:
+    """A STRING column says what rows do to the table, and is left out. A row with another code fails the job.
+
+    Args:
+        name: The column.
+        codes: The texts, and the value of the row kind of each.
+    """
+
+    name: str
+    codes: tuple[tuple[str, int], ...]
+
+
+Step = Select | Where | Explode | PythonCalls | RowIds | KindsToColumn | ColumnToKinds
 
 
 @dataclass(frozen=True)
@@ -105,3 +133,44 @@ class Fragment:
 
     steps: tuple[Step, ...]
     schema: Schema
+
+    def has_kinds(self, before: bool) -> bool:
+        """Whether rows have `KIND` behind the steps, if they have it `before` or not."""
+        return kinds_behind(self.steps, before)
+
+
+def kinds_behind(steps: Iterable[Step], before: bool) -> bool:
+    """Whether rows have `KIND` behind steps."""
+    for step in steps:
+        if isinstance(step, KindsToColumn):
+            before = False
+        elif isinstance(step, ColumnToKinds):
+            before = True
+    return before
+
+
+def columns_read(names: Sequence[str], steps: Iterable[Step]) -> set[str]:
+    """Return which of the columns that come in steps read; all of them, if they go on."""
+    read = read_by(steps)
+    return set(names) if read is None else mentioned(names, read)
+
+
+def mentioned(names: Sequence[str], texts: Iterable[str]) -> set[str]:
+    """Return which columns are named in texts of Spark SQL."""
+    found = {name.replace("``", "`").lower() for text in texts for name in _NAME.findall(text)}
+    return {name for name in names if name.lower() in found}
+
+
+def read_by(steps: Iterable[Step]) -> list[str] | None:
+    """Return the Spark SQL in which steps name columns that come in; None if all of them go on."""
+    texts: list[str] = []
+    for step in steps:
+        if isinstance(step, Select):
+            return [*texts, *(sql for sql, _ in step.items)]
+        if isinstance(step, Where):
+            texts.append(step.condition)
+        elif isinstance(step, Explode):
+            texts.append(step.generator)
+        elif isinstance(step, RowIds | PythonCalls | KindsToColumn | ColumnToKinds):
+            return None
+    return None

@@ -17,13 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.common.arrow_values import arrow_form, python_values
-from headrace.errors import UserFunctionError, shorten
 from headrace.operators.table.accumulators import Columns, PartialSql, ValueChanges, weight_sql
 from headrace.operators.table.base import quote
 from headrace.operators.table.declarations import AggSpec
 from headrace.operators.table.user_functions import Weighted
+from headrace.operators.table.user_results import result_column
 from headrace.state.columns import ColumnType
-from headrace.types.arrow import from_arrow_type
 
 __all__ = ["UserAccumulator"]
 
@@ -72,7 +71,6 @@ class UserAccumulator:
         entries = pa.list_(pa.struct([(_VALUES, self._kind), (_WEIGHT, pa.int8())]))
         self._type = pa.struct([(_ACCUMULATOR, pa.binary()), (_ROWS, entries)])
         self.columns = (ColumnType(name, self._type),)
-        self._convert = arrow_form(call.result.arrow)
         row_form = arrow_form(self._kind)
         assert row_form is not None
         self._stored: Callable[[Any], Any] = lambda row: row_form(row or (0,))
@@ -92,15 +90,7 @@ class UserAccumulator:
 
     def result(self, columns: Columns) -> pa.Array:
         values = [self._value(each) for each in self._kept(columns)]
-        kind, convert = self._call.result.arrow, self._convert
-        try:
-            return pa.array(values if convert is None else map(convert, values), kind)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
-            wrong = next(each for each in values if not _fits(each, kind, convert))
-            raise UserFunctionError(
-                f"{self._user.name} returned {shorten(wrong)}, which is not {from_arrow_type(kind).summary()}",
-                hint="return a value of the declared type, or declare another result_type",
-            ) from error
+        return result_column(self._user.name, values, self._call.result.arrow)
 
     # -- one key ---------------------------------------------------------------------------------------------
 
@@ -171,11 +161,3 @@ def _netted(entries: Iterable[Weighted]) -> list[Weighted]:
         else:
             other.append(row)
     return [*((row, 1) for row in there), *((row, -1) for row in owed)]
-
-
-def _fits(value: Any, kind: pa.DataType, convert: Callable[[Any], Any] | None) -> bool:
-    try:
-        pa.array([value if convert is None else convert(value)], kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError):
-        return False
-    return True

@@ -312,12 +312,11 @@ class ExpressionBinder:
         if is_aggregate(function):
             return self.user_aggregate(node, function)
         if function.kind not in {FunctionKind.SCALAR, FunctionKind.PANDAS_SCALAR, FunctionKind.ASYNC_SCALAR}:
-            is_table = function.kind is FunctionKind.TABLE
-            hint = (
-                "put it into FROM: LATERAL TABLE(...)"
-                if is_table
-                else "use flat_aggregate() of the Table API"
-            )
+            hints = {
+                FunctionKind.TABLE: "put it into FROM: LATERAL TABLE(...)",
+                FunctionKind.PROCESS_TABLE: f"put it into FROM: SELECT * FROM {function.name}(TABLE t)",
+            }
+            hint = hints.get(function.kind, "use flat_aggregate() of the Table API")
             self.fail(
                 f"{function.name} is a {function.kind.value} function, which gives no single value",
                 node.span,

@@ -10,11 +10,17 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.definitions import DefinitionBinder
 from headrace.planner.binder.expressions import cast_to
 from headrace.planner.binder.inspection import InspectionBinder
+from headrace.planner.binder.materialized import bind_alter_or_drop, bind_create
 from headrace.planner.binder.names import partition_constants
 from headrace.planner.binder.queries import bind_query
 from headrace.planner.coercion import can_cast, can_cast_implicitly
 from headrace.planner.dialect.statement_syntax import (
+    AlterMaterializedSyntax,
+    CompilePlanSyntax,
+    CreateMaterializedSyntax,
     CreateTableSyntax,
+    DropMaterializedSyntax,
+    ExecutePlanSyntax,
     ExplainSyntax,
     InsertSyntax,
     ResetSyntax,
@@ -25,11 +31,13 @@ from headrace.planner.dialect.statement_syntax import (
 from headrace.planner.dialect.syntax import Query
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import Expression, InputRef, Literal
-from headrace.planner.logical import LogicalNode, Project, Sink
+from headrace.planner.logical import LogicalNode, OnConflict, Project, Sink
 from headrace.planner.statements import (
     BoundStatement,
+    CompilePlan,
     CreateTable,
     CreateTableAs,
+    ExecutePlan,
     Explain,
     ExplainDetail,
     Insert,
@@ -53,12 +61,23 @@ def bind_statement(context: Context, node: StatementSyntax) -> BoundStatement:
             return StatementSet(tuple(_insert(context, one) for one in node.inserts))
         case ExplainSyntax():
             return _explain(context, node)
+        case CompilePlanSyntax():
+            bound = bind_statement(context, node.statement)
+            assert isinstance(bound, Insert | StatementSet)
+            inserts = (bound,) if isinstance(bound, Insert) else bound.inserts
+            return CompilePlan(node.path, inserts, node.if_not_exists, node.executes)
+        case ExecutePlanSyntax():
+            return ExecutePlan(node.path)
         case SetSyntax():
             return Set(node.key, node.value)
         case ResetSyntax():
             return Reset(node.key)
         case CreateTableSyntax() if node.query is not None:
             return _create_table_as(context, node)
+        case CreateMaterializedSyntax():
+            return bind_create(context, node, _create_table_as(context, node.table))
+        case AlterMaterializedSyntax() | DropMaterializedSyntax():
+            return bind_alter_or_drop(context, node)
         case _:
             shown = InspectionBinder(context, bind_query).bind(node)
             return DefinitionBinder(context, bind_query).bind(node) if shown is None else shown
@@ -132,6 +151,7 @@ class _Filling:
             overwrite=self._node.overwrite,
             static_partitions=partitions,
             target_columns=chosen,
+            on_conflict=None if self._node.on_conflict is None else OnConflict(self._node.on_conflict),
         )
 
     def _static_partitions(self) -> dict[str, Literal]:
@@ -165,6 +185,7 @@ def bind_sink(
     overwrite: bool = False,
     static_partitions: dict[str, str] | None = None,
     target_columns: tuple[str, ...] | None = None,
+    on_conflict: OnConflict | None = None,
 ) -> Sink:
     """Rows of a plan as a table's columns: in its order, of its types, NULL where nothing is given."""
     expressions: list[Expression] = []
@@ -174,7 +195,7 @@ def bind_sink(
     plain = [isinstance(one, InputRef) and one.index == place for place, one in enumerate(expressions)]
     same = all(plain) and tuple(one.name for one in plan.schema) == names
     body = plan if same else Project(plan, tuple(expressions), names)
-    return Sink(body, table, identifier, overwrite, static_partitions or {}, target_columns)
+    return Sink(body, table, identifier, overwrite, static_partitions or {}, target_columns, on_conflict)
 
 
 def _filled(

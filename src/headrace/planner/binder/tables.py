@@ -10,10 +10,13 @@ from typing import Final, TypeVar
 from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, InlineView
 from headrace.errors import HeadraceError, SqlError
+from headrace.planner.binder.changelogs import bind_changelog, is_changelog
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder, cast_to
 from headrace.planner.binder.lateral import ONE_ROW, bind_lateral, is_window, join_lateral
 from headrace.planner.binder.lookup import LookupHints, is_lookup, join_lookup
+from headrace.planner.binder.matches import bind_match
+from headrace.planner.binder.process_tables import bind_process_table, process_function
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
 from headrace.planner.binder.versions import NoVersions, temporal_condition
@@ -26,6 +29,7 @@ from headrace.planner.dialect.syntax import (
     Hint,
     Identifier,
     JoinTable,
+    MatchTable,
     Name,
     Node,
     Query,
@@ -164,6 +168,8 @@ class TableBinder:
             case TableFunctionSyntax() if is_window(node):
                 plan = bind_window_table(self.context, node.call, self._argument_plan)
                 return self._named(plan, node.alias, node.span)
+            case TableFunctionSyntax() if (processed := self._processed(node)) is not None:
+                return self._named(processed, node.alias, node.span)
             case TableFunctionSyntax():
                 scope = Scope(self.context, ())
                 return bind_lateral(self.context, ONE_ROW, scope, node, JoinKind.INNER, self._outer)
@@ -171,6 +177,9 @@ class TableBinder:
                 return self._unnest(ONE_ROW, Scope(self.context, ()), node, JoinKind.INNER)
             case JoinTable():
                 return self._join(node)
+            case MatchTable():
+                plan = bind_match(self.context, node, *self.bind(node.input))
+                return self._named(plan, node.alias, node.span)
 
     def _named(
         self, plan: LogicalNode, alias: Alias | None, span: Span, path: tuple[str, ...] = ()
@@ -276,6 +285,20 @@ class TableBinder:
             return self.table_plan(data.source)[0]
         return self._bind_query(self.context, data.source, None)
 
+    def _gives_table(self, node: TableFunctionSyntax) -> bool:
+        """Whether a function gives a table of its own, not rows for each row beside it."""
+        call = node.call
+        return is_window(node) or is_changelog(call) or process_function(self.context, call) is not None
+
+    def _processed(self, node: TableFunctionSyntax) -> LogicalNode | None:
+        """The rows of a process table function; None if it is none."""
+        function = process_function(self.context, node.call)
+        if function is not None:
+            return bind_process_table(self.context, node.call, function, self._argument_plan)
+        if is_changelog(node.call):
+            return bind_changelog(self.context, node.call, self._argument_plan)
+        return None
+
     # --- joins ------------------------------------------------------------------------------------
 
     def _join(self, node: JoinTable) -> tuple[LogicalNode, Scope]:
@@ -283,7 +306,7 @@ class TableBinder:
         kind = JoinKind.INNER if node.kind == "CROSS" else JoinKind[node.kind]
         if isinstance(node.right, UnnestTable):
             return self._join_unnest(left, left_scope, node, kind)
-        if isinstance(node.right, TableFunctionSyntax) and not is_window(node.right):
+        if isinstance(node.right, TableFunctionSyntax) and not self._gives_table(node.right):
             return join_lateral(self.context, left, left_scope, node, self._outer)
         as_of = node.right.as_of if isinstance(node.right, TableName) else None
         right, right_scope = self.bind(_as_it_is(node.right))

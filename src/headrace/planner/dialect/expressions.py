@@ -512,13 +512,13 @@ class Expressions(WindowForms):
                     self.advance()
                     partition_by = (*partition_by, self.expression())
         if self.accept("ORDER", "BY"):
-            order_by = (self.order_item(),)
+            order_by = self.parenthesized(self.order_item) if self.sees("(") else (self.order_item(),)
         return TableArgument(source, partition_by, order_by, self.span_from(start))
 
     def _next_argument(self) -> bool:
         following = self.ahead(1)
         return (
-            following.upper in {"DESCRIPTOR", "INTERVAL", "TABLE"}
+            following.upper in {"DESCRIPTOR", "INTERVAL", "TABLE", "DEFAULT"}
             or following.kind in {TokenKind.NUMBER, TokenKind.STRING}
             or self.ahead(2).upper == "=>"
         )

@@ -17,7 +17,17 @@ from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.fragments import Stream
 from headrace.planner.optimize import Plan
-from headrace.planner.translate import aggregates, borders, interval_joins, joins, over, ranks, temporal_joins
+from headrace.planner.translate import (
+    aggregates,
+    borders,
+    interval_joins,
+    joins,
+    matches,
+    over,
+    process_tables,
+    ranks,
+    temporal_joins,
+)
 from headrace.planner.translate.context import (
     Connectors,
     SinkChoice,
@@ -44,7 +54,8 @@ def translate(plan: Plan, connectors: Connectors, settings: TranslationSettings)
     to = Translation(plan, connectors, settings)
     for node in plan.nodes:
         to.streams[node] = tuple(_translated(to, node))
-    return with_first_pairs(to.nodes)
+    # Pairs that a later row of the epoch outdoes were emitted before it came.
+    return to.nodes if settings.row_by_row else with_first_pairs(to.nodes)
 
 
 def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
@@ -57,7 +68,9 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [borders.watermark(to, node)]
         case p.Exchange():
             return to.streams[node.input]
-        case p.Calc() | p.Expand() | p.Unnest() | p.WindowTableFunction():
+        case (
+            p.Calc() | p.Expand() | p.Unnest() | p.WindowTableFunction() | p.ToChangelog() | p.FromChangelog()
+        ):
             return [_stepped(to, node, stream) for stream in to.streams[node.input]]
         case p.Union():
             columns = f.columns_of(node.schema)
@@ -77,12 +90,16 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [ranks.temporal_sort(to, node)]
         case p.OverAggregate():
             return [over.over_aggregate(to, node)]
+        case p.Match():
+            return [matches.match_recognize(to, node)]
         case p.WindowRank():
             return [ranks.window_rank(to, node)]
         case p.Deduplicate():
             return [ranks.deduplicate(to, node)]
         case p.ChangelogNormalize():
             return [ranks.normalize(to, node)]
+        case p.ProcessTable():
+            return [process_tables.process_table(to, node)]
         case p.Sink():
             borders.sink(to, node)
             return []
@@ -103,7 +120,9 @@ def _joined(to: Translation, node: p.Join | p.WindowJoin | p.IntervalJoin | p.Te
 
 
 def _stepped(
-    to: Translation, node: p.Calc | p.Expand | p.Unnest | p.WindowTableFunction, stream: Stream
+    to: Translation,
+    node: p.Calc | p.Expand | p.Unnest | p.WindowTableFunction | p.ToChangelog | p.FromChangelog,
+    stream: Stream,
 ) -> Stream:
     """Return a stream with one more step on its way: what a node without state does."""
     match node:
@@ -113,5 +132,9 @@ def _stepped(
             return f.expand(stream, node)
         case p.Unnest():
             return f.unnest(stream, node)
+        case p.ToChangelog():
+            return process_tables.to_changelog(stream, node)
+        case p.FromChangelog():
+            return process_tables.from_changelog(stream, node)
         case p.WindowTableFunction():
             return f.windows(stream, node, is_utc=to.settings.is_utc)

@@ -16,6 +16,7 @@ from headrace.planner import physical as p
 from headrace.planner.explain import describe
 from headrace.planner.expressions import SOURCE_WATERMARK, Call, InputRef
 from headrace.planner.fragments import Stream
+from headrace.planner.logical import OnConflict
 from headrace.planner.stream_borders import RECORD_TIME, StreamInput, time_of_records
 from headrace.planner.translate.context import Translation, inputs_of, renamed
 
@@ -29,7 +30,9 @@ def scan(to: Translation, node: p.TableScan) -> Stream:
     if isinstance(source, StreamInput):
         return _stream(to, node, source, columns)
     declaration = d.TableScanDeclaration(source, schema=columns, has_kinds=not node.mode.is_insert_only)
-    return to.add(declaration, node, (), columns)
+    stream = to.add(declaration, node, (), columns)
+    to.nodes[-1] = replace(to.nodes[-1], origin=node.scan)
+    return stream
 
 
 def _stream(to: Translation, node: p.TableScan, source: StreamInput, columns: steps.Schema) -> Stream:
@@ -110,14 +113,33 @@ def _to_stream(to: Translation, node: p.Sink, target: p.StreamTarget, streams: S
     )
 
 
+def _materializer(
+    to: Translation, node: p.Sink, columns: steps.Schema
+) -> d.SinkUpsertMaterializeDeclaration | d.SinkConflictDeclaration:
+    """Return what works out the row of each primary key."""
+    keys = tuple(columns[key].name for key in node.keys)
+    if node.on_conflict in (OnConflict.ERROR, OnConflict.NOTHING):
+        return d.SinkConflictDeclaration(
+            columns,
+            keys,
+            tuple(columns[key].name for key in node.upsert_key),
+            fails=node.on_conflict is OnConflict.ERROR,
+            ttl_ms=to.settings.ttl_ms,
+        )
+    return d.SinkUpsertMaterializeDeclaration(
+        columns, keys, ttl_ms=to.settings.ttl_ms, row_by_row=to.settings.row_by_row
+    )
+
+
 def sink(to: Translation, node: p.Sink) -> None:
     """Write rows to a table, or hand them to a stream."""
     columns = f.columns_of(node.schema)
     streams = [renamed(stream, columns) for stream in to.streams[node.input]]
     keys = tuple(columns[key].name for key in node.keys)
     if node.materializes:
-        declaration = d.SinkUpsertMaterializeDeclaration(columns, keys, ttl_ms=to.settings.ttl_ms)
-        streams = [to.add(declaration, node, [(0, stream) for stream in streams], columns)]
+        streams = [
+            to.add(_materializer(to, node, columns), node, [(0, stream) for stream in streams], columns)
+        ]
     if isinstance(node.target, p.StreamTarget):
         _to_stream(to, node, node.target, streams)
         return
@@ -139,5 +161,6 @@ def sink(to: Translation, node: p.Sink) -> None:
             f"Sink: {node.name}",
             inputs_of([(0, stream) for stream in streams]),
             description=describe(node),
+            origin=node.target,
         )
     )

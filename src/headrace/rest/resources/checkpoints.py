@@ -232,7 +232,7 @@ def _checkpoint(record: CheckpointRecord, *, with_tasks: bool = False) -> Checkp
         end_to_end_duration=record.end_to_end_duration,
         alignment_buffered=0,
         processed_data=record.processed_data,
-        persisted_data=0,
+        persisted_data=record.persisted_data,
         num_subtasks=record.num_subtasks,
         num_acknowledged_subtasks=record.num_acknowledged_subtasks,
         checkpoint_type=record.checkpoint_type.name,
@@ -251,7 +251,7 @@ def _task_fields(record: CheckpointRecord, task: TaskStatistics) -> dict[str, An
         "end_to_end_duration": max(0, task.latest_ack_timestamp - record.trigger_timestamp),
         "alignment_buffered": 0,
         "processed_data": task.processed_data,
-        "persisted_data": 0,
+        "persisted_data": task.persisted_data,
         "num_subtasks": len(task.subtasks),
         "num_acknowledged_subtasks": len(task.subtasks),
     }
@@ -276,7 +276,6 @@ def checkpoints(context: RestContext, request: Request) -> Checkpoints:
         ),
         summary=CheckpointSummaries(
             alignment_buffered=_ZERO,
-            persisted_data=_ZERO,
             **{name: _summary(found) for name, found in summaries.items()},
         ),
         latest=LatestCheckpoints(
@@ -315,7 +314,6 @@ def checkpoint_subtasks(context: RestContext, request: Request) -> TaskCheckpoin
     if task is None:
         raise RestError(404, f"There are no statistics for task {request.params['vertexid']}.")
     parts = task.subtasks
-    zeros = _summary_of([0 for _ in parts])
     return TaskCheckpointDetails(
         **_task_fields(record, task),
         summary=TaskSummaries(
@@ -330,8 +328,8 @@ def checkpoint_subtasks(context: RestContext, request: Request) -> TaskCheckpoin
             ),
             alignment=AlignmentSummaries(
                 buffered=_ZERO,
-                processed=zeros,
-                persisted=zeros,
+                processed=_summary_of([part.processed_data for part in parts]),
+                persisted=_summary_of([part.persisted_data for part in parts]),
                 duration=_summary_of([part.alignment_duration for part in parts]),
             ),
             start_delay=_summary_of([part.start_delay for part in parts]),
@@ -348,11 +346,11 @@ def checkpoint_subtasks(context: RestContext, request: Request) -> TaskCheckpoin
                 alignment=SubtaskAlignment(
                     buffered=0,
                     processed=part.processed_data,
-                    persisted=0,
+                    persisted=part.persisted_data,
                     duration=part.alignment_duration,
                 ),
                 start_delay=part.start_delay,
-                unaligned_checkpoint=False,
+                unaligned_checkpoint=part.is_unaligned,
                 aborted=False,
                 status="completed",
             )
@@ -367,6 +365,8 @@ def config(context: RestContext, request: Request) -> CheckpointConfigBody:
     keeps = settings.retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
     stays = settings.retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
     backend = job.configuration.get(state_options.BACKEND)
+    live = job.master.settings.live
+    overtakes_after_ms = None if live is None else live.overtakes_after_ms
     return CheckpointConfigBody(
         mode=settings.mode.name.lower(),
         interval=_NEVER if settings.effective_interval_ms is None else settings.effective_interval_ms,
@@ -376,9 +376,9 @@ def config(context: RestContext, request: Request) -> CheckpointConfigBody:
         externalization=Externalization(enabled=keeps, delete_on_cancellation=not stays),
         state_backend=_BACKENDS.get(backend, backend),
         checkpoint_storage="FileSystemCheckpointStorage",
-        unaligned_checkpoints=False,
+        unaligned_checkpoints=overtakes_after_ms is not None,
         tolerable_failed_checkpoints=settings.tolerable_failures,
-        aligned_checkpoint_timeout=0,
+        aligned_checkpoint_timeout=overtakes_after_ms or 0,
         checkpoints_after_tasks_finish=settings.after_tasks_finish,
         state_changelog_enabled=False,
         changelog_periodic_materialization_interval=600_000,

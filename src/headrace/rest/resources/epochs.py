@@ -65,10 +65,20 @@ class EpochLine(Body):
     operators: list[OperatorTime]
 
 
+class Scaling(Body):
+    timestamp: int
+    utilization: float
+    before: int
+    after: int
+    reason: str
+
+
 class Epochs(Body):
     epochs: list[EpochLine]
     restarts: int
     rescales: int
+    #: What the autoscaler has decided.
+    scaling: list[Scaling]
 
 
 def epochs(context: RestContext, request: Request) -> Epochs:
@@ -87,6 +97,10 @@ def epochs(context: RestContext, request: Request) -> Epochs:
         ],
         restarts=job.master.progress.restarts,
         rescales=job.master.progress.rescales,
+        scaling=[
+            Scaling(each.timestamp_ms, round(each.utilization, 4), each.before, each.after, each.reason)
+            for each in job.master.scaling_decisions
+        ],
     )
 
 

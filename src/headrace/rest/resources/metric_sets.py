@@ -49,7 +49,7 @@ def metric_sets(context: RestContext) -> Iterator[MetricSet]:
 def _of_vertex(
     context: RestContext, job: LiveJob, vertex: JobVertex, named: Mapping[str, str]
 ) -> Iterator[MetricSet]:
-    views, rates = job.monitor.subtasks(), job.monitor.rates()
+    views, rates = job.monitor.subtasks(), job.rates()
     executions = job.master.execution.job_vertices[vertex.vertex_id].subtasks
     for index, execution in enumerate(executions):
         subtask = SubtaskId(vertex.vertex_id, index)

@@ -83,7 +83,9 @@ def scope_name(name: str) -> str:
 def task_values(view: SubtaskView, rates: Rates) -> dict[str, Any]:
     """Return what is counted of every subtask, by name."""
     watermark = MIN_WATERMARK if view.watermark is None else view.watermark
+    queue = {} if rates.pool_usage is None else _queue_values(rates)
     return {
+        **queue,
         "numRecordsIn": view.records_in,
         "numRecordsOut": view.records_out,
         "numBytesIn": view.bytes_in,
@@ -100,6 +102,16 @@ def task_values(view: SubtaskView, rates: Rates) -> dict[str, Any]:
         "accumulateBackPressuredTimeMs": round(view.backpressured_ms),
         "isBackPressured": BackPressureLevel.of(rates.backpressured) is not BackPressureLevel.OK,
         "currentInputWatermark": watermark,
+    }
+
+
+def _queue_values(rates: Rates) -> dict[str, Any]:
+    """Return what waits in front of a live subtask."""
+    prefix = "Shuffle.Netty.Input.Buffers"
+    return {
+        f"{prefix}.inPoolUsage": None if rates.pool_usage is None else round(rates.pool_usage, 4),
+        f"{prefix}.inputQueueLength": rates.queued_buffers,
+        f"{prefix}.inputQueueSize": rates.queued_bytes,
     }
 
 
@@ -162,7 +174,7 @@ def _histogram_values(report: reports.HistogramReport) -> Iterator[tuple[str, An
 
 
 def _by_subtask(job: LiveJob, vertex: JobVertex) -> list[dict[str, Any]]:
-    views, rates = job.monitor.subtasks(), job.monitor.rates()
+    views, rates = job.monitor.subtasks(), job.rates()
     ids = [SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism)]
     return [subtask_values(vertex, views.get(each, SubtaskView()), rates.get(each, Rates())) for each in ids]
 

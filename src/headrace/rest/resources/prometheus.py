@@ -9,13 +9,13 @@ A group with a value, `add_group("table", "orders")`, is a label. Histograms are
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.metrics.reports import HistogramReport, MetricName, MetricReport
 from headrace.rest.context import RestContext
 from headrace.rest.http import Request, Response
-from headrace.rest.resources.metric_sets import Scope, metric_sets
+from headrace.rest.resources.metric_sets import MetricSet, Scope, metric_sets
 from headrace.rest.resources.metrics import report_values
 from headrace.rest.routing import Endpoint
 from headrace.runtime.checkpoint.statistics import percentile
@@ -80,13 +80,19 @@ class Exposition:
 
 def prometheus(context: RestContext, request: Request) -> Response:
     """All metrics in Prometheus' text format, with the names of Flink's reporter."""
+    text = expose((each, each.variables) for each in metric_sets(context))
+    return Response(text.encode(), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def expose(sets: Iterable[tuple[MetricSet, Mapping[str, str]]]) -> str:
+    """Write sets of metrics, each with its labels, as a page."""
     page = Exposition()
-    for metrics in metric_sets(context):
+    for metrics, labels in sets:
         scope = _LOGICAL_SCOPES[metrics.scope]
-        page.add(scope, metrics.values, metrics.variables)
+        page.add(scope, metrics.values, labels)
         for name, report in metrics.reports.items():
-            page.add_report(scope, name, report, metrics.variables)
-    return Response(page.text().encode(), content_type="text/plain; version=0.0.4; charset=utf-8")
+            page.add_report(scope, name, report, labels)
+    return page.text()
 
 
 def _full_name(scope: str, name: str) -> str:

@@ -69,7 +69,7 @@ class OperatorStates(Body):
 
 def pulse(context: RestContext, request: Request) -> Pulse:
     job = context.live(request)
-    rates, views = job.monitor.rates(), job.monitor.subtasks()
+    rates, views = job.rates(), job.monitor.subtasks()
     levels = levels_of(job)
     vertices = []
     for vertex in job.master.job.vertices:

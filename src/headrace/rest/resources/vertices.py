@@ -354,7 +354,7 @@ def watermarks(context: RestContext, request: Request) -> list[MetricValue]:
 
 def back_pressure(context: RestContext, request: Request) -> BackPressure:
     job, vertex = context.vertex(request)
-    known = job.monitor.rates()
+    known = job.rates()
     rates = [known.get(SubtaskId(vertex.vertex_id, index), Rates()) for index in range(vertex.parallelism)]
     worst = BackPressureLevel.of(max(each.backpressured for each in rates)).value
     return BackPressure(

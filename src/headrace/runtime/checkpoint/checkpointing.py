@@ -285,7 +285,9 @@ class Checkpointing:
         return self._settings.is_enabled
 
     def _due(self, run: CheckpointedRun, *, is_drained: bool) -> tuple[DueSnapshot, ...]:
-        return self.coordinator.due(self._now_ms(), some_ended=bool(run.ended), drained=is_drained)
+        due = self.coordinator.due(self._now_ms(), some_ended=bool(run.ended), drained=is_drained)
+        # A savepoint that was asked for while the barrier was on its way gets the next one, which overtakes nothing.
+        return tuple(each for each in due if not (each.type.is_savepoint and run.has_in_flight))
 
     def final(self, run: CheckpointedRun, sinks: StagedOutput) -> None:
         """The input has ended: write one more checkpoint, so that what it covers can be published.

@@ -24,6 +24,7 @@ from typing import Literal
 import msgspec
 
 from headrace.errors import StateError
+from headrace.runtime.epoch.in_flight import InFlight, all_files
 from headrace.state.handles import StateFile
 from headrace.state.key_secret import KeySecret
 from headrace.storage.paths import absolute_path, is_absolute, join_path
@@ -98,13 +99,22 @@ class OperatorSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     committables: tuple[PendingCommittable, ...] = ()
     #: Subtasks that had read all their input.
     ended: tuple[int, ...] = ()
+    #: Records on their way to a subtask, by subtask: of the head of a vertex, in an unaligned checkpoint.
+    in_flight: dict[int, InFlight] = msgspec.field(default_factory=dict)
 
     @property
     def state_size(self) -> int:
         """Bytes that a recovery reads for this operator."""
         inline = [*self.operator_state.values(), *(each.payload for each in self.committables)]
         inline += [part for part in (self.source and self.source.data, self.committer) if part]
-        return sum(map(len, inline)) + sum(file.size for part in self.keyed for file in part.files)
+        return sum(map(len, inline)) + sum(file.size for file in self.files())
+
+    def files(self) -> Iterator[FileRef]:
+        """All state files it names; one may come several times."""
+        for part in self.keyed:
+            yield from part.files
+        for file in all_files(self.in_flight.values()):
+            yield FileRef(file.path, file.size, file.epoch - 1, file.epoch)
 
 
 class CheckpointMetadata(msgspec.Struct, frozen=True):
@@ -140,8 +150,7 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     def files(self) -> Iterator[FileRef]:
         """All state files it names; one may come several times."""
         for operator in self.operators:
-            for part in operator.keyed:
-                yield from part.files
+            yield from operator.files()
 
     def with_paths(self, rename: Callable[[str], str]) -> CheckpointMetadata:
         """Return the same with every file's path put through a function."""
@@ -157,6 +166,7 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
                         )
                         for part in operator.keyed
                     ),
+                    in_flight={subtask: part.renamed(rename) for subtask, part in operator.in_flight.items()},
                 )
                 for operator in self.operators
             ),

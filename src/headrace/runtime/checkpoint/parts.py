@@ -61,6 +61,9 @@ def _vertex_statistics(
         for part in operator.keyed:
             sizes[part.subtask] += sum(file.size for file in part.files)
             new[part.subtask] += sum(f.size for f in part.files if f.to_version == epoch and not f.is_base)
+        for subtask, in_flight in operator.in_flight.items():
+            sizes[subtask] += in_flight.size
+            new[subtask] += sum(file.size for file in in_flight.files if file.epoch == epoch)
     return TaskStatistics(
         vertex.vertex_id,
         tuple(
@@ -74,6 +77,9 @@ def _vertex_statistics(
                 async_duration=max(0, duration - each.start_delay - each.alignment - each.sync),
                 start_delay=each.start_delay,
                 alignment_duration=each.alignment,
+                processed_data=each.processed,
+                persisted_data=each.persisted,
+                is_unaligned=each.is_unaligned,
             )
             for index, each in enumerate(times)
         ),

@@ -18,13 +18,14 @@ from headrace.errors import StateError
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.operators.table.declarations import StatefulNode
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
+from headrace.runtime.epoch.in_flight import InFlight, all_files, edge_identities
 from headrace.runtime.epoch.layout import producers_of
 from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.task.time_parts import GATE, gate_snapshot, lowest_gate_watermark, with_lowest_time
 from headrace.state.handles import StateChain, rescaled_chain
 from headrace.state.key_groups import key_group_range
 from headrace.state.key_secret import KeySecret
-from headrace.state.operator_state import redistribute, with_own_part
+from headrace.state.operator_state import own_part, redistribute, with_own_part
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class StartingPoint:
     sources: Mapping[str, bytes] = field(default_factory=dict)
     sinks: Mapping[str, SinkStart] = field(default_factory=dict)
     ended: frozenset[SubtaskId] = frozenset()
+    #: Records that were on their way to subtasks.
+    in_flight: Mapping[SubtaskId, InFlight] = field(default_factory=dict)
     #: What accumulators had come to; a job that takes over another's state counts from nothing.
     accumulators: bytes = b""
     #: What goes into the keys of SQL state: that of the state there is, or a new one.
@@ -150,6 +153,7 @@ class _Assignment:
             sources=dict(self._sources()),
             sinks=dict(self._sinks()),
             ended=frozenset(self._ended()),
+            in_flight=dict(self._in_flight()),
             accumulators=(
                 self._checkpoint.accumulators if self._checkpoint.job_id == self._job.job_id else b""
             ),
@@ -234,7 +238,55 @@ class _Assignment:
                 gates.append(with_own_part(part, GATE, gate_snapshot(watermark, ended)))
         return gates
 
+    def _in_flight(self) -> Iterable[tuple[SubtaskId, InFlight]]:
+        """Yield what subtasks work off first: their own, or, in another shape, what is theirs of all."""
+        heads = {vertex.head.operator_id: vertex for vertex in self._job.vertices}
+        names = {node.operator_id for vertex in self._job.vertices for node in vertex.operators}
+        for snapshot in self._checkpoint.operators:
+            if not snapshot.in_flight:
+                continue
+            vertex = heads.get(snapshot.operator_id)
+            if vertex is None:
+                if snapshot.operator_id in names:
+                    raise _not_connected(snapshot)
+                continue  # it is left behind with its operator
+            rerouted = None if self._is_same_shape else self._rerouted(vertex, snapshot)
+            for subtask in range(vertex.parallelism):
+                own = snapshot.in_flight.get(subtask) if rerouted is None else rerouted
+                if own is not None:
+                    yield SubtaskId(vertex.vertex_id, subtask), own
+
+    def _rerouted(self, vertex: JobVertex, snapshot: OperatorSnapshot) -> InFlight:
+        parts = snapshot.in_flight.values()
+        then = {number: text for part in parts for number, text in part.edges.items()}
+        now = {text: number for number, text in edge_identities(self._job, vertex.vertex_id).items()}
+        if not set(then.values()) <= set(now):
+            raise _not_connected(snapshot)
+        others = [
+            state
+            for subtask, state in snapshot.operator_state.items()
+            if subtask not in snapshot.in_flight and own_part(state, GATE) is not None
+        ]
+        watermarks = [part.watermark for part in parts]
+        if others:
+            watermarks.append(lowest_gate_watermark(others))
+        return InFlight(
+            all_files(parts),
+            then,
+            is_rerouted=True,
+            edge_numbers={number: now[text] for number, text in then.items()},
+            watermark=min(watermarks),
+            ended_edges=tuple(
+                edge.edge_id
+                for edge in self._job.inputs_of(vertex.vertex_id)
+                if edge.source_vertex in self._ended_vertices
+            ),
+        )
+
     def _ended_channels(self, vertex: JobVertex, subtask: int) -> Iterable[tuple[int, int]]:
+        head = self._snapshots.get(vertex.head.operator_id)
+        if head is not None and head.in_flight:
+            return  # it is said behind the records that are in flight
         for edge in self._job.inputs_of(vertex.vertex_id):
             if edge.source_vertex in self._ended_vertices:
                 producers = self._job.vertex(edge.source_vertex).parallelism
@@ -289,6 +341,16 @@ def _check_key_groups(snapshot: OperatorSnapshot, vertex: JobVertex) -> None:
         )
 
 
+def _not_connected(snapshot: OperatorSnapshot) -> StateError:
+    return StateError(
+        f"the checkpoint is unaligned, and has records that were on their way to '{snapshot.name}'; the program does "
+        "not have the connections any more that they came on",
+        hint="start the program as it was when the checkpoint was taken, and take a savepoint, which has no records in "
+        "flight; then start the changed program from the savepoint",
+        retryable=False,
+    )
+
+
 def _left_behind(names: Sequence[str]) -> StateError:
     return StateError(
         f"the checkpoint contains state of operators that are not in the program: {', '.join(names)}",
@@ -300,7 +362,8 @@ def _left_behind(names: Sequence[str]) -> StateError:
 
 def _has_state(snapshot: OperatorSnapshot) -> bool:
     """Whether state would be lost without the operator; time and fields of functions do not count."""
-    return bool(snapshot.keyed or snapshot.source or snapshot.committables or snapshot.committer) or any(
+    stored = snapshot.keyed or snapshot.source or snapshot.committables or snapshot.committer
+    return bool(stored or snapshot.in_flight) or any(
         any(redistribute([part], 2)) for part in snapshot.operator_state.values()
     )
 

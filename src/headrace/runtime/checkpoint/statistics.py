@@ -1,7 +1,7 @@
 """What is remembered of checkpoints: counts, summaries, the last ones in detail. What REST and the web UI show.
 
-Names are those of Flink's REST answers where there is one. Alignment costs nothing here, so what Flink says about
-alignment, buffered and persisted data is always 0.
+Names are those of Flink's REST answers where there is one. Between epochs nothing has to be aligned, so what Flink says
+about alignment, processed and persisted data is 0 there; live jobs measure it.
 """
 
 from __future__ import annotations
@@ -61,8 +61,12 @@ class SubtaskStatistics:
     start_delay: int = 0
     #: Milliseconds from the first barrier to the last.
     alignment_duration: int = 0
-    #: Bytes processed between the trigger and the barrier.
+    #: Bytes processed from the first barrier to the last.
     processed_data: int = 0
+    #: Bytes that the barrier has overtaken.
+    persisted_data: int = 0
+    #: Whether the barrier was allowed to overtake.
+    is_unaligned: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,14 @@ class TaskStatistics:
     def processed_data(self) -> int:
         return sum(each.processed_data for each in self.subtasks)
 
+    @property
+    def persisted_data(self) -> int:
+        return sum(each.persisted_data for each in self.subtasks)
+
+    @property
+    def alignment_duration(self) -> int:
+        return max((each.alignment_duration for each in self.subtasks), default=0)
+
 
 @dataclass(frozen=True)
 class CheckpointRecord:
@@ -107,6 +119,7 @@ class CheckpointRecord:
     checkpointed_size: int = 0
     state_size: int = 0
     processed_data: int = 0
+    persisted_data: int = 0
     end_to_end_duration: int = 0
     external_path: str | None = None
     #: Whether it was deleted since.
@@ -118,6 +131,11 @@ class CheckpointRecord:
     @property
     def is_savepoint(self) -> bool:
         return self.checkpoint_type.is_savepoint
+
+    @property
+    def is_unaligned(self) -> bool:
+        """Whether the barrier was allowed to overtake records, at least in the end."""
+        return any(each.is_unaligned for task in self.tasks.values() for each in task.subtasks)
 
     @property
     def class_name(self) -> str:
@@ -164,7 +182,7 @@ class StatisticsSnapshot:
     """Everything at one moment."""
 
     counts: Counts
-    #: By quantity: checkpointed_size, state_size, end_to_end_duration, processed_data.
+    #: By quantity: checkpointed_size, state_size, end_to_end_duration, processed_data, persisted_data.
     summary: Mapping[str, Percentiles]
     latest_completed: CheckpointRecord | None
     latest_savepoint: CheckpointRecord | None
@@ -223,7 +241,7 @@ def percentile(ordered: Sequence[float], point: float) -> float:
     return ordered[below - 1] + (position - below) * (ordered[below] - ordered[below - 1])
 
 
-_SUMMARIZED = ("checkpointed_size", "state_size", "end_to_end_duration", "processed_data")
+_SUMMARIZED = ("checkpointed_size", "state_size", "end_to_end_duration", "processed_data", "persisted_data")
 
 
 class CheckpointStatistics:
@@ -263,6 +281,7 @@ class CheckpointStatistics:
             state_size=state_size,
             checkpointed_size=checkpointed_size,
             processed_data=sum(task.processed_data for task in tasks),
+            persisted_data=sum(task.persisted_data for task in tasks),
             external_path=path,
             tasks=MappingProxyType({task.vertex_id: task for task in tasks}),
         )

@@ -26,11 +26,15 @@ class StagedOutput(Protocol):
 
 @dataclass(frozen=True)
 class BarrierTimes:
-    """How long a barrier took on its way to a subtask of a live job, and there; ms."""
+    """How long a barrier took on its way to a subtask of a live job, and there, ms; and what it met on its way."""
 
     start_delay: int = 0
     alignment: int = 0
     sync: int = 0
+    #: Bytes worked off while the barrier came, and bytes that it has overtaken.
+    processed: int = 0
+    persisted: int = 0
+    is_unaligned: bool = False
 
 
 class CheckpointedRun(Protocol):
@@ -43,6 +47,10 @@ class CheckpointedRun(Protocol):
     @property
     def barrier_times(self) -> Mapping[SubtaskId, BarrierTimes]:
         """What that took, by subtask."""
+
+    @property
+    def has_in_flight(self) -> bool:
+        """Whether records are on their way between subtasks: then a snapshot is no savepoint."""
 
     @property
     def job(self) -> JobGraph: ...

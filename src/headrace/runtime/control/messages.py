@@ -1,7 +1,7 @@
 """What travels on the control channel of a live job. Records never do: they go through Spark.
 
-    driver -> subtask    Feed, Lease, Recall, Trigger, CheckpointEnded, Stop
-    subtask -> driver    Hello, Running, Progress, Acknowledge, Output, Beat, Failure, Goodbye
+    driver -> subtask    Feed, Lease, Recall, Trigger, CheckpointEnded, SampleStacks, Stop
+    subtask -> driver    Hello, Running, Progress, Acknowledge, Drained, Output, Beat, SubtaskSamples, Failure, Goodbye
 
 Each message is a msgspec struct; what belongs to connectors or users is bytes in it, pickled by whoever sends it. Both
 ends are the same version of headrace: `Hello` has the version of these messages, and another one is refused.
@@ -14,7 +14,7 @@ import msgspec
 from headrace.errors import ClusterError
 
 #: Raised with every change that another version would not understand.
-VERSION = 2
+VERSION = 3
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -66,6 +66,8 @@ class TriggerCheckpoint(msgspec.Struct, frozen=True, tag="trigger"):
 
     epoch: int
     attempt: int
+    #: Whether the subtask takes its snapshot at once, and what the barrier overtakes becomes part of it.
+    overtakes: bool = False
 
 
 class Acknowledge(msgspec.Struct, frozen=True, tag="acknowledge"):
@@ -78,6 +80,19 @@ class Acknowledge(msgspec.Struct, frozen=True, tag="acknowledge"):
     first_ms: int = 0
     alignment_ms: int = 0
     sync_ms: int = 0
+    #: Bytes that were worked off from the first barrier to the last, and bytes that the barrier has overtaken.
+    processed_bytes: int = 0
+    persisted_bytes: int = 0
+    #: Whether the barrier was allowed to overtake.
+    is_unaligned: bool = False
+    #: Whether more was read ahead than usually waits: sources pause until it is worked off (`Drained`).
+    is_backlogged: bool = False
+
+
+class Drained(msgspec.Struct, frozen=True, tag="drained"):
+    """What the subtask has read ahead for a checkpoint is worked off."""
+
+    epoch: int
 
 
 class CheckpointEnded(msgspec.Struct, frozen=True, tag="checkpoint-ended"):
@@ -101,8 +116,23 @@ class Beat(msgspec.Struct, frozen=True, tag="beat"):
     busy_ms: int = 0
     idle_ms: int = 0
     back_pressured_ms: int = 0
-    #: Bytes that wait in the subtask to be worked off.
+    #: Buffers and bytes that wait in the subtask to be worked off, and how much of the room for them that is.
+    waiting_buffers: int = 0
     waiting_bytes: int = 0
+    pool_usage: float = 0.0
+
+
+class SampleStacks(msgspec.Struct, frozen=True, tag="sample"):
+    """Look so often where the loop is, for a flame graph; 0 to stop."""
+
+    delay_s: float
+    depth: int = 0
+
+
+class SubtaskSamples(msgspec.Struct, frozen=True, tag="samples"):
+    """Where the loop was found since the last time: a pickled mapping from `StackSample` to how often."""
+
+    samples: bytes
 
 
 class SubtaskFailure(msgspec.Struct, frozen=True, tag="failure"):
@@ -120,9 +150,18 @@ class Goodbye(msgspec.Struct, frozen=True, tag="goodbye"):
     """The subtask has closed its functions."""
 
 
-FromDriver = Feed | Lease | Recall | TriggerCheckpoint | CheckpointEnded | StopSubtask
+FromDriver = Feed | Lease | Recall | TriggerCheckpoint | CheckpointEnded | SampleStacks | StopSubtask
 FromSubtask = (
-    Hello | Running | SubtaskProgress | Acknowledge | SubtaskOutput | Beat | SubtaskFailure | Goodbye
+    Hello
+    | Running
+    | SubtaskProgress
+    | Acknowledge
+    | Drained
+    | SubtaskOutput
+    | Beat
+    | SubtaskSamples
+    | SubtaskFailure
+    | Goodbye
 )
 Message = FromDriver | FromSubtask
 

@@ -10,6 +10,7 @@ from headrace.common.accumulators import Accumulator
 from headrace.connectors.base import Slice, SplitProgress
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.metrics.reports import MetricName, MetricReport
+from headrace.runtime.epoch.in_flight import InFlight
 from headrace.state.handles import StateChain, StateFile
 from headrace.storage.paths import join_path
 
@@ -51,6 +52,8 @@ class SubtaskPlan:
     keyed: Mapping[str, StateChain] = field(default_factory=dict)
     #: Operator state by operator id.
     operator_state: Mapping[str, bytes] = field(default_factory=dict)
+    #: Records that were on their way to the subtask in the checkpoint it starts from.
+    in_flight: InFlight | None = None
     #: For a subtask that gets the rows of a table: where time stands behind them. Known when the table's part has run.
     table_time: TableTime | None = None
 
@@ -162,6 +165,8 @@ class SubtaskReport:
     changes: Mapping[str, StateFile] = field(default_factory=dict)
     #: New operator state by operator id, where it changed.
     operator_state: Mapping[str, bytes] = field(default_factory=dict)
+    #: Records that the barrier has overtaken, in an unaligned checkpoint of a live job.
+    in_flight: InFlight | None = None
     #: What sinks staged, by operator id.
     committables: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     #: How far each split was read.

@@ -2,7 +2,7 @@
 
 Scan: files are read into columns. Exchange: rows are waited for, which Spark brings. Decode: they are told apart by
 input. State read: the copy of state catches up, rows are looked up. Compute: the operator itself. State write: changes
-are encoded and written. Encode: what comes out is handed to Spark. Idle: nothing of this.
+are encoded and written. Encode: what comes out is packed, or handed to Spark. Idle: nothing of this.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from headrace.runtime.epoch.messages import SubtaskReport
+
+Item = TypeVar("Item")
 
 SCAN: Final = "scan"
 EXCHANGE: Final = "exchange"
@@ -41,6 +43,15 @@ class Stopwatch:
             yield
         finally:
             self.add(part, time.perf_counter_ns() - started)
+
+    def over(self, part: str, items: Iterator[Item]) -> Iterator[Item]:
+        """Count as a part what it takes to make items, but not what is done with them."""
+        while True:
+            with self.on(part):
+                item = next(items, None)
+            if item is None:
+                return
+            yield item
 
     def add(self, part: str, ns: int) -> None:
         """Add to a part, or take off it what was counted as another."""

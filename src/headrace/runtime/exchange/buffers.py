@@ -66,6 +66,15 @@ def encode_items(items: list[Any]) -> bytes:
     return pickle.dumps(items, protocol=5)
 
 
+def rest_of(buffer: bytes, batches: int, records: int) -> bytes:
+    """Return what is left of a buffer when some of its batches are worked off, and some records of the next one."""
+    items = pickle.loads(payload_of(buffer))
+    places = [place for place, item in enumerate(items) if type(item) is tuple]
+    values, timestamps = items[places[batches]]
+    left = (values[records:], None if timestamps is None else timestamps[records:])
+    return buffer[: _HEADER.size] + encode_items([left, *items[places[batches] + 1 :]])
+
+
 def event_item(event: Event) -> Any:
     """Return an event's form on the wire."""
     if isinstance(event, Watermark):

@@ -41,8 +41,10 @@ class BarrierLoop(EpochLoop):
         if not run.is_deployed:
             run.deploy(sinks.show)
         run.check()
+        run.watch(lambda: self._flame_graphs.wanted(self._now_ms()), self._flame_graphs.take)
         stops = self._stops(run)
         if not stops and not self._is_due(run):
+            run.go_on()
             self._checkpointing.settle(run, sinks)
             self._note_publications(sinks)
             sinks.commit_in_time(self._now_ms())
@@ -74,9 +76,10 @@ class BarrierLoop(EpochLoop):
     ) -> None:
         self._phases.begin()
         run.holds_sources = holds_sources
+        run.may_overtake = not (holds_sources or run.sources_ended) and self._is_checkpoint(run)
         plan = run.plan()
         self._phases.planned()
-        summary = run.run(self._flame_graphs.sampled(plan, self._now_ms()), check)
+        summary = run.run(plan, check)
         self._finish_epoch(summary, run, sinks, execution)
         self._last_ms = self._now_ms()
 
@@ -84,6 +87,11 @@ class BarrierLoop(EpochLoop):
         """Whether the job is to stop with a savepoint behind the next barrier."""
         due = self._checkpointing.coordinator.due(self._now_ms(), some_ended=bool(run.ended))
         return any(each.stops_job for each in due)
+
+    def _is_checkpoint(self, run: LiveRun) -> bool:
+        """Whether the next barrier is for a checkpoint, and for no savepoint, which is always aligned."""
+        due = self._checkpointing.coordinator.due(self._now_ms(), some_ended=bool(run.ended))
+        return bool(due) and not any(each.type.is_savepoint for each in due)
 
     def _is_due(self, run: LiveRun) -> bool:
         now_ms = self._now_ms()

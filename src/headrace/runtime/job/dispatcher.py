@@ -21,11 +21,12 @@ from headrace.config.configuration import Configuration
 from headrace.errors import HeadraceError, JobSubmissionError, UnknownJobError
 from headrace.graph.job_graph import JobGraph
 from headrace.runtime.checkpoint.next_start import result_of
+from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.high_availability.job_results import FileJobResults
 from headrace.runtime.high_availability.job_store import JobStore, StoredJob
 from headrace.runtime.job.history import EndedJob, JobHistory
 from headrace.runtime.job.master import JobMaster
-from headrace.runtime.monitoring.job_monitor import JobMonitor
+from headrace.runtime.monitoring.job_monitor import JobMonitor, Rates, with_beats
 from headrace.runtime.run.job_run import EpochSummary
 from headrace.util import clock
 
@@ -90,6 +91,10 @@ class LiveJob:
     @property
     def status(self) -> JobStatus:
         return self.master.execution.status
+
+    def rates(self) -> dict[SubtaskId, Rates]:
+        """Return what each subtask does lately; how live subtasks spend their time is what they say themselves."""
+        return with_beats(self.monitor.rates(), self.master.beats())
 
     @property
     def ended_ms(self) -> int | None:

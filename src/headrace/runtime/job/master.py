@@ -17,12 +17,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TypeVar
 
+from headrace.common.job_status import JobStatus
 from headrace.errors import LeadershipError
 from headrace.graph.execution_graph import ExecutionGraph, ExecutionState
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import with_parallelism
 from headrace.runtime.checkpoint.checkpointing import Checkpointing
 from headrace.runtime.checkpoint.restore import RestoreReport
+from headrace.runtime.control.messages import Beat
+from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.high_availability.job_results import JobResults
 from headrace.runtime.job import commands, events
 from headrace.runtime.job.commands import JobCommand, JobCommands
@@ -38,6 +41,7 @@ from headrace.runtime.monitoring.flame_graphs import FlameGraphs
 from headrace.runtime.run.accumulators import JobAccumulators
 from headrace.runtime.run.job_run import EpochSummary
 from headrace.runtime.run.state_registry import StateSize
+from headrace.runtime.scheduling.autoscaler import ScalingDecision
 from headrace.runtime.scheduling.slots import SlotPool
 from headrace.util import clock
 
@@ -131,6 +135,12 @@ class JobMaster:
         return self._steps.scheduler.slots_held
 
     @property
+    def scaling_decisions(self) -> tuple[ScalingDecision, ...]:
+        """What the autoscaler has decided, the oldest first; nothing without one."""
+        autoscaler = self._steps.scheduler.autoscaler
+        return () if autoscaler is None else tuple(autoscaler.decisions)
+
+    @property
     def checkpoints(self) -> Checkpointing:
         """The job's checkpoints."""
         return self._steps.checkpointing
@@ -149,6 +159,10 @@ class JobMaster:
     def lineage(self) -> str:
         """The name of the job's present run."""
         return self._steps.run.lineage
+
+    def beats(self) -> Mapping[SubtaskId, Beat]:
+        """What subtasks of a live job said last about their time; nothing while it does not run, or in epochs."""
+        return self._steps.run.beats() if self.execution.status is JobStatus.RUNNING else {}
 
     def state_sizes(self) -> dict[str, StateSize]:
         """How much state each operator has, by its id."""

@@ -12,6 +12,7 @@ from uuid import uuid4
 from headrace.connectors.base import Committer
 from headrace.errors import HeadraceError, UserFunctionError
 from headrace.graph.job_graph import JobGraph, OperatorNode
+from headrace.runtime.checkpoint.evolution import evolved
 from headrace.runtime.checkpoint.restore import RestoreReport, StartingPoint, starting_point
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
 from headrace.runtime.epoch.log import EpochNumbers
@@ -99,8 +100,11 @@ class RunFactory:
         lineage = _new_lineage()
         start, report = StartingPoint(), None
         if stored is not None:
-            ignores = self._settings.checkpoints.ignore_unclaimed_state
-            start, report = starting_point(job, stored.metadata, lineage, allow_non_restored=ignores)
+            settings = self._settings.checkpoints
+            metadata = evolved(job, stored.metadata, settings.changed_operators)
+            start, report = starting_point(
+                job, metadata, lineage, allow_non_restored=settings.ignore_unclaimed_state
+            )
             for line in report.lines():
                 _log.info("job '%s' from %s: %s", job.name, stored.path, line)
         sinks = SinkCoordinator(

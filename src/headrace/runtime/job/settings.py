@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -16,6 +17,7 @@ from headrace.config.options import (
     rest,
     scheduler,
     state,
+    table,
 )
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.epoch.pacing import PacingSettings
@@ -24,6 +26,9 @@ from headrace.runtime.job import restart
 from headrace.runtime.monitoring.flame_graphs import FlameGraphSettings
 from headrace.runtime.run.live_run import LiveOptions
 from headrace.runtime.scheduling.adaptive_scheduler import AdaptiveSettings
+from headrace.runtime.scheduling.autoscaler import AutoscalerSettings
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class JobMasterSettings:
     restart: restart.RestartStrategy = field(default_factory=restart.NoRestart)
     #: Set if the parallelism follows the slots.
     adaptive: AdaptiveSettings | None = None
+    #: Set if it follows the load.
+    autoscaler: AutoscalerSettings | None = None
     #: How long a job waits for slots.
     slot_timeout_ms: int = 300_000
     #: From one latency marker to the next; 0 for none.
@@ -57,6 +64,12 @@ class JobMasterSettings:
 def live_options(configuration: Configuration) -> LiveOptions:
     """Return what the options say about live jobs."""
     milliseconds = timedelta(milliseconds=1)
+    is_exactly_once = configuration.get(checkpointing.MODE) is checkpointing.CheckpointingMode.EXACTLY_ONCE
+    if configuration.get(checkpointing.UNALIGNED) and not is_exactly_once:
+        _log.warning(
+            "%s has no effect: barriers wait for nothing with %s: AT_LEAST_ONCE",
+            *(checkpointing.UNALIGNED.key, checkpointing.MODE.key),
+        )
     return LiveOptions(
         port=configuration.get(live.PORT),
         buffer_timeout_ms=configuration.get(execution.BUFFER_TIMEOUT) // milliseconds,
@@ -67,7 +80,10 @@ def live_options(configuration: Configuration) -> LiveOptions:
         latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // milliseconds,
         watermark_interval_ms=configuration.get(execution.AUTO_WATERMARK_INTERVAL) // milliseconds,
         max_records=configuration.get(epochs.MAX_RECORDS),
-        is_exactly_once=configuration.get(checkpointing.MODE) is checkpointing.CheckpointingMode.EXACTLY_ONCE,
+        is_exactly_once=is_exactly_once,
+        overtakes_after_ms=configuration.get(checkpointing.ALIGNED_TIMEOUT) // milliseconds
+        if is_exactly_once and configuration.get(checkpointing.UNALIGNED)
+        else None,
     )
 
 
@@ -85,9 +101,9 @@ def job_master_settings(
     return JobMasterSettings(
         directory=directory,
         pacing=PacingSettings(
-            target_duration=configuration.get(epochs.TARGET_DURATION),
+            target_duration=_target_duration(configuration),
             initial_records=configuration.get(epochs.INITIAL_RECORDS),
-            max_records=configuration.get(epochs.MAX_RECORDS),
+            max_records=_max_records(configuration),
             max_bytes=configuration.get(epochs.MAX_BYTES).get_bytes(),
         ),
         idle_poll_s=configuration.get(epochs.IDLE_POLL_INTERVAL).total_seconds(),
@@ -96,6 +112,7 @@ def job_master_settings(
         checkpoints=CheckpointSettings.from_configuration(configuration),
         restart=restart.from_configuration(configuration),
         adaptive=AdaptiveSettings.from_configuration(configuration),
+        autoscaler=AutoscalerSettings.from_configuration(configuration),
         slot_timeout_ms=configuration.get(scheduler.SLOT_REQUEST_TIMEOUT) // timedelta(milliseconds=1),
         latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // timedelta(milliseconds=1),
         failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),
@@ -104,3 +121,18 @@ def job_master_settings(
         recorded_epochs=configuration.get(replay.KEEP),
         recording_directory=recording_directory(configuration, job_id),
     )
+
+
+def _target_duration(configuration: Configuration) -> timedelta:
+    """Return how long an epoch may take: as long as rows of a mini-batch wait, if that was set."""
+    latency = configuration.get(table.MINI_BATCH_LATENCY)
+    is_set = configuration.get(table.MINI_BATCH) and latency
+    return latency if is_set else configuration.get(epochs.TARGET_DURATION)
+
+
+def _max_records(configuration: Configuration) -> int | None:
+    """Return how many records a source subtask reads in an epoch at most; a mini-batch may have fewer."""
+    most, size = configuration.get(epochs.MAX_RECORDS), configuration.get(table.MINI_BATCH_SIZE)
+    if not configuration.get(table.MINI_BATCH) or size <= 0:
+        return most
+    return size if most is None else min(most, size)

@@ -18,6 +18,7 @@ from headrace.graph.table_job import expected_rate
 from headrace.runtime.checkpoint.checkpointing import Checkpointing
 from headrace.runtime.checkpoint.restore import RestoreReport
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
+from headrace.runtime.epoch.back_pressure import work_time
 from headrace.runtime.epoch.pacing import EpochPacer
 from headrace.runtime.epoch.recording import EpochRecorder
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
@@ -32,6 +33,7 @@ from headrace.runtime.job.settings import JobMasterSettings
 from headrace.runtime.monitoring.flame_graphs import FlameGraphs
 from headrace.runtime.run.job_run import EpochSummary, JobRun
 from headrace.runtime.run.sink_coordinator import SinkCoordinator
+from headrace.runtime.scheduling.autoscaler import Autoscaler
 from headrace.runtime.scheduling.scheduler import Scheduler, parallelism_of
 from headrace.runtime.scheduling.slots import SlotPool, endless_slots
 from headrace.util import clock
@@ -91,9 +93,7 @@ class JobSteps:
         self._now_ms = now_ms = surroundings.now_ms
         self._ensure_leader = ensure_leader = surroundings.ensure_leader
         pool = surroundings.slots or endless_slots(job.job_id)
-        self.scheduler = Scheduler(
-            pool, settings.adaptive, settings.slot_timeout_ms, job, is_live=settings.live is not None
-        )
+        self.scheduler = _make_scheduler(pool, settings, job, now_ms())
         self.job = self.scheduler.planned(job)
         self.execution = build_execution_graph(self.job, now_ms())
         self.progress = JobProgress()
@@ -145,11 +145,19 @@ class JobSteps:
             self.flame_graphs,
             self.progress,
             idle_poll_s=settings.idle_poll_s,
-            on_epoch=surroundings.on_epoch,
+            on_epoch=self._seen_by(surroundings.on_epoch),
             wake=self.wake,
             now_ms=surroundings.now_ms,
             timer=surroundings.timer,
         )
+
+    def _seen_by(self, watcher: Callable[[EpochSummary], None] | None) -> Callable[[EpochSummary], None]:
+        def see(summary: EpochSummary) -> None:
+            self.scheduler.observe(work_time(self.job, summary.reports), summary.wall_s, self._now_ms())
+            if watcher is not None:
+                watcher(summary)
+
+        return see
 
     def carry_out(self, command: JobCommand) -> JobEvent | None:
         """Carry out a command; return what came of it if it is a step."""
@@ -225,7 +233,8 @@ class JobSteps:
         wanted = self.scheduler.follow(self.job, self._now_ms()) if command.follows_slots else None
         if wanted is not None:
             widest = max(wanted.values())
-            _log.info("job '%s' adapts to the available slots: parallelism %s", self.job.name, widest)
+            why = self.scheduler.why_followed()
+            _log.info("job '%s' adapts to %s: parallelism %s", self.job.name, why, widest)
         return events.RequestsChecked(drains=stop is not None and stop.drain, parallelism=wanted)
 
     def _drain(self, _: commands.Drain) -> None:
@@ -277,6 +286,7 @@ class JobSteps:
     def _continue_as(self, parallelism: Mapping[str, int]) -> None:
         """Go on with another parallelism, from where the run stands."""
         self.progress.rescales += 1
+        self.scheduler.rescaled(self._now_ms())
         self._epochs.quiesce(self.run, self._sinks, self.execution, self._check_goes_on)
         self._reshape(parallelism)
         self._deploy_run()
@@ -356,6 +366,18 @@ class JobSteps:
         except LeadershipError:
             return False
         return True
+
+
+def _make_scheduler(pool: SlotPool, settings: JobMasterSettings, job: JobGraph, now_ms: int) -> Scheduler:
+    autoscaler = None if settings.autoscaler is None else Autoscaler(settings.autoscaler, job, now_ms)
+    return Scheduler(
+        pool,
+        settings.adaptive,
+        settings.slot_timeout_ms,
+        job,
+        autoscaler=autoscaler,
+        is_live=settings.live is not None,
+    )
 
 
 def _make_checkpointing(

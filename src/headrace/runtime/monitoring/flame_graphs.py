@@ -18,7 +18,7 @@ from itertools import groupby
 
 from headrace.config.configuration import Configuration
 from headrace.config.options import flame_graphs as options
-from headrace.runtime.epoch.messages import EpochPlan, Sampling, StackSample, SubtaskReport
+from headrace.runtime.epoch.messages import EpochPlan, Sampling, StackSample, SubtaskId, SubtaskReport
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,23 @@ class FlameGraphs:
                 recording.is_awaited = True
             sampling = Sampling(frozenset(self._open), self._settings.delay_s, self._settings.depth)
         return replace(plan, sampling=sampling)
+
+    def wanted(self, now_ms: int) -> Sampling | None:
+        """Return whose stacks live subtasks are to sample now."""
+        if not self._open:
+            return None
+        with self._lock:
+            self._close_due(now_ms)
+            if not self._open:
+                return None
+            return Sampling(frozenset(self._open), self._settings.delay_s, self._settings.depth)
+
+    def take(self, subtask: SubtaskId, samples: Mapping[StackSample, int]) -> None:
+        """Take the samples of a live subtask."""
+        with self._lock:
+            recording = self._open.get(subtask.vertex_id)
+            if recording is not None:
+                recording.by_subtask.setdefault(subtask.subtask, Counter()).update(samples)
 
     def add(self, reports: Iterable[SubtaskReport], now_ms: int) -> None:
         """Take the samples of an epoch."""

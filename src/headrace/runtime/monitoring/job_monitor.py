@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from headrace.graph.job_graph import JobGraph
 from headrace.metrics.reports import MetricName, MetricReport
+from headrace.runtime.control.messages import Beat
 from headrace.runtime.epoch.back_pressure import TimeShares
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
 from headrace.runtime.epoch.phases import BehindEpoch
@@ -100,6 +101,36 @@ class Rates:
     busy: float = 0.0
     idle: float = 1.0
     backpressured: float = 0.0
+    #: Buffers and bytes that wait in front of a live subtask, and which part of the room for them they take.
+    queued_buffers: int | None = None
+    queued_bytes: int | None = None
+    pool_usage: float | None = None
+
+
+def with_beats(rates: Mapping[SubtaskId, Rates], beats: Mapping[SubtaskId, Beat]) -> dict[SubtaskId, Rates]:
+    """Return rates with what live subtasks have measured themselves in the last second."""
+    return {
+        **rates,
+        **{subtask: _measured(rates.get(subtask, Rates()), beat) for subtask, beat in beats.items()},
+    }
+
+
+def _measured(rates: Rates, beat: Beat) -> Rates:
+    whole_ms = beat.busy_ms + beat.idle_ms + beat.back_pressured_ms
+    found = replace(
+        rates,
+        queued_buffers=beat.waiting_buffers,
+        queued_bytes=beat.waiting_bytes,
+        pool_usage=beat.pool_usage,
+    )
+    if not whole_ms:
+        return found
+    return replace(
+        found,
+        busy=beat.busy_ms / whole_ms,
+        idle=beat.idle_ms / whole_ms,
+        backpressured=beat.back_pressured_ms / whole_ms,
+    )
 
 
 class JobMonitor:

@@ -30,7 +30,9 @@ from headrace.runtime.checkpoint.metadata import (
 )
 from headrace.runtime.checkpoint.restore import StartingPoint, job_shape
 from headrace.runtime.checkpoint.subject import BarrierTimes, StagedOutput
+from headrace.runtime.control.messages import Beat
 from headrace.runtime.epoch.back_pressure import TimeShares
+from headrace.runtime.epoch.in_flight import all_files
 from headrace.runtime.epoch.log import EpochLog, EpochNumbers
 from headrace.runtime.epoch.messages import (
     EpochPlan,
@@ -182,6 +184,10 @@ class JobRun:
         #: The last epoch that is complete, or is being run. Never one again that an earlier run has had.
         self.epoch = max(start.epoch, numbers.highest)
         self.ended = set(start.ended)
+        #: Records that are on their way to subtasks where the run stands.
+        self._in_flight = dict(start.in_flight)
+        #: Files of such records that were worked off since.
+        self._worked_off: list[str] = []
         self._key_secret = start.key_secret
         self.accumulators = JobAccumulators(start.accumulators, job)
         self._coordinators: dict[str, SourceCoordinator] = {}
@@ -233,12 +239,21 @@ class JobRun:
 
     def live_files(self) -> frozenset[str]:
         """Return the state files that the next epoch needs."""
-        return self._state.live_files()
+        return self._state.live_files() | {file.path for file in all_files(self._in_flight.values())}
+
+    @property
+    def has_in_flight(self) -> bool:
+        """Whether records are on their way between subtasks where the run stands."""
+        return bool(self._in_flight)
 
     @property
     def lineage(self) -> str:
         """The name of this run."""
         return self._settings.lineage
+
+    def beats(self) -> Mapping[SubtaskId, Beat]:
+        """Return what subtasks of a live run said last about their time; may be asked from any thread."""
+        return {}
 
     def state_sizes(self) -> dict[str, StateSize]:
         """Return how much state each operator has, by its id; may be asked from any thread."""
@@ -248,6 +263,10 @@ class JobRun:
         """Continue with copies of some state files."""
         if names:
             self._state.rename(names)
+            self._in_flight = {
+                subtask: each.renamed(lambda path: names.get(path, path))
+                for subtask, each in self._in_flight.items()
+            }
 
     # -- an epoch ----------------------------------------------------------------------------------------------
 
@@ -304,6 +323,7 @@ class JobRun:
             has_ended=subtask in self.ended,
             keyed=self._state.keyed(subtask),
             operator_state=self._state.operator(subtask),
+            in_flight=self._in_flight.get(subtask),
         )
 
     def _next_marker(self, now_ms: int) -> int | None:
@@ -365,6 +385,8 @@ class JobRun:
         raise AssertionError("the last try returns or raises")
 
     def _take_over(self, reports: Sequence[SubtaskReport]) -> None:
+        self._worked_off += [file.path for file in all_files(self._in_flight.values())]
+        self._in_flight = {each.subtask: each.in_flight for each in reports if each.in_flight is not None}
         for report in reports:
             self._state.advance(report)
             self.accumulators.add(report)
@@ -432,6 +454,9 @@ class JobRun:
             committer=committer,
             committables=committables,
             ended=tuple(each.subtask for each in subtasks if each in self.ended),
+            in_flight={each.subtask: self._in_flight[each] for each in subtasks if each in self._in_flight}
+            if node is vertex.head
+            else {},
         )
 
     def _snapshot_source(self, vertex: JobVertex) -> bytes:
@@ -477,7 +502,8 @@ class JobRun:
             due = self._state.due_compactions(self._new_state_files())
             if due:
                 self._compaction = (due, self.runner.compact(due))
-        return self._state.take_garbage(self.epoch)
+        worked_off, self._worked_off = self._worked_off, []
+        return [*self._state.take_garbage(self.epoch), *worked_off]
 
     def _new_state_files(self) -> Iterator[str]:
         while True:

@@ -11,8 +11,8 @@ import logging
 import pickle
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from threading import Timer
 
 from headrace.errors import HeadraceError, TaskLostError
@@ -21,6 +21,7 @@ from headrace.runtime.control.messages import (
     VERSION,
     Acknowledge,
     Beat,
+    Drained,
     FromDriver,
     Goodbye,
     Hello,
@@ -30,9 +31,10 @@ from headrace.runtime.control.messages import (
     SubtaskFailure,
     SubtaskOutput,
     SubtaskProgress,
+    SubtaskSamples,
     TriggerCheckpoint,
 )
-from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
+from headrace.runtime.epoch.messages import StackSample, SubtaskId, SubtaskReport
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +52,8 @@ class _Peer:
     seen: float
     is_running: bool = False
     has_left: bool = False
-    beat: Beat = field(default_factory=Beat)
+    #: What it said last about its time.
+    beat: Beat | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ class Acknowledged:
     first_ms: int
     alignment_ms: int
     sync_ms: int
+    processed_bytes: int = 0
+    persisted_bytes: int = 0
+    is_unaligned: bool = False
 
 
 class LiveControl:
@@ -93,6 +99,8 @@ class LiveControl:
         self.secret = new_secret()
         self._peers: dict[SubtaskId, _Peer] = {}
         self._acknowledged: dict[int, dict[SubtaskId, Acknowledged]] = {}
+        #: Subtasks that have read ahead for a checkpoint more than usually waits.
+        self._backlogged: set[SubtaskId] = set()
         self._changed = threading.Condition()
         #: Why the run cannot go on.
         self.error: BaseException | None = None
@@ -101,6 +109,10 @@ class LiveControl:
         self.recover: Callable[[str], HeadraceError] = TaskLostError
         #: Takes output that waits for nothing, with the id of its operator.
         self.show: Callable[[str, Sequence[object]], None] = lambda operator_id, payloads: None
+        #: Takes where a subtask was found, and how often.
+        self.sampled: Callable[[SubtaskId, Mapping[StackSample, int]], None] = lambda subtask, samples: None
+        #: Called now and then while subtasks are waited for.
+        self.on_tick: Callable[[], None] = lambda: None
         self._server = ControlServer(host, port, self.secret, self._handle)
         self.address = (host, self._server.port)
 
@@ -124,22 +136,45 @@ class LiveControl:
         """
         self._wait(lambda: sum(peer.is_running for peer in self._peers.values()) == len(self._subtasks))
 
-    def trigger(self, epoch: int, subtasks: Iterable[SubtaskId]) -> None:
+    def trigger(self, epoch: int, subtasks: Iterable[SubtaskId], *, overtakes: bool = False) -> None:
         """Have source subtasks send the barrier that ends an epoch."""
         with self._changed:
             self._acknowledged[epoch] = {}
         for subtask in sorted(subtasks):
-            self.send(subtask, TriggerCheckpoint(epoch, 0))
+            self.send(subtask, TriggerCheckpoint(epoch, 0, overtakes))
 
-    def wait_for(self, epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, Acknowledged]:
-        """Wait until these subtasks have acknowledged a barrier.
+    def overtake(self, epoch: int) -> None:
+        """Have the barrier of an epoch overtake what is on its way to subtasks that have not acknowledged it."""
+        with self._changed:
+            missing = self._subtasks - self._acknowledged.setdefault(epoch, {}).keys()
+        for subtask in sorted(missing):
+            self.send(subtask, TriggerCheckpoint(epoch, 0, overtakes=True))
+
+    def wait_for(
+        self, epoch: int, subtasks: Iterable[SubtaskId], until: float | None = None
+    ) -> dict[SubtaskId, Acknowledged] | None:
+        """Wait until these subtasks have acknowledged a barrier; None if that takes too long.
+
+        Args:
+            epoch: The epoch that ends with it.
+            subtasks: Those that are waited for.
+            until: How long to wait, by `now_s`; None for as long as it takes.
 
         Raises:
             HeadraceError: If the run fails before.
         """
         wanted = frozenset(subtasks)
-        self._wait(lambda: wanted <= self._acknowledged[epoch].keys())
-        return dict(self._acknowledged[epoch])
+        is_there = self._wait(lambda: wanted <= self._acknowledged[epoch].keys(), until)
+        return dict(self._acknowledged[epoch]) if is_there else None
+
+    def now_s(self) -> float:
+        """Return the time by which waiting is limited."""
+        return time.monotonic()
+
+    @property
+    def is_backlogged(self) -> bool:
+        """Whether a subtask still works off what it has read ahead for a checkpoint."""
+        return bool(self._backlogged)
 
     def forget(self, epoch: int) -> None:
         """Let go of what subtasks said about a barrier."""
@@ -177,17 +212,27 @@ class LiveControl:
         self._server.close()
 
     def beats(self) -> dict[SubtaskId, Beat]:
-        """Return what each subtask said last about its time."""
+        """Return what each subtask that is there said last about its time."""
         with self._changed:
-            return {subtask: peer.beat for subtask, peer in self._peers.items()}
+            return {
+                subtask: peer.beat
+                for subtask, peer in self._peers.items()
+                if peer.beat is not None and not peer.has_left
+            }
 
-    def _wait(self, is_done: Callable[[], bool]) -> None:
+    def _wait(self, is_done: Callable[[], bool], until: float | None = None) -> bool:
+        """Wait until something is so, or it is too late; return whether it is."""
         with self._changed:
             while self.error is None and not is_done():
-                self._changed.wait(1.0)
+                left_s = 1.0 if until is None else min(1.0, until - self.now_s())
+                if left_s <= 0:
+                    return False
+                self._changed.wait(left_s)
                 self._check_heartbeats()
+                self.on_tick()
             if self.error is not None:
                 raise self.error
+        return True
 
     def _check_heartbeats(self) -> None:
         since = time.monotonic() - self._heartbeat_timeout_s
@@ -228,16 +273,31 @@ class LiveControl:
             case Acknowledge():
                 report = pickle.loads(message.report)
                 assert isinstance(report, SubtaskReport)
-                said = Acknowledged(report, message.first_ms, message.alignment_ms, message.sync_ms)
+                said = Acknowledged(
+                    report,
+                    message.first_ms,
+                    message.alignment_ms,
+                    message.sync_ms,
+                    message.processed_bytes,
+                    message.persisted_bytes,
+                    message.is_unaligned,
+                )
                 with self._changed:
+                    if message.is_backlogged:
+                        self._backlogged.add(subtask)
                     self._acknowledged.setdefault(message.epoch, {})[subtask] = said
                     self._changed.notify_all()
+            case Drained():
+                self._backlogged.discard(subtask)
+                self._on_news()
             case Running():
                 with self._changed:
                     peer.is_running = True
                     self._changed.notify_all()
             case Beat():
                 peer.beat = message
+            case SubtaskSamples():
+                self.sampled(subtask, pickle.loads(message.samples))
             case SubtaskOutput():
                 self.show(message.operator_id, pickle.loads(message.committables))
             case SubtaskFailure():

@@ -20,15 +20,15 @@ from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobVertex
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.subject import BarrierTimes
-from headrace.runtime.control.messages import CheckpointEnded, SubtaskProgress
+from headrace.runtime.control.messages import Beat, CheckpointEnded, SampleStacks, SubtaskProgress
 from headrace.runtime.epoch.layout import Layout
-from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
-from headrace.runtime.epoch.report_checks import check_consistent, one_per_subtask
+from headrace.runtime.epoch.messages import EpochPlan, Sampling, StackSample, SubtaskId, SubtaskReport
+from headrace.runtime.epoch.report_checks import one_per_subtask
 from headrace.runtime.run.job_run import EpochRunner, JobRun
-from headrace.runtime.run.live_control import LiveControl
+from headrace.runtime.run.live_control import Acknowledged, LiveControl
 from headrace.runtime.run.source_coordinator import SourceCoordinator, SourceTaskPlan
 from headrace.runtime.run.source_feeder import SourceFeeder
-from headrace.runtime.task.live_subtask import LiveSettings
+from headrace.runtime.task.live_settings import LiveSettings
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +66,8 @@ class LiveOptions:
     watermark_interval_ms: int = 200
     max_records: int | None = None
     is_exactly_once: bool = True
+    #: Whether barriers of checkpoints may overtake records, and how long they do not; None if never.
+    overtakes_after_ms: int | None = None
     #: How long the end of a job waits for functions to be closed.
     close_timeout_s: float = 30.0
 
@@ -80,6 +82,7 @@ class LiveRun(JobRun):
         self._level_0 = frozenset(Layout(self.job).levels[0])
         self._control: LiveControl | None = None
         self._feeder: SourceFeeder | None = None
+        self._sampling: Sampling | None = None
         #: The state of sources where the last barrier stands, by vertex id.
         self._source_snapshots: dict[str, bytes] = {}
 
@@ -158,6 +161,39 @@ class LiveRun(JobRun):
         if self._control is not None:
             self._control.check()
 
+    def beats(self) -> Mapping[SubtaskId, Beat]:
+        """Return what subtasks said last about their time."""
+        return {} if self._control is None else self._control.beats()
+
+    def watch(
+        self,
+        wanted: Callable[[], Sampling | None],
+        sampled: Callable[[SubtaskId, Mapping[StackSample, int]], None],
+    ) -> None:
+        """Have subtasks say where they are when somebody looks at their flame graph.
+
+        Args:
+            wanted: Says whose stacks are to be sampled now, and how.
+            sampled: Takes where a subtask was found, and how often; called by several threads.
+        """
+        if self._control is not None:
+            self._control.sampled = sampled
+            self._control.on_tick = lambda: self._sample(wanted())
+            self._control.on_tick()
+
+    def _sample(self, sampling: Sampling | None) -> None:
+        control, before = self._control, self._sampling
+        if sampling == before or control is None:
+            return
+        self._sampling = sampling
+        now = frozenset[str]() if sampling is None else sampling.vertices
+        then = frozenset[str]() if before is None else before.vertices
+        for subtask in self.subtasks():
+            if sampling is not None and subtask.vertex_id in now - then:
+                control.send(subtask, SampleStacks(sampling.delay_s, sampling.depth))
+            elif subtask.vertex_id in then - now:
+                control.send(subtask, SampleStacks(0.0))
+
     def drain(self) -> None:
         """Have sources end where they are."""
         if self._feeder is None:
@@ -210,6 +246,9 @@ class LiveRun(JobRun):
     #: Whether sources are to wait behind the next barrier.
     holds_sources = False
 
+    #: Whether the next barrier is of a checkpoint, and may overtake records.
+    may_overtake = False
+
     def _attempt(self, plan: EpochPlan, check: Callable[[], None]) -> Sequence[SubtaskReport]:
         """Send a barrier through the job and return what every subtask reports at it."""
         control, feeder = self._control, self._feeder
@@ -221,32 +260,65 @@ class LiveRun(JobRun):
         feeder.hold()
         self.barrier_started_ms = started_ms = self._now_ms()
         try:
-            control.trigger(plan.epoch, self._level_0)
-            control.wait_for(plan.epoch, self._level_0)
-            with feeder.changed:
-                self._source_snapshots = {
-                    vertex_id: coordinator.snapshot() for vertex_id, coordinator in self._coordinators.items()
-                }
-            if not self.holds_sources:
-                feeder.release()
-            said = control.wait_for(plan.epoch, self.subtasks())
+            said = self._send_barrier(plan.epoch, control, feeder)
         except BaseException:
             check()  # whoever cancels the job makes it fail, too
             raise
         control.forget(plan.epoch)
         self.barrier_times = {
-            subtask: BarrierTimes(max(0, each.first_ms - started_ms), each.alignment_ms, each.sync_ms)
+            subtask: BarrierTimes(
+                max(0, each.first_ms - started_ms),
+                each.alignment_ms,
+                each.sync_ms,
+                each.processed_bytes,
+                each.persisted_bytes,
+                each.is_unaligned,
+            )
             for subtask, each in said.items()
         }
-        reports = one_per_subtask(self.job, plan.subtasks, (each.report for each in said.values()))
-        check_consistent(reports)
-        return reports
+        # Nobody asks whether consumers have read the attempt that reports: a live run has only one.
+        return one_per_subtask(self.job, plan.subtasks, (each.report for each in said.values()))
+
+    def _send_barrier(
+        self, epoch: int, control: LiveControl, feeder: SourceFeeder
+    ) -> Mapping[SubtaskId, Acknowledged]:
+        """Trigger a barrier, and return what subtasks say about it."""
+        after_ms = self._options.overtakes_after_ms if self.may_overtake else None
+        until = None if after_ms is None else control.now_s() + after_ms / 1000
+        control.trigger(epoch, self._level_0, overtakes=after_ms == 0)
+        sources = control.wait_for(epoch, self._level_0, until)
+        if sources is not None:
+            self._sources_passed(feeder, goes_on=until is None)
+            said = control.wait_for(epoch, self.subtasks(), until)
+            if said is not None:
+                return said
+        # It takes too long: from here on the barrier overtakes what is in front of it.
+        control.overtake(epoch)
+        if sources is None:
+            control.wait_for(epoch, self._level_0)
+            self._sources_passed(feeder, goes_on=False)
+        said = control.wait_for(epoch, self.subtasks())
+        assert said is not None, "it was waited for without a limit"
+        return said
+
+    def _sources_passed(self, feeder: SourceFeeder, *, goes_on: bool) -> None:
+        """Source subtasks have sent the barrier: what is known of them now is what the checkpoint gets.
+
+        Behind a barrier that may overtake they wait for all others: what they read would only be read ahead.
+        """
+        with feeder.changed:
+            self._source_snapshots = {
+                vertex_id: coordinator.snapshot() for vertex_id, coordinator in self._coordinators.items()
+            }
+        if goes_on and not self.holds_sources:
+            feeder.release()
 
     def go_on(self) -> None:
-        """Feed sources again that were held at the last barrier."""
+        """Feed sources again that were held at the last barrier, unless subtasks still work off what it overtook."""
         self.holds_sources = False
-        if self._feeder is not None:
-            self._feeder.release()
+        feeder, control = self._feeder, self._control
+        if feeder is not None and feeder.is_held and control is not None and not control.is_backlogged:
+            feeder.release()
 
     # -- sources -------------------------------------------------------------------------------------------------
 

@@ -107,6 +107,11 @@ class SourceFeeder:
         with self.changed:
             self._is_held = True
 
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing is fed."""
+        return self._is_held
+
     def release(self) -> None:
         """Go on."""
         with self.changed:

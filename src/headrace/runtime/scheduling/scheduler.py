@@ -2,6 +2,7 @@
 
     default     the parallelism the job asks for, when all its slots are there
     adaptive    what the slots there are allow: at the start, and again whenever they change
+    autoscaled  what the load needs, from then on
 
 It decides and takes slots; waiting, and going on in another shape, is the `JobMaster`'s.
 """
@@ -14,6 +15,7 @@ from headrace.errors import NoResourceAvailableError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import with_parallelism
 from headrace.runtime.scheduling.adaptive_scheduler import AdaptiveScheduler, AdaptiveSettings
+from headrace.runtime.scheduling.autoscaler import Autoscaler
 from headrace.runtime.scheduling.slots import SlotPool
 
 
@@ -25,6 +27,7 @@ class Scheduler:
         adaptive: Given if the parallelism follows the slots.
         timeout_ms: How long a job that does not follow them waits for its slots.
         job: The job as it was submitted.
+        autoscaler: Given if the parallelism follows the load.
         is_live: Whether all subtasks run at the same time, so that each needs a slot of its own.
     """
 
@@ -35,8 +38,10 @@ class Scheduler:
         timeout_ms: int,
         job: JobGraph,
         *,
+        autoscaler: Autoscaler | None = None,
         is_live: bool = False,
     ) -> None:
+        self.autoscaler = autoscaler
         self._is_live = is_live
         self._slots = slots
         self._adaptive = None if adaptive is None else AdaptiveScheduler(adaptive, job)
@@ -63,11 +68,30 @@ class Scheduler:
         return self._taken(job, wanted)
 
     def follow(self, job: JobGraph, now_ms: int) -> Mapping[str, int] | None:
-        """Return the parallelism a running job is to change to because slots came or went; its slots are taken."""
+        """Return the parallelism a running job is to change to, for its slots or its load; they are taken."""
+        if self.autoscaler is not None:
+            available, _ = self._slots.available()
+            return self._taken(job, self.autoscaler.decide(parallelism_of(job), available, now_ms))
         if self._adaptive is None or not self._adaptive.is_time_to_look(now_ms):
             return None
         available, _ = self._slots.available()
         return self._taken(job, self._adaptive.decide(available, parallelism_of(job), now_ms))
+
+    def observe(self, work_s: float, wall_s: float, now_ms: int) -> None:
+        """Learn from an epoch how busy the job is."""
+        if self.autoscaler is not None:
+            self.autoscaler.observe(work_s, wall_s, now_ms)
+
+    def why_followed(self) -> str:
+        """Say what the last change follows."""
+        if self.autoscaler is None:
+            return "the available slots"
+        return f"its load ({self.autoscaler.decisions[-1].reason})"
+
+    def rescaled(self, now_ms: int) -> None:
+        """Note that the job has another parallelism, whoever asked for it."""
+        if self.autoscaler is not None:
+            self.autoscaler.changed(now_ms)
 
     def take(self, job: JobGraph) -> bool:
         """Take the slots for a job in this shape, instead of those it has; False if there are too few."""

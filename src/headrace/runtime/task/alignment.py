@@ -44,15 +44,34 @@ class Alignment:
         if not self._arrived:
             self._first_ms = clock.now_ms()
         self._arrived.add((header.edge_id, header.producer))
-        return self._arrived == self._channels
+        return not self.open_channels
+
+    @property
+    def is_awaiting_first(self) -> bool:
+        """Whether no barrier has come yet."""
+        return not self._arrived
+
+    @property
+    def held_buffers(self) -> int:
+        """How many buffers are held back."""
+        return len(self._held)
+
+    def has_arrived(self, channels: Iterable[Channel]) -> bool:
+        """Whether the barrier has come on all of these channels."""
+        return self._arrived.issuperset(channels)
+
+    @property
+    def open_channels(self) -> frozenset[Channel]:
+        """The channels on which the barrier is still to come."""
+        return self._channels - self._arrived
 
     @property
     def first_ms(self) -> int:
-        """When the first barrier came, ms since 1970."""
-        return self._first_ms
+        """When the first barrier came, ms since 1970; now, if none has."""
+        return self._first_ms if self._arrived else clock.now_ms()
 
     def release(self) -> list[tuple[Header, bytes]]:
-        """All barriers have come: return what was held back, in the order it came."""
+        """The next barrier is awaited: return what was held back, in the order it came."""
         held, self._held = self._held, []
         self.held_bytes = 0
         self._arrived.clear()

@@ -78,7 +78,8 @@ class ChainLink:
                 operator=place.operator_name,
                 subtask=place.subtask,
                 attempt=self.context.attempt,
-                hint=f"the operator declares {self.node.output_type!r}: return such values, or declare what they are",
+                hint=f"the operator declares {self.node.output_type.summary()}: return such values, "
+                "or declare what they are",
             ) from None
         return batch if values is batch.values else Batch(values, batch.timestamps)
 

@@ -1,9 +1,12 @@
 """LiveSubtask: the loop of a subtask that lasts as long as its run.
 
-    mailbox.take() -> messages: feeds, triggers, stop
-                   -> buffers:  barriers; for this level: work; for deeper levels: passed on
-                   -> timers that are due
-                   -> nothing more to do, or the buffer timeout is over: send what waits
+    mailbox -> messages: feeds, triggers, stop
+            -> buffers:  barriers; for this level: work; for deeper levels: passed on
+            -> timers that are due
+            -> nothing more to do, or the buffer timeout is over: send what waits
+
+An aligned barrier has come on all channels before the snapshot. For an unaligned one the driver triggers every subtask:
+it takes its snapshot at once, and what the barrier overtakes is recorded until it has come on all channels.
 
 Only this loop touches operators and state. What goes out is yielded, so Spark's own flow control holds the loop when
 the next level cannot follow, and with it whoever sends to it.
@@ -18,6 +21,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from headrace.errors import ClusterError
 from headrace.operators.leased_splits import LeasedSplits
@@ -27,6 +31,7 @@ from headrace.runtime.control.messages import (
     Acknowledge,
     Beat,
     CheckpointEnded,
+    Drained,
     Feed,
     Goodbye,
     Hello,
@@ -34,18 +39,31 @@ from headrace.runtime.control.messages import (
     Message,
     Recall,
     Running,
+    SampleStacks,
     StopSubtask,
     SubtaskOutput,
     SubtaskProgress,
     TriggerCheckpoint,
 )
-from headrace.runtime.epoch.layout import Layout, consumers_of
-from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
-from headrace.runtime.exchange.buffers import Header, barrier_in, pack_barrier, read_header
+from headrace.runtime.epoch.in_flight import InFlight, InFlightFile, can_be_overtaken, edge_identities
+from headrace.runtime.epoch.layout import Layout
+from headrace.runtime.epoch.messages import (
+    EpochPlan,
+    SubtaskId,
+    SubtaskPlan,
+    SubtaskReport,
+    state_files_dir,
+)
+from headrace.runtime.exchange.buffers import Header, barrier_in, pack_barrier
 from headrace.runtime.task.alignment import Alignment
+from headrace.runtime.task.barrier_paths import barrier_paths, barrier_targets
 from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.live_sampling import LiveSampling
+from headrace.runtime.task.live_settings import LiveSettings
 from headrace.runtime.task.live_task import LiveTask
 from headrace.runtime.task.mailbox import Mailbox
+from headrace.runtime.task.overtaken import Recorder, write_overtaken
+from headrace.storage.paths import join_path
 from headrace.util import clock
 
 #: The loop looks around at least this often.
@@ -55,28 +73,15 @@ Sent = tuple[int, bytes]
 
 
 @dataclass(frozen=True)
-class LiveSettings:
-    """What live subtasks are told besides the job."""
+class _Snapshot:
+    """A snapshot that waits for what its barrier has overtaken."""
 
-    #: Where the driver listens, and what it wants to hear.
-    address: tuple[str, int]
-    secret: bytes
-    #: How long a record may wait for others that fill its buffer; 0 for not at all.
-    buffer_timeout_ms: int = 100
-    #: Bytes that wait in a subtask before its input is read on.
-    mailbox_bytes: int = 1 << 20
-    #: From one sign of life to the next.
-    heartbeat_ms: int = 1_000
-    #: From one latency marker to the next; 0 for none.
-    latency_interval_ms: int = 0
-    #: Whether a channel waits for the barriers of the others.
-    is_exactly_once: bool = True
-    #: From one periodic watermark to the next; 0 for none.
-    watermark_interval_ms: int = 200
-    #: How soon a source that had nothing is asked again.
-    idle_poll_s: float = 0.002
-    #: The most records that a source reads at a time, if that is limited.
-    max_records: int | None = None
+    report: SubtaskReport
+    #: Where the gate stood.
+    gate: dict[str, Any]
+    #: When the first barrier came, or the trigger, ms since 1970.
+    first_ms: int
+    sync_ms: int
 
 
 class LiveSubtask:
@@ -109,7 +114,12 @@ class LiveSubtask:
         self._plan = plan
         self._settings = settings
         self._spark_attempt = spark_attempt
-        self._mailbox = Mailbox(settings.mailbox_bytes)
+        self._mailbox = Mailbox(
+            settings.mailbox_bytes,
+            level,
+            barrier_paths(code.job, layout, level, partition),
+            self._recorded,
+        )
         self._outbox: list[Sent] = []
         self._epoch = plan.epoch
         #: None if the subtask had ended before the run began, or has ended since.
@@ -118,8 +128,19 @@ class LiveSubtask:
             self._task = self._make_task()
         channels = self._task.channels if self._task is not None else self._ended_channels()
         self._alignment = Alignment(channels, blocks=settings.is_exactly_once)
-        self._barrier_targets = self._find_targets()
+        self._barrier_targets = barrier_targets(code.job, layout, self._subtask)
+        #: Channels whose records no barrier may overtake.
+        self._in_order = self._find_in_order(channels)
+        #: The epoch whose barrier may overtake the others.
+        self._overtaking: int | None = None
+        self._snapshot: _Snapshot | None = None
+        #: The epoch that more was read ahead for than usually waits.
+        self._backlog: int | None = None
+        #: Bytes worked off when the first barrier came.
+        self._bytes_at_first = 0
         self._is_stopping = False
+        own_ms = code.job.vertex(self._subtask.vertex_id).buffer_timeout_ms
+        self._timeout_s = (settings.buffer_timeout_ms if own_ms is None else own_ms) / 1000
         self._flushed = time.monotonic()
         self._ended = threading.Event()
         self._marked_ms = 0
@@ -135,6 +156,7 @@ class LiveSubtask:
         #: When the last barrier passed, and these two then.
         self._spent = (time.monotonic(), 0.0, 0.0)
         self.connection: Connection | None = None
+        self._sampling = LiveSampling(self._tell)
 
     def _make_task(self) -> LiveTask:
         code = self._code
@@ -180,6 +202,7 @@ class LiveSubtask:
 
     def _end(self) -> None:
         self._ended.set()
+        self._sampling.close()
         task, self._task = self._task, None
         if task is not None:
             task.close()
@@ -187,8 +210,10 @@ class LiveSubtask:
             self._lease.close()
 
     def _begin(self) -> None:
+        self._sampling.begin()
         if self._task is not None:
             self._task.begin(self._plan, self._spark_attempt, self._send)
+            self._mailbox.restore(self._task.overtaken())
         self._tell(Running())
 
     def _is_over(self, *, has_input: bool) -> bool:
@@ -210,7 +235,10 @@ class LiveSubtask:
             if message is None:
                 self._mailbox.disconnect()
                 return
-            self._mailbox.put_message(message)
+            if isinstance(message, SampleStacks):
+                self._sampling.on_request(message)
+            else:
+                self._mailbox.put_message(message)
 
     def _read(self, incoming: Iterable[bytes]) -> None:
         try:
@@ -226,23 +254,34 @@ class LiveSubtask:
     def _turn(self) -> Iterator[Sent]:
         """Do what there is to do now, or wait for it."""
         waits_from = time.monotonic()
-        messages, buffers = self._mailbox.take(self._patience_s())
+        messages = self._mailbox.take(self._patience_s())
         self._idle_s += time.monotonic() - waits_from
         for message in messages:
             yield from self._on_message(message)
         if self._is_stopping:
+            self._mailbox.drop_buffers()
             return
         if self._lease is not None:
             yield from self._read_lease()
-        for buffer in buffers:
-            self._on_buffer(buffer)
+        for _ in range(self._buffers_at_once()):
+            waiting = None if self._mailbox.is_urgent else self._mailbox.take_buffer()
+            if waiting is None:
+                break
+            self._on_buffer(*waiting)
             if self._outbox:
                 yield from self._leaving()
+        if self._backlog is not None and not self._mailbox.is_over_limit:
+            drained, self._backlog = self._backlog, None
+            self._tell(Drained(drained))
         self._by_the_clock()
         if self._mailbox.is_empty:
             self._flush()
         if self._outbox:
             yield from self._leaving()
+
+    def _buffers_at_once(self) -> int:
+        """Return how many buffers to work off before looking at the clock."""
+        return self._mailbox.count
 
     def _patience_s(self) -> float:
         """Return how long to wait for something to do."""
@@ -270,8 +309,12 @@ class LiveSubtask:
             assert task is not None
             task.emit_periodic_watermarks()
             self._watermark_at = time.monotonic() + self._settings.watermark_interval_ms / 1000
-        if time.monotonic() - self._flushed >= self._settings.buffer_timeout_ms / 1000:
+        if self._is_flush_due():
             self._flush()
+
+    def _is_flush_due(self) -> bool:
+        """Whether records have waited for others long enough."""
+        return 0 <= self._timeout_s <= time.monotonic() - self._flushed
 
     def _has_watermarks(self) -> bool:
         return bool(self._settings.watermark_interval_ms) and (
@@ -285,17 +328,22 @@ class LiveSubtask:
             spent = (idle_s - idle_before, blocked_s - blocked_before)
             busy_s = max(0.0, now - beaten - sum(spent))
             try:
-                self._tell(
-                    Beat(
-                        busy_ms=round(busy_s * 1000),
-                        idle_ms=round(spent[0] * 1000),
-                        back_pressured_ms=round(spent[1] * 1000),
-                        waiting_bytes=self._mailbox.waiting_bytes + self._alignment.held_bytes,
-                    )
-                )
+                self._tell(self._beat(busy_s, *spent))
+                self._sampling.send()
             except OSError:
                 return  # the thread that listens has noticed, too
             beaten, idle_before, blocked_before = now, idle_s, blocked_s
+
+    def _beat(self, busy_s: float, idle_s: float, blocked_s: float) -> Beat:
+        waiting_bytes = self._mailbox.waiting_bytes + self._alignment.held_bytes
+        return Beat(
+            busy_ms=round(busy_s * 1000),
+            idle_ms=round(idle_s * 1000),
+            back_pressured_ms=round(blocked_s * 1000),
+            waiting_buffers=self._mailbox.count + self._alignment.held_buffers,
+            waiting_bytes=waiting_bytes,
+            pool_usage=min(1.0, waiting_bytes / self._settings.mailbox_bytes),
+        )
 
     def _flush(self) -> None:
         self._flushed = time.monotonic()
@@ -330,8 +378,7 @@ class LiveSubtask:
             case Recall():
                 self._end_lease()
             case TriggerCheckpoint():
-                self._end_lease()
-                self._end_epoch(message.epoch, clock.now_ms(), alignment_ms=0)
+                self._on_trigger(message)
             case StopSubtask():
                 self._is_stopping = True
             case CheckpointEnded():
@@ -357,7 +404,7 @@ class LiveSubtask:
             return
         before = task.records_read
         for _ in task.read(lease, self._lease_plan):
-            if time.monotonic() - self._flushed >= self._settings.buffer_timeout_ms / 1000:
+            if self._is_flush_due():
                 self._flush()
             if self._outbox:
                 yield from self._leaving()
@@ -377,9 +424,8 @@ class LiveSubtask:
     def _on_feed(self, feed: Feed) -> Iterator[Sent]:
         task = self._task
         assert task is not None, "one that has ended is not fed"
-        timeout_s = self._settings.buffer_timeout_ms / 1000
         for _ in task.feed(pickle.loads(feed.plan)):
-            if time.monotonic() - self._flushed >= timeout_s:
+            if self._is_flush_due():
                 self._flush()
             if self._outbox:
                 yield from self._leaving()
@@ -403,8 +449,7 @@ class LiveSubtask:
 
     # -- buffers and barriers --------------------------------------------------------------------------------------
 
-    def _on_buffer(self, buffer: bytes) -> None:
-        header = read_header(buffer)
+    def _on_buffer(self, header: Header, buffer: bytes) -> None:
         if header.level != self._level:
             self._send(header.level, header.partition, buffer)
         elif not self._alignment.holds(header, buffer):
@@ -414,16 +459,53 @@ class LiveSubtask:
         epoch = barrier_in(header, buffer)
         if epoch is None:
             assert self._task is not None, "one that has ended gets nothing"
-            self._task.take_buffer(header, buffer)
-        elif self._alignment.arrive(header):
+            rest = self._task.take_buffer(header, buffer, lambda: self._mailbox.is_urgent)
+            if rest is not None:
+                self._mailbox.put_back([(header, rest)])
+        elif epoch >= self._epoch:  # otherwise its snapshot did not wait for it
+            self._on_barrier(epoch, header)
+
+    def _on_barrier(self, epoch: int, header: Header) -> None:
+        if self._alignment.is_awaiting_first and self._task is not None:
+            self._bytes_at_first = self._task.bytes_in
+        if self._alignment.arrive(header):
             first_ms = self._alignment.first_ms
             self._end_epoch(epoch, first_ms, alignment_ms=clock.now_ms() - first_ms)
-            for held_header, held in self._alignment.release():
-                if not self._alignment.holds(held_header, held):
-                    self._handle(held_header, held)
+            self._mailbox.put_back(self._alignment.release())
+        else:
+            self._overtake_if_possible()
 
-    def _end_epoch(self, epoch: int, first_ms: int, *, alignment_ms: int) -> None:
+    def _on_trigger(self, trigger: TriggerCheckpoint) -> None:
+        if trigger.epoch < self._epoch:
+            return  # the barrier was faster
+        if self._is_source:
+            self._end_lease()
+            self._end_epoch(trigger.epoch, clock.now_ms(), alignment_ms=0, is_unaligned=trigger.overtakes)
+        else:
+            self._overtaking = trigger.epoch
+            self._overtake_if_possible()
+
+    def _end_epoch(self, epoch: int, first_ms: int, *, alignment_ms: int, is_unaligned: bool = False) -> None:
         """The barrier has come: write state down, pass the barrier on, and begin the next epoch."""
+        processed = 0
+        if alignment_ms and self._task is not None:
+            processed = self._task.bytes_in - self._bytes_at_first
+        report, sync_ms = self._pass_barrier(epoch)
+        self._tell(
+            Acknowledge(
+                epoch,
+                pickle.dumps(report, protocol=5),
+                first_ms,
+                alignment_ms,
+                sync_ms,
+                processed_bytes=processed,
+                is_unaligned=is_unaligned,
+            )
+        )
+        self._go_on(report)
+
+    def _pass_barrier(self, epoch: int) -> tuple[SubtaskReport, int]:
+        """Write state down, and pass the barrier on; return the report, and how long that took, ms."""
         started = time.monotonic()
         if epoch != self._epoch:
             raise ClusterError(f"a barrier of epoch {epoch} has come in epoch {self._epoch}")
@@ -436,14 +518,74 @@ class LiveSubtask:
                 level, partition, pack_barrier(level, partition, edge_id, self._subtask.subtask, epoch)
             )
         self._epoch += 1
-        sync_ms = round((time.monotonic() - started) * 1000)
-        self._tell(Acknowledge(epoch, pickle.dumps(report, protocol=5), first_ms, alignment_ms, sync_ms))
-        if task is not None:
-            if report.has_ended:
-                self._task = None
-                task.close()
-            else:
-                task.go_on(report)
+        self._overtaking = None
+        return report, round((time.monotonic() - started) * 1000)
+
+    def _go_on(self, report: SubtaskReport) -> None:
+        task = self._task
+        if task is None:
+            return
+        if report.has_ended:
+            self._task = None
+            task.close()
+        else:
+            task.go_on(report)
+
+    # -- barriers that overtake --------------------------------------------------------------------------------------
+
+    def _overtake_if_possible(self) -> None:
+        """Take the snapshot before the barrier has come on all channels, if that is asked for."""
+        task = self._task
+        if task is None or self._overtaking is None or not self._alignment.has_arrived(self._in_order):
+            return
+        first_ms, gate = self._alignment.first_ms, task.gate_snapshot()
+        recorder = Recorder(self._epoch, self._alignment.open_channels)
+        report, sync_ms = self._pass_barrier(self._epoch)
+        self._snapshot = _Snapshot(report, gate, first_ms, sync_ms)
+        self._go_on(report)
+        self._mailbox.put_back(self._alignment.release())
+        if self._mailbox.record(recorder):
+            self._recorded(recorder)
+
+    def _recorded(self, recorder: Recorder) -> None:
+        """Everything that the barrier has overtaken is known: write it down, and acknowledge."""
+        snapshot, self._snapshot = self._snapshot, None
+        assert snapshot is not None, "one snapshot, one recorder"
+        report = snapshot.report
+        if recorder.buffers:
+            report = replace(report, in_flight=self._write_overtaken(recorder, snapshot))
+        if self._mailbox.is_over_limit:
+            self._backlog = recorder.epoch
+        task = self._task
+        self._tell(
+            Acknowledge(
+                recorder.epoch,
+                pickle.dumps(report, protocol=5),
+                snapshot.first_ms,
+                max(0, clock.now_ms() - snapshot.first_ms - snapshot.sync_ms),
+                snapshot.sync_ms,
+                processed_bytes=0 if task is None else task.bytes_in,
+                persisted_bytes=sum(len(buffer) for _, buffer in recorder.buffers),
+                is_unaligned=True,
+                is_backlogged=self._backlog is not None,
+            )
+        )
+
+    def _write_overtaken(self, recorder: Recorder, snapshot: _Snapshot) -> InFlight:
+        vertex_id, number = self._subtask
+        name = f"{vertex_id}-{number}-{recorder.epoch}-{snapshot.report.attempt_id}.overtaken"
+        path = join_path(state_files_dir(self._plan.state_dir), name)
+        size = write_overtaken(path, snapshot.gate, recorder.buffers)
+        file = InFlightFile(number, path, size, recorder.epoch)
+        return InFlight((file,), edge_identities(self._code.job, vertex_id))
+
+    def _find_in_order(self, channels: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
+        in_order = {
+            edge.edge_id
+            for edge in self._code.job.inputs_of(self._subtask.vertex_id)
+            if not can_be_overtaken(edge)
+        }
+        return frozenset(channel for channel in channels if channel[0] in in_order)
 
     def _with_times(self, report: SubtaskReport) -> SubtaskReport:
         """Say how the time since the last barrier was spent."""
@@ -453,18 +595,6 @@ class LiveSubtask:
         held_s = blocked_s - blocked_before
         busy_s = max(0.0, now - ended - (idle_s - idle_before) - held_s)
         return replace(report, busy_ns=int(busy_s * 1e9), back_pressured_ns=int(held_s * 1e9))
-
-    def _find_targets(self) -> list[tuple[int, int, int]]:
-        """Return where barriers go: edge, level and partition of every channel."""
-        job, own = self._code.job, self._subtask
-        width = job.vertex(own.vertex_id).parallelism
-        targets: list[tuple[int, int, int]] = []
-        for edge in job.outputs_of(own.vertex_id):
-            consumers = job.vertex(edge.target_vertex).parallelism
-            for index in consumers_of(edge, own.subtask, width, consumers):
-                place = self._layout.place(SubtaskId(edge.target_vertex, index))
-                targets.append((edge.edge_id, *place))
-        return targets
 
     def _ended_channels(self) -> frozenset[tuple[int, int]]:
         """Return the channels of a subtask that has ended: barriers still come on them."""

@@ -9,7 +9,7 @@ task is the only one that has its key groups, and it knows what it has written.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +18,10 @@ from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.base import EpochPlace
 from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.leased_splits import LeasedSplits
-from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
-from headrace.runtime.exchange.buffers import Header
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskPlan, SubtaskReport
+from headrace.runtime.exchange.buffers import Header, rest_of
+from headrace.runtime.exchange.input_gate import InputBatch
 from headrace.runtime.exchange.result_partition import SendBuffer
-from headrace.runtime.task.attempt import ATTEMPT_DIGITS
 from headrace.runtime.task.chain import ChainLink
 from headrace.runtime.task.stream_task import StreamTask
 from headrace.state.handles import StateChain
@@ -42,9 +42,6 @@ class LiveTask(StreamTask):
         """Restore the state that the run starts from, and open the functions."""
         self._send = send
         self._spark_attempt = spark_attempt
-        self._vertex_of_edge = {
-            edge.edge_id: edge.source_vertex for edge in self._job.inputs_of(self._subtask.vertex_id)
-        }
         super().begin(plan, spark_attempt, send)
 
     @property
@@ -54,15 +51,51 @@ class LiveTask(StreamTask):
 
     # -- input -------------------------------------------------------------------------------------------------
 
-    def take_buffer(self, header: Header, buffer: bytes) -> None:
-        """Work through a buffer."""
-        producer = SubtaskId(self._vertex_of_edge[header.edge_id], header.producer)
-        self._consumed[producer] = f"{header.attempt:0{ATTEMPT_DIGITS}x}"
+    def take_buffer(
+        self, header: Header, buffer: bytes, is_urgent: Callable[[], bool] = lambda: False
+    ) -> bytes | None:
+        """Work through a buffer; return what is left of it if something cannot wait for its end."""
         self._bytes_in += len(buffer)
         self._pace.begin()
         self.tick()
+        batches = 0
         for element in self._gate.of_buffer(header, buffer):
-            self._take(element)
+            if not isinstance(element, InputBatch):
+                self._take(element)
+                continue
+            taken = self._take_batch(element, is_urgent)
+            if taken < len(element.batch):
+                rest = rest_of(buffer, batches, taken)
+                self._bytes_in -= len(rest)
+                return rest
+            batches += 1
+        return None
+
+    def _take_batch(self, element: InputBatch, is_urgent: Callable[[], bool]) -> int:
+        """Work through records; return how many, which is not all if something cannot wait."""
+        head, count, taken = self._links[0], len(element.batch), 0
+        process = head.operator.process_second if element.input_index else head.operator.process
+        for piece in self._pace.pieces(element.batch):
+            head.records_in += len(piece)
+            process(piece)
+            taken += len(piece)
+            if taken < count and is_urgent():
+                return taken
+        self._pace.pause_if_due()
+        return count
+
+    def overtaken(self) -> list[tuple[Header, bytes]]:
+        """Return the buffers that the run starts with: a barrier had overtaken them."""
+        return list(self._overtaken())
+
+    def gate_snapshot(self) -> dict[str, Any]:
+        """Return where the gate stands."""
+        return self._gate.snapshot()
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes worked off since the last barrier."""
+        return self._bytes_in
 
     def feed(self, feed: SubtaskPlan) -> Iterator[None]:
         """Read what the driver has planned; yields after every batch so that buffers can leave."""

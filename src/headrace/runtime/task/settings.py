@@ -28,6 +28,8 @@ class TaskSettings:
     #: From one periodic watermark to the next; 0 for none between two batches of the input.
     watermark_interval_ms: int = 200
     state_cache_entries: int = 1_000_000
+    #: How many bytes a worker may allocate, if there is a limit.
+    memory_limit: int | None = None
     #: The least level that functions log.
     log_level: str = "INFO"
     #: What the job brings along.

@@ -32,9 +32,11 @@ class StackSampler:
     Args:
         delay_s: Seconds between two samples.
         depth: Frames that are kept of a stack.
+        watched: The thread to sample, if it is another one.
     """
 
-    def __init__(self, delay_s: float, depth: int) -> None:
+    def __init__(self, delay_s: float, depth: int, watched: int | None = None) -> None:
+        self._watched = watched
         self._delay_s = delay_s
         self._depth = depth
         self._samples: Counter[StackSample] = Counter()
@@ -42,7 +44,7 @@ class StackSampler:
         self._thread = threading.Thread(target=self._sample, name="headrace-stack-sampler", daemon=True)
 
     def __enter__(self) -> Self:
-        self._watched = threading.get_ident()
+        self._watched = threading.get_ident() if self._watched is None else self._watched
         self._cpu_clock = time.pthread_getcpuclockid(self._watched)
         self._thread.start()
         return self
@@ -53,6 +55,11 @@ class StackSampler:
         self._is_over.set()
         self._thread.join()
 
+    def take(self) -> dict[StackSample, int]:
+        """Return how often the task was found where since the last time; while it is at work."""
+        samples, self._samples = self._samples, Counter()
+        return dict(samples)
+
     def samples(self) -> dict[StackSample, int]:
         """Return how often the task was found where, once it has left."""
         return dict(self._samples)
@@ -62,7 +69,7 @@ class StackSampler:
         # At a moment drawn by chance: tasks may be shorter than the time between two samples.
         pause = random.uniform(0, self._delay_s)
         while not self._is_over.wait(pause):
-            frame = sys._current_frames().get(self._watched)
+            frame = None if self._watched is None else sys._current_frames().get(self._watched)
             if frame is None:
                 return
             wall_now, cpu_now = time.monotonic(), time.clock_gettime(self._cpu_clock)

@@ -8,6 +8,7 @@ still valid is decided by the state's tip, never assumed.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
@@ -39,6 +40,7 @@ from headrace.runtime.exchange.table_partition import TablePartition
 from headrace.runtime.task.attempt import ATTEMPT_DIGITS, TaskAttempt, task_place
 from headrace.runtime.task.chain import ChainLink, Partition, build_chain
 from headrace.runtime.task.latency import LatencyMeasure
+from headrace.runtime.task.overtaken import overtaken_buffers
 from headrace.runtime.task.pace import Pace
 from headrace.runtime.task.scratch import copy_directory, renew_scratch
 from headrace.runtime.task.settings import TaskSettings
@@ -226,8 +228,16 @@ class StreamTask:
             self._end()
         yield
 
+    def _overtaken(self) -> Iterable[tuple[Header, bytes]]:
+        """Return what was on its way to the subtask in the checkpoint that it starts from."""
+        in_flight = self._own_plan.in_flight
+        if in_flight is None:
+            return ()
+        return overtaken_buffers(in_flight, self._job, self._subtask, self._gate.channels)
+
     def _process_inputs(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[None]:
-        for element in self._gate.elements(buffers):
+        first = (each for overtaken in self._overtaken() for each in self._gate.of_buffer(*overtaken))
+        for element in itertools.chain(first, self._gate.elements(buffers)):
             self._tick()
             self._take(element)
             if isinstance(element, InputBatch):

@@ -57,7 +57,12 @@ def operator_of(job: JobGraph, vertex: JobVertex) -> TableOperator:
 
 
 def has_kinds(job: JobGraph, edge: JobEdge) -> bool:
-    """Whether an edge carries a changelog with kinds."""
+    """Whether rows have kinds where an edge ends."""
+    return fragment_of(edge).has_kinds(starts_with_kinds(job, edge))
+
+
+def starts_with_kinds(job: JobGraph, edge: JobEdge) -> bool:
+    """Whether rows have kinds where an edge begins."""
     return not getattr(producer_of(job, edge).declaration, "is_insert_only", True)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headrace.config.configuration import Configuration
+from headrace.config.memory_account import executor_memory
 from headrace.config.memory_size import MemorySize
 from headrace.config.option import ConfigOption
 from headrace.config.options import rocksdb, state
@@ -194,6 +195,11 @@ def _shared_memory(configuration: Configuration) -> int | None:
         return fixed.get_bytes()
     if not configuration.get(rocksdb.MEMORY_MANAGED):
         return None
+    account = executor_memory(configuration)
+    if account is not None and not configuration.contains(rocksdb.MEMORY_PER_WORKER):
+        share = account.state_per_worker
+        if share is not None:
+            return share
     return configuration.get(rocksdb.MEMORY_PER_WORKER).get_bytes()
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headrace.metrics.reports import CounterReport, GaugeReport, MetricName
+from headrace.runtime.control.messages import Beat
 from headrace.runtime.epoch.back_pressure import time_shares
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
-from headrace.runtime.monitoring.job_monitor import EPOCHS_KEPT, JobMonitor
+from headrace.runtime.monitoring.job_monitor import EPOCHS_KEPT, JobMonitor, Rates, with_beats
 from headrace.runtime.run.job_run import EpochSummary
 from tests.unit.runtime.jobs import job_graph, make_env
 
@@ -111,3 +112,22 @@ def test_rates_fade_when_nothing_happens(watched: Watched) -> None:
     watched.now_ms = 60_000
     rates = watched.monitor.rates()[watched.first]
     assert (rates.records_in, rates.idle) == (0, 1)
+
+
+def test_live_subtasks_say_themselves_how_they_spend_their_time() -> None:
+    subtask, other = SubtaskId("v", 0), SubtaskId("v", 1)
+    beat = Beat(
+        busy_ms=100, idle_ms=300, back_pressured_ms=600, waiting_buffers=2, waiting_bytes=40, pool_usage=0.5
+    )
+    rates = with_beats({subtask: Rates(records_in=7.0), other: Rates(busy=0.25)}, {subtask: beat})
+    assert rates[subtask] == Rates(
+        records_in=7.0,
+        busy=0.1,
+        idle=0.3,
+        backpressured=0.6,
+        queued_buffers=2,
+        queued_bytes=40,
+        pool_usage=0.5,
+    )
+    assert rates[other] == Rates(busy=0.25)
+    assert with_beats({}, {subtask: Beat()})[subtask].idle == 1.0

@@ -71,6 +71,7 @@ function historyTable(history, { details, subtasks, job, state, ctx }) {
     { name: "Duration", class: "number", sort: (row) => row.end_to_end_duration, of: (row) => format.duration(row.end_to_end_duration) },
     { name: "Written", class: "number", sort: (row) => row.checkpointed_size, of: (row) => format.bytes(row.checkpointed_size) },
     { name: "State size", class: "number", sort: (row) => row.state_size, of: (row) => format.bytes(row.state_size) },
+    { name: "In flight", class: "number", sort: (row) => row.persisted_data, of: (row) => format.bytes(row.persisted_data) },
     { name: "Subtasks", class: "number", of: (row) => `${format.count(row.num_acknowledged_subtasks)} of ${format.count(row.num_subtasks)}` },
     { name: "Where", of: (row) => pathOf(row) },
   ], history, {
@@ -114,6 +115,10 @@ function subtaskTable(rows) {
     { name: "Written", class: "number", of: (row) => format.bytes(row.checkpointed_size) },
     { name: "Sync", class: "number", of: (row) => format.duration(row.checkpoint?.sync) },
     { name: "Async", class: "number", of: (row) => format.duration(row.checkpoint?.async) },
+    { name: "Start delay", class: "number", of: (row) => format.duration(row.start_delay) },
+    { name: "Alignment", class: "number", of: (row) => format.duration(row.alignment?.duration) },
+    { name: "Processed", class: "number", of: (row) => format.bytes(row.alignment?.processed) },
+    { name: "In flight", class: "number", of: (row) => (row.unaligned_checkpoint ? format.bytes(row.alignment?.persisted) : format.NONE) },
     { name: "Acknowledged", class: "tight", of: (row) => when(row.ack_timestamp) },
   ], rows, { key: (row) => row.index, label: "Subtasks of the checkpoint" });
 }
@@ -133,6 +138,7 @@ function configuration(config) {
   const never = (ms) => (ms >= NEVER ? "on request only" : format.duration(ms));
   return pairs([
     ["Mode", config.mode.replaceAll("_", " ")],
+    ["Unaligned", config.unaligned_checkpoints ? (config.aligned_checkpoint_timeout ? `after ${format.duration(config.aligned_checkpoint_timeout)}` : "yes") : "no"],
     ["Interval", never(config.interval)],
     ["Timeout", format.duration(config.timeout)],
     ["Least pause", format.duration(config.min_pause)],

@@ -26,10 +26,10 @@ export const timeline = jobView("timeline", {
     const since = known.length > 2 ? known.at(-2).epoch : 0;
     const answer = await get(`/jobs/${params.job}/epochs?since=${since}`, signal);
     state.epochs = merged(known, answer.epochs, 120);
-    return { restarts: answer.restarts, rescales: answer.rescales };
+    return { restarts: answer.restarts, rescales: answer.rescales, scaling: answer.scaling ?? [] };
   },
 
-  body({ job, restarts, rescales }, params, state, ctx) {
+  body({ job, restarts, rescales, scaling }, params, state, ctx) {
     const epochs = state.epochs ?? [];
     if (!epochs.length) return empty("No epoch is complete yet.");
     const totals = epochs.map(totalOf);
@@ -48,9 +48,19 @@ export const timeline = jobView("timeline", {
         figure("Publishing", format.percent(of("publishing") / spent), `checkpoints ${format.percent(of("checkpoint") / spent)}`),
         figure("Slow epochs", format.count(slow.length), `${format.count(restarts)} restarts, ${format.count(rescales)} rescales`)),
       panel("Epochs", h("div", { class: "body scroll" }, chart(epochs, totals, usual, picked, job)), legend(epochs, names)),
-      details(picked, names, usual, slow, job));
+      details(picked, names, usual, slow, job),
+      scaling.length > 0 && autoscaling(scaling));
   },
 });
+
+function autoscaling(decisions) {
+  return panel("Autoscaling", table([
+    { name: "Time", of: (row) => format.time(row.timestamp) },
+    { name: "Parallelism", of: (row) => `${format.count(row.before)} → ${format.count(row.after)}` },
+    { name: "Utilization", class: "number", of: (row) => format.percent(row.utilization) },
+    { name: "Reason", of: (row) => row.reason },
+  ], [...decisions].reverse(), { key: (row) => String(row.timestamp), label: "Decisions of the autoscaler" }));
+}
 
 function levelNames(job) {
   const models = vertexModels(job);

@@ -1,0 +1,92 @@
+"""Rows in packets: keys are the same whoever computes them, and queries answer the same with packets and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from bench.nexmark_files import definitions, write_files
+from headrace.operators.table.base import HASHES, ROW_HASHES
+from headrace.operators.table.key_numbers import KeyNumbers
+from headrace.spark.row_keys import RowKeys
+from headrace.state.key_secret import KeySecret
+from headrace.table import EnvironmentSettings, StreamTableEnvironment
+from tests.conftest import EnvironmentFactory
+from tests.spark.sql_support import result_of, run_together
+from tests.watching import watching
+
+pytestmark = pytest.mark.spark
+
+SECRET = KeySecret(b"0123456789abcdef")
+ROWS = pa.table(
+    {
+        "n": pa.array([1, -5, None, 2**62, 7, 7], pa.int64()),
+        "i": pa.array([1, 2, 3, None, -7, -7], pa.int32()),
+        "s": pa.array(["", "a", None, "ü" * 40, "a", "a"], pa.string()),
+        "t": pa.array([-31_536_000_000_000, None, *[1_767_323_045_000_006] * 4], pa.timestamp("us")),
+    }
+)
+
+
+@pytest.fixture
+def session(spark_session: SparkContext) -> SparkSession:
+    made = SparkSession(spark_session).newSession()
+    made.conf.set("spark.sql.ansi.enabled", "false")
+    return made
+
+
+@pytest.mark.parametrize(
+    "names", [(), ("n",), ("i",), ("t",), ("n", "i"), ("t", "n"), ("s",), ("n", "s"), ("i", "n", "t")]
+)
+def test_workers_and_spark_compute_the_same_keys(session, names):
+    keys = RowKeys(session, SECRET)
+    frame = session.createDataFrame(ROWS).coalesce(1)
+    expected = [tuple(row) for row in keys.with_keys(frame, {HASHES: names}, list(HASHES[:0])).collect()]
+    computed = KeyNumbers(SECRET).of([ROWS.column(name).combine_chunks() for name in names], ROWS.num_rows)
+    assert [tuple(row) for row in computed.tolist()] == expected
+
+
+def test_workers_and_spark_compute_the_same_keys_of_values_within_a_key(session):
+    keys = RowKeys(session, SECRET)
+    frame = keys.with_keys(session.createDataFrame(ROWS).coalesce(1), {HASHES: ("s",)})
+    expected = [tuple(row) for row in keys.with_values(frame, ROW_HASHES, HASHES, ("n",), ()).collect()]
+    numbers = KeyNumbers(SECRET)
+    own = numbers.of([ROWS.column("s").combine_chunks()], ROWS.num_rows)
+    assert [
+        tuple(row) for row in numbers.within(own, [ROWS.column("n").combine_chunks()]).tolist()
+    ] == expected
+
+
+#: A join under a top-1, several DISTINCT arguments under keys of text, a window under a join, rows that are the last.
+QUERIES = (
+    "SELECT id, itemName, bidder, price FROM (SELECT A.id, A.itemName, B.bidder, B.price, ROW_NUMBER() OVER "
+    "(PARTITION BY A.id ORDER BY B.price DESC, B.bidder, B.extra) AS place FROM auction A, bid B "
+    "WHERE A.id = B.auction AND B.`dateTime` BETWEEN A.`dateTime` AND A.expires) WHERE place <= 1",
+    "SELECT channel, DATE_FORMAT(`dateTime`, 'HH:mm') AS m, COUNT(*) AS n, MAX(price) AS p, "
+    "COUNT(DISTINCT bidder) AS b, COUNT(DISTINCT auction) FILTER (WHERE price < 10000) AS a "
+    "FROM bid GROUP BY channel, DATE_FORMAT(`dateTime`, 'HH:mm')",
+    "SELECT B.auction, B.price FROM bid B JOIN (SELECT MAX(price) AS most, window_end FROM TABLE(TUMBLE(TABLE bid, "
+    "DESCRIPTOR(`dateTime`), INTERVAL '1' SECOND)) GROUP BY window_start, window_end) M ON B.price = M.most",
+    "SELECT P.name, P.state, A.id FROM person P JOIN auction A ON A.seller = P.id WHERE A.category = 10",
+)
+
+
+@pytest.mark.timeout(300)
+def test_queries_over_csv_answer_the_same_with_packets(env: EnvironmentFactory, tmp_path: Path):
+    write_files(tmp_path / "csv", 4000, "csv")
+    batch = StreamTableEnvironment.create(env(), EnvironmentSettings.in_batch_mode())
+    stream = StreamTableEnvironment.create(env(max_records=500))
+    for each in (batch, stream):
+        for statement in definitions(tmp_path / "csv", "csv"):
+            each.execute_sql(statement)
+    expected = [result_of(rows) for rows in run_together(batch, QUERIES)]
+    epochs = []
+    with watching(on_epoch=lambda graph, summary: epochs.append(summary.epoch)):
+        found = [result_of(rows) for rows in run_together(stream, QUERIES)]
+    assert found == expected
+    assert all(expected)
+    assert len(epochs) > 1

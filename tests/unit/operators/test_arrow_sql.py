@@ -1,0 +1,132 @@
+"""Spark SQL that workers compute by themselves: what is understood, what it means, and what is left to Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from headrace.operators.table.arrow_sql import NotComputedError, aggregate, expression
+
+TYPES = {
+    "n": pa.int64(),
+    "i": pa.int32(),
+    "s": pa.string(),
+    "t": pa.timestamp("us"),
+    "b": pa.bool_(),
+    "d": pa.decimal128(10, 2),
+    "with `tick": pa.int64(),
+}
+COLUMNS = {
+    "n": pa.array([1, -7, None, 2**63 - 1], pa.int64()),
+    "i": pa.array([1, 2, None, 4], pa.int32()),
+    "s": pa.array(["a", "b", None, "ü"]),
+    "t": pa.array([0, -1, None, 1_767_323_045_006_007], pa.timestamp("us")),
+    "b": pa.array([True, False, None, True]),
+    "with `tick": pa.array([5, 5, 5, 5], pa.int64()),
+}
+
+
+def computed(sql: str, *, is_utc: bool = True) -> list[object]:
+    made = expression(sql, TYPES, is_utc=is_utc)
+    assert made is not None, sql
+    found = made.of(COLUMNS, 4)
+    assert found.type == made.kind
+    return found.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("`n` < CAST(2 AS bigint)", [True, True, None, False]),
+        ("(`n` >= 1L) AND (`i` <> 4)", [True, False, None, False]),
+        ("`b` OR `n` IS NULL", [True, False, True, True]),
+        ("NOT `b`", [False, True, None, False]),
+        ("`s` IN ('a', 'ü')", [True, False, None, True]),
+        ("`i` IN (1, 4)", [True, False, None, True]),
+        ("`with ``tick` = 5", [True] * 4),
+        # Beyond the highest number comes the lowest, as in Spark without ANSI mode.
+        ("`n` + 1L", [2, -6, None, -(2**63)]),
+        ("-`n` - 1L * 2L", [-3, 5, None, 2**63 - 1]),
+        ("pmod(`n`, 10L)", [1, 3, None, 7]),
+        ("CASE WHEN `b` THEN `n` ELSE 0L END", [1, 0, 0, 2**63 - 1]),
+        ("CASE WHEN `b` THEN `n` END", [1, None, None, 2**63 - 1]),
+        ("coalesce(`n`, 3L)", [1, -7, 3, 2**63 - 1]),
+        ("CAST(`i` AS BIGINT)", [1, 2, None, 4]),
+        ("unix_millis(CAST(`t` AS TIMESTAMP))", [0, -1, None, 1_767_323_045_006]),
+        ("`t` < TIMESTAMP_NTZ '1970-01-01 00:00:00'", [False, True, None, False]),
+        (
+            "CAST(date_format(`t`, 'yyyy-MM-dd') AS string)",
+            ["1970-01-01", "1969-12-31", None, "2026-01-02"],
+        ),
+        ("date_format(`t`, 'HH:mm:ss')", ["00:00:00", "23:59:59", None, "03:04:05"]),
+    ],
+)
+def test_what_is_understood_means_what_it_means_to_spark(sql, expected):
+    assert computed(sql) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "upper(`s`)",
+        "`missing` = 1",
+        "`n` = 1 1",
+        "`n` +",
+        "`n` / 2L",
+        "`i` + 1",  # an INT of Spark, which starts again elsewhere
+        "`d` = `d`",
+        "`s` = 1",
+        "`n` = 1.5",
+        "CAST(`n` AS INT)",
+        "CAST(`s` AS TIMESTAMP)",
+        "CASE WHEN `b` THEN `n` ELSE 0 END",
+        "date_format(`t`, 'yyy')",
+        "date_format(`t`, 'MMM')",
+        "date_format(`t`, `s`)",
+        "'a\\n'",
+        "`n` IN (`i`)",
+        "99999999999",
+    ],
+)
+def test_everything_else_is_left_to_spark(sql):
+    assert expression(sql, TYPES, is_utc=True) is None
+
+
+@pytest.mark.parametrize(
+    "sql", ["unix_millis(CAST(`t` AS TIMESTAMP))", "unix_timestamp(`t`)", "date_format(`t`, 'HH')"]
+)
+def test_times_of_other_zones_are_left_to_spark(sql):
+    assert expression(sql, TYPES, is_utc=False) is None
+
+
+def test_a_year_of_five_digits_is_left_to_spark():
+    made = expression("date_format(`t`, 'yyyy')", TYPES, is_utc=True)
+    assert made is not None
+    with pytest.raises(NotComputedError):
+        made.of({"t": pa.array([253_402_300_800_000_000], pa.timestamp("us"))}, 1)
+
+
+@pytest.mark.parametrize(
+    ("sql", "function", "values", "is_zero"),
+    [
+        ("count(1)", "sum", [1, 1, 1, 1], True),
+        ("count(CASE WHEN `b` THEN 1 END)", "sum", [1, 0, 0, 1], True),
+        ("count(1) FILTER (WHERE `b`)", "sum", [1, 0, 0, 1], True),
+        ("CAST(sum(`n`) AS BIGINT)", "sum", [1, -7, None, 2**63 - 1], False),
+        ("CAST(coalesce(sum(CASE WHEN `b` THEN 1L END), 0L) AS BIGINT)", "sum", [1, None, None, 1], True),
+        ("MAX(CASE WHEN `s` IS NOT NULL THEN `s` END)", "max", ["a", "b", None, "ü"], False),
+    ],
+)
+def test_aggregates(sql, function, values, is_zero):
+    made = aggregate(sql, TYPES, is_utc=True)
+    assert made is not None
+    assert (made.function, made.is_zero) == (function, is_zero)
+    assert made.argument.of(COLUMNS, 4).to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["sum(`d`)", "sum(`i`)", "avg(`n`)", "CAST(sum(`n`) AS INT)", "max(`b`)", "collect_list(`n`)", "`n`"],
+)
+def test_aggregates_that_are_left_to_spark(sql):
+    assert aggregate(sql, TYPES, is_utc=True) is None

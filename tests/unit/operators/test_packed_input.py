@@ -1,0 +1,152 @@
+"""Rows in packets: which subtask gets them, how groups of several tasks become one, and what is not packed."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from headrace.common.types import RowKind
+from headrace.operators.table.base import HASHES, ROW_HASHES, WITH_SEQUENCE, InputSpec, hashes_of
+from headrace.operators.table.key_numbers import KeyNumbers
+from headrace.operators.table.packed_input import PackedInput, merged_inputs, rows_of
+from headrace.operators.table.steps import KIND, PythonCalls, Select, StepColumn, Where
+from headrace.state.key_secret import KeySecret
+
+SECRET = KeySecret(b"0123456789abcdef")
+N, V, S = (
+    StepColumn("n", "BIGINT", pa.int64()),
+    StepColumn("v", "BIGINT", pa.int64()),
+    StepColumn("s", "STRING", pa.string()),
+)
+ROWS = pa.table(
+    {
+        "n": pa.array([*range(50), None, 7], pa.int64()),
+        "v": pa.array([*range(52)], pa.int64()),
+        "s": pa.array([*(f"s{number % 5}" for number in range(51)), None], pa.string()),
+    }
+)
+
+
+def packed(*specs: InputSpec, steps: tuple[object, ...] = ()) -> PackedInput:
+    return PackedInput(
+        source=(("n", pa.int64()), ("v", pa.int64()), ("s", pa.string())),
+        steps=steps,  # type: ignore[arg-type]
+        schema=(N, V, S),
+        specs=specs,
+        is_utc=True,
+        parallelism=3,
+        max_parallelism=16,
+        secret=SECRET,
+    )
+
+
+def received(each: PackedInput, *tasks: pa.Table) -> list[dict[int, pa.Table]]:
+    """Return the inputs of every subtask."""
+    found: list[dict[int, list[pa.Table]]] = [{} for _ in range(each.parallelism)]
+    for number, rows in enumerate(tasks):
+        for packet in each.packets([rows], number):
+            found[packet.subtask].setdefault(packet.side, []).append(rows_of(packet.data))
+    return [merged_inputs(packets, each.merges) for packets in found]
+
+
+def test_rows_go_to_the_subtask_that_has_their_key_group():
+    each = pickle.loads(pickle.dumps(packed(InputSpec(0, 0, ("n",), items=(WITH_SEQUENCE,)))))
+    parts = received(each, ROWS)
+    for subtask, inputs in enumerate(parts):
+        groups = hashes_of(inputs[0])[:, 0] % 16
+        assert (groups * 3 // 16 == subtask).all()
+    rows = [row for inputs in parts for row in inputs[0].select(["n", "v", "s"]).to_pylist()]
+    assert sorted(rows, key=lambda row: row["v"]) == ROWS.to_pylist()
+
+
+def test_the_order_in_which_rows_came_is_told():
+    each = packed(InputSpec(0, 0, (), items=(WITH_SEQUENCE,)))
+    (inputs, *_) = received(each, ROWS.slice(0, 2), ROWS.slice(2, 2))
+    assert inputs[0].column("__sequence").to_pylist() == [0, 1, 1 << 33, (1 << 33) + 1]
+
+
+def test_steps_and_filters_are_applied():
+    steps = (
+        Where("`n` > 10L"),
+        Select((("`n` - 1L", "n"), ("`v`", "v"), ("`s`", "s"))),
+    )
+    each = packed(InputSpec(0, 0, ("n",), where="`v` < 20L"), steps=steps)
+    rows = [row for inputs in received(each, ROWS) if 0 in inputs for row in inputs[0].to_pylist()]
+    assert sorted((row["n"], row["v"]) for row in rows) == [(number - 1, number) for number in range(11, 20)]
+
+
+def test_groups_of_several_tasks_become_one():
+    groups = InputSpec(
+        0, 0, ("s",), group_by=("s",), items=(("count(1)", "rows"), ("CAST(sum(`v`) AS BIGINT)", "a0"))
+    )
+    values = InputSpec(
+        1,
+        0,
+        ("s",),
+        group_by=("s", "n"),
+        items=(("count(1)", "c"),),
+        where="`n` IS NOT NULL",
+        row_keys=("s", "n"),
+    )
+    parts = received(packed(groups, values), ROWS.slice(0, 30), ROWS.slice(30))
+    counted = [row for inputs in parts if 0 in inputs for row in inputs[0].to_pylist()]
+    expected = ROWS.group_by("s").aggregate([("v", "sum"), ("v", "count")]).to_pylist()
+    assert sorted((str(row["s"]), row["rows"], row["a0"]) for row in counted) == sorted(
+        (str(row["s"]), row["v_count"], row["v_sum"]) for row in expected
+    )
+    numbers = KeyNumbers(SECRET)
+    for inputs in parts:
+        if 1 in inputs:
+            own = inputs[1]
+            columns = [own.column("n").combine_chunks()]
+            assert (hashes_of(own, ROW_HASHES) == numbers.within(hashes_of(own, HASHES), columns)).all()
+            assert len(np.unique(hashes_of(own, ROW_HASHES), axis=0)) == own.num_rows
+    assert sum(inputs[1].num_rows for inputs in parts if 1 in inputs) == 51
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        InputSpec(0, 0, ("n",), items=(("uuid()", "id"),)),
+        InputSpec(0, 0, ("n",), where="upper(`s`) = 'A'"),
+        InputSpec(0, 0, ("n",), group_by=("n",), items=(("collect_list(`v`)", "a0"),)),
+        InputSpec(0, 0, ("n",), group_by=("n",), session="session_window(`t`, '1 second')"),
+        InputSpec(0, 0, ("n",), group_by=("n", "s"), items=(("count(1)", "rows"),)),
+    ],
+)
+def test_what_workers_cannot_compute_is_not_packed(spec):
+    assert not packed(spec).is_understood
+
+
+def test_functions_of_users_are_not_called_in_between():
+    assert not packed(InputSpec(0, 0, ("n",)), steps=(PythonCalls(()),)).is_understood
+
+
+def test_columns_that_spark_would_give_otherwise_are_not_packed():
+    each = packed(InputSpec(0, 0, ("n",)))
+    times = (("t", pa.time64("ns")),)
+    assert not replace(each, source=(*each.source, *times)).is_understood
+
+
+def test_the_secret_is_not_shown():
+    assert "0123456789abcdef" not in repr(packed(InputSpec(0, 0, ("n",))))
+
+
+def test_a_sink_gets_rows_as_they_are():
+    each = replace(packed(), parallelism=1)
+    rows = pa.concat_tables(rows_of(packet.data) for packet in each.packets([ROWS], 0))
+    assert rows.equals(ROWS)
+
+
+def test_a_sink_that_goes_by_keys_is_told_that_a_replaced_row_is_gone():
+    kinds = [kind.value for kind in RowKind]
+    rows = ROWS.slice(0, len(kinds)).append_column(KIND, pa.array(kinds, pa.int8()))
+    each = replace(packed(), source=(*packed().source, (KIND, pa.int8())), goes_by_keys=True)
+    (packet,) = each.packets([rows], 0)
+    gone = RowKind.DELETE.value
+    expected = [gone if kind == RowKind.UPDATE_BEFORE.value else kind for kind in kinds]
+    assert rows_of(packet.data).column(KIND).to_pylist() == expected

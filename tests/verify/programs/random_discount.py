@@ -9,5 +9,5 @@ from headrace.datastream import StreamExecutionEnvironment
 if __name__ == "__main__":
     env = StreamExecutionEnvironment.get_execution_environment()
     prices = env.from_collection([(f"shop-{n % 3}", 100 + n) for n in range(40)])
-    prices.map(lambda price: (price[0], price[1] - random.randint(0, 9))).print()
+    prices.map(lambda price: (price[0], price[1] * random.random())).print()
     env.execute("random discount")

@@ -193,6 +193,12 @@ def _plain(value: Any, names: Mapping[str, str]) -> Any:
             return value
         case tuple() | list():
             return [_plain(each, names) for each in value]
+        case Mapping():
+            return [[_plain(key, names), _plain(each, names)] for key, each in value.items()]
+        case set() | frozenset():
+            return sorted(str(_plain(each, names)) for each in value)
+        case bytes():
+            return value.hex()
         case pa.DataType():
             return str(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -204,7 +210,9 @@ def _plain(value: Any, names: Mapping[str, str]) -> Any:
             elif each.name not in _NOT_OF_STATE:
                 made[each.name] = _plain(content, names)
         return [type(value).__name__, made]
-    return _function(value)
+    # Without a text of its own, an object is shown with its address, which is another one on every start.
+    is_told = not callable(value) and type(value).__repr__ is not object.__repr__
+    return repr(value) if is_told else _function(value)
 
 
 def _function(function: Any) -> str:

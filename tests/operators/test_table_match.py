@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 from headrace.errors import JobExecutionError
 from headrace.operators.table.declarations import Order
 from headrace.operators.table.match_declarations import MatchRecognizeDeclaration, PatternSpec
-from headrace.operators.table.match_formulas import FUNCTIONS, NULL_SAFE, Apply, Cell, Constant, Fold, Rows
+from headrace.operators.table.match_formulas import (
+    FUNCTIONS,
+    NULL_SAFE,
+    Apply,
+    Cell,
+    FixedValue,
+    Fold,
+    RowValues,
+)
 from headrace.operators.table.match_pattern import AfterMatch, PatternVariable, SkipTo
 from headrace.operators.table.match_runs import Runs
 from headrace.operators.table.matching import Matching
@@ -309,7 +317,7 @@ def test_skipping_to_a_row_that_cannot_be_skipped_to_fails(
 def value_of(
     formula: Any, columns: dict[int, list[Any]], at: int, bounds: tuple[int, ...], own: int | None
 ) -> Any:
-    return Rows(columns).value(formula, own)(at, bounds)
+    return RowValues(columns).value(formula, own)(at, bounds)
 
 
 NUMBERS = {0: [5, 7, None, 9]}
@@ -355,7 +363,7 @@ def test_aggregates_of_no_rows_are_null(function: str) -> None:
 
 
 def test_an_aggregate_is_right_for_shorter_and_longer_stretches() -> None:
-    total = Rows({0: list(range(100))}).value(Fold("SUM", 0, 0, BIGINT), 0)
+    total = RowValues({0: list(range(100))}).value(Fold("SUM", 0, 0, BIGINT), 0)
     assert [total(at, (begin, begin, begin)) for begin, at in ((0, 3), (0, 9), (0, 4), (2, 5), (0, 10))] == [
         sum(range(begin, at + 1)) for begin, at in ((0, 3), (0, 9), (0, 4), (2, 5), (0, 10))
     ]
@@ -395,12 +403,12 @@ D = pa.decimal128(10, 2)
 def test_functions_of_several_rows_are_those_of_sql(
     function: str, operands: tuple[Any, ...], kind: pa.DataType, expected: Any
 ) -> None:
-    formula = Apply(function, tuple(map(Constant, operands)), kind)
+    formula = Apply(function, tuple(map(FixedValue, operands)), kind)
     assert value_of(formula, {}, 0, (0,), own=0) == expected
 
 
 def test_a_division_by_zero_fails_as_in_flink() -> None:
-    formula = Apply("DIVIDE", (Constant(1), Constant(0)), BIGINT)
+    formula = Apply("DIVIDE", (FixedValue(1), FixedValue(0)), BIGINT)
     with pytest.raises(JobExecutionError, match="division by zero"):
         value_of(formula, {}, 0, (0,), own=0)
 

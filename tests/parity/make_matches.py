@@ -1,5 +1,7 @@
 """Writes ``flink_matches.json``: the rows that Flink finds with MATCH_RECOGNIZE, or what it says to refuse it.
 
+In BATCH mode some queries are run, and what differs from streaming mode is written.
+
     python tests/parity/make_matches.py        with PyFlink's own environment
 
 All rows of a table come at once, and the watermark moves with each of them: Flink forwards one at once if it is further
@@ -82,6 +84,8 @@ def main() -> None:
             made["streaming"][name] = answer(t_env, query)
         if any(each in name for each in wanted) and name in BATCH:
             made["batch"][name] = answer(batch_env, query)
+            if made["batch"][name] == made["streaming"][name]:
+                del made["batch"][name]
     made = {mode: {name: each[name] for name in queries if name in each} for mode, each in made.items()}
     lines = [f"  {json.dumps(name)}: {{\n{_entries(each)}\n  }}" for name, each in made.items()]
     TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -31,7 +31,9 @@ def check(env: EnvironmentFactory, names: list[str], *, is_batch: bool = False) 
     settings = EnvironmentSettings.in_batch_mode() if is_batch else EnvironmentSettings.in_streaming_mode()
     t_env = with_tables(StreamTableEnvironment.create(env(parallelism=2), settings))
     for name, found in zip(names, run_together(t_env, [all_queries()[name] for name in names]), strict=True):
-        answer = (RECORDED["batch"] if is_batch else RECORDED["streaming"])[name]
+        answer = RECORDED["streaming"][name]
+        if is_batch:
+            answer = RECORDED["batch"].get(name, answer)  # only what differs is recorded
         assert texts(found) == sorted(of_flink(answer)), name
 
 

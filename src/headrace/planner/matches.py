@@ -18,7 +18,15 @@ from typing import Final
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.match_declarations import PatternSpec
 from headrace.operators.table.match_folds import FOLDS
-from headrace.operators.table.match_formulas import FUNCTIONS, NULL_SAFE, Apply, Cell, Constant, Fold, Formula
+from headrace.operators.table.match_formulas import (
+    FUNCTIONS,
+    NULL_SAFE,
+    Apply,
+    Cell,
+    FixedValue,
+    Fold,
+    Formula,
+)
 from headrace.planner import expressions as e
 from headrace.planner.functions.text import constant
 from headrace.planner.logical import Field, TimeKind
@@ -108,7 +116,7 @@ class _Planning:
             return one
         match expression:
             case e.Literal():
-                return Constant(expression.value)
+                return FixedValue(expression.value)
             case e.Call(function=e.MATCH_AGGREGATE):
                 return self._fold(expression)
             case e.Call(function="BETWEEN", operands=(value, low, high)):

@@ -81,6 +81,13 @@ def test_wrong_calls_are_refused(t_env):
         table.process("Greeting")
 
 
+def test_on_time_of_a_joined_table_is_refused(t_env):
+    t_env.execute_sql("CREATE VIEW j AS SELECT e.id, e.k, e.v, e.ts FROM e JOIN f ON e.id = f.id")
+    made = t_env.sql_query("SELECT * FROM Timers(input => TABLE j PARTITION BY k, on_time => DESCRIPTOR(ts))")
+    with pytest.raises(SqlValidationError, match="'ts' is a plain timestamp after a join"):
+        made.explain()
+
+
 def test_process_table_functions_are_refused_in_batch_mode():
     t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     t_env.execute_sql("CREATE TABLE t (op STRING) WITH ('connector' = 'datagen', 'number-of-rows' = '1')")

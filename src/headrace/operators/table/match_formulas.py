@@ -19,7 +19,17 @@ import pyarrow as pa
 from headrace.errors import JobExecutionError
 from headrace.operators.table.match_folds import FOLDS, as_number
 
-__all__ = ["FUNCTIONS", "NULL_SAFE", "Apply", "Cell", "Constant", "Fold", "Formula", "Rows", "function_of"]
+__all__ = [
+    "FUNCTIONS",
+    "NULL_SAFE",
+    "Apply",
+    "Cell",
+    "FixedValue",
+    "Fold",
+    "Formula",
+    "RowValues",
+    "function_of",
+]
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Constant:
+class FixedValue:
     """A value that is always the same."""
 
     value: Any
@@ -82,12 +92,12 @@ class Apply:
     kind: pa.DataType
 
 
-Formula = Cell | Fold | Constant | Apply
+Formula = Cell | Fold | FixedValue | Apply
 #: A value for the row at a place, which a partial match with these bounds may go on with.
 Value = Callable[[int, tuple[int, ...]], Any]
 
 
-class Rows:
+class RowValues:
     """The rows that places count, as columns of Python's values.
 
     Args:
@@ -111,7 +121,7 @@ class Rows:
                 return self._cell(formula, own)
             case Fold():
                 return self._fold(formula, own)
-            case Constant():
+            case FixedValue():
                 value = formula.value
                 return lambda at, bounds: value
             case Apply():
@@ -179,7 +189,7 @@ class Rows:
         return value
 
 
-def function_of(formula: Formula, rows: Rows, own: int) -> Callable[[int, tuple[int, ...]], bool]:
+def function_of(formula: Formula, rows: RowValues, own: int) -> Callable[[int, tuple[int, ...]], bool]:
     """Return a condition as a function: whether it is TRUE."""
     value = rows.value(formula, own)
     return lambda at, bounds: value(at, bounds) is True

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.operators.table.match_declarations import PatternSpec
-from headrace.operators.table.match_formulas import Apply, Cell, Fold, Formula, Rows, function_of
+from headrace.operators.table.match_formulas import Apply, Cell, Fold, Formula, RowValues, function_of
 from headrace.operators.table.match_pattern import states_of
 from headrace.operators.table.match_runs import Found, PatternPlan, Runs
 
@@ -53,7 +53,7 @@ class Matching:
     def __init__(self, pattern: PatternSpec, columns: Mapping[int, Any]) -> None:
         self._pattern = pattern
         values = {at: _values(columns[at]) for at in columns_read(pattern)}
-        self._rows = Rows(values)
+        self._rows = RowValues(values)
         states, first = states_of(pattern.variables)
         conditions = [
             None if each is None else function_of(each, self._rows, at)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from headrace.operators.table.declarations import StatefulNode
 
@@ -13,8 +12,6 @@ __all__ = ["SinkConflictDeclaration", "SinkUpsertMaterializeDeclaration"]
 @dataclass(frozen=True)
 class SinkUpsertMaterializeDeclaration(StatefulNode):
     """Brings a changelog whose own key is not the sink's into one that is right per key of the sink."""
-
-    updates_by_rows: ClassVar[bool] = True
 
     keys: tuple[str, ...]
 

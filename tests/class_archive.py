@@ -19,8 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 ARCHIVE = ROOT / "build" / "spark-classes.jsa"
 
 #: Most Sparks of tests live for seconds: the optimizing compiler would take a third of the processor's time, and in as
-#: much memory for what is new most of them never look for garbage.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms600m -Xmn300m"
+#: much memory for what is new most of them never look for garbage. The first option keeps headrace from an archive of
+#: its own (`spark/class_archive.py`).
+_SHORT_LIVED = "-Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms600m -Xmn300m"
 
 _OPTIONS = (
     *("--master", "local[2]", "-D", "rest.port=0"),

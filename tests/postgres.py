@@ -146,6 +146,9 @@ def run_server(host: str = "127.0.0.1") -> Iterator[PostgresServer]:
             "unix_socket_directories": "",
             "fsync": "off",
             "port": str(port),
+            # For changes by logical decoding; tests leave slots behind.
+            "wal_level": "logical",
+            "max_replication_slots": "100",
         }
         with open(directory / "log", "wb") as log:
             process = subprocess.Popen(

@@ -51,7 +51,7 @@ from headrace.state.key_secret import KeySecret
 from headrace.testing.mini_cluster import MiniCluster, random_faults
 from tests.chaos.disk import Disk
 from tests.chaos.faults import KINDS, Crash, Faults, injected
-from tests.chaos.programs import PARALLELISM, PROGRAMS, ChaosCommitter, ChaosSink, published
+from tests.chaos.programs import ALL_PROGRAMS, PARALLELISM, ChaosCommitter, ChaosSink, published
 from tests.unit.runtime.jobs import make_env
 
 #: The disk is simulated, so nothing need go to a real one.
@@ -97,7 +97,7 @@ class ChaoticJob:
         kinds: Sequence[str] = KINDS,
         lost_at: tuple[str, int] | None = None,
     ) -> None:
-        self.program = PROGRAMS[name]
+        self.program = ALL_PROGRAMS[name]
         self.rng = random.Random(f"{name}/{seed}")
         self.directory = directory
         #: All that the job keeps, and what of it survives a power loss.
@@ -385,7 +385,7 @@ class _Cluster(MiniCluster):
 
 def check(name: str, outcome: Outcome) -> None:
     """Compare what the sinks have with what an undisturbed job gives."""
-    expected = sorted(map(repr, PROGRAMS[name].expected()))
+    expected = sorted(map(repr, ALL_PROGRAMS[name].expected()))
     for sink, found in outcome.sinks.items():
         missing, extra = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
         assert not extra, f"{sink} has too much: {extra}; {outcome.faults}"

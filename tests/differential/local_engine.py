@@ -6,6 +6,7 @@ scans had reached with the epoch before; where a scan is known to end with its r
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -317,6 +318,8 @@ def _select(
     if not rows:
         return []
     connection = connect()
+    row_numbers = itertools.count()
+    connection.create_function("monotonically_increasing_id", 0, lambda: next(row_numbers))
     connection.create_function("double", 1, float)
     connection.create_function("array", -1, lambda *values: json.dumps(values))
     connection.create_function("sequence", -1, _sequence)

@@ -75,7 +75,6 @@ _NOT_YET = {
     "SELECT id FROM t WHERE v > ALL (SELECT v FROM u)": "comparison with ALL",
     "SELECT id FROM t WHERE k IN (SELECT k FROM u) OR v > 2": "IN with a query anywhere but in the AND-ed conditions",
     "SELECT id, x FROM t, LATERAL (SELECT v AS x FROM u WHERE u.k = t.k LIMIT 2)": "LATERAL with a query",
-    "SELECT * FROM e MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS v > 1)": "MATCH_RECOGNIZE",
 }
 
 

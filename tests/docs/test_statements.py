@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from headrace.planner.sql import Statement, bind, parse_statements
-from headrace.planner.statements import CreateTableAs, Insert, QueryStatement, ShowJobs, StatementSet, StopJob
+from headrace.planner.statements import (
+    CompilePlan,
+    CreateTableAs,
+    ExecutePlan,
+    Insert,
+    QueryStatement,
+    ShowJobs,
+    StatementSet,
+    StopJob,
+)
 from headrace.table import EnvironmentSettings, TableEnvironment
 from headrace.table._functions import load_function
 from tests.docs.documents import DOCUMENTS, ROOT, blocks_of
@@ -34,8 +43,10 @@ def run(t_env: TableEnvironment, statement: Statement) -> None:
         case CreateTableAs(create, insert):
             t_env._statements.execute(create)
             jobs.job_graph(jobs.plan_inserts([insert.sink]), "insert")
-        case ShowJobs() | StopJob():
-            pass  # about jobs that run
+        case CompilePlan(inserts=inserts):
+            t_env._statements.plans.compile([insert.sink for insert in inserts])
+        case ShowJobs() | StopJob() | ExecutePlan():
+            pass  # about jobs that run, and files
         case _:
             t_env._statements.execute(bound)
 

@@ -2,5 +2,11 @@
 
 from __future__ import annotations
 
-collect_ignore = ["make_changelogs.py", "make_functions.py", "make_timed_changelogs.py", "record_programs.py"]
+collect_ignore = [
+    "make_changelogs.py",
+    "make_functions.py",
+    "make_matches.py",
+    "make_timed_changelogs.py",
+    "record_programs.py",
+]
 collect_ignore_glob = ["programs/*.py"]

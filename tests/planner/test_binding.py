@@ -581,7 +581,7 @@ def test_an_insert_is_of_the_types_of_its_sink(session: Session) -> None:
         ("SELECT 'abc", 1, 8, "this string has no end"),
         ("SELECT * FROM t LIMIT 1, 2", 1, 24, "LIMIT has one number"),
         ("DELETE FROM t", 1, 1, "the statement DELETE is not supported yet"),
-        ("SELECT * FROM t MATCH_RECOGNIZE (x)", 1, 17, "MATCH_RECOGNIZE"),
+        ("SELECT * FROM t MATCH_RECOGNIZE (x)", 1, 34, "expected PATTERN"),
         ("CREATE TABLE t (a DECIMAL(39, 2))", 1, 19, "between 1 and 38"),
         ("SELECT JSON_OBJECT('a', 1)", 1, 23, "expected VALUE"),
     ],

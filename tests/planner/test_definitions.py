@@ -299,7 +299,7 @@ def test_catalogs_databases_and_functions_are_described(session: Session) -> Non
 
 
 def test_what_there_never_is_is_listed_as_nothing_or_refused_by_name(session: Session) -> None:
-    for what in ("JARS", "MODELS", "MATERIALIZED TABLES"):
+    for what in ("JARS", "MODELS"):
         assert rows(session, f"SHOW {what}") == ()
     with pytest.raises(UnsupportedFeatureError, match="no procedures"):
         session.run("SHOW PROCEDURES")

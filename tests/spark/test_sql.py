@@ -190,21 +190,32 @@ def test_values_of_all_types_are_made_up(env: EnvironmentFactory):
 def test_files_are_read_as_they_were_written(env: EnvironmentFactory, tmp_path: Path):
     t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_batch_mode())
     words = ['say "hi"', "back\\", "a,b", " first", "#no comment", '"', 'a\\"b', None]
-    rows = t_env.from_elements([(word, at % 2) for at, word in enumerate(words)], ["word", "half"])
+    halves = [at % 2 if at else None for at in range(len(words))]
+    rows = t_env.from_elements(list(zip(words, halves, strict=True)), ["word", "half"])
     t_env.create_temporary_view("given", rows)
-    for name in ("csv", "parquet"):
+    for name in ("csv", "parquet", "orc"):
         t_env.execute_sql(
             f"CREATE TABLE {name}s (word STRING, half BIGINT) PARTITIONED BY (half) WITH "
             f"('connector' = 'filesystem', 'path' = '{tmp_path}/{name}', 'format' = '{name}')"
         )
+    t_env.execute_sql(
+        "CREATE TABLE avros (word STRING) WITH ('connector' = 'filesystem', "
+        f"'path' = '{tmp_path}/avro', 'format' = 'avro')"
+    )
     inserts = t_env.create_statement_set()
-    for name in ("csvs", "parquets"):
+    inserts.add_insert_sql("INSERT INTO avros SELECT word FROM given")
+    for name in ("csvs", "parquets", "orcs"):
         inserts.add_insert_sql(f"INSERT INTO {name} SELECT word, half FROM given")
     inserts.execute().wait()
+    assert (tmp_path / "orc" / "half=__DEFAULT_PARTITION__").is_dir()
 
-    query = "SELECT word, half, COUNT(*) FROM (SELECT * FROM csvs UNION ALL SELECT * FROM parquets) GROUP BY word, half"
-    with t_env.execute_sql(query).collect() as found:
-        assert {tuple(row) for row in found} == {(word, at % 2, 2) for at, word in enumerate(words)}
+    both = "SELECT * FROM csvs UNION ALL SELECT * FROM parquets UNION ALL SELECT * FROM orcs"
+    with t_env.execute_sql(
+        f"SELECT word, half, COUNT(*) FROM ({both}) GROUP BY word, half"
+    ).collect() as found:
+        assert {tuple(row) for row in found} == {(*each, 3) for each in zip(words, halves, strict=True)}
+    with t_env.execute_sql("SELECT word FROM avros").collect() as read:
+        assert {row[0] for row in read} == set(words)
 
 
 def test_batch_queries_wait_for_all_rows_of_a_table_that_come_over_time(env: EnvironmentFactory):

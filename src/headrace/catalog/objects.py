@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
@@ -21,9 +23,12 @@ __all__ = [
     "Column",
     "ComputedColumn",
     "InlineView",
+    "Materialization",
     "MetadataColumn",
     "PhysicalColumn",
     "PrimaryKey",
+    "RefreshMode",
+    "RefreshStatus",
     "WatermarkSpec",
 ]
 
@@ -83,6 +88,41 @@ class PrimaryKey:
     columns: tuple[str, ...]
 
 
+class RefreshMode(Enum):
+    """How a materialized table keeps up with its query."""
+
+    #: A streaming job writes what changes.
+    CONTINUOUS = "CONTINUOUS"
+    #: Batch jobs write the table anew, one after the other.
+    FULL = "FULL"
+
+
+class RefreshStatus(Enum):
+    """Whether a materialized table keeps up."""
+
+    ACTIVATED = "ACTIVATED"
+    SUSPENDED = "SUSPENDED"
+
+
+@dataclass(frozen=True)
+class Materialization:
+    """What makes a table a materialized one.
+
+    Args:
+        query: The query, with every table by its full name.
+        freshness: How far the table may be behind.
+        mode: How it keeps up.
+        status: Whether it does.
+        savepoint: What a suspended job goes on from.
+    """
+
+    query: str
+    freshness: timedelta
+    mode: RefreshMode
+    status: RefreshStatus = RefreshStatus.ACTIVATED
+    savepoint: str | None = None
+
+
 @dataclass(frozen=True)
 class CatalogTable:
     """A table in an external system, found by the options of its connector."""
@@ -95,6 +135,8 @@ class CatalogTable:
     comment: str | None = None
     #: What a program put in place of a connector, such as a data stream. Never in a stored catalog.
     attachment: object | None = field(default=None, compare=False)
+    #: Of a materialized table: its query.
+    materialization: Materialization | None = None
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]

@@ -12,6 +12,7 @@ from headrace.cli.doctor import doctor
 from headrace.cli.errors import ExitCode, describe_error, exit_code_of
 from headrace.cli.info import info
 from headrace.cli.logs import logs
+from headrace.cli.replay import replay
 from headrace.cli.run import run
 from headrace.cli.run_application import run_application
 from headrace.cli.session import session
@@ -19,6 +20,7 @@ from headrace.cli.snapshots import checkpoints, savepoint
 from headrace.cli.sql import sql
 from headrace.cli.sql_gateway import sql_gateway
 from headrace.cli.steering import cancel, checkpoint, list_jobs, rescale, stop
+from headrace.cli.verify import verify
 from headrace.cli.version import show_version, version
 from headrace.errors import HeadraceError
 
@@ -67,7 +69,7 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    *(run, run_application, info, check, sql, session, sql_gateway),
+    *(run, run_application, info, check, verify, replay, sql, session, sql_gateway),
     *(list_jobs, cancel, stop, savepoint, checkpoint, checkpoints, rescale, logs),
     *(config, doctor, version),
 )

@@ -63,7 +63,7 @@ def named_codec(type_name: str | None, loads: Loads = pickle.loads) -> Codec:
         >>> named_codec("LONG")[1](value_codec(Types.LONG())[0](42))
         42
     """
-    if type_name == repr(_BYTES):
+    if type_name == _BYTES.summary():
         return _encode_bytes, bytes
     if type_name is not None and type_name in BasicType.__members__:
         return _BASIC.get(BasicType[type_name], (_PICKLED[0], loads))

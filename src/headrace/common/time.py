@@ -96,7 +96,7 @@ class Instant:
 
     Example:
         >>> Instant.of_epoch_milli(1500)
-        Instant(seconds=1, nanos=500000000)
+        Instant<1, 500000000>
     """
 
     __slots__ = ("nanos", "seconds")
@@ -119,7 +119,7 @@ class Instant:
         return self.seconds * 1000 + self.nanos // _NANOS_PER_MILLI
 
     def __repr__(self) -> str:
-        return f"Instant(seconds={self.seconds}, nanos={self.nanos})"
+        return f"Instant<{self.seconds}, {self.nanos}>"
 
 
 @dataclass(init=False, repr=False, order=True, unsafe_hash=True)

@@ -240,7 +240,7 @@ class _Columns:
         count = len(self._conforms)
         for record in records:
             if not isinstance(record, tuple | list | Row) or len(record) != count:
-                raise _misfit(repr(self._type), f"{count} values", record)
+                raise _misfit(self._type.summary(), f"{count} values", record)
 
 
 class _Tuples:
@@ -293,7 +293,7 @@ def _array(
 ) -> Conform:
     if type_info == _BYTES:
         return _each(_as_bytes)
-    return _each(_Elements(repr(type_info), conformer(type_info.element_type)))
+    return _each(_Elements(type_info.summary(), conformer(type_info.element_type)))
 
 
 _BYTES: Final = PrimitiveArrayTypeInfo(BasicTypeInfo.BYTE_TYPE_INFO())

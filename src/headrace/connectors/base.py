@@ -215,6 +215,7 @@ class FileRead:
         metadata: Columns that are not in the files, by name, as Spark SQL over ``_metadata``.
         partition_keys: Columns that are not in the files but in the names of their directories.
         ignores_errors: Of JSON and CSV: whether records that cannot be read are left out, rather than failing the job.
+        no_value: What names of directories say where a column is NULL.
     """
 
     format: str
@@ -223,6 +224,7 @@ class FileRead:
     metadata: Mapping[str, str] = field(default_factory=dict)
     partition_keys: tuple[str, ...] = ()
     ignores_errors: bool = False
+    no_value: str = "__DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)

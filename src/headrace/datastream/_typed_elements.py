@@ -24,6 +24,7 @@ def typed_elements(elements: list[Any], type_info: TypeInformation) -> list[Any]
                 conform([element])
             except (TypeInferenceError, TypeError, ValueError, AttributeError) as error:
                 raise TypeInferenceError(
-                    f"from_collection(): cannot convert element {index}, {shorten(element)}, to {type_info!r}: {error}"
+                    f"from_collection(): cannot convert element {index}, {shorten(element)}, "
+                    f"to {type_info.summary()}: {error}"
                 ) from error
         raise

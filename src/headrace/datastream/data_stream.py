@@ -299,7 +299,7 @@ class DataStream(OperatorSettings):
             mine, theirs = self.get_type(), other.get_type()
             if mine is not None and theirs is not None and mine != theirs:
                 raise TypeInferenceError(
-                    f"union(): the streams have different types, {mine!r} and {theirs!r}",
+                    f"union(): the streams have different types, {mine.summary()} and {theirs.summary()}",
                     hint="map them to one type first",
                 )
         step = UnionTransformation(

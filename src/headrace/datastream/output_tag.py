@@ -54,7 +54,7 @@ class OutputTag:
         return hash(self.tag_id)
 
     def __repr__(self) -> str:
-        return f"OutputTag({self.tag_id!r}, {self.type_info!r})"
+        return f"OutputTag({self.tag_id!r}, {self.type_info.summary()})"
 
 
 def _as_type(tag_id: str, given: TypeInformation | Sequence[TypeInformation] | None) -> TypeInformation:

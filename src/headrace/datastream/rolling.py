@@ -148,7 +148,7 @@ def check_position(call: str, given: Any, type_info: TypeInformation | None) -> 
             return given
     if given not in known:
         raise JobDefinitionError(
-            f"{call}(): {type_info!r} has no field {given!r}",
+            f"{call}(): {type_info.summary()} has no field {given!r}",
             hint="it has " + ", ".join(repr(each) for each in known),
         )
     return given

@@ -579,8 +579,8 @@ class StreamExecutionEnvironment(OlderMethods):
         known = self._side_outputs.setdefault((step.id, tag.tag_id), tag.type_info)
         if known != tag.type_info:
             raise JobDefinitionError(
-                f"get_side_output(): {tag.tag_id!r} was asked for with the type {known!r} before, now with "
-                f"{tag.type_info!r}",
+                f"get_side_output(): {tag.tag_id!r} was asked for with the type {known.summary()} before, now with "
+                f"{tag.type_info.summary()}",
                 hint="use one OutputTag for both",
             )
 

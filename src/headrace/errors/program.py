@@ -95,9 +95,9 @@ class UnsupportedFeatureError(HeadraceError):
         Use the alternative in the hint, if there is one, or leave the feature out.
 
     Example:
-        >>> print(UnsupportedFeatureError.not_yet("MATCH_RECOGNIZE", "write a KeyedProcessFunction"))
-        MATCH_RECOGNIZE is not supported yet
-        hint: write a KeyedProcessFunction
+        >>> print(UnsupportedFeatureError.not_yet("TABLESAMPLE", "filter the rows with RAND()"))
+        TABLESAMPLE is not supported yet
+        hint: filter the rows with RAND()
     """
 
     domain = "user"

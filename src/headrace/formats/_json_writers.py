@@ -89,7 +89,7 @@ def _strict_writer(type_info: TypeInformation, timestamp_format: str) -> Writer:
         return _temporal_writer(kind, timestamp_format)
     if isinstance(type_info, BasicTypeInfo):
         return instant_text if type_info.basic_type is BasicType.INSTANT else _own_kind(type_info.basic_type)
-    raise JobDefinitionError(f"JSON: cannot write values of type {type_info!r}")
+    raise JobDefinitionError(f"JSON: cannot write values of type {type_info.summary()}")
 
 
 def _row_writer(type_info: RowTypeInfo, timestamp_format: str) -> Writer:

@@ -249,7 +249,7 @@ class RecordReader:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._read = fastavro().schemaless_reader
-        self._convert = _row_converter(schema)
+        self._convert = row_converter(schema)
 
     def read(self, stream: io.BytesIO, writer_schema: Schema, message: bytes) -> Row:
         """Read a record that was written with another schema, or the same.
@@ -280,7 +280,7 @@ class RecordWriter:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._write = fastavro().schemaless_writer
-        self._convert = _record_converter(schema)
+        self._convert = record_converter(schema)
 
     def write(self, stream: io.BytesIO, row: Any) -> None:
         """Write a row.
@@ -296,11 +296,11 @@ class RecordWriter:
             ) from error
 
 
-def _row_converter(schema: Any, named: dict[str, Any] | None = None) -> Callable[[Any], Any]:
+def row_converter(schema: Any, named: dict[str, Any] | None = None) -> Callable[[Any], Any]:
     """Compile what turns what fastavro has read into what rows hold; the identity where they are the same."""
     named = {} if named is None else named
     if isinstance(schema, list):
-        return _union_converter([_row_converter(each, named) for each in schema], schema)
+        return _union_converter([row_converter(each, named) for each in schema], schema)
     if isinstance(schema, str):
         plain = _int if schema == "int" else _same
         return _later(named, schema) if schema in named else plain
@@ -312,14 +312,14 @@ def _row_converter(schema: Any, named: dict[str, Any] | None = None) -> Callable
     if kind in ("record", "error"):
         named[schema["name"]] = None
         names = tuple(field["name"] for field in schema["fields"])
-        converters = [_row_converter(field["type"], named) for field in schema["fields"]]
+        converters = [row_converter(field["type"], named) for field in schema["fields"]]
 
         def convert(record: Any) -> Row:
             return make_row(names, [c(record[name]) for name, c in zip(names, converters, strict=True)], 0)
 
         named[schema["name"]] = convert
         return convert
-    return _container_converter(schema, lambda inner: _row_converter(inner, named))
+    return _container_converter(schema, lambda inner: row_converter(inner, named))
 
 
 def _union_converter(converters: list[Callable[[Any], Any]], schema: list[Any]) -> Callable[[Any], Any]:
@@ -333,11 +333,11 @@ def _union_converter(converters: list[Callable[[Any], Any]], schema: list[Any]) 
     return lambda value: Row(**value) if isinstance(value, dict) else value
 
 
-def _record_converter(schema: Any, named: dict[str, Any] | None = None) -> Callable[[Any], Any]:
+def record_converter(schema: Any, named: dict[str, Any] | None = None) -> Callable[[Any], Any]:
     """Compile what turns what rows hold into what fastavro writes; the identity where they are the same."""
     named = {} if named is None else named
     if isinstance(schema, list):
-        wanted = [_record_converter(each, named) for each in schema if each != "null"]
+        wanted = [record_converter(each, named) for each in schema if each != "null"]
         only = wanted[0] if len(wanted) == 1 else _named_record
         return _same if only is _same else lambda value: None if value is None else only(value)
     if isinstance(schema, str):
@@ -349,7 +349,7 @@ def _record_converter(schema: Any, named: dict[str, Any] | None = None) -> Calla
     if kind in ("record", "error"):
         named[schema["name"]] = None
         names = [field["name"] for field in schema["fields"]]
-        converters = [_record_converter(field["type"], named) for field in schema["fields"]]
+        converters = [record_converter(field["type"], named) for field in schema["fields"]]
 
         def convert(row: Any) -> dict[str, Any]:
             values = row_values(row, names, "avro")
@@ -357,7 +357,7 @@ def _record_converter(schema: Any, named: dict[str, Any] | None = None) -> Calla
 
         named[schema["name"]] = convert
         return convert
-    return _container_converter(schema, lambda inner: _record_converter(inner, named))
+    return _container_converter(schema, lambda inner: record_converter(inner, named))
 
 
 def _container_converter(

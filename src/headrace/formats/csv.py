@@ -393,14 +393,14 @@ def _split(text: str, delimiter: str, dialect: CsvDialect, build: Callable[[list
 
 def _nested_reader(type_info: TypeInformation, null_literal: str | None) -> Callable[[str], Any]:
     if _element_types(type_info) is not None:
-        raise JobDefinitionError(f"CSV: a column cannot hold {type_info!r} inside an array or row")
+        raise JobDefinitionError(f"CSV: a column cannot hold {type_info.summary()} inside an array or row")
     return _scalar_column(type_info, null_literal)
 
 
 def _scalar_column(type_info: TypeInformation, null_literal: str | None) -> Callable[[str], Any]:
     from_text = reader_of(type_info)
     if from_text is None:
-        raise JobDefinitionError(f"CSV: cannot read or write values of type {type_info!r}")
+        raise JobDefinitionError(f"CSV: cannot read or write values of type {type_info.summary()}")
     is_text = isinstance(type_info, BasicTypeInfo) and type_info.basic_type in (
         BasicType.STRING,
         BasicType.CHAR,

@@ -279,7 +279,7 @@ def _make_serializer(type_info: TypeInformation, timestamp_format: str) -> JsonR
 
 def decoder_for(type_info: TypeInformation) -> Callable[[bytes], Any]:
     """Return a JSON parser. Only where decimals are declared are numbers read as such, which is slower."""
-    has_decimals = "BIG_DEC" in repr(type_info)
+    has_decimals = "BIG_DEC" in type_info.summary()
     return msgspec.json.Decoder(float_hook=Decimal).decode if has_decimals else msgspec.json.Decoder().decode
 
 
@@ -411,7 +411,7 @@ class _ReaderCompiler:
     def _map(self, type_info: MapTypeInfo) -> Reader:
         read_key = reader_of(type_info.key_type)
         if read_key is None:
-            raise JobDefinitionError(f"JSON: keys of a map must be strings; got {type_info!r}")
+            raise JobDefinitionError(f"JSON: keys of a map must be strings; got {type_info.summary()}")
         read_value = self._reader(type_info.value_type)
 
         def read(node: Any) -> dict[Any, Any]:
@@ -458,7 +458,7 @@ def _read_bytes(node: Any) -> bytes:
 def _scalar_reader(type_info: TypeInformation) -> Reader:
     from_text = reader_of(type_info)
     if from_text is None:
-        raise JobDefinitionError(f"JSON: cannot read values of type {type_info!r}")
+        raise JobDefinitionError(f"JSON: cannot read values of type {type_info.summary()}")
     if not isinstance(type_info, BasicTypeInfo):
         return _from_text_only(from_text)
     basic = type_info.basic_type

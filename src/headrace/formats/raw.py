@@ -48,7 +48,7 @@ class _RawValue:
             self._code = (">" if endianness == "big-endian" else "<") + _CODES[basic]
         elif basic not in (BasicType.STRING, BasicType.CHAR) and type_info != _BYTES:
             raise JobDefinitionError(
-                f"raw: {type_info!r} cannot be used with the raw format",
+                f"raw: {type_info.summary()} cannot be used with the raw format",
                 hint="use bytes, a string, a boolean or a number",
             )
 
@@ -56,7 +56,8 @@ class _RawValue:
         if self._code is not None:
             if len(message) != struct.calcsize(self._code):
                 raise FormatError(
-                    f"raw: expected {struct.calcsize(self._code)} bytes for {self._type_info!r}; got {len(message)}",
+                    f"raw: expected {struct.calcsize(self._code)} bytes for {self._type_info.summary()}; "
+                    f"got {len(message)}",
                     example=message,
                 )
             return struct.unpack(self._code, message)[0]
@@ -73,7 +74,7 @@ class _RawValue:
                 return struct.pack(self._code, value)
             return bytes(value) if self._type_info == _BYTES else value.encode(self._charset)
         except (struct.error, TypeError, AttributeError, UnicodeEncodeError) as error:
-            raise FormatError(f"raw: expected {self._type_info!r}: {error}", example=value) from None
+            raise FormatError(f"raw: expected {self._type_info.summary()}: {error}", example=value) from None
 
 
 def _inner_type(type_info: TypeInformation) -> tuple[TypeInformation, tuple[str, ...] | None]:
@@ -82,7 +83,7 @@ def _inner_type(type_info: TypeInformation) -> tuple[TypeInformation, tuple[str,
         return type_info, None
     types = type_info.get_field_types()
     if len(types) != 1:
-        raise JobDefinitionError(f"raw: a row must have one field; got {type_info!r}")
+        raise JobDefinitionError(f"raw: a row must have one field; got {type_info.summary()}")
     return types[0], tuple(type_info.get_field_names())
 
 

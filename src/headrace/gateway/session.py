@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Final
 from uuid import uuid4
 
@@ -178,7 +177,7 @@ class GatewaySession:
     # -- statements --------------------------------------------------------------------------------------------
 
     def _execute(self, statement: str, options: Mapping[str, str]) -> StatementResult:
-        with self._turn, self._with_options(options):
+        with self._turn, self._t_env.get_config().overridden(options):
             if self._inserts is not None:
                 return self._in_statement_set(statement)
             if _BEGIN.match(statement):
@@ -239,22 +238,6 @@ class GatewaySession:
         elif match["value"] is not None:
             self._client_properties[match["key"]] = match["value"].strip("'")
         return _ok()
-
-    @contextmanager
-    def _with_options(self, options: Mapping[str, str]) -> Iterator[None]:
-        """Set options for one statement."""
-        config = self._t_env.get_config()
-        before = config.to_map()
-        for key, value in options.items():
-            config.set(key, value)
-        try:
-            yield
-        finally:
-            for key in options:
-                if key in before:
-                    config.set(key, before[key])
-                else:
-                    config.get_configuration().remove_config(key)
 
     def _set_initially(self, key: str, value: str) -> None:
         """Take over an option of the client that opens the session. Clients send all that they have, so options of

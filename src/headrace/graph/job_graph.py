@@ -9,7 +9,7 @@ It is frozen, carries the operators' declarations, and knows nothing of subtasks
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -43,6 +43,8 @@ class OperatorNode:
     declaration: OperatorDeclaration
     output_type: TypeInformation | None = None
     uid_hash: str | None = None
+    #: The id that its place in the plan gave it in earlier versions, for a table node; state may be found by it.
+    place_id: str | None = None
     #: The line of the program that added it; None if it was not made by calls.
     defined_at: ProgramLine | None = field(default=None, compare=False, repr=False)
 
@@ -69,6 +71,9 @@ class JobVertex:
     #: The head comes first; only it has inputs from outside, and only it may have two.
     operators: tuple[OperatorNode, ...]
     chain_edges: tuple[ChainEdge, ...] = ()
+    #: How long a record of a live job may wait for others that fill its buffer; negative: until it is full or there
+    #: is nothing else to do; None: as the job's options say.
+    buffer_timeout_ms: int | None = None
 
     @property
     def head(self) -> OperatorNode:
@@ -266,7 +271,16 @@ def _make_vertex(
             for node in chain
         ),
         chain_edges=tuple(ChainEdge(index[e.source], index[e.target], e.side_tag) for e in inside),
+        buffer_timeout_ms=_buffer_timeout(graph, chain, chained),
     )
+
+
+def _buffer_timeout(graph: StreamGraph, chain: Sequence[StreamNode], chained: frozenset[int]) -> int | None:
+    """Return the shortest timeout of the operators that send to others, if it is not that of the job."""
+    sending = [node for node in chain if any(edge.id not in chained for edge in graph.out_edges(node.id))]
+    timeouts = [node.buffer_timeout_ms for node in sending]
+    shortest = min((each for each in timeouts if each >= 0), default=-1 if timeouts else None)
+    return None if shortest == graph.settings.buffer_timeout_ms >= 0 else shortest
 
 
 def _chain_names(graph: StreamGraph, chained: frozenset[int]) -> dict[int, str]:

@@ -16,6 +16,7 @@ from typing import Any
 from headrace.connectors.base import SparkSource
 from headrace.errors import InvalidTopologyError
 from headrace.graph.job_graph import DistributionPattern, JobEdge, JobGraph, JobVertex, OperatorNode
+from headrace.graph.meanings import meanings
 from headrace.graph.operator_ids import hash_of_uid, murmur3_128
 from headrace.graph.partitioning import EdgePartitioner
 from headrace.graph.transformations import Transformation
@@ -69,7 +70,8 @@ class TableNode:
         declaration: What it does.
         name: For people, such as ``GroupAggregate[3]``.
         inputs: Where its rows come from; producers stand before their consumers.
-        uid: Names its state across versions of the program; None: by its place in the plan.
+        uid: Names its state across versions of the program; None: by what it means (`graph.meanings`).
+        operator_id: Its id as a compiled plan has it, 32 hex digits; None: by its uid.
         description: The longer form, with expressions.
         parallelism: None: the job's.
         stream: For a table made of a data stream: the step of the program whose records it reads.
@@ -82,6 +84,9 @@ class TableNode:
     description: str = ""
     parallelism: int | None = None
     stream: Transformation | None = None
+    operator_id: str | None = None
+    #: The table of the catalog that a scan reads or a sink writes, as the planner knows it.
+    origin: Any = None
 
 
 def build_table_job(
@@ -110,28 +115,13 @@ def build_table_job(
     Raises:
         InvalidTopologyError: If two nodes share a uid, or one reads a node behind it.
     """
-    ids = _operator_ids(nodes)
+    ids = node_ids(nodes)
+    places = _place_ids(nodes)
     vertices = []
     edges: list[JobEdge] = []
     for position, node in enumerate(nodes):
-        vertices.append(
-            JobVertex(
-                vertex_id=ids[position],
-                name=node.name,
-                parallelism=node.parallelism or parallelism_of(node.declaration, parallelism),
-                max_parallelism=max_parallelism,
-                slot_sharing_group="default",
-                operators=(
-                    OperatorNode(
-                        operator_id=ids[position],
-                        name=node.name,
-                        uid=node.uid,
-                        description=node.description or node.name,
-                        declaration=node.declaration,
-                    ),
-                ),
-            )
-        )
+        subtasks = node.parallelism or parallelism_of(node.declaration, parallelism)
+        vertices.append(_vertex(node, ids[position], places[position], subtasks, max_parallelism))
         for read in sorted(node.inputs, key=lambda each: each.target_input):
             edges.append(_edge(len(edges), ids, nodes, position, read))
     return JobGraph(
@@ -142,6 +132,27 @@ def build_table_job(
         is_batch=is_batch,
         global_job_parameters=dict(global_job_parameters or {}),
         session_settings=dict(session_settings or {}),
+    )
+
+
+def _vertex(
+    node: TableNode, operator_id: str, place_id: str, parallelism: int, max_parallelism: int
+) -> JobVertex:
+    operator = OperatorNode(
+        operator_id=operator_id,
+        name=node.name,
+        uid=node.uid,
+        description=node.description or node.name,
+        declaration=node.declaration,
+        place_id=place_id,
+    )
+    return JobVertex(
+        vertex_id=operator_id,
+        name=node.name,
+        parallelism=parallelism,
+        max_parallelism=max_parallelism,
+        slot_sharing_group="default",
+        operators=(operator,),
     )
 
 
@@ -211,21 +222,28 @@ def parallelism_of(declaration: Any, parallelism: int) -> int:
     return 1 if is_single else parallelism
 
 
-def _operator_ids(nodes: Sequence[TableNode]) -> list[str]:
-    """Return the id of each node: of its uid, or of its place: what it is and what it reads."""
+def node_ids(nodes: Sequence[TableNode]) -> list[str]:
+    """Return the id of each node: as it is given, of its uid, or of what it means.
+
+    Raises:
+        InvalidTopologyError: If two nodes share a uid.
+    """
     ids: list[str] = []
-    seen: set[str] = set()
-    for position, node in enumerate(nodes):
-        if node.uid is not None:
-            operator_id = hash_of_uid(node.uid)
-        else:
-            inputs = [(ids[read.node], read.target_input) for read in node.inputs if read.node < position]
-            place = f"{position}/{type(node.declaration).__name__.removesuffix('Declaration')}/{inputs}"
-            operator_id = murmur3_128(place.encode()).hex()
-        if operator_id in seen:
+    for node, meaning in zip(nodes, meanings(nodes), strict=True):
+        operator_id = node.operator_id or hash_of_uid(meaning if node.uid is None else node.uid)
+        if operator_id in ids:
             raise InvalidTopologyError(
                 f"uid {node.uid!r} is set on two nodes", hint="give each its own: state is found again by it"
             )
-        seen.add(operator_id)
         ids.append(operator_id)
+    return ids
+
+
+def _place_ids(nodes: Sequence[TableNode]) -> list[str]:
+    """Return the ids that nodes had by their places: what they are and what they read."""
+    ids: list[str] = []
+    for position, node in enumerate(nodes):
+        inputs = [(ids[read.node], read.target_input) for read in node.inputs if read.node < position]
+        place = f"{position}/{type(node.declaration).__name__.removesuffix('Declaration')}/{inputs}"
+        ids.append(murmur3_128(place.encode()).hex() if node.uid is None else hash_of_uid(node.uid))
     return ids

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from headrace.common.watermark_strategy import WatermarkAlignment, WatermarkStrategy
 from headrace.connectors.base import Sink, Slice, Source
 from headrace.elements import MAX_WATERMARK, Batch, StreamStatus, Watermark
-from headrace.operators.base import EpochPlace, Operator
+from headrace.operators.base import EpochPlace, Operator, Output
 from headrace.operators.context import OperatorContext
 from headrace.operators.epoch_writer import EpochWriter
 from headrace.operators.located import locating
@@ -76,12 +76,14 @@ class SourceTask(Operator):
         self._is_asked = False
         #: Cuts batches of records that take their time; set by the task.
         self.pieces_of: Callable[[Batch], Iterable[Batch]] = lambda batch: (batch,)
+        #: Makes what reads slices; set by tasks whose epochs are recorded or replayed.
+        self.reader_of: Callable[[Source, OperatorContext, Output], SliceReader] = SliceReader
         self.has_periodic_watermarks = strategy is not None
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
         self._split_times = context.operator_state.get_union_list_state(self._SPLIT_TIMES)
-        self.reader = SliceReader(self._source, context, self.output)
+        self.reader = self.reader_of(self._source, context, self.output)
 
     def begin_epoch(self, place: EpochPlace) -> None:
         if place.is_continued:
@@ -214,6 +216,10 @@ class SinkTask(Operator):
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
+        #: Sees every batch before it is written; set by tasks whose epochs are recorded.
+        self.tap: Callable[[Batch], None] | None = None
+        #: Whether records go nowhere: a replayed epoch must not write again.
+        self.is_muted = False
 
     @property
     def wants_declared_form(self) -> bool:
@@ -227,7 +233,10 @@ class SinkTask(Operator):
         self._writer.begin_epoch(place)
 
     def process(self, batch: Batch) -> None:
-        self._writer.write(batch)
+        if self.tap is not None:
+            self.tap(batch)
+        if not self.is_muted:
+            self._writer.write(batch)
 
     def process_watermark(self, timestamp: int) -> None:
         """A sink ends the stream: nobody is behind it to tell."""

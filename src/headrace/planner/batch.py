@@ -19,10 +19,13 @@ from headrace.operators.table import steps
 from headrace.operators.table.bridge import TableToStream
 from headrace.planner import expressions as e
 from headrace.planner import logical as n
+from headrace.planner.batch_match import match_sql
+from headrace.planner.batch_over import frame_start, over_result
 from headrace.planner.emit import emit
 from headrace.planner.explain import explain_logical
 from headrace.planner.fragments import Stream, as_collection, column, columns_of, from_millis, millis
 from headrace.planner.gathering import Gathering, gather
+from headrace.planner.logical_match import MatchRecognize
 from headrace.planner.opened_functions import AggregateOfRows
 from headrace.planner.optimize import Plan, SinkRequest
 from headrace.planner.physical import Sink, StreamTarget, Values
@@ -238,6 +241,8 @@ class BatchQuery:
                 return self._limit(node)
             case n.Unnest():
                 return self._unnest(node)
+            case MatchRecognize():
+                return self._match(node)
             case _:
                 raise InvariantViolation(f"no Spark SQL is known for {type(node).__name__}")
 
@@ -385,6 +390,12 @@ class BatchQuery:
             f"LATERAL VIEW {outer}{function}({collection}) u AS {', '.join(made)}"
         )
 
+    def _match(self, node: MatchRecognize) -> str:
+        name = f"headrace_match_{len(self._aggregates)}"
+        sql, call = match_sql(node, self.of(node.input), self._checked, name=name, is_utc=self._is_utc)
+        self._aggregates.append(call)
+        return sql
+
     @property
     def functions(self) -> tuple[steps.PythonCall, ...]:
         """The Python functions that the statement calls; the result's name is the one it calls them by."""
@@ -504,7 +515,7 @@ class BatchQuery:
             return self._of_rows(call, call.user_function, below, f" OVER {window}")
         if call.function in _RANKS:
             return f"CAST({call.function.lower()}({', '.join(values)}) OVER {window} AS {call.type.spark_name()})"
-        return f"CAST({_over_result(call, values, f' OVER {window}')} AS {call.type.spark_name()})"
+        return f"CAST({over_result(call, values, f' OVER {window}')} AS {call.type.spark_name()})"
 
     def _window_sql(self, call: e.WindowCall, below: n.LogicalNode) -> str:
         """Write what stands in the parentheses behind OVER."""
@@ -519,67 +530,8 @@ class BatchQuery:
         else:
             return " ".join(parts)  # without an order every frame has all rows, as in Flink
         if frame is not None:
-            parts.append(f"{frame.unit.value} BETWEEN {_frame_start(frame)} AND CURRENT ROW")
+            parts.append(f"{frame.unit.value} BETWEEN {frame_start(frame)} AND CURRENT ROW")
         return " ".join(parts)
-
-
-def _frame_start(frame: e.Frame) -> str:
-    if frame.preceding is None:
-        return "UNBOUNDED PRECEDING"
-    if frame.unit is e.FrameUnit.RANGE:
-        return f"INTERVAL '{frame.preceding // 1000}.{frame.preceding % 1000:03}' SECOND PRECEDING"
-    return f"{frame.preceding} PRECEDING"
-
-
-def _over_result(call: e.WindowCall, values: Sequence[str], over: str) -> str:
-    """Write a function of the rows of a window."""
-    arguments = ", ".join(values)
-    if call.distinct and call.function in ("COUNT", "SUM", "AVG", "LISTAGG", "ARRAY_AGG"):
-        return _of_different(call, values, over)
-    match call.function:
-        case "COUNT":
-            return f"count({arguments or '1'}){over}"
-        case "AVG" if isinstance(call.type, t.IntegralType):
-            return f"sum({arguments}){over} DIV count({arguments}){over}"
-        case "FIRST_VALUE" | "LAST_VALUE":
-            return f"{call.function.lower()}({arguments}, true){over}"
-        case "LISTAGG":
-            separator = values[1] if len(values) > 1 else "','"
-            texts = f"array_join(collect_list({values[0]}){over}, {separator})"
-            return f"CASE WHEN count({values[0]}){over} > 0 THEN {texts} END"
-        case "ARRAY_AGG":
-            # A structure around each value, since Spark leaves NULLs out.
-            return f"transform(collect_list(named_struct('v', {arguments})){over}, e -> e.v)"
-        case "COLLECT":
-            bag = f"collect_list({arguments}){over}"
-            counts = f"v -> named_struct('k', v, 'n', size(filter({bag}, e -> e = v)))"
-            return f"map_from_entries(transform(array_distinct({bag}), {counts}))"
-        case _:
-            return f"{call.function.lower()}({arguments}){over}"
-
-
-def _of_different(call: e.WindowCall, values: Sequence[str], over: str) -> str:
-    """Write a function of values, equal ones once: Spark has no DISTINCT in windows."""
-    if len(values) > 1 and call.function == "COUNT":
-        known = " AND ".join(f"{each} IS NOT NULL" for each in values)
-        given = f"CASE WHEN {known} THEN struct({', '.join(values)}) END"
-    else:
-        given = values[0]
-    found = f"collect_set({given}){over}"
-    match call.function:
-        case "COUNT":
-            return f"size({found})"
-        case "LISTAGG":
-            separator = values[1] if len(values) > 1 else "','"
-            return f"CASE WHEN size({found}) > 0 THEN array_join({found}, {separator}) END"
-        case "ARRAY_AGG":
-            return found
-    kind = call.type.spark_name()
-    total = f"aggregate({found}, CAST(0 AS {kind}), (a, b) -> CAST(a + b AS {kind}))"
-    if call.function == "AVG":
-        divide = "DIV" if isinstance(call.type, t.IntegralType) else "/"
-        total = f"{total} {divide} size({found})"
-    return f"CASE WHEN size({found}) > 0 THEN {total} END"
 
 
 def _window_ends(window: WindowFunctionSpec) -> str:

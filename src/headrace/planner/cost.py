@@ -158,7 +158,9 @@ def _work(node: p.PhysicalNode) -> float:
 
 def _keeps_rows(node: p.PhysicalNode) -> bool:
     stateful = (p.GroupAggregate, p.WindowAggregate, p.Join, p.WindowJoin, p.Rank, p.WindowRank)
-    return isinstance(node, (*stateful, p.Deduplicate, p.ChangelogNormalize, p.TemporalSort, p.OverAggregate))
+    return isinstance(
+        node, (*stateful, p.Deduplicate, p.ChangelogNormalize, p.TemporalSort, p.OverAggregate, p.Match)
+    )
 
 
 def _size(kind: t.DataType) -> float:

@@ -97,8 +97,13 @@ def _create_or_drop(
         )
     if statement.temporary:
         manager.drop_temporary_table(identifier)
-    else:
-        manager.catalog(identifier.catalog).drop_table(identifier.database, identifier.name)
+        return
+    if isinstance(found, CatalogTable) and found.materialization is not None:
+        raise CatalogError(
+            f"{identifier.dotted()!r} is a materialized table",
+            hint="use DROP MATERIALIZED TABLE, which ends its job",
+        )
+    manager.catalog(identifier.catalog).drop_table(identifier.database, identifier.name)
 
 
 def _replace(

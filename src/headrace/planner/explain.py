@@ -57,6 +57,7 @@ def explain(
     estimated_cost: bool = False,
     advice: str | None = None,
     execution_plan: str | None = None,
+    optimizations: Sequence[str] = (),
 ) -> str:
     """Return what EXPLAIN prints.
 
@@ -66,6 +67,7 @@ def explain(
         estimated_cost: Whether each operator says how many rows it is supposed to give, at what costs.
         advice: What could be better about the plan (`plan_advice`), to be put behind it.
         execution_plan: The job's graph as JSON, to be put at the end.
+        optimizations: What options have brought about, a line each.
     """
     trees = [explain_logical(request.query) for request in plan.requests]
     modes = plan.changelogs if changelog_mode else None
@@ -77,6 +79,8 @@ def explain(
     ]
     if advice is not None:
         parts.append(advice)
+    if optimizations:
+        parts.append("== Optimizations ==\n" + "\n".join(optimizations))
     if execution_plan is not None:
         parts.append("== Physical Execution Plan ==\n" + execution_plan)
     return "\n\n".join(parts) + "\n"
@@ -237,8 +241,8 @@ def _attributes(node: PhysicalNode) -> Attributes:
             return _join_attributes(node)
         case physical.Rank() | physical.WindowRank():
             return _rank_attributes(node, names)
-        case physical.OverAggregate():
-            return _over_attributes(node, names)
+        case physical.OverAggregate() | physical.Match():
+            return _row_attributes(node, names)
         case physical.TemporalSort():
             return [("orderBy", ", ".join(_sort_text(key, names) for key in node.order))]
         case physical.Deduplicate() | physical.ChangelogNormalize():
@@ -377,6 +381,30 @@ def _process_attributes(
 
 def _set_text(columns: Iterable[int], names: Sequence[str]) -> str:
     return "{" + ", ".join(names[key] for key in columns) + "}"
+
+
+def _row_attributes(node: physical.OverAggregate | physical.Match, names: Sequence[str]) -> Attributes:
+    if isinstance(node, physical.Match):
+        return _match_attributes(node, names)
+    return _over_attributes(node, names)
+
+
+def _match_attributes(node: physical.Match, names: Sequence[str]) -> Attributes:
+    pattern = node.pattern
+    skip = pattern.skip.kind.value
+    if pattern.skip.variable >= 0:
+        skip = f"{skip} {pattern.variables[pattern.skip.variable].name}"
+    shown: Attributes = [
+        ("orderBy", ", ".join(_sort_text(key, names) for key in node.order)),
+        ("rowsPerMatch", "ONE ROW PER MATCH"),
+        ("after", f"SKIP {skip}"),
+        ("pattern", f"({' '.join(map(str, pattern.variables))})"),
+    ]
+    if node.partition:
+        shown.insert(0, ("partitionBy", ", ".join(names[key] for key in node.partition)))
+    if pattern.within_ms is not None:
+        shown.append(("within", f"{pattern.within_ms} ms"))
+    return shown
 
 
 def _window(window: WindowFunctionSpec, time: str) -> str:

@@ -16,6 +16,10 @@ from headrace.planner.dialect.tokens import Span
 from headrace.types.logical import BooleanType, DataType
 
 __all__ = [
+    "MATCH_AGGREGATE",
+    "MATCH_FIRST",
+    "MATCH_LAST",
+    "MATCH_ROWTIME",
     "TEMPORAL",
     "TRUE",
     "AggregateCall",
@@ -130,6 +134,15 @@ REPLICATE = "$REPLICATE"
 
 #: A function of the planner alone, in the condition of a join: the time of a left row, and that of a version.
 TEMPORAL = "$TEMPORAL"
+
+
+#: Functions of the planner alone, in MATCH_RECOGNIZE: a value of the last or first row of a variable. Operands are the
+#: place of the variable in the pattern (-1: any row), how many rows from there, and the value, over a row of the input.
+MATCH_LAST, MATCH_FIRST = "$LAST", "$FIRST"
+#: An aggregate over the rows of a variable: its place, the name of the function, and the arguments over a row.
+MATCH_AGGREGATE = "$AGGREGATE"
+#: The time a match was found at.
+MATCH_ROWTIME = "$MATCH_ROWTIME"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from headrace.planner.physical import (
     GroupAggregate,
     IntervalJoin,
     Join,
+    Match,
     OverAggregate,
     PhysicalNode,
     ProcessTable,
@@ -51,7 +52,7 @@ __all__ = ["infer_changelogs"]
 #: Nodes that hand rows on with the kind they came with.
 _PASSING = (Calc, Exchange, Expand, Unnest, WatermarkAssigner, WindowTableFunction, Union)
 #: Nodes that cannot take back what they were given.
-_INSERTS_ONLY = (IntervalJoin, WindowJoin, WindowRank, TemporalSort)
+_INSERTS_ONLY = (IntervalJoin, WindowJoin, WindowRank, TemporalSort, Match)
 
 _UPDATING = ChangelogMode.of(RowKind.INSERT, RowKind.UPDATE_AFTER)
 

@@ -62,6 +62,11 @@ def inspect(statement: s.CatalogStatement, manager: CatalogManager) -> Rows:
             raise AssertionError(statement)
 
 
+def _is_materialized(manager: CatalogManager, identifier: ObjectIdentifier) -> bool:
+    found = manager.table(identifier)
+    return isinstance(found, CatalogTable) and found.materialization is not None
+
+
 def _is_temporary(manager: CatalogManager, identifier: ObjectIdentifier) -> bool:
     return manager.temporary_table(identifier) is not None
 
@@ -106,6 +111,12 @@ def _names(statement: s.Show, manager: CatalogManager) -> list[str]:
             names = [manager.current_database]
         case s.ShowSubject.DATABASES:
             names = manager.catalog(catalog).databases()
+        case s.ShowSubject.MATERIALIZED_TABLES:
+            names = [
+                name
+                for name in manager.tables(catalog, database)
+                if _is_materialized(manager, ObjectIdentifier(catalog, database, name))
+            ]
         case s.ShowSubject.TABLES:
             names = manager.tables(catalog, database)
         case s.ShowSubject.VIEWS:

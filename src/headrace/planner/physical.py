@@ -19,6 +19,7 @@ from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.common.types import RowKind
+from headrace.operators.table.match_declarations import PatternSpec
 from headrace.planner.expressions import (
     AggregateCall,
     Expression,
@@ -42,6 +43,7 @@ __all__ = [
     "GroupAggregate",
     "IntervalJoin",
     "Join",
+    "Match",
     "OneInput",
     "OverAggregate",
     "PhysicalNode",
@@ -387,6 +389,23 @@ class OverAggregate(OneInput):
     def time(self) -> TimeKind | None:
         """What time rows are ordered by; None: by a column that is no time, so that results change."""
         by = self.order.expression
+        assert isinstance(by, InputRef)
+        return self.input.schema[by.index].time
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Match(OneInput):
+    """Sequences of rows that match a pattern. Columns: the partition, then the results of the pattern."""
+
+    partition: tuple[int, ...]
+    #: Time first.
+    order: tuple[SortKey, ...]
+    pattern: PatternSpec
+
+    @property
+    def time(self) -> TimeKind | None:
+        """What time rows are ordered by."""
+        by = self.order[0].expression
         assert isinstance(by, InputRef)
         return self.input.schema[by.index].time
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headrace.catalog.identifier import ObjectIdentifier
-from headrace.catalog.objects import CatalogTable, CatalogView, Column, ComputedColumn, MetadataColumn
+from headrace.catalog.objects import (
+    CatalogTable,
+    CatalogView,
+    Column,
+    ComputedColumn,
+    Materialization,
+    MetadataColumn,
+)
 from headrace.config.secrets import looks_secret, mask_uri
 from headrace.planner.logical import Schema
 from headrace.types.logical import quote_name, quote_text
 
 __all__ = ["create_catalog_text", "create_table_text", "create_view_text", "declared_lines"]
 
+#: Seconds of each unit, the longest first.
+_LENGTHS = ((86_400, "DAY"), (3_600, "HOUR"), (60, "MINUTE"), (1, "SECOND"))
 #: What Flink writes in place of a password.
 HIDDEN = "******"
 
@@ -67,18 +76,41 @@ def declared_lines(schema: Schema, table: CatalogTable | None) -> list[str]:
 
 def create_table_text(identifier: ObjectIdentifier, table: CatalogTable, temporary: bool = False) -> str:
     """CREATE TABLE with everything the table was made with, but for passwords."""
+    if table.materialization is not None:
+        return _create_materialized_text(identifier, table, table.materialization)
     lines = [_column(column) for column in table.columns]
     if table.watermark is not None:
         lines.append(f"WATERMARK FOR {quote_name(table.watermark.column)} AS {table.watermark.expression}")
     lines += _key(table)
     body = ",\n  ".join(lines)
     parts = [f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {identifier} (\n  {body}\n)"]
+    return "\n".join([*parts, *_clauses(table)]) + "\n"
+
+
+def _clauses(table: CatalogTable) -> list[str]:
+    parts = []
     if table.comment:
         parts.append(f"COMMENT {quote_text(table.comment)}")
     if table.partition_keys:
         parts.append(f"PARTITIONED BY ({', '.join(map(quote_name, table.partition_keys))})")
     if table.options:
         parts.append(_with(table.options))
+    return parts
+
+
+def _create_materialized_text(
+    identifier: ObjectIdentifier, table: CatalogTable, made: Materialization
+) -> str:
+    key = "".join(f" (\n  {line}\n)" for line in _key(table))
+    seconds = int(made.freshness.total_seconds())
+    length, unit = next(each for each in _LENGTHS if seconds % each[0] == 0)
+    parts = [
+        f"CREATE MATERIALIZED TABLE {identifier}{key}",
+        *_clauses(table),
+        f"FRESHNESS = INTERVAL '{seconds // length}' {unit}",
+        f"REFRESH_MODE = {made.mode.value}",
+        f"AS {made.query}",
+    ]
     return "\n".join(parts) + "\n"
 
 

@@ -7,16 +7,18 @@ Queries and INSERTs carry logical trees for the planner. The others change or sh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import Enum
 
 from headrace.catalog.functions import CatalogFunction
 from headrace.catalog.identifier import ObjectIdentifier
-from headrace.catalog.objects import CatalogDatabase, CatalogTable, CatalogView
+from headrace.catalog.objects import CatalogDatabase, CatalogTable, CatalogView, RefreshMode
 from headrace.planner.logical import LogicalNode, Schema, Sink
 
 __all__ = [
     "AlterDatabase",
+    "AlterMaterializedTable",
     "AlterTable",
     "AlterView",
     "BoundStatement",
@@ -24,6 +26,7 @@ __all__ = [
     "CreateCatalog",
     "CreateDatabase",
     "CreateFunction",
+    "CreateMaterializedTable",
     "CreateTable",
     "CreateTableAs",
     "CreateView",
@@ -34,13 +37,17 @@ __all__ = [
     "DropCatalog",
     "DropDatabase",
     "DropFunction",
+    "DropMaterializedTable",
     "DropTable",
     "DropView",
+    "CompilePlan",
+    "ExecutePlan",
     "Explain",
     "ExplainDetail",
     "Insert",
     "JobStatement",
     "LoadModule",
+    "MaterializedTableStatement",
     "QueryStatement",
     "RenameTable",
     "Reset",
@@ -101,6 +108,23 @@ class Explain:
     details: frozenset[ExplainDetail] = frozenset()
 
 
+@dataclass(frozen=True)
+class CompilePlan:
+    """COMPILE PLAN: write the plan of INSERTs to a file; and run it, if it says so."""
+
+    path: str
+    inserts: tuple[Insert, ...]
+    if_not_exists: bool = False
+    executes: bool = False
+
+
+@dataclass(frozen=True)
+class ExecutePlan:
+    """EXECUTE PLAN: run the INSERTs of a plan."""
+
+    path: str
+
+
 # --- what statements are about --------------------------------------------------------------------
 
 
@@ -152,6 +176,49 @@ class CreateTableAs:
     insert: Insert
     #: REPLACE, or CREATE OR REPLACE: the table that is there makes room, and REPLACE wants one.
     replaces: str | None = None
+
+
+@dataclass(frozen=True)
+class CreateMaterializedTable:
+    """CREATE MATERIALIZED TABLE: create the table, and keep it up to date.
+
+    Args:
+        create: The table.
+        query: The query, with every table by its full name.
+        freshness: How far the table may be behind; None: the default.
+        mode: None: it follows from the freshness.
+    """
+
+    create: CreateTable
+    query: str
+    freshness: timedelta | None = None
+    mode: RefreshMode | None = None
+
+
+@dataclass(frozen=True)
+class AlterMaterializedTable(_OfObject):
+    """ALTER MATERIALIZED TABLE ... SUSPEND, RESUME or REFRESH.
+
+    Args:
+        action: Which.
+        options: Of RESUME: for the table, as long as it runs.
+        partition: Of REFRESH: the one to write anew.
+    """
+
+    action: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    partition: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DropMaterializedTable(_OfObject):
+    """DROP MATERIALIZED TABLE."""
+
+    if_exists: bool = False
+
+
+#: Statements for whoever keeps materialized tables up to date.
+MaterializedTableStatement = CreateMaterializedTable | AlterMaterializedTable | DropMaterializedTable
 
 
 class DropTable(_DropOfObject):
@@ -443,7 +510,10 @@ BoundStatement = (
     | Insert
     | StatementSet
     | Explain
+    | CompilePlan
+    | ExecutePlan
     | CreateTableAs
+    | MaterializedTableStatement
     | Set
     | Reset
     | ShowPartitions

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from headrace.config.configuration import Configuration
 from headrace.config.options import rest as options
-from headrace.gateway.sessions import Sessions
 from headrace.graph.job_graph import JobGraph
 from headrace.rest.application import RestApplication, archive
 from headrace.rest.context import CachedCluster, Cluster, NoSparkPages, RestContext, SparkPages
@@ -19,6 +19,10 @@ from headrace.rest.settings import RestSettings
 from headrace.runtime.job.dispatcher import Dispatcher, JobRecovery, LiveJob, StartJob
 from headrace.runtime.job.history import JobHistory
 from headrace.util.application_log import DriverLogging, application_log
+
+if TYPE_CHECKING:
+    # Only for a gateway: it brings the planner of SQL along, which most programs start without.
+    from headrace.gateway.sessions import Sessions
 
 
 class ControlPlane:

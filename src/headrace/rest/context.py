@@ -6,10 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headrace.config.configuration import Configuration
-from headrace.gateway.sessions import Sessions
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.rest.errors import RestError
 from headrace.rest.http import Request
@@ -17,6 +16,10 @@ from headrace.rest.operations import Operations
 from headrace.rest.program_runner import ProgramRunner
 from headrace.runtime.job.dispatcher import Dispatcher, LiveJob
 from headrace.util.application_log import ApplicationLog, LogFile
+
+if TYPE_CHECKING:
+    # Only for a gateway: it brings the planner of SQL along, which most programs start without.
+    from headrace.gateway.sessions import Sessions
 
 #: How long the list of executors is good for, s.
 _EXECUTORS_TTL_S = 2.0

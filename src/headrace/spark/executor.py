@@ -11,9 +11,8 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property
 from threading import Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
@@ -38,6 +37,7 @@ from headrace.graph.mixed_job import is_one_stream
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.artifacts import Artifact, find_artifacts
 from headrace.runtime.checkpoint.restore import RestoreReport
+from headrace.runtime.epoch.recording import RecordingSettings, recording_settings
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
 from headrace.runtime.high_availability.leadership import Leadership
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings
@@ -56,13 +56,16 @@ from headrace.spark.failures import recover
 from headrace.spark.live_requirements import check_live, needed_slots, runs_live
 from headrace.spark.live_runner import SparkLiveRunner
 from headrace.spark.main_script import program_of
-from headrace.spark.parts import PartsRunner
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.state.key_secret import KeySecret
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import StoreSettings, store_settings
 from headrace.util.host_directories import PREFIX, Owner, make_temporary
+
+if TYPE_CHECKING:
+    # Imported where a job has tables: it brings the planner of SQL along, which takes long to import.
+    from headrace.spark.parts import PartsRunner
 
 _log = logging.getLogger(__name__)
 
@@ -189,7 +192,11 @@ class SparkExecutor:
 
 
 def _task_settings(
-    configuration: Configuration, scratch_name: str, owner: Owner, store: StoreSettings
+    configuration: Configuration,
+    scratch_name: str,
+    owner: Owner,
+    store: StoreSettings,
+    recording: RecordingSettings | None,
 ) -> TaskSettings:
     return TaskSettings(
         scratch_name=scratch_name,
@@ -203,6 +210,7 @@ def _task_settings(
         log_level=configuration.get(logs.LEVEL),
         latency=LatencySettings.from_configuration(configuration),
         state_latency=StateLatencySettings.from_configuration(configuration),
+        recording=recording,
     )
 
 
@@ -239,24 +247,19 @@ class SparkJob:
         whose = {"job_id": job_graph.job_id, "job_name": job_graph.name}
         run_name = f"{PREFIX}{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
         state_dir = configuration.get(checkpointing.DIRECTORY)
+        recording = recording_settings(configuration, job_graph.job_id)
         #: Where state goes that nobody wants to keep.
         self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
         owner = Owner.here("copies of state", **whose)
-        self._task_settings = task_settings = _task_settings(configuration, run_name, owner, store)
+        is_recorded = not is_live and is_one_stream(job_graph)
+        self._task_settings = task_settings = _task_settings(
+            configuration, run_name, owner, store, recording if is_recorded else None
+        )
         runners = _Runners(
             configuration, artifacts, task_settings, executor, live_job=job_graph if is_live else None
         )
         try:
-            self._master = JobMaster(
-                job_graph,
-                runners,
-                job_master_settings(configuration, state_dir or self._temporary_path, is_live=is_live),
-                on_epoch=self._notify,
-                ensure_leader=self._ensure_leader,
-                leader=0 if self._leadership is None else self._leadership.token,
-                slots=slot_pool(job_graph.job_id, configuration, is_live=is_live),
-                results=self._results,
-            )
+            self._master = self._make_master(configuration, runners, state_dir, is_live=is_live)
         except BaseException:
             self._remove_temporary()
             self._step_down()
@@ -269,6 +272,22 @@ class SparkJob:
         self._thread = InheritableThread(target=self._run, name=f"job-master-{job_graph.name}", daemon=True)
         executor.job_starts(self)
         self._thread.start()
+
+    def _make_master(
+        self, configuration: Configuration, runners: _Runners, state_dir: str | None, *, is_live: bool
+    ) -> JobMaster:
+        job_id = self._graph.job_id
+        directory = state_dir or self._temporary_path
+        return JobMaster(
+            self._graph,
+            runners,
+            job_master_settings(configuration, directory, is_live=is_live, job_id=job_id),
+            on_epoch=self._notify,
+            ensure_leader=self._ensure_leader,
+            leader=0 if self._leadership is None else self._leadership.token,
+            slots=slot_pool(job_id, configuration, is_live=is_live),
+            results=self._results,
+        )
 
     @property
     def job_id(self) -> JobID:
@@ -454,11 +473,12 @@ class _Runners:
         self._artifacts = artifacts
         self._settings = settings
         self._executor = executor
+        self._started: tuple[SparkContext, TaskSettings, WorkerKind] | None = None
 
     def __call__(
         self, job: JobGraph, lineage: str, secret: KeySecret
     ) -> SparkEpochRunner | PartsRunner | SparkLiveRunner:
-        context, settings, workers = self._spark
+        context, settings, workers = self._spark(tables=not is_one_stream(job))
         code = JobCode(job, lineage, settings)
         try:
             if self._is_live:
@@ -466,16 +486,22 @@ class _Runners:
                 return SparkLiveRunner(context, code, workers)
             if is_one_stream(job):
                 return SparkEpochRunner(context, code, workers)
+            from headrace.spark.parts import PartsRunner
+
             return PartsRunner(context, code, secret, workers)
         except (Py4JError, PySparkException) as error:
             raise recover(str(error)) from None  # in words: Java's are forty lines
 
-    @cached_property
-    def _spark(self) -> tuple[SparkContext, TaskSettings, WorkerKind]:
-        """Spark, with what the job brings along."""
-        context = spark_context(
-            self._configuration, self._executor.spark_starts, least_threads=self._least_threads
-        )
-        self._executor.cancel_at_exit()
-        shipped, workers = ship(context, self._artifacts, self._configuration.get(python.EXECUTABLE))
-        return context, replace(self._settings, artifacts=shipped), workers
+    def _spark(self, *, tables: bool) -> tuple[SparkContext, TaskSettings, WorkerKind]:
+        """Return Spark, with what the job brings along."""
+        if self._started is None:
+            context = spark_context(
+                self._configuration,
+                self._executor.spark_starts,
+                least_threads=self._least_threads,
+                classes="tables" if tables else "streams",
+            )
+            self._executor.cancel_at_exit()
+            shipped, workers = ship(context, self._artifacts, self._configuration.get(python.EXECUTABLE))
+            self._started = context, replace(self._settings, artifacts=shipped), workers
+        return self._started

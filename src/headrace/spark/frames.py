@@ -87,4 +87,4 @@ def _schema(columns: list[tuple[str, DataType]]) -> pa.Schema:
 
 def _session(configuration: Configuration) -> SparkSession:
     """Return the program's session, or one on the Spark that jobs use."""
-    return SparkSession.getActiveSession() or SparkSession(spark_context(configuration))
+    return SparkSession.getActiveSession() or SparkSession(spark_context(configuration, classes="tables"))

@@ -26,6 +26,7 @@ from pyspark.core.rdd import RDD, _wrap_function
 from pyspark.serializers import NoOpSerializer
 
 from headrace.errors import ConfigurationError
+from headrace.util.cache_home import cache_home
 
 #: The only version of Spark whose classes are known to fit.
 SPARK_VERSION = "4.3."
@@ -129,14 +130,7 @@ def _jar(jvm: Any) -> Path:
 
 
 def _cache_directory() -> Path:
-    directory = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if os.access(directory, os.W_OK):
-            return directory
-    except OSError:
-        pass  # a user without a home
-    return Path(tempfile.mkdtemp(prefix="headrace-live-"))
+    return cache_home() or Path(tempfile.mkdtemp(prefix="headrace-live-"))
 
 
 def _compile(jvm: Any, source: str) -> dict[str, bytes]:

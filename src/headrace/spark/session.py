@@ -34,6 +34,7 @@ from headrace.config.options import spark as spark_options
 from headrace.config.secrets import looks_secret
 from headrace.errors import ConfigurationError, HeadraceError, JobExecutionError
 from headrace.spark.artifacts import clear_staging
+from headrace.spark.class_archive import archive_options
 from headrace.spark.failures import reason_of
 from headrace.spark.jvm_output import JvmOutput
 from headrace.spark.masters import ClusterManager, check_master
@@ -87,6 +88,7 @@ def spark_context(
     on_start: Callable[[str], object] = lambda master: None,
     *,
     least_threads: int = 0,
+    classes: str = "streams",
 ) -> SparkContext:
     """Return the process's Spark context, starting Spark if need be.
 
@@ -94,6 +96,7 @@ def spark_context(
         configuration: What to start it with.
         on_start: Called with the master before Spark is started, which takes seconds.
         least_threads: How many tasks a Spark in this process must be able to run at once; live jobs need that.
+        classes: ``streams`` or ``tables``: which classes it loads when it starts (`spark/class_archive.py`).
 
     Raises:
         ConfigurationError: If the program has a context of its own whose settings would break epochs.
@@ -111,7 +114,7 @@ def spark_context(
         check_master(master)
         on_start(master)
         log = application_log(configuration)
-        conf = _spark_conf(configuration, log, least_threads)
+        conf = _spark_conf(configuration, log, least_threads, classes)
         ask_numpy_itself()
         for name in _LOUD_LOGGERS:
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -187,8 +190,14 @@ def check_java_home(environment: Mapping[str, str]) -> None:
         )
 
 
-def _spark_conf(configuration: Configuration, log: ApplicationLog, least_threads: int) -> SparkConf:
-    return SparkConf().setAll(list(spark_settings(configuration, log, least_threads).items()))
+def _spark_conf(
+    configuration: Configuration, log: ApplicationLog, least_threads: int, classes: str
+) -> SparkConf:
+    settings = spark_settings(configuration, log, least_threads)
+    if _is_on_this_machine(settings["spark.master"]) and configuration.get(spark_options.CLASS_ARCHIVE):
+        given = settings[_JAVA_OPTIONS]
+        settings[_JAVA_OPTIONS] = f"{given} {archive_options(classes, given, os.environ)}".strip()
+    return SparkConf().setAll(list(settings.items()))
 
 
 def spark_settings(

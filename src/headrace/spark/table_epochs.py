@@ -346,11 +346,12 @@ class TableEpoch:
 
     def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:
         """Make of rows what an input asks for, and see how far event time came where rows carry it."""
+        one_phase = getattr(vertex.head.declaration, "one_phase", False)
         for edge in self._job.inputs_of(vertex.vertex_id):
             carried = self._scans.carried.get(edge.source_vertex)
             if carried is not None:
-                return carried.observe(sum_up(frame, spec, carried.columns))
-        return sum_up(frame, spec)
+                return carried.observe(sum_up(frame, spec, carried.columns, one_phase=one_phase))
+        return sum_up(frame, spec, one_phase=one_phase)
 
     def _sides(self, vertex: JobVertex) -> list[int]:
         return sorted({edge.target_input for edge in self._job.inputs_of(vertex.vertex_id)})

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from headrace.common.types import RowKind
 from headrace.connectors.base import FileRead, RangeRead, RowsRead, SparkRead
 from headrace.operators.table.base import (
+    EVENT,
     HASHES,
     ROW_HASHES,
     SESSION,
@@ -44,6 +45,7 @@ from headrace.operators.table.steps import (
     Schema,
     Select,
     Step,
+    StepColumn,
     Where,
 )
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
@@ -90,7 +92,12 @@ def _read_files(
 ) -> DataFrame:
     stored = tuple(column for column in schema if column.name not in read.metadata)
     bad = BadRecords.of(read, stored)
-    reader, columns = session.read.format(read.format).options(**read.options), ddl(stored, has_kinds=False)
+    # Names of directories are read as they are: one of them stands for NULL, whatever the type of the column is.
+    named = tuple(
+        replace(column, spark_type="string") if column.name in read.partition_keys else column
+        for column in stored
+    )
+    reader, columns = session.read.format(read.format).options(**read.options), ddl(named, has_kinds=False)
     if bad is None:
         frame = reader.schema(columns).load(list(read.paths))
     else:
@@ -99,17 +106,30 @@ def _read_files(
         if errors is not None:
             frame = frame.observe(errors, F.count(F.expr(bad.error)).alias("errors"))
         frame = frame.where(bad.kept)
-    if bad is None and not read.metadata:
+    if bad is None and not read.metadata and not read.partition_keys:
         return frame
-    items = [
-        f"CAST({read.metadata[column.name]} AS {column.spark_type}) AS {quote(column.name)}"
-        if column.name in read.metadata
-        else f"{bad.value_of(column)} AS {quote(column.name)}"
-        if bad is not None
-        else quote(column.name)
-        for column in schema
-    ]
-    return frame.selectExpr(*items)
+    return frame.selectExpr(*(_item(column, read, bad) for column in schema))
+
+
+def _item(column: StepColumn, read: FileRead, bad: BadRecords | None) -> str:
+    """Return a column of files in Spark SQL."""
+    name = quote(column.name)
+    if column.name in read.metadata:
+        return f"CAST({read.metadata[column.name]} AS {column.spark_type}) AS {name}"
+    if column.name in read.partition_keys:
+        return f"{_partition_value(column, read.no_value)} AS {name}"
+    return name if bad is None else f"{bad.value_of(column)} AS {name}"
+
+
+def _partition_value(column: StepColumn, no_value: str) -> str:
+    """Return what the name of a directory says, as the type of its column; what is none of it fails the job."""
+    name = quote(column.name)
+    literal = no_value.replace("\\", "\\\\").replace("'", "\\'")
+    text = f"nullif({name}, '{literal}')"
+    if column.spark_type == "string":
+        return text
+    told = f"concat('partition column {column.name}: cannot convert ', {text}, ' to {column.spark_type}')"
+    return f"coalesce(try_cast({text} AS {column.spark_type}), IF({text} IS NULL, NULL, raise_error({told})))"
 
 
 # -- fragments -------------------------------------------------------------------------------------------------
@@ -230,13 +250,16 @@ def for_sink(frame: DataFrame, sink: TableSinkDeclaration, *, has_kinds: bool) -
 # -- the exchange ----------------------------------------------------------------------------------------------
 
 
-def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> DataFrame:
+def sum_up(
+    frame: DataFrame, spec: InputSpec, carried: Sequence[str] = (), *, one_phase: bool = False
+) -> DataFrame:
     """Make of rows what an input asks for, each key once if it says so.
 
     Args:
         frame: The rows.
         spec: The input.
         carried: Columns of which the highest value of each key goes along.
+        one_phase: Whether rows of a key are brought together before they are aggregated.
     """
     if spec.where is not None:
         frame = frame.where(spec.where)
@@ -245,6 +268,8 @@ def sum_up(frame: DataFrame, spec: InputSpec, carried: Sequence[str] = ()) -> Da
     if spec.group_by is not None:
         aggregates = [*spec.items, *((f"max({name})", name) for name in carried)]
         groups = [quote(name) for name in spec.group_by]
+        if one_phase and spec.session is None:
+            frame = frame.repartition(*map(F.col, groups)) if groups else frame.coalesce(1)
         if spec.session is not None:
             groups.append(f"{spec.session} AS {SESSION}")
         # Without a group Spark makes a row of no rows: all of them are one group, which is not there without rows.
@@ -269,8 +294,10 @@ def with_shared_keys(
         return frame, list(specs)
     made = []
     for spec in specs:
-        groups = spec.group_by or () if spec.row_keys is None else spec.row_keys[len(keys) :]
-        made.append(replace(spec, group_by=(*HASHES, *dict.fromkeys(groups))))
+        wanted = spec.group_by or ()
+        if spec.row_keys is not None:
+            wanted = (*spec.row_keys[len(keys) :], *(name for name in wanted if name == EVENT))
+        made.append(replace(spec, group_by=(*HASHES, *dict.fromkeys(wanted))))
     return row_keys.with_keys(frame, {HASHES: keys}), made
 
 

@@ -38,6 +38,12 @@ def pack_job(code: JobCode) -> bytes:
     return pickle.dumps((*first, content), protocol=5)
 
 
+def dump_by_value(code: JobCode) -> bytes:
+    """Pickle a job as it is pickled for workers, for test clusters in this process."""
+    pickled: bytes = cloudpickle.dumps(code)
+    return pickled
+
+
 def unpack_job(packed: bytes) -> JobCode:
     """Make a job's code ready to run in a worker."""
     paths, has_pyflink_alias, artifacts, content = pickle.loads(packed)

@@ -234,5 +234,5 @@ def type_text(type_info: TypeInformation | None) -> str | None:
     """Return how a declared type is written down."""
     if type_info is None:
         return None
-    text = repr(type_info)
+    text = type_info.summary()
     return text if len(text) <= _LONGEST_TYPE else text[: _LONGEST_TYPE - 3] + "..."

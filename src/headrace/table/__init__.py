@@ -9,10 +9,12 @@ from headrace.common.changelog import ChangelogMode
 from headrace.common.types import Row, RowKind
 from headrace.datastream._missing import missing_names
 from headrace.planner.statements import ExplainDetail
+from headrace.table.compiled_plan import CompiledPlan
 from headrace.table.data_view import DataView, ListView, MapView
 from headrace.table.environment_settings import EnvironmentSettings
 from headrace.table.expression import Expression
 from headrace.table.module import ModuleEntry
+from headrace.table.plan_reference import PlanReference
 from headrace.table.result_kind import ResultKind
 from headrace.table.schema import Schema
 from headrace.table.sql_dialect import SqlDialect
@@ -44,6 +46,7 @@ __all__ = [
     "AggregateFunction",
     "AsyncScalarFunction",
     "ChangelogMode",
+    "CompiledPlan",
     "DataTypes",
     "DataView",
     "EnvironmentSettings",
@@ -57,6 +60,7 @@ __all__ = [
     "MapView",
     "ModuleEntry",
     "OverWindowedTable",
+    "PlanReference",
     "ResultKind",
     "Row",
     "RowKind",
@@ -79,16 +83,12 @@ __all__ = [
 
 __getattr__ = missing_names(
     __name__,
-    "CompiledPlan",
     "Module",
-    "PlanReference",
     "UserDefinedType",
     # Modules.
-    "compiled_plan",
     "descriptors",
     "functions",
     "model_descriptor",
-    "plan_reference",
     "resolved_expression",
     "serializers",
     "utils",

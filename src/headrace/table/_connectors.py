@@ -133,25 +133,29 @@ class TableConnectors:
             case CollectTarget(collect_id):
                 return SinkChoice(CollectSink(collect_id), SinkMode.RETRACT)
             case TableTarget() as target:
-                name = target.identifier.dotted()
-                factory = _sinks(name, target.table)
-                ability = factory.ability(target.table)
-                if target.is_overwrite and not ability.can_overwrite:
-                    raise UnsupportedFeatureError(
-                        f"INSERT OVERWRITE into {name!r}: a table with 'connector' = {_connector(target.table)!r} "
-                        "takes new rows, and cannot replace what it has",
-                        feature=f"INSERT OVERWRITE into {_connector(target.table)!r}",
-                        hint="use INSERT INTO; tables with 'connector' = 'filesystem' can be overwritten",
-                    )
-                request = replace(
-                    self._request(name, target.table),
-                    is_overwrite=target.is_overwrite,
-                    static_partitions=target.static_partitions,
-                )
-                made = factory.sink(request)
-                request.options.check()
-                return SinkChoice(made, _mode(ability))
+                return self.sink_for(target)
         raise InvariantViolation(f"no sink is known for {sink.target}")
+
+    def sink_for(self, target: TableTarget) -> SinkChoice:
+        """Return what writes rows to a table."""
+        name = target.identifier.dotted()
+        factory = _sinks(name, target.table)
+        ability = factory.ability(target.table)
+        if target.is_overwrite and not ability.can_overwrite:
+            raise UnsupportedFeatureError(
+                f"INSERT OVERWRITE into {name!r}: a table with 'connector' = {_connector(target.table)!r} "
+                "takes new rows, and cannot replace what it has",
+                feature=f"INSERT OVERWRITE into {_connector(target.table)!r}",
+                hint="use INSERT INTO; tables with 'connector' = 'filesystem' can be overwritten",
+            )
+        request = replace(
+            self._request(name, target.table),
+            is_overwrite=target.is_overwrite,
+            static_partitions=target.static_partitions,
+        )
+        made = factory.sink(request)
+        request.options.check()
+        return SinkChoice(made, _mode(ability))
 
     def _request(self, name: str, table: CatalogTable) -> TableRequest:
         return TableRequest(name, table, TableOptions(name, table.options), self._is_batch)

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.errors import SqlValidationError
 
 if TYPE_CHECKING:
     from headrace.table.expression import Expression
 
-__all__ = ["Intervals", "interval_sql"]
+__all__ = ["Intervals", "interval_sql", "interval_text"]
+
+#: Flink shows an interval as a number of months, or of milliseconds.
+_MONTHS: Final = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
+_MILLISECONDS: Final = {
+    "WEEK": 604_800_000,
+    "DAY": 86_400_000,
+    "HOUR": 3_600_000,
+    "MINUTE": 60_000,
+    "SECOND": 1000,
+    "MILLISECOND": 1,
+}
 
 
 def _unit(unit: str) -> Any:
@@ -77,3 +88,13 @@ def interval_sql(number: Any, unit: str, shown: str) -> str:
     # Two digits are what a unit has that says nothing.
     precision = f"({digits})" if digits > 2 else ""
     return f"INTERVAL '{number}' {unit}{precision}"
+
+
+def interval_text(number: Any, unit: str) -> str:
+    """Return an interval as Flink shows it.
+
+    Example:
+        >>> interval_text(5, "SECOND"), interval_text(2, "YEAR")
+        ('5000', '24')
+    """
+    return str(int(number * (_MONTHS.get(unit) or _MILLISECONDS[unit])))

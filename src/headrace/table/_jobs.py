@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -38,6 +38,7 @@ from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.statements import ShowPartitions
 from headrace.planner.translate import TranslationSettings, translate
 from headrace.table._connectors import TableConnectors
+from headrace.table._optimizations import Optimizations
 
 __all__ = ["TableJobs"]
 
@@ -109,26 +110,25 @@ class TableJobs:
         get = self.configuration.get
         return plan_job(
             requests,
-            self._connectors,
+            self.connectors,
             conflicts=ConflictRules(get(options.UPSERT_MATERIALIZE), get(REQUIRE_ON_CONFLICT)),
             is_sharing=get(options.REUSE_SUB_PLAN),
         )
 
     @property
-    def _connectors(self) -> TableConnectors:
+    def connectors(self) -> TableConnectors:
+        """Finds what reads and writes tables."""
         return TableConnectors(is_batch=self.is_batch)
 
     def partitions(self, statement: ShowPartitions) -> list[str]:
         """Return the partitions of a table."""
-        return self._connectors.partitions_of(
-            statement.identifier.dotted(), statement.table, statement.values
-        )
+        return self.connectors.partitions_of(statement.identifier.dotted(), statement.table, statement.values)
 
     def _request(self, sink: Sink) -> SinkRequest:
         name = sink.identifier.dotted()
         names = [column.name for column in sink.table.sink_columns]
         primary = sink.table.primary_key.columns if sink.table.primary_key is not None else ()
-        ability = self._connectors.ability_of(name, sink.table)
+        ability = self.connectors.ability_of(name, sink.table)
         return SinkRequest(
             sink.input,
             name,
@@ -169,6 +169,10 @@ class TableJobs:
             raise
         return RunningQuery(client, CloseableIterator(reader, client), mode, endless is not None)
 
+    def submit(self, graph: JobGraph) -> JobClient:
+        """Start a job."""
+        return self._env._submit_job_graph(graph)
+
     def run_inserts(self, sinks: Sequence[Sink]) -> JobClient:
         """Start INSERTs as one job."""
         names = [sink.identifier.dotted() for sink in sinks]
@@ -186,16 +190,23 @@ class TableJobs:
             drops_null=get(options.NOT_NULL_ENFORCER) is options.NotNullEnforcer.DROP,
             is_utc=zone in _UTC,
             zone=zone,
+            row_by_row=self.optimizations.row_by_row,
+            one_phase=self.optimizations.one_phase,
         )
         how = translate_batch if self.is_batch else translate
-        nodes = how(plan, self._connectors, settings)
+        nodes = how(plan, self.connectors, settings)
         lookups = LookupSettings(get(table_async.LOOKUP_CAPACITY), get(table_async.LOOKUP_TIMEOUT))
         with_settings(nodes, self._async_settings, lookups)
         return nodes
 
+    @property
+    def optimizations(self) -> Optimizations:
+        """What the configuration says about how changes are gathered."""
+        return Optimizations.of(self.configuration)
+
     def lookup_of(self, name: str, table: CatalogTable, keys: Sequence[str]) -> TableLookup:
         """Return what looks rows of a table up."""
-        return self._connectors.lookup_of(name, table, keys)
+        return self.connectors.lookup_of(name, table, keys)
 
     @property
     def _async_settings(self) -> AsyncSettings:
@@ -213,7 +224,7 @@ class TableJobs:
         return self._steps(self.nodes(plan))
 
     def _steps(self, nodes: Sequence[TableNode]) -> list[PhysicalTransformation]:
-        self._env._session_settings.update(self._session_settings)
+        self._env._session_settings.update(self.session_settings)
         return table_steps(nodes, next_id=self._env._next_id, parallelism=self._parallelism)
 
     @property
@@ -222,13 +233,20 @@ class TableJobs:
         return parallelism if parallelism > 0 else self._env.get_parallelism()
 
     @property
-    def _session_settings(self) -> dict[str, str]:
+    def session_settings(self) -> dict[str, str]:
+        """What the Spark SQL of jobs relies on."""
         return {**SPARK_SETTINGS, "spark.sql.session.timeZone": self.time_zone}
 
     def job_graph(self, plan: Plan, name: str) -> JobGraph:
         """Return the job of a plan."""
+        return self.graph_of(self.nodes(plan), name, self.session_settings)
+
+    def graph_of(
+        self, nodes: Sequence[TableNode], name: str, session_settings: Mapping[str, str]
+    ) -> JobGraph:
+        """Return the job of some nodes, whose Spark SQL relies on these settings."""
         get = self.configuration.get
-        nodes, parallelism = self.nodes(plan), self._parallelism
+        parallelism = self._parallelism
         if any(node.stream is not None for node in nodes):
             return self._env._job_graph_of(self._steps(nodes), get(execution.NAME) or name)
         maximum = get(execution.MAX_PARALLELISM)
@@ -240,7 +258,7 @@ class TableJobs:
             max_parallelism=default_max_parallelism(parallelism) if maximum == -1 else maximum,
             is_batch=self.is_batch,
             global_job_parameters=get(execution.GLOBAL_JOB_PARAMETERS),
-            session_settings=self._session_settings,
+            session_settings=session_settings,
         )
 
 

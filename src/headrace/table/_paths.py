@@ -48,4 +48,4 @@ def create_sql(path: str, descriptor: TableDescriptor, is_temporary: bool, if_no
     partitioned = f" PARTITIONED BY ({keys})" if keys else ""
     given = ", ".join(f"{quote_text(key)} = {quote_text(value)}" for key, value in descriptor.options.items())
     options = f" WITH ({given})" if given else ""
-    return f"CREATE {temporary}TABLE {exists}{path_sql(path)} {schema}{comment}{partitioned}{options}"
+    return f"CREATE {temporary}TABLE {exists}{path_sql(path)} {schema.sql()}{comment}{partitioned}{options}"

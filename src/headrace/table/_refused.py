@@ -13,7 +13,7 @@ __all__ = ["RefusedCalls"]
 class RefusedCalls(OlderMethods):
     """The part of a table environment that is not there."""
 
-    # --- catalogs, modules, models, plans -------------------------------------------------------------
+    # --- catalogs, modules, models --------------------------------------------------------------------
 
     def load_module(self, module_name: str, module: Any) -> None:
         """Refused: modules of PyFlink are written in Java; the built-in one comes back with `LOAD MODULE core`."""
@@ -36,18 +36,6 @@ class RefusedCalls(OlderMethods):
     def drop_temporary_model(self, model_path: str) -> bool:
         """Not in headrace yet."""
         raise UnsupportedFeatureError.not_yet("drop_temporary_model()")
-
-    def load_plan(self, plan_reference: Any) -> Any:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("load_plan()", "keep the statements: operators keep their ids")
-
-    def compile_plan_sql(self, stmt: str) -> Any:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("compile_plan_sql()", "keep the statements")
-
-    def execute_plan(self, plan_reference: Any) -> NoReturn:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("execute_plan()", "keep the statements")
 
     def list_models(self) -> NoReturn:
         """Not in headrace yet."""

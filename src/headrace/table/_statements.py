@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from headrace.catalog import CatalogManager, ObjectIdentifier
 from headrace.catalog.objects import CatalogTable
+from headrace.common import JobClient
 from headrace.common.types import Row
 from headrace.config.options import table as options
 from headrace.datastream import StreamExecutionEnvironment
@@ -17,6 +18,8 @@ from headrace.planner.logical import Field, LogicalNode, Sink
 from headrace.planner.optimize import Plan
 from headrace.table._job_statements import JOB_FIELDS, SAVEPOINT_FIELDS, job_rows, stop_job
 from headrace.table._jobs import TableJobs
+from headrace.table._materialized import MaterializedTableKeeper
+from headrace.table._plans import CompiledPlans, PlanJson
 from headrace.table.result_kind import ResultKind
 from headrace.table.table_config import TableConfig
 from headrace.table.table_result import TableResult
@@ -35,15 +38,22 @@ class StatementRunner:
         jobs: Plans and starts jobs.
         manager: What names stand for; statements change it.
         config: What SET and RESET change.
+        execute_sql: Carries out a statement of SQL, for those that are made of others.
     """
 
     def __init__(
-        self, env: StreamExecutionEnvironment, jobs: TableJobs, manager: CatalogManager, config: TableConfig
+        self,
+        env: StreamExecutionEnvironment,
+        jobs: TableJobs,
+        manager: CatalogManager,
+        config: TableConfig,
+        execute_sql: Callable[[str], TableResult],
     ) -> None:
         self._env = env
         self._jobs = jobs
         self._manager = manager
         self._config = config
+        self._materialized = MaterializedTableKeeper(manager, config, lambda: jobs.configuration, execute_sql)
 
     def execute(self, statement: s.BoundStatement) -> TableResult:
         """Carry out a statement. Queries and INSERTs start a job."""
@@ -54,6 +64,10 @@ class StatementRunner:
                 return self.execute_inserts([sink])
             case s.StatementSet(inserts):
                 return self.execute_inserts([insert.sink for insert in inserts])
+            case s.CompilePlan():
+                return self._compile(statement)
+            case s.ExecutePlan():
+                return self.execute_plan(self.plans.read(statement.path))
             case s.Explain(inner, details):
                 return self._text(self.explain(inner, list(details)))
             case s.CreateTableAs(create, insert, replaces):
@@ -61,6 +75,8 @@ class StatementRunner:
                     self._make_room(create.identifier, replaces)
                 self.execute(create)
                 return self.execute_inserts([insert.sink])
+            case s.CreateMaterializedTable() | s.AlterMaterializedTable() | s.DropMaterializedTable():
+                return self._materialized.carry_out(statement) or self._ok()
             case s.ShowPartitions():
                 rows = [Row(each) for each in self._jobs.partitions(statement)]
                 return self._table_of([Field("partition name", _RESULT)], rows)
@@ -143,12 +159,30 @@ class StatementRunner:
 
     def execute_inserts(self, sinks: Sequence[Sink]) -> TableResult:
         """Start INSERTs as one job."""
-        client = self._jobs.run_inserts(sinks)
+        return self._inserted(self._jobs.run_inserts(sinks), [sink.identifier.dotted() for sink in sinks])
+
+    def _inserted(self, client: JobClient, sinks: Sequence[str]) -> TableResult:
         if self._jobs.configuration.get(options.DML_SYNC):
             client.get_job_execution_result().result()
-        fields = tuple(Field(sink.identifier.dotted(), DataTypes.BIGINT()) for sink in sinks)
+        fields = tuple(Field(name, DataTypes.BIGINT()) for name in sinks)
         # How many rows it will be nobody knows: Flink says -1.
         return TableResult(fields, lambda: iter([Row(*(-1 for _ in sinks))]), job_client=client)
+
+    def _compile(self, statement: s.CompilePlan) -> TableResult:
+        if not (statement.if_not_exists and self.plans.exists(statement.path)):
+            plan = self.plans.compile([insert.sink for insert in statement.inserts])
+            self.plans.write(statement.path, plan, ignore_if_exists=False)
+        return self.execute_plan(self.plans.read(statement.path)) if statement.executes else self._ok()
+
+    def execute_plan(self, plan: PlanJson) -> TableResult:
+        """Start the INSERTs of a compiled plan as one job."""
+        client, sinks = self.plans.run(plan)
+        return self._inserted(client, sinks)
+
+    @property
+    def plans(self) -> CompiledPlans:
+        """Compiles plans, and reads them."""
+        return CompiledPlans(self._jobs, self._manager)
 
     def explain(
         self, statement: s.QueryStatement | s.Insert | s.StatementSet, details: Sequence[s.ExplainDetail]
@@ -181,6 +215,8 @@ class StatementRunner:
                 node.declaration.sql for node in self._jobs.nodes(plan) if hasattr(node.declaration, "sql")
             ]
             return f"== Abstract Syntax Tree ==\n{trees}\n\n== Spark SQL ==\n" + "\n\n".join(queries) + "\n"
+        # Translation asks connectors for sources and sinks, and these check the options of their tables, as Flink does.
+        applied = self._jobs.optimizations.applied_to(self._jobs.nodes(plan))
         is_json = s.ExplainDetail.JSON_EXECUTION_PLAN in details
         return explain(
             plan,
@@ -190,6 +226,7 @@ class StatementRunner:
             else None,
             estimated_cost=s.ExplainDetail.ESTIMATED_COST in details,
             execution_plan=plan_json(plan) if is_json else None,
+            optimizations=applied,
         )
 
 

@@ -13,9 +13,9 @@ from typing import Any, Final, Generic, TypeVar
 from headrace.common.types import Row
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.table._bitmap_functions import BitmapFunctions
-from headrace.table._calls import call_property
 from headrace.table._collection_functions import CollectionFunctions
-from headrace.table._intervals import Intervals, interval_sql
+from headrace.table._expression_text import FLINK_NAMES, argument_text, with_flink_text, with_text
+from headrace.table._intervals import Intervals, interval_sql, interval_text
 from headrace.table._math_functions import MathFunctions
 from headrace.table._pieces import (
     SHOWN,
@@ -68,6 +68,10 @@ def _test(condition: str) -> Any:
     )
 
 
+def _conversion(target: str, doc: str) -> Any:
+    return property(lambda self: Expression(("CAST(", *self._pieces, f" AS {target})")), doc=doc)
+
+
 def _window_property(name: str, doc: str) -> Any:
     return property(lambda self: Expression((WindowPropertyPiece(self._named(name), name),)), doc=doc)
 
@@ -99,6 +103,8 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         self._order = order
         #: Whether an aggregation of it takes each value once.
         self._is_distinct = is_distinct
+        #: How Flink writes the call that made it; None shows the SQL.
+        self._text: str | None = None
 
     def _sql(self, names: Names) -> str:
         """Write the expression, without its alias."""
@@ -108,7 +114,8 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         return function(name, self, *arguments)
 
     def _interval(self, unit: str) -> Expression[Any]:
-        return Expression((interval_sql(self._value, unit, str(self)),))
+        found: Expression[Any] = Expression((interval_sql(self._value, unit, str(self)),))
+        return with_text(found, interval_text(self._value, unit))
 
     @property
     def _column(self) -> str | None:
@@ -160,7 +167,9 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         return _infix(self, "OR", other)
 
     def __invert__(self) -> Expression[bool]:
-        return Expression(("(NOT ", *self._pieces, ")"))
+        # As in PyFlink: NULL is not true either, where NOT of SQL would be NULL.
+        result: Expression[bool] = self.is_not_true
+        return result
 
     def __rand__(self, other: Any) -> Expression[bool]:
         return _infix(other, "AND", self)
@@ -208,7 +217,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         return function("POWER", other, self)
 
     def __getitem__(self, index: Any) -> Expression[Any]:
-        return self.get(index) if isinstance(index, str) else self.at(index)
+        return self.at(index)
 
     def __getattr__(self, name: str) -> Expression[Any]:
         # Only asked for names that are no method: fields of rows.
@@ -222,22 +231,22 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
             hint="use & | ~ in place of and, or, not; and between() in place of a < x < b",
         )
 
-    def __str__(self) -> str:
+    def _shown_sql(self) -> str:
         return self._sql(SHOWN) + (f" AS {', '.join(self._aliases)}" if self._aliases else "")
 
+    def __str__(self) -> str:
+        return self._shown_sql() if self._text is None else self._text
+
     def __repr__(self) -> str:
-        return f"<Expression {self}>"
+        return f"<Expression {self._shown_sql()}>"
 
     # -------------------------------------------------------------- functions without arguments
 
-    to_date = call_property("TO_DATE", "The text, yyyy-MM-dd, as a date.")
+    to_date = _conversion("DATE", "The text, yyyy-MM-dd, as a date.")
 
-    to_timestamp = call_property("TO_TIMESTAMP", "The text, yyyy-MM-dd HH:mm:ss, as a timestamp.")
+    to_timestamp = _conversion("TIMESTAMP(3)", "The text, yyyy-MM-dd HH:mm:ss, as a timestamp.")
 
-    @property
-    def to_time(self) -> Expression[Any]:
-        """The text, HH:mm:ss, as a time of day."""
-        return Expression(("CAST(", *self._pieces, " AS TIME)"))
+    to_time = _conversion("TIME", "The text, HH:mm:ss, as a time of day.")
 
     @property
     def flatten(self) -> Expression[Any]:
@@ -542,6 +551,10 @@ def literal(value: Any, data_type: DataType | None = None) -> Expression[Any]:
     """
     if isinstance(value, Expression):
         return value
+    return with_text(_constant(value, data_type), argument_text(value))
+
+
+def _constant(value: Any, data_type: DataType | None) -> Expression[Any]:
     if data_type is not None:
         return Expression((f"CAST({written(value)} AS {data_type.summary_without_null()})",), value=value)
     match value:
@@ -553,3 +566,15 @@ def literal(value: Any, data_type: DataType | None = None) -> Expression[Any]:
         case Row():
             return function("ROW", *value)
     return Expression((written(value),), value=value)
+
+
+def _public_calls() -> list[str]:
+    """Return the names of what expressions are made with; units of intervals have a text of their own."""
+    return [
+        name
+        for name in dir(Expression)
+        if (not name.startswith("_") or name in FLINK_NAMES) and name not in vars(Intervals)
+    ]
+
+
+with_flink_text(Expression, _public_calls(), is_method=True)

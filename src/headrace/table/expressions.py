@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from headrace.table._expression_text import texts, with_flink_text, with_text
 from headrace.table._pieces import ColumnPiece, ColumnsPiece, FunctionPiece
 from headrace.table._units import JsonOnNull, TimePointUnit
 from headrace.table.expression import Expression, function, literal, pieced, separated
@@ -73,10 +74,10 @@ __all__ = [
 ]
 
 #: Bounds of the rows that an aggregation over a window looks at.
-UNBOUNDED_ROW: Final[Expression[Any]] = Expression(("UNBOUNDED ROWS",))
-UNBOUNDED_RANGE: Final[Expression[Any]] = Expression(("UNBOUNDED RANGE",))
-CURRENT_ROW: Final[Expression[Any]] = Expression(("CURRENT ROW",))
-CURRENT_RANGE: Final[Expression[Any]] = Expression(("CURRENT RANGE",))
+UNBOUNDED_ROW: Final[Expression[Any]] = with_text(Expression(("UNBOUNDED ROWS",)), "UNBOUNDED_ROW")
+UNBOUNDED_RANGE: Final[Expression[Any]] = with_text(Expression(("UNBOUNDED RANGE",)), "UNBOUNDED_RANGE")
+CURRENT_ROW: Final[Expression[Any]] = with_text(Expression(("CURRENT ROW",)), "CURRENT_ROW")
+CURRENT_RANGE: Final[Expression[Any]] = with_text(Expression(("CURRENT RANGE",)), "CURRENT_RANGE")
 
 
 def col(name: str) -> Expression[Any]:
@@ -86,7 +87,7 @@ def col(name: str) -> Expression[Any]:
         >>> col("price") * 2
         <Expression (`price` * 2)>
     """
-    return Expression((ColumnPiece(name),))
+    return with_text(Expression((ColumnPiece(name),)), name)
 
 
 def lit(v: Any, data_type: DataType | None = None) -> Expression[Any]:
@@ -126,7 +127,7 @@ def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression[bool]:
 
 def not_(expression: Expression[bool]) -> Expression[bool]:
     """Whether it is false."""
-    return ~expression
+    return Expression(("(NOT ", *expression._pieces, ")"))
 
 
 def current_database() -> Expression[Any]:
@@ -246,7 +247,7 @@ def object_of(class_name: str, *args: Any) -> Expression[Any]:
 
 def row_interval(rows: int) -> Expression[Any]:
     """Return a number of rows, for windows that count."""
-    return Expression((f"{rows} ROWS",), value=rows)
+    return with_text(Expression((f"{rows} ROWS",), value=rows), str(rows))
 
 
 def pi() -> Expression[Any]:
@@ -387,15 +388,23 @@ def call(f: Any, *args: Any) -> Expression[Any]:
         <Expression UPPER(`name`)>
     """
     if isinstance(f, str):
-        return pieced(f"{f}(", *separated(args), ")")
+        return with_text(pieced(f"{f}(", *separated(args), ")"), f"{f}({', '.join(texts(args))})")
     return call_object(f, args)
 
 
 def call_object(f: Any, args: Any) -> Expression[Any]:
     """Call a Python function that has no name in a catalog."""
-    return Expression((FunctionPiece(f), *pieced("(", *separated(args), ")")._pieces))
+    called: Expression[Any] = Expression((FunctionPiece(f), *pieced("(", *separated(args), ")")._pieces))
+    return with_text(called, f"{getattr(f, '_name', f)}({', '.join(texts(args))})")
 
 
 def call_sql(sql_expression: str) -> Expression[Any]:
     """Return an expression that is written in SQL."""
-    return Expression((f"({sql_expression})",))
+    return with_text(Expression((f"({sql_expression})",)), f"[{sql_expression}]")
+
+
+#: Functions whose result has a text of its own, or which call Python functions.
+_OTHERS: Final = {"call", "call_sql", "col", "lit", "null_of", "row_interval"}
+with_flink_text(
+    globals(), [name for name in __all__ if name.islower() and name not in _OTHERS], is_method=False
+)

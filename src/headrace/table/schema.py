@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.errors import SqlValidationError
+from headrace.table._pieces import SHOWN
 from headrace.table.expression import Expression
 from headrace.types import DataType, RowType
 from headrace.types.logical import quote_name
@@ -16,21 +17,32 @@ __all__ = ["Schema"]
 
 
 @dataclass(frozen=True)
+class _Given:
+    """An expression or type as a program gave it: its SQL, and how Flink shows it."""
+
+    sql: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class _Physical:
     name: str
-    type: str
+    type: _Given
 
 
 @dataclass(frozen=True)
 class _Computed:
     name: str
-    expression: str
+    expression: _Given
 
 
 @dataclass(frozen=True)
 class _Metadata:
     name: str
-    type: str
+    type: _Given
     key: str | None
     is_virtual: bool
 
@@ -62,14 +74,14 @@ class Schema:
         >>> print(schema)
         (
           `id` BIGINT,
-          `ts` TIMESTAMP(3),
-          `day` AS DATE_FORMAT(ts, 'yyyy-MM-dd'),
-          WATERMARK FOR `ts` AS ts - INTERVAL '5' SECOND
+          `ts` [TIMESTAMP(3)],
+          `day` AS [DATE_FORMAT(ts, 'yyyy-MM-dd')],
+          WATERMARK FOR `ts` AS [ts - INTERVAL '5' SECOND]
         )
     """
 
     columns: tuple[_Physical | _Computed | _Metadata, ...] = ()
-    watermarks: tuple[tuple[str, str], ...] = ()
+    watermarks: tuple[tuple[str, _Given], ...] = ()
     primary_key: tuple[str, ...] = ()
     primary_key_name: str | None = None
 
@@ -85,7 +97,7 @@ class Schema:
     def mentions(self, name: str) -> bool:
         """Whether an expression of a column contains a name."""
         word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-        return any(isinstance(each, _Computed) and word.search(each.expression) for each in self.columns)
+        return any(isinstance(each, _Computed) and word.search(each.expression.sql) for each in self.columns)
 
     def written_columns(self, call: str) -> tuple[WrittenColumn, ...]:
         """Return the columns that rows are written with.
@@ -99,21 +111,28 @@ class Schema:
         for column in self.columns:
             match column:
                 case _Physical():
-                    written.append(WrittenColumn(column.name, column.type))
+                    written.append(WrittenColumn(column.name, column.type.sql))
                 case _Metadata() if not column.is_virtual:
-                    written.append(WrittenColumn(column.name, column.type, column.key or column.name))
+                    written.append(WrittenColumn(column.name, column.type.sql, column.key or column.name))
                 case _:
                     raise SqlValidationError(
                         f"{call}: column {column.name!r} is not written", hint="compute it in the query"
                     )
         return tuple(written)
 
+    def sql(self) -> str:
+        """Return the columns as CREATE TABLE writes them."""
+        return self._written(lambda given: given.sql, self.primary_key_name)
+
     def __str__(self) -> str:
-        lines = [*map(_column_sql, self.columns)]
-        lines += [f"WATERMARK FOR {quote_name(name)} AS {sql}" for name, sql in self.watermarks]
+        return self._written(str, self.primary_key_name or f"PK_{'_'.join(self.primary_key)}")
+
+    def _written(self, write: Callable[[_Given], str], key_name: str | None) -> str:
+        lines = [_column_sql(each, write) for each in self.columns]
+        lines += [f"WATERMARK FOR {quote_name(name)} AS {write(given)}" for name, given in self.watermarks]
         if self.primary_key:
             columns = ", ".join(map(quote_name, self.primary_key))
-            named = f"CONSTRAINT {quote_name(self.primary_key_name)} " if self.primary_key_name else ""
+            named = f"CONSTRAINT {quote_name(key_name)} " if key_name else ""
             lines.append(f"{named}PRIMARY KEY ({columns}) NOT ENFORCED")
         return "(\n  " + ",\n  ".join(lines) + "\n)"
 
@@ -156,11 +175,11 @@ class Schema:
 
         def column(self, column_name: str, data_type: str | DataType) -> Schema.Builder:
             """Add a column that the external system stores."""
-            return self._add(_Physical(column_name, _type_sql(data_type)))
+            return self._add(_Physical(column_name, _given(data_type)))
 
         def column_by_expression(self, column_name: str, expr: str | Expression[Any]) -> Schema.Builder:
             """Add a column that is computed from others."""
-            return self._add(_Computed(column_name, _expression_sql(expr)))
+            return self._add(_Computed(column_name, _given(expr)))
 
         def column_by_metadata(
             self,
@@ -170,11 +189,11 @@ class Schema:
             is_virtual: bool = False,
         ) -> Schema.Builder:
             """Add a column that the connector fills beside the data."""
-            return self._add(_Metadata(column_name, _type_sql(data_type), metadata_key, is_virtual))
+            return self._add(_Metadata(column_name, _given(data_type), metadata_key, is_virtual))
 
         def watermark(self, column_name: str, watermark_expr: str | Expression[Any]) -> Schema.Builder:
             """Make a column the event time of the table."""
-            found = (column_name, _expression_sql(watermark_expr))
+            found = (column_name, _given(watermark_expr))
             self._schema = replace(self._schema, watermarks=(*self._schema.watermarks, found))
             return self
 
@@ -197,21 +216,24 @@ class Schema:
             return self
 
 
-def _column_sql(column: _Physical | _Computed | _Metadata) -> str:
+def _column_sql(column: _Physical | _Computed | _Metadata, write: Callable[[_Given], str]) -> str:
     name = quote_name(column.name)
     match column:
         case _Physical():
-            return f"{name} {column.type}"
+            return f"{name} {write(column.type)}"
         case _Computed():
-            return f"{name} AS {column.expression}"
+            return f"{name} AS {write(column.expression)}"
         case _Metadata():
             source = f" FROM '{column.key}'" if column.key else ""
-            return f"{name} {column.type} METADATA{source}{' VIRTUAL' if column.is_virtual else ''}"
+            return f"{name} {write(column.type)} METADATA{source}{' VIRTUAL' if column.is_virtual else ''}"
 
 
-def _type_sql(data_type: str | DataType) -> str:
-    return data_type.summary() if isinstance(data_type, DataType) else data_type
-
-
-def _expression_sql(expression: str | Expression[Any]) -> str:
-    return str(expression)
+def _given(part: str | DataType | Expression[Any]) -> _Given:
+    match part:
+        case str():
+            # Flink shows in brackets what it has not parsed yet.
+            return _Given(part, f"[{part}]")
+        case DataType():
+            return _Given(part.summary(), part.summary())
+        case _:
+            return _Given(part._sql(SHOWN), str(part))

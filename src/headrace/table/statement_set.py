@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.errors import SqlValidationError
 from headrace.planner.logical import Sink
 from headrace.planner.statements import Insert
+from headrace.table.compiled_plan import CompiledPlan, compiled
 from headrace.table.table import Table
 from headrace.table.table_descriptor import TableDescriptor
 from headrace.table.table_pipeline import TablePipeline
@@ -85,8 +86,10 @@ class StatementSet:
         sinks, self._sinks = self._sinks, []
         return sinks
 
-    def compile_plan(self) -> Any:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet(
-            "compile_plan()", "keep the statements: operators keep their ids"
-        )
+    def compile_plan(self) -> CompiledPlan:
+        """Return the plan of the INSERTs, to be kept and executed with the same ids; the set is empty afterwards.
+
+        Raises:
+            SqlValidationError: If there are none.
+        """
+        return compiled(self._taken(), self._t_env._statements)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -47,6 +49,25 @@ class TableConfig:
         _check(changed)
         self._configuration.set_string(key, text)
         return self
+
+    @contextmanager
+    def overridden(self, options: Mapping[str, str]) -> Iterator[None]:
+        """Set options for a while; then they are what they were.
+
+        Raises:
+            ConfigurationError: If there is no such key, or a value is none that it can have.
+        """
+        before = self.to_map()
+        try:
+            for key, value in options.items():
+                self.set(key, value)
+            yield
+        finally:
+            for key in options:
+                if key in before:
+                    self.set(key, before[key])
+                else:
+                    self._configuration.remove_config(key)
 
     def get_local_timezone(self) -> str:
         """Return the time zone of the session."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.table.schema import Schema
+from headrace.types.logical import quote_name, quote_text
 
 __all__ = ["FormatDescriptor", "TableDescriptor"]
 
@@ -35,8 +36,8 @@ class TableDescriptor:
         return self.schema
 
     def get_options(self) -> dict[str, str]:
-        """Return connector, format and all that was set for them."""
-        return dict(self.options)
+        """Return connector, format and all that was set for them, by name."""
+        return dict(sorted(self.options.items()))
 
     def get_partition_keys(self) -> list[str]:
         """Return the columns that the table is stored by."""
@@ -45,6 +46,13 @@ class TableDescriptor:
     def get_comment(self) -> str | None:
         """Return what is said about the table."""
         return self.comment
+
+    def __str__(self) -> str:
+        schema = "" if self.schema is None else str(self.schema)
+        comment = f"\nCOMMENT '{self.comment}'" if self.comment else ""
+        keys = ", ".join(map(quote_name, self.partition_keys))
+        partitioned = f"\nPARTITIONED BY ({keys})" if keys else ""
+        return f"{schema}{comment}{partitioned}\nWITH (\n{_options_text(self.options)}\n)"
 
     class Builder:
         """Collects the parts of a descriptor; every call returns the builder."""
@@ -101,6 +109,10 @@ class TableDescriptor:
             return TableDescriptor(self._schema, dict(self._options), self._partition_keys, self._comment)
 
 
+def _options_text(options: Mapping[str, str]) -> str:
+    return ",\n".join(f"  {quote_text(key)} = {quote_text(options[key])}" for key in sorted(options))
+
+
 @dataclass(frozen=True)
 class FormatDescriptor:
     """A format and its options. Made by `FormatDescriptor.for_format`."""
@@ -118,8 +130,12 @@ class FormatDescriptor:
         return self.name
 
     def get_options(self) -> dict[str, str]:
-        """Return the options of the format."""
-        return dict(self.options)
+        """Return the options of the format, by name."""
+        return dict(sorted(self.options.items()))
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{key}={value}" for key, value in sorted(self.options.items()))
+        return f"{self.name}[{{{given}}}]"
 
     class Builder:
         """Collects the options of a format."""

@@ -44,6 +44,7 @@ from headrace.table._elements import rows_and_types
 from headrace.table._functions import as_user_function, load_function
 from headrace.table._jobs import TableJobs
 from headrace.table._paths import create_sql, parts_of, path_sql
+from headrace.table._plan_calls import PlanCalls
 from headrace.table._process_calls import from_call
 from headrace.table._refused import RefusedCalls
 from headrace.table._spark_frames import SparkFrameCalls
@@ -76,7 +77,7 @@ __all__ = ["StreamTableEnvironment", "TableEnvironment"]
 _INLINE = "$inline"
 
 
-class TableEnvironment(CatalogCalls, SparkFrameCalls, RefusedCalls):
+class TableEnvironment(CatalogCalls, PlanCalls, SparkFrameCalls, RefusedCalls):
     """Tables, functions and configuration of a program, and where its statements run.
 
     Example:
@@ -95,7 +96,7 @@ class TableEnvironment(CatalogCalls, SparkFrameCalls, RefusedCalls):
             env.set_runtime_mode(RuntimeExecutionMode.BATCH)
         self._jobs = TableJobs(env)
         self._manager = CatalogManager(*_built_in_names(settings, self._jobs), _catalog_store(self._jobs))
-        self._statements = StatementRunner(env, self._jobs, self._manager, self._config)
+        self._statements = StatementRunner(env, self._jobs, self._manager, self._config, self.execute_sql)
         self._numbers = itertools.count()
         #: Functions that expressions call without a name, by the object they are.
         self._inline_functions: dict[int, tuple[str, Any]] = {}
@@ -448,7 +449,7 @@ class StreamTableEnvironment(TableEnvironment):
 
     def _stream_table(self, found: StreamSchema, mode: ChangelogMode) -> Table:
         identifier = Identifier(self._manager.current_catalog, _INLINE, f"Stream_{next(self._numbers)}")
-        sql = f"CREATE TEMPORARY TABLE {identifier} {found.schema} WITH ('connector' = 'stream')"
+        sql = f"CREATE TEMPORARY TABLE {identifier} {found.schema.sql()} WITH ('connector' = 'stream')"
         statement = self._bind_one(sql)
         assert isinstance(statement, CreateTable)
         declared = found.attached(statement.table, mode)
@@ -514,7 +515,7 @@ class StreamTableEnvironment(TableEnvironment):
         stream = self._to_stream(table, "to_retract_stream()", ChangelogMode.all())
         if not isinstance(type_info, RowTypeInfo):
             raise JobDefinitionError(
-                f"to_retract_stream(): expected Types.ROW(...) for the rows, got {type_info!r}"
+                f"to_retract_stream(): expected Types.ROW(...) for the rows, got {type_info.summary()}"
             )
         return stream.map(with_flag, Types.TUPLE([Types.BOOLEAN(), type_info]))
 
@@ -544,7 +545,9 @@ def _typed_stream(call: str, stream: DataStream, table: Table, type_info: TypeIn
     else:
         wanted = 1
     if wanted != width:
-        raise JobDefinitionError(f"{call}: {type_info!r} has {wanted} fields, and the table {width} columns")
+        raise JobDefinitionError(
+            f"{call}: {type_info.summary()} has {wanted} fields, and the table {width} columns"
+        )
     if isinstance(type_info, RowTypeInfo):
         return stream.map(_as_it_is, type_info)
     return stream.map(tuple if isinstance(type_info, TupleTypeInfo) else _only_field, type_info)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from headrace.errors import UnsupportedFeatureError
 from headrace.planner.logical import Sink
 from headrace.table.catalog_columns import ObjectIdentifier
+from headrace.table.compiled_plan import CompiledPlan, compiled
 from headrace.table.table_result import TableResult
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ class TablePipeline:
         """Return the name of the table."""
         return ObjectIdentifier(*self._sink.identifier.parts)
 
-    def compile_plan(self) -> Any:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet(
-            "compile_plan()", "keep the statement: operators keep their ids"
-        )
+    def compile_plan(self) -> CompiledPlan:
+        """Return the plan, to be kept and executed with the same ids."""
+        return compiled([self._sink], self._t_env._statements)

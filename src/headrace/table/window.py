@@ -36,7 +36,7 @@ class GroupWindow:
 
 
 def _length(interval: Expression[Any], names: Names) -> str:
-    text = str(interval)
+    text = interval._shown_sql()
     return f"ROW_INTERVAL({text.removesuffix(_ROWS)})" if text.endswith(_ROWS) else interval._sql(names)
 
 
@@ -45,7 +45,7 @@ def _interval(call: str, interval: Any, *, of_rows: bool = True) -> Expression[A
         raise UnsupportedFeatureError(
             f"{call}: expected an interval such as lit(10).minutes; got {interval!r}", feature=call
         )
-    if str(interval).endswith(_ROWS) and not of_rows:
+    if interval._shown_sql().endswith(_ROWS) and not of_rows:
         raise UnsupportedFeatureError(
             f"{call}: a session window needs a time gap, not a number of rows",
             feature=call,
@@ -257,7 +257,7 @@ class OverWindowPartitionedOrderedPreceding:
 
     def following(self, following: Expression[Any]) -> OverWindowPartitionedOrderedPreceding:
         """Set where the window ends: with the current row, which is all that there is."""
-        if str(following) not in ("CURRENT ROW", "CURRENT RANGE"):
+        if following._shown_sql() not in ("CURRENT ROW", "CURRENT RANGE"):
             raise UnsupportedFeatureError(
                 "following(): in streaming mode, a window must end at the current row", feature="following()"
             )

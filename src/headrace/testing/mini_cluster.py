@@ -40,6 +40,7 @@ from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
+from headrace.runtime.epoch.recording import recording_settings
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
 from headrace.runtime.job.epochs import JobProgress
 from headrace.runtime.job.master import JobMaster
@@ -168,6 +169,7 @@ class MiniCluster:
         faults: Faults | None = None,
         dumps: Callable[[JobCode], bytes] | None = None,
     ) -> None:
+        self._code = code
         self._layout = Layout(code.job)
         self._seed = seed
         self._task_retries = task_retries
@@ -222,6 +224,14 @@ class MiniCluster:
     def call(self, functions: Sequence[Callable[[], Any]]) -> list[Any]:
         """Call functions as workers would: copies of them, and of their results."""
         return [pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(each))())) for each in functions]
+
+    def packed_job(self) -> bytes:
+        """Return the job as workers of Spark would get it."""
+        from headrace.spark.user_code import (
+            pack_job,
+        )  # imports pyspark, which the test kit does without otherwise
+
+        return pack_job(self._code)
 
     def cancel(self) -> None:
         """Let the running epoch fail with its next task."""
@@ -399,6 +409,7 @@ class MiniJob:
 
     def _set_up(self, configuration: Configuration, cluster_settings: dict[str, Any]) -> JobMaster:
         cluster_settings.setdefault("task_retries", configuration.get(spark.TASK_RETRIES))
+        is_live = configuration.get(exchange.KIND) is exchange.ExchangeKind.PIPELINED
         task_settings = TaskSettings(
             scratch_name="scratch",
             buffer_records=configuration.get(exchange.BUFFER_RECORDS),
@@ -408,9 +419,8 @@ class MiniJob:
             store=store_settings(configuration),
             latency=LatencySettings.from_configuration(configuration),
             state_latency=StateLatencySettings.from_configuration(configuration),
+            recording=None if is_live else recording_settings(configuration, self._graph.job_id),
         )
-
-        is_live = configuration.get(exchange.KIND) is exchange.ExchangeKind.PIPELINED
 
         def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> MiniCluster | MiniLiveCluster:
             code = JobCode(job, lineage, task_settings)
@@ -424,7 +434,7 @@ class MiniJob:
             return self.cluster
 
         directory = configuration.get(checkpointing.DIRECTORY) or f"{self._directory}/state"
-        settings = job_master_settings(configuration, directory, is_live=is_live)
+        settings = job_master_settings(configuration, directory, is_live=is_live, job_id=self._graph.job_id)
         return JobMaster(
             self._graph,
             make_cluster,

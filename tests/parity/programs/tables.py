@@ -1,6 +1,6 @@
 """Data types, schemas, descriptors and the text of expressions, none of which needs a job."""
 
-from pyflink.table import DataTypes, Schema, TableDescriptor, TableSchema
+from pyflink.table import DataTypes, FormatDescriptor, Schema, TableDescriptor, TableSchema
 from pyflink.table.expressions import (
     array,
     call_sql,
@@ -108,6 +108,26 @@ values(
     ),
     descriptor=lambda: str(TableDescriptor.for_connector("print").option("a", "b").build()),
     descriptor_options=lambda: TableDescriptor.for_connector("print").option("a", "b").build().get_options(),
+    schema_of_expressions=lambda: str(
+        Schema.new_builder()
+        .column("a", DataTypes.INT())
+        .column("t", "TIMESTAMP(3)")
+        .column_by_metadata("m", "STRING", "k", True)
+        .column_by_expression("b", _A + 1)
+        .watermark("t", col("t") - lit(5).seconds)
+        .primary_key("a", "b")
+        .build()
+    ),
+    descriptor_of_all=lambda: str(
+        TableDescriptor.for_connector("print")
+        .schema(Schema.new_builder().column("a", DataTypes.INT()).build())
+        .option("z", "1")
+        .partitioned_by("a")
+        .comment("it's")
+        .format(FormatDescriptor.for_format("json").option("x", "y").build())
+        .build()
+    ),
+    format_text=lambda: str(FormatDescriptor.for_format("json").option("x", "y").option("a", "b").build()),
     descriptor_schema=lambda: TableDescriptor.for_connector("print").build().get_schema(),
     descriptor_keys=lambda: (
         TableDescriptor.for_connector("print").partitioned_by("a").build().get_partition_keys()

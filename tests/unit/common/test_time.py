@@ -40,7 +40,7 @@ def test_instants_carry_nanoseconds_over_and_compare():
     assert Instant(1, 1_500_000_000) == Instant(2, 500_000_000)
     assert Instant(0, -1) == Instant(-1, 999_999_999)
     assert Instant(1, 0) < Instant(1, 1)
-    assert repr(Instant(1, 2)) == "Instant(seconds=1, nanos=2)"
+    assert repr(Instant(1, 2)) == "Instant<1, 2>"
 
 
 @pytest.mark.parametrize("amount", [Duration.of_seconds(1), Time.seconds(1), timedelta(seconds=1), 1000])

@@ -36,7 +36,7 @@ def test_a_float_has_32_bits() -> None:
 def test_a_number_that_does_not_fit_is_refused(type_info: TypeInformation, largest: int) -> None:
     assert _conform(type_info, largest - 1, -largest) == [largest - 1, -largest]
     with pytest.raises(
-        TypeError, match=rf"a value of type {type_info!r} must be an int of \d+ bits; got int"
+        TypeError, match=rf"a value of type {type_info.summary()} must be an int of \d+ bits; got int"
     ):
         _conform(type_info, 1, largest)
 

@@ -60,10 +60,21 @@ def test_types_pickle_hash_and_have_a_name(type_info):
         type_info.get_java_type_info()
 
 
-def test_names_are_written_as_in_sql():
-    assert repr(Types.ROW([Types.STRING(), Types.INT()])) == "ROW<f0: STRING, f1: INT>"
-    assert repr(Types.TUPLE([Types.BASIC_ARRAY(Types.STRING())])) == "TUPLE<BASIC_ARRAY<STRING>>"
-    assert repr(Types.SQL_TIMESTAMP()) == "TIMESTAMP"
+def test_types_have_a_summary_in_the_words_of_types():
+    assert Types.ROW([Types.STRING(), Types.INT()]).summary() == "ROW<f0: STRING, f1: INT>"
+    assert Types.TUPLE([Types.BASIC_ARRAY(Types.STRING())]).summary() == "TUPLE<BASIC_ARRAY<STRING>>"
+    assert Types.SQL_TIMESTAMP().summary() == "TIMESTAMP"
+    assert ExternalTypeInfo(Types.LIST(Types.INT())).summary() == "EXTERNAL<LIST<INT>>"
+
+
+def test_types_print_as_in_pyflink():
+    assert repr(Types.ROW_NAMED(["a"], [Types.MAP(Types.STRING(), Types.INT())])) == (
+        "RowTypeInfo(a: MapTypeInfo<String, Integer>)"
+    )
+    assert repr(Types.TUPLE([Types.PICKLED_BYTE_ARRAY(), Types.SQL_DATE()])) == (
+        "TupleTypeInfo(PickledByteArrayTypeInfo, DateTypeInfo)"
+    )
+    assert repr(ExternalTypeInfo(Types.INT())) == "ExternalTypeInfo<Integer>"
 
 
 def test_rows_know_their_fields():

@@ -187,3 +187,16 @@ def test_the_head_decides_the_max_parallelism_of_a_chain() -> None:
     program.op(program.source(max_parallelism=64), "Map", max_parallelism=32)
     (vertex,) = program.job_graph().vertices
     assert vertex.max_parallelism == 64
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_operator", "expected"), [(50, None, None), (50, 0, 0), (-1, None, -1)]
+)
+def test_a_vertex_has_the_buffer_timeout_of_what_it_sends(
+    of_job: int, of_operator: int | None, expected: int | None
+) -> None:
+    program = Program(parallelism=2, buffer_timeout_ms=of_job)
+    mapped = program.op(program.source(), "Map", buffer_timeout_ms=of_operator)
+    program.sink(program.op(program.partition(mapped, KeyGroups(len)), "Reduce"), "out")
+    first, last = program.job_graph().vertices
+    assert (first.buffer_timeout_ms, last.buffer_timeout_ms) == (expected, None)

@@ -203,7 +203,7 @@ def test_which_types_can_be_read_as_which(
     declared: Callable[[], TypeInformation] | None,
     is_readable: bool,
 ):
-    texts = [None if make is None else repr(make()) for make in (stored, declared)]
+    texts = [None if make is None else make().summary() for make in (stored, declared)]
     assert is_readable_as(*texts) is is_readable
 
 

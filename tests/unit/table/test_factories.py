@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from headrace.errors import (
     UnsupportedFeatureError,
 )
 from headrace.table import EnvironmentSettings, TableEnvironment
+from headrace.testing.contracts import check_source
 
 
 @pytest.fixture
@@ -147,8 +150,8 @@ def test_json_files_may_lack_fields(t_env, tmp_path):
 
 
 def test_an_unknown_format_or_metadata_is_refused(t_env, tmp_path):
-    with pytest.raises(SqlValidationError, match="option 'format' is one of csv, json, parquet"):
-        source(t_env, "id BIGINT", connector="filesystem", path=str(tmp_path), format="orc")
+    with pytest.raises(SqlValidationError, match="option 'format' is one of csv, json, orc, parquet"):
+        source(t_env, "id BIGINT", connector="filesystem", path=str(tmp_path), format="xml")
     t_env.execute_sql("DROP TABLE t")
     with pytest.raises(SqlValidationError, match="files have no metadata column 'owner'"):
         columns = "id BIGINT, o STRING METADATA FROM 'owner'"
@@ -166,6 +169,67 @@ def test_lines_are_written_below_the_path_and_partitions_in_directories_of_their
         "day=tue": '{"id":2}\n',
         "day=__DEFAULT_PARTITION__": '{"id":4}\n',
     }
+
+
+def test_rows_without_a_partition_are_in_a_directory_with_a_name_of_choice(t_env, tmp_path):
+    options = {"format": "json", "partition__default_name": "none"}
+    made = sink(t_env, "id BIGINT, day STRING", "(1, 'x')", tmp_path, "PARTITIONED BY (`day`)", **options)
+    write(made, [Row(1, "mon"), Row(4, None)])
+    assert {file.parent.name for file in tmp_path.rglob("part*.json")} == {"day=mon", "day=none"}
+    t_env.execute_sql("DROP TABLE t")
+    made = source(t_env, "id BIGINT", connector="filesystem", path=str(tmp_path), **options)
+    assert made.spark_read(()).no_value == "none"
+    t_env.execute_sql("DROP TABLE t")
+    with pytest.raises(SqlValidationError, match=r"'partition\.default-name' is the name of a directory"):
+        options["partition__default_name"] = "a/b"
+        source(t_env, "id BIGINT", connector="filesystem", path=str(tmp_path), **options)
+
+
+def test_only_files_whose_paths_match_a_pattern_are_read(t_env, tmp_path):
+    for name in ("a1.json", "b1.json", "deep/a2.json", "deep/a2.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    options = {"connector": "filesystem", "path": str(tmp_path), "format": "json"}
+    made = source(t_env, "id BIGINT", **options, source__path__regex_pattern=".*/a.*[.]json")
+    found = [split.location.path for split in made.create_enumerator(1).discover()]
+    assert [Path(path).name for path in found] == ["a1.json", "a2.json"]
+    t_env.execute_sql("DROP TABLE t")
+    with pytest.raises(SqlValidationError, match=r"'source\.path\.regex-pattern' is a regular expression"):
+        source(t_env, "id BIGINT", **options, source__path__regex_pattern="*")
+
+
+def test_orc_is_written_with_its_properties(t_env, tmp_path):
+    from pyarrow import orc
+
+    made = sink(t_env, "id BIGINT, s STRING", "(1, 'x')", tmp_path, format="orc", orc__compress="SNAPPY")
+    write(made, [Row(1, "a"), Row(2, None)])
+    [file] = tmp_path.glob("part*.orc")
+    assert orc.ORCFile(file).compression == "SNAPPY"
+    assert orc.read_table(file).to_pylist() == [{"id": 1, "s": "a"}, {"id": 2, "s": None}]
+
+
+def test_avro_is_read_as_it_was_written(t_env, tmp_path):
+    at = datetime.datetime(2024, 2, 29, 8, 30, 0, 123000)  # noqa: DTZ001 - of no zone, as in rows
+    types = "id BIGINT, s STRING, d DECIMAL(10, 2), ts TIMESTAMP(3), tags ARRAY<STRING>, place ROW<x INT, y STRING>"
+    values = ", ".join(
+        f"CAST(NULL AS {kind})" for kind in ("BIGINT", "STRING", "DECIMAL(10, 2)", "TIMESTAMP(3)")
+    )
+    values += ", CAST(NULL AS ARRAY<STRING>), CAST(NULL AS ROW<x INT, y STRING>)"
+    made = sink(t_env, types, f"({values})", tmp_path, format="avro", avro__codec="bzip2")
+    rows = [Row(1, "a", Decimal("1.50"), at, ["x", None], Row(1, "y")), Row(2, None, None, None, None, None)]
+    write(made, rows)
+    [file] = tmp_path.glob("part*.avro")
+    assert b"bzip2" in file.read_bytes()[:2000]
+    t_env.execute_sql("DROP TABLE t")
+    read = source(t_env, f"{types}, more INT", connector="filesystem", path=str(tmp_path), format="avro")
+    expected = [
+        (1, "a", Decimal("1.50"), at, ["x", None], {"x": 1, "y": "y"}, None),
+        (2, *[None] * 6),
+    ]
+    check_source(read, expected)
+    t_env.execute_sql("DROP TABLE t")
+    with pytest.raises(SqlValidationError, match=r"'avro\.codec' is one of null, deflate, bzip2, xz"):
+        source(t_env, "id INT", connector="filesystem", path="/x", format="avro", avro__codec="snappy")
 
 
 def test_csv_and_parquet_are_written(t_env, tmp_path):

@@ -17,7 +17,7 @@ from headrace.connectors.base import Boundedness, DeliveryGuarantee
 from headrace.connectors.kafka import KafkaOffsetsInitializer, KafkaTopicPartition
 from headrace.connectors.kafka._reader import _decoder_for
 from headrace.connectors.kafka.records import KafkaConsumerRecord
-from headrace.errors import FormatError, HeadraceError, SqlValidationError
+from headrace.errors import FormatError, HeadraceError, SqlValidationError, UnsupportedFeatureError
 from headrace.formats.avro_types import avro_schema
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.table import DataTypes, EnvironmentSettings, TableEnvironment
@@ -119,6 +119,13 @@ def test_avro_is_read_and_written_with_the_schema_of_the_columns() -> None:
     assert found == tuple(row)
 
 
+def test_protobuf_is_refused_by_name() -> None:
+    with pytest.raises(
+        UnsupportedFeatureError, match=r"'format' = 'protobuf' is not supported.* no Java code"
+    ):
+        source("a INT", format="protobuf")
+
+
 def test_parse_errors_fail_or_are_left_out() -> None:
     with pytest.raises(FormatError, match="JSON"):
         source("a INT").deserializer.deserialize(record(b"oops"))
@@ -153,6 +160,9 @@ class Message:
     def timestamp(self) -> tuple[int, int]:
         return 1, self._time_ms
 
+    def leader_epoch(self) -> int:
+        return 4
+
 
 def decoded(made: Any, *messages: Message) -> tuple[list[Any], int]:
     """Return the rows of some messages, and how many of those were counted as bad."""
@@ -178,6 +188,14 @@ def test_ignored_parse_errors_are_counted(bad: bytes) -> None:
 def test_a_bad_record_is_named_by_its_partition_and_offset(bad: bytes) -> None:
     with pytest.raises(FormatError, match=r"clicks.*2, offset 17: "):
         decoded(source("a INT, d DECIMAL(5, 2)"), Message(17, bad))
+
+
+def test_the_term_of_the_leader_and_the_kind_of_a_time_are_metadata() -> None:
+    made = source(
+        "a INT, e INT METADATA FROM 'leader-epoch' VIRTUAL, k STRING METADATA FROM 'timestamp-type' VIRTUAL"
+    )
+    [row], _ = decoded(made, Message(1, b'{"a": 5}'))
+    assert tuple(row) == (5, 4, "CreateTime")
 
 
 def test_decimals_are_rounded_to_their_scale() -> None:

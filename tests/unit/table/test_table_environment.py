@@ -359,7 +359,7 @@ def test_columns_are_added_renamed_replaced_and_dropped(t_env):
     assert names(clicks.alias("a")) == ["a", "url"]
     assert names(clicks.select(with_columns(range_(1, 2)))) == ["user_id", "url"]
     assert names(clicks.select(without_columns(col("url")))) == ["user_id"]
-    assert str(clicks.url) == "`url`"
+    assert str(clicks.url) == "url"
     with pytest.raises(SqlValidationError, match="column 'nope' not found"):
         clicks.drop_columns(col("nope"))
 

@@ -10,7 +10,7 @@ from headrace.errors import TypeInferenceError, UnsupportedFeatureError
 class TypeInformation:
     """The type of the values of a stream or state. Make one with `Types`.
 
-    Types with the same parts are equal, hash alike and print the way SQL writes types.
+    Types with the same parts are equal, hash alike and print as in PyFlink.
     """
 
     def get_java_type_info(self) -> NoReturn:
@@ -45,8 +45,12 @@ class TypeInformation:
     def __hash__(self) -> int:
         return hash((type(self).__name__, self._parts()))
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """Return the type in the words of `Types`: messages show it, and state files name types by it."""
         return type(self).__name__.removesuffix("TypeInfo").upper()
+
+    def __repr__(self) -> str:
+        return type(self).__name__
 
 
 def checked_type(given: object, what: str) -> TypeInformation:

@@ -43,8 +43,12 @@ class BasicTypeInfo(TypeInformation):
     def _parts(self) -> tuple[object, ...]:
         return (self._basic_type,)
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """Return the name that the type has in `Types`."""
         return self._basic_type.name
+
+    def __repr__(self) -> str:
+        return self._basic_type.value
 
     @staticmethod
     def STRING_TYPE_INFO() -> BasicTypeInfo:

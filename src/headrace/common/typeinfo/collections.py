@@ -26,8 +26,12 @@ class ElementTypeInfo(TypeInformation):
     def _parts(self) -> tuple[object, ...]:
         return (self._element_type,)
 
+    def summary(self) -> str:
+        """Return the type in the words of `Types`."""
+        return f"{self._name}<{self._element_type.summary()}>"
+
     def __repr__(self) -> str:
-        return f"{self._name}<{self._element_type!r}>"
+        return f"{type(self).__name__}<{self._element_type!r}>"
 
 
 _PRIMITIVES: Final = frozenset(
@@ -60,7 +64,7 @@ class PrimitiveArrayTypeInfo(ElementTypeInfo):
         super().__init__(element_type)
         if not (isinstance(element_type, BasicTypeInfo) and element_type.basic_type in _PRIMITIVES):
             raise TypeInferenceError(
-                f"PRIMITIVE_ARRAY: expected elements of fixed size, for instance LONG; got {element_type!r}",
+                f"PRIMITIVE_ARRAY: expected elements of fixed size, for instance LONG; got {element_type.summary()}",
                 hint="use Types.BASIC_ARRAY or Types.OBJECT_ARRAY",
             )
 
@@ -82,7 +86,7 @@ class BasicArrayTypeInfo(ElementTypeInfo):
         allowed = _PRIMITIVES | {BasicType.STRING}
         if not (isinstance(element_type, BasicTypeInfo) and element_type.basic_type in allowed):
             raise TypeInferenceError(
-                f"BASIC_ARRAY: expected elements of a basic type, for instance STRING; got {element_type!r}",
+                f"BASIC_ARRAY: expected elements of a basic type, for instance STRING; got {element_type.summary()}",
                 hint="use Types.OBJECT_ARRAY",
             )
 
@@ -137,5 +141,9 @@ class MapTypeInfo(TypeInformation):
     def _parts(self) -> tuple[object, ...]:
         return (self._key_type_info, self._value_type_info)
 
+    def summary(self) -> str:
+        """Return the type in the words of `Types`."""
+        return f"MAP<{self._key_type_info.summary()}, {self._value_type_info.summary()}>"
+
     def __repr__(self) -> str:
-        return f"MAP<{self._key_type_info!r}, {self._value_type_info!r}>"
+        return f"MapTypeInfo<{self._key_type_info!r}, {self._value_type_info!r}>"

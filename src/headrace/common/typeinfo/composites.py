@@ -33,6 +33,7 @@ class RowTypeInfo(TypeInformation):
         if len(set(names)) != len(names):
             raise TypeInferenceError(f"ROW: expected names that differ; got {', '.join(names)}")
         self._field_names = tuple(names)
+        self._has_names = field_names is not None
         self._need_conversion = any(each.need_conversion() for each in self._field_types)
 
     def get_field_names(self) -> list[str]:
@@ -88,19 +89,25 @@ class RowTypeInfo(TypeInformation):
         if isinstance(obj, Row | tuple | list):
             if len(obj) != len(self._field_names):
                 raise TypeInferenceError(
-                    f"{self!r}: expected {len(self._field_names)} values; got {len(obj)}: {obj!r}"
+                    f"{self.summary()}: expected {len(self._field_names)} values; got {len(obj)}: {obj!r}"
                 )
             return list(obj)
         if hasattr(obj, "__dict__"):
             return [getattr(obj, name, None) for name in self._field_names]
-        raise TypeInferenceError(f"{self!r}: expected a Row, dict or tuple; got {obj!r}")
+        raise TypeInferenceError(f"{self.summary()}: expected a Row, dict or tuple; got {obj!r}")
 
     def _parts(self) -> tuple[object, ...]:
         return (self._field_types, self._field_names)
 
+    def summary(self) -> str:
+        """Return the type in the words of `Types`."""
+        pairs = zip(self._field_names, self._field_types, strict=True)
+        return f"ROW<{', '.join(f'{name}: {field.summary()}' for name, field in pairs)}>"
+
     def __repr__(self) -> str:
         pairs = zip(self._field_names, self._field_types, strict=True)
-        return f"ROW<{', '.join(f'{name}: {field!r}' for name, field in pairs)}>"
+        shown = [f"{name}: {field!r}" if self._has_names else repr(field) for name, field in pairs]
+        return f"RowTypeInfo({', '.join(shown)})"
 
 
 class TupleTypeInfo(TypeInformation):
@@ -131,7 +138,9 @@ class TupleTypeInfo(TypeInformation):
         if obj is None:
             return None
         if not isinstance(obj, tuple | list | Row) or len(obj) != len(self._field_types):
-            raise TypeInferenceError(f"{self!r}: expected {len(self._field_types)} values; got {obj!r}")
+            raise TypeInferenceError(
+                f"{self.summary()}: expected {len(self._field_types)} values; got {obj!r}"
+            )
         pairs = zip(self._field_types, obj, strict=True)
         return tuple(field.to_internal_type(value) for field, value in pairs)
 
@@ -145,5 +154,9 @@ class TupleTypeInfo(TypeInformation):
     def _parts(self) -> tuple[object, ...]:
         return self._field_types
 
+    def summary(self) -> str:
+        """Return the type in the words of `Types`."""
+        return f"TUPLE<{', '.join(each.summary() for each in self._field_types)}>"
+
     def __repr__(self) -> str:
-        return f"TUPLE<{', '.join(map(repr, self._field_types))}>"
+        return f"TupleTypeInfo({', '.join(map(repr, self._field_types))})"

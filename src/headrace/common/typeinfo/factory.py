@@ -23,9 +23,9 @@ class Types:
 
     Example:
         >>> Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
-        ROW<name: STRING, age: INT>
+        RowTypeInfo(name: String, age: Integer)
         >>> Types.MAP(Types.STRING(), Types.LIST(Types.LONG()))
-        MAP<STRING, LIST<LONG>>
+        MapTypeInfo<String, ListTypeInfo<Long>>
     """
 
     @staticmethod

@@ -10,8 +10,12 @@ from headrace.common.typeinfo.base import TypeInformation, checked_type
 class PickledBytesTypeInfo(TypeInformation):
     """Any Python object that can be pickled: the type of everything that declares none."""
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """Return the name that the type has in `Types`."""
         return "PICKLED_BYTE_ARRAY"
+
+    def __repr__(self) -> str:
+        return "PickledByteArrayTypeInfo"
 
 
 class ExternalTypeInfo(TypeInformation):
@@ -39,5 +43,9 @@ class ExternalTypeInfo(TypeInformation):
     def _parts(self) -> tuple[object, ...]:
         return (self._type_info,)
 
+    def summary(self) -> str:
+        """Return the type that it wraps, and that it does."""
+        return f"EXTERNAL<{self._type_info.summary()}>"
+
     def __repr__(self) -> str:
-        return f"EXTERNAL<{self._type_info!r}>"
+        return f"ExternalTypeInfo<{self._type_info!r}>"

@@ -111,5 +111,9 @@ class LocalTimeTypeInfo(TypeInformation):
     def _parts(self) -> tuple[object, ...]:
         return (self._time_type,)
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """Return the name that the type has in `Types`."""
         return self._time_type.name
+
+    def __repr__(self) -> str:
+        return f"LocalTimeTypeInfo<{self._time_type.name}>"

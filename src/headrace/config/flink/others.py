@@ -80,7 +80,7 @@ _LISTENER = refused(
 _MODELS = refused(
     "ML_PREDICT and VECTOR_SEARCH are not supported: call the model in an asynchronous function"
 )
-_MATERIALIZED = refused("materialized tables are not supported: use CREATE TABLE and INSERT INTO")
+_START_MODE = refused("a materialized table is always filled from the beginning")
 _DELTA_JOIN = no_effect("joins keep their rows in state")
 _ASYNC_TABLE = refused("AsyncTableFunction is not supported: use a lookup join, or AsyncScalarFunction")
 _CLIENT_RETRIES = no_effect(
@@ -380,7 +380,7 @@ _TABLES: Final = {
         "projections are merged by the planner's rules"
     ),
     "table.optimizer.union-all-as-breakpoint-enabled": no_effect("plans are built without blocks"),
-    "materialized-table.": _MATERIALIZED,
+    "materialized-table.default-start-mode": _START_MODE,
     "sql-client.display.": no_effect("it is for Flink's SQL client"),
 }
 _SERVERS: Final = {

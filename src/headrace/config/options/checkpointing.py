@@ -40,6 +40,17 @@ class RecoveryClaimMode(Enum):
     CLAIM = 1
 
 
+class ChangedOperators(Enum):
+    """What becomes of operators of an SQL query that has changed, and that a checkpoint has no state for."""
+
+    #: The job does not start.
+    REFUSE = 0
+    #: They start without state, and see the rows that come from now on.
+    EMPTY = 1
+    #: Their sources are read from the beginning, by them and by everything that is connected with them.
+    BOOTSTRAP = 2
+
+
 _ALIGNMENT = "barriers are the ends of epochs, so alignment takes no time"
 
 INTERVAL = (
@@ -113,6 +124,16 @@ RECOVERY_IGNORE_UNCLAIMED_STATE = (
     .default(False)
     .describe("Whether a savepoint may contain state of operators that the program no longer has.")
     .deprecates("execution.savepoint.ignore-unclaimed-state")
+)
+CHANGED_OPERATORS = (
+    option("headrace.sql.changed-operators", ChangedOperators)
+    .default(ChangedOperators.REFUSE)
+    .describe(
+        "What to do when an SQL query has changed and the savepoint or checkpoint has no state for some of its "
+        "operators, although their sources continue where they were. `REFUSE` names them and does not start the job; "
+        "`EMPTY` starts them without state; `BOOTSTRAP` reads their sources from the beginning, and everything that "
+        "is connected with these sources starts without state."
+    )
 )
 RECOVERY_CLAIM_MODE = (
     option("execution.state-recovery.claim-mode", RecoveryClaimMode)

@@ -8,10 +8,12 @@ from enum import Enum
 
 from headrace.config.option import option
 
-__all__ = ["NotNullEnforcer", "UpsertMaterialize", "only"]
+__all__ = ["AggregationPhases", "NotNullEnforcer", "UpsertMaterialize", "only"]
 
-_EPOCHS = "every epoch is worked off as a whole, which is what mini-batches are for"
-_LOCAL_GLOBAL = "Spark aggregates before the exchange by itself wherever that is possible"
+_NO_BUCKETS = (
+    "an aggregation is not split into buckets: Spark sends each value of a key once per epoch, and calls with the same "
+    "argument share them"
+)
 
 
 def only(value: object, reason: str) -> Callable[[object], str | None]:
@@ -43,6 +45,14 @@ class NotNullEnforcer(Enum):
 
     ERROR = "ERROR"
     DROP = "DROP"
+
+
+class AggregationPhases(Enum):
+    """Whether rows are also aggregated before the exchange."""
+
+    AUTO = "AUTO"
+    ONE_PHASE = "ONE_PHASE"
+    TWO_PHASE = "TWO_PHASE"
 
 
 class UpsertMaterialize(Enum):
@@ -180,50 +190,59 @@ NON_DETERMINISTIC = (
 MINI_BATCH = (
     option("table.exec.mini-batch.enabled", bool)
     .default(False)
-    .describe("Whether rows are gathered before they change state.")
-    .without_effect(_EPOCHS)
+    .describe(
+        "Whether rows are gathered before they change state. If it is not set, or true, every epoch is a mini-batch: a "
+        "key that changes several times in it appears once, with its last value. If you set it to false, every row "
+        "makes its own changes, as in Flink without mini-batches; operators with state are slower then."
+    )
 )
 MINI_BATCH_LATENCY = (
     option("table.exec.mini-batch.allow-latency", timedelta)
     .default(timedelta(0))
-    .describe("How long rows are gathered.")
-    .without_effect(f"{_EPOCHS}; see headrace.epoch.*")
+    .describe(
+        "With `table.exec.mini-batch.enabled`: how long an epoch may take while there is a backlog, in the place of "
+        "`headrace.epoch.target-duration`."
+    )
 )
 MINI_BATCH_SIZE = (
     option("table.exec.mini-batch.size", int)
     .default(-1)
-    .describe("How many rows are gathered.")
-    .without_effect(f"{_EPOCHS}; see headrace.epoch.*")
+    .describe(
+        "With `table.exec.mini-batch.enabled`: how many rows a source subtask reads in an epoch at most, if that is "
+        "less than `headrace.epoch.max-records`."
+    )
 )
 AGG_PHASE = (
-    option("table.optimizer.agg-phase-strategy", str)
-    .default("AUTO")
-    .describe("Whether rows are also aggregated before the exchange.")
-    .without_effect(_LOCAL_GLOBAL)
+    option("table.optimizer.agg-phase-strategy", AggregationPhases)
+    .default(AggregationPhases.AUTO)
+    .describe(
+        "Whether the rows of an epoch are aggregated before they are exchanged: `AUTO` and `TWO_PHASE` do, unless "
+        "every row makes its own changes; `ONE_PHASE` exchanges rows first."
+    )
 )
 DISTINCT_SPLIT = (
     option("table.optimizer.distinct-agg.split.enabled", bool)
     .default(False)
     .describe("Whether COUNT(DISTINCT ...) is computed in buckets.")
-    .without_effect(_LOCAL_GLOBAL)
+    .checked_by(only(False, _NO_BUCKETS))
 )
 DISTINCT_BUCKETS = (
     option("table.optimizer.distinct-agg.split.bucket-num", int)
     .default(1024)
     .describe("How many buckets.")
-    .without_effect(_LOCAL_GLOBAL)
+    .checked_by(only(1024, _NO_BUCKETS))
 )
 INCREMENTAL_AGG = (
     option("table.optimizer.incremental-agg-enabled", bool)
     .default(True)
     .describe("Whether the two stages of a split aggregation are merged.")
-    .without_effect(_LOCAL_GLOBAL)
+    .checked_by(only(True, _NO_BUCKETS))
 )
 REUSE_SOURCE = (
     option("table.optimizer.reuse-source-enabled", bool)
     .default(True)
     .describe("Whether a table that several queries read is read once.")
-    .without_effect("table.optimizer.reuse-sub-plan-enabled sets it for all parts of a plan")
+    .checked_by(only(True, "table.optimizer.reuse-sub-plan-enabled sets it for all parts of a plan"))
 )
 TOP_N_CACHE = (
     option("table.exec.rank.topn-cache-size", int)

@@ -7,7 +7,6 @@ from datetime import timedelta
 from headrace.config.option import option
 from headrace.config.options.table import only
 
-_PLANS = "plans are not kept in files: a statement is planned when it runs, and operators keep their ids"
 _CLIENT = "it is for Flink's SQL client; headrace's messages have no stack traces"
 _EMIT = "a window emits once, when it is over"
 _PUSH = "Spark pushes conditions and columns into files by itself"
@@ -157,20 +156,24 @@ SIMPLIFY_NAMES = (
 COMPILE_OBJECTS = (
     option("table.plan.compile.catalog-objects", str)
     .default("ALL")
-    .describe("What a compiled plan keeps of tables.")
-    .checked_by(only("ALL", _PLANS))
+    .describe(
+        "What a compiled plan keeps of tables: `ALL` how they were created, `IDENTIFIER` only their names."
+    )
+    .checked_by(only(("ALL", "IDENTIFIER"), "a plan keeps tables as a whole, or by name"))
 )
 RESTORE_OBJECTS = (
     option("table.plan.restore.catalog-objects", str)
     .default("ALL")
-    .describe("Where a compiled plan takes tables from.")
-    .checked_by(only("ALL", _PLANS))
+    .describe(
+        "Where a compiled plan takes tables from: `ALL` from the catalog, or from the plan if the catalog does not "
+        "have them; `ALL_ENFORCED` from the plan; `IDENTIFIER` from the catalog."
+    )
+    .checked_by(only(("ALL", "ALL_ENFORCED", "IDENTIFIER"), "there are no other ways"))
 )
 FORCE_RECOMPILE = (
     option("table.plan.force-recompile", bool)
     .default(False)
-    .describe("Whether a compiled plan is overwritten.")
-    .checked_by(only(False, _PLANS))
+    .describe("Whether COMPILE PLAN overwrites a plan that is there.")
 )
 CLIENT_VERBOSE = (
     option("sql-client.verbose", bool)

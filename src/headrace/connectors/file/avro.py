@@ -190,8 +190,12 @@ class AvroBulkWriters:
     """Makes what writes Avro container files. PyFlink's name."""
 
     @staticmethod
-    def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
+    def for_generic_record(schema: AvroSchema, codec: str = "deflate") -> BulkWriterFactory:
         """Write dictionaries, as their schema says.
+
+        Args:
+            schema: The schema.
+            codec: How blocks are compressed: null, deflate, bzip2 or xz.
 
         Raises:
             JobDefinitionError: It is not a schema.
@@ -201,20 +205,21 @@ class AvroBulkWriters:
                 f"AvroBulkWriters.for_generic_record: expected an AvroSchema; got {schema!r}",
                 hint="use AvroSchema.parse_string(...)",
             )
-        return _AvroFiles(schema.schema)
+        return _AvroFiles(schema.schema, codec)
 
 
 class _AvroFiles(BulkWriterFactory):
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Any, codec: str) -> None:
         self._schema = schema
+        self._codec = codec
 
     def create(self, stream: BinaryIO) -> _AvroWriter:
-        return _AvroWriter(stream, self._schema)
+        return _AvroWriter(stream, self._schema, self._codec)
 
 
 class _AvroWriter:
-    def __init__(self, stream: BinaryIO, schema: Any) -> None:
-        self._writer = fastavro().write.Writer(stream, schema, codec="deflate", validator=True)
+    def __init__(self, stream: BinaryIO, schema: Any, codec: str) -> None:
+        self._writer = fastavro().write.Writer(stream, schema, codec=codec, validator=True)
 
     def add_element(self, element: Any) -> None:
         if not isinstance(element, Mapping) and hasattr(element, "as_dict"):

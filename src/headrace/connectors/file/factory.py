@@ -1,7 +1,8 @@
-"""'connector' = 'filesystem': files of JSON, CSV or Parquet below a path. Spark's readers read them."""
+"""'connector' = 'filesystem': files of JSON, CSV, Parquet or ORC below a path. Spark's readers read them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Final
@@ -10,6 +11,7 @@ from urllib.parse import quote
 from headrace.catalog.objects import CatalogTable, MetadataColumn
 from headrace.common.serialization import BulkWriter, BulkWriterFactory, Encoder, SerializationSchema
 from headrace.common.types import Row
+from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
 from headrace.connectors.file import BucketAssigner, FileSink, OutputFileConfig
 from headrace.connectors.file._partitions import list_partitions
@@ -18,6 +20,7 @@ from headrace.connectors.file._sink_options import (
     set_partition_commit,
     set_rolling_policy,
 )
+from headrace.connectors.file.avro_table import avro_source, avro_writer
 from headrace.connectors.file.lookup import FileRows
 from headrace.connectors.file.table import FileTableSource
 from headrace.connectors.lookup_tables import CacheKind, TableLookup, lookup_options
@@ -30,8 +33,11 @@ from headrace.types.logical import RowField, RowType
 
 __all__ = ["FilesystemFactory"]
 
-#: The directory of rows without a value, by Flink's name.
-_NO_VALUE: Final = "__DEFAULT_PARTITION__"
+#: The directory of rows without a value: Flink's option, and what it is if nothing is said.
+_NO_VALUE_KEY, _NO_VALUE = "partition.default-name", "__DEFAULT_PARTITION__"
+#: The format that has no reader in Spark's distribution.
+_AVRO: Final = "avro"
+_PATH_PATTERN: Final = "source.path.regex-pattern"
 #: What files are like beside their contents, by Flink's keys.
 _METADATA: Final = {
     "file.path": "_metadata.file_path",
@@ -46,11 +52,19 @@ class FilesystemFactory:
 
     def source(self, request: TableRequest) -> Source:
         options = request.options
-        path = options.required("path")
-        reader = file_format(options).spark_reader()
+        path, kind = options.required("path"), options.required("format")
         interval = options.duration("source.monitor-interval")
+        pattern = _path_pattern(options)
         read_sink_options(options)
         lookup_options(options, CacheKind.FULL)  # rows may be looked up in it, too
+        if kind == _AVRO:
+            if pattern is not None:
+                raise UnsupportedFeatureError.not_yet(
+                    f"table {request.name!r}: {_PATH_PATTERN!r} of Avro files"
+                )
+            _no_value(options)
+            return avro_source(request, path, interval)
+        reader = file_format(options).spark_reader()
         base = {"basePath": path} if request.table.partition_keys else {}
         return FileTableSource(
             InputPath.parse(path, who=f"table {request.name}"),
@@ -62,6 +76,8 @@ class FilesystemFactory:
             partition_keys=tuple(request.table.partition_keys),
             ignores_errors=reader.ignores_errors,
             has_event_time=request.table.watermark is not None,
+            name_pattern=pattern,
+            no_value=_no_value(options),
         )
 
     def lookup(self, request: TableRequest, keys: Sequence[str]) -> TableLookup:
@@ -70,6 +86,7 @@ class FilesystemFactory:
         settings = lookup_options(options, CacheKind.FULL)
         options.duration("source.monitor-interval")
         read_sink_options(options)
+        _no_value(options)
         columns = request.table.physical_columns
         if settings.cache is not CacheKind.FULL:
             raise SqlValidationError(
@@ -81,6 +98,10 @@ class FilesystemFactory:
                 f"table {request.name!r}: lookups in files with partitions or metadata columns"
             )
         row_type = RowType([RowField(each.name, each.type) for each in columns])
+        if kind in ("orc", _AVRO):
+            raise UnsupportedFeatureError.not_yet(f"table {request.name!r}: lookups in files of {kind}")
+        if options.text(_PATH_PATTERN) is not None:
+            raise UnsupportedFeatureError.not_yet(f"table {request.name!r}: lookups with {_PATH_PATTERN!r}")
         lines = None if kind == "parquet" else message_format(options, "format").reader(row_type)
         names = tuple(each.name for each in columns)
         rows = FileRows(InputPath.parse(path, who=f"table {request.name}"), names, lines)
@@ -97,6 +118,7 @@ class FilesystemFactory:
         options = request.options
         path, kind = options.required("path"), options.required("format")
         options.text("source.monitor-interval")
+        options.text(_PATH_PATTERN)
         read_sink_options(options)
         lookup_options(options, CacheKind.FULL)  # rows may be looked up in it, too
         if request.is_overwrite and not request.is_batch:
@@ -105,7 +127,9 @@ class FilesystemFactory:
         names = [each.name for each in columns]
         stored = [at for at, name in enumerate(names) if name not in request.table.partition_keys]
         row_type = RowType([RowField(columns[at].name, columns[at].type) for at in stored])
-        writer = file_format(options).file_writer(row_type)
+        writer = (
+            avro_writer(options, row_type) if kind == _AVRO else file_format(options).file_writer(row_type)
+        )
         builder: FileSink.RowFormatBuilder | FileSink.BulkFormatBuilder
         if isinstance(writer, BulkWriterFactory):
             if len(stored) < len(names):
@@ -114,7 +138,10 @@ class FilesystemFactory:
         else:
             builder = FileSink.for_row_format(path, Encoder(_LineWriter(writer, stored)))
         keys = [(name, names.index(name)) for name in request.table.partition_keys]
-        builder.with_bucket_assigner(BucketAssigner.element_bucket_assigner(_Partition(tuple(keys))))
+        no_value = _no_value(options)
+        builder.with_bucket_assigner(
+            BucketAssigner.element_bucket_assigner(_Partition(tuple(keys), no_value))
+        )
         config = OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(f".{kind}").build()
         set_rolling_policy(builder, options, kind)
         set_partition_commit(builder, options, request.table.partition_keys)
@@ -137,7 +164,26 @@ def _emptied(request: TableRequest) -> list[str]:
     keys = request.table.partition_keys
     if any(key not in request.static_partitions for key in keys):
         return []
-    return ["/".join(f"{key}={_directory(request.static_partitions[key])}" for key in keys)]
+    no_value = _no_value(request.options)
+    return ["/".join(f"{key}={_directory(request.static_partitions[key], no_value)}" for key in keys)]
+
+
+def _no_value(options: TableOptions) -> str:
+    """Return the name of the directory of rows without a value."""
+    name = options.text(_NO_VALUE_KEY, _NO_VALUE) or _NO_VALUE
+    if "/" in name:
+        raise options.wrong(_NO_VALUE_KEY, "the name of a directory, without slashes")
+    return name
+
+
+def _path_pattern(options: TableOptions) -> str | None:
+    """Return the regular expression that paths of files must match as a whole."""
+    pattern = options.text(_PATH_PATTERN)
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise options.wrong(_PATH_PATTERN, f"a regular expression ({error})") from None
+    return pattern
 
 
 @dataclass(frozen=True)
@@ -145,13 +191,14 @@ class _Partition:
     """Finds the directory of a row: ``day=2024-02-29/hour=8``; without keys the table's own."""
 
     keys: tuple[tuple[str, int], ...]
+    no_value: str
 
     def __call__(self, row: Any) -> str:
-        return "/".join(f"{name}={_directory(row[at])}" for name, at in self.keys)
+        return "/".join(f"{name}={_directory(row[at], self.no_value)}" for name, at in self.keys)
 
 
-def _directory(value: Any) -> str:
-    return _NO_VALUE if value is None or value == "" else quote(str(value), safe=" ,:@+-")
+def _directory(value: Any, no_value: str) -> str:
+    return no_value if value is None or value == "" else quote(str(value), safe=" ,:@+-")
 
 
 @dataclass(frozen=True)

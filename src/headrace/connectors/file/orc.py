@@ -13,12 +13,14 @@ import pyarrow as pa
 from pyarrow import orc
 
 from headrace.common.serialization import RowDataBulkWriterFactory
+from headrace.config.table_options import TableOptions
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import RecordBlock
 from headrace.connectors.file._column_writer import ColumnWriter
 from headrace.connectors.file._second_try import CarefulFormat
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.formats.columns import ArrowRows, RowColumns, check_row_type
+from headrace.formats.tables import SparkReader
 from headrace.types import RowType
 
 #: Rows that are written at a time; the writer cuts stripes by size.
@@ -86,6 +88,21 @@ class _Stripe:
 
     def _read(self) -> pa.RecordBatch:
         return self.file.read_stripe(self.index, columns=[name for name in self.names if name is not None])
+
+
+class OrcFormat:
+    """'format' = 'orc': files of tables."""
+
+    def __init__(self, options: TableOptions) -> None:
+        self._properties = {
+            key: value for key in _PROPERTIES if (value := options.text(key.removeprefix("orc."))) is not None
+        }
+
+    def spark_reader(self) -> SparkReader:
+        return SparkReader("orc")
+
+    def file_writer(self, row_type: RowType) -> RowDataBulkWriterFactory:
+        return OrcBulkWriters.for_row_type(row_type, self._properties)
 
 
 class OrcBulkWriters:

@@ -7,6 +7,7 @@ size.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +45,7 @@ class FileTableSource(base.SparkSource):
 
     Args:
         path: A file, a directory or a pattern; files whose names begin with a dot or an underscore are passed over.
-        format: Spark's name of the format: parquet, json or csv.
+        format: Spark's name of the format: parquet, orc, json or csv.
         options: Of Spark's reader.
         metadata: Columns that are not in the files, by name, as Spark SQL over ``_metadata``.
         discovery_interval_s: How often to look for new files; None: those that are there when the job starts are all.
@@ -52,6 +53,8 @@ class FileTableSource(base.SparkSource):
         partition_keys: Columns that are in the names of directories.
         ignores_errors: Whether records that cannot be read are left out.
         has_event_time: Whether a watermark follows one of the columns, so that it helps to know how far times go.
+        name_pattern: A regular expression that the paths of files must match; None: all are read.
+        no_value: The directory of rows without a value in a partition column.
     """
 
     path: InputPath
@@ -63,6 +66,8 @@ class FileTableSource(base.SparkSource):
     partition_keys: tuple[str, ...] = ()
     ignores_errors: bool = False
     has_event_time: bool = False
+    name_pattern: str | None = None
+    no_value: str = "__DEFAULT_PARTITION__"
 
     @property
     def boundedness(self) -> base.Boundedness:
@@ -84,7 +89,13 @@ class FileTableSource(base.SparkSource):
     def spark_read(self, slices: Sequence[base.Slice]) -> base.FileRead:
         paths = tuple(str(_file(piece).location) for piece in slices)
         return base.FileRead(
-            self.format, paths, self.options, self.metadata, self.partition_keys, self.ignores_errors
+            self.format,
+            paths,
+            self.options,
+            self.metadata,
+            self.partition_keys,
+            self.ignores_errors,
+            self.no_value,
         )
 
     def column_pieces(
@@ -144,7 +155,9 @@ class _TableFiles(base.SplitEnumerator):
             self._is_complete = True
         else:
             self._next = self._clock() + interval
-        fresh = [file for file in files if str(file.location) not in self._seen]
+        fresh = [
+            file for file in files if str(file.location) not in self._seen and self._is_wanted(file.location)
+        ]
         self._seen.update(str(file.location) for file in fresh)
         if self._source.format != "parquet":
             return [
@@ -152,6 +165,10 @@ class _TableFiles(base.SplitEnumerator):
                 for file in fresh
             ]
         return self._parquet_files([file.location for file in fresh])
+
+    def _is_wanted(self, location: Location) -> bool:
+        pattern = self._source.name_pattern
+        return pattern is None or re.fullmatch(pattern, location.path) is not None
 
     @property
     def is_complete(self) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from headrace.connectors.base import BATCH_RECORDS, ReaderContext, Slice, SourceReader, SplitProgress
 from headrace.connectors.kafka._clients import failure, is_refusal, make_client
@@ -259,6 +259,10 @@ def _decoder_for(
     return _MessageDecoder(RecordDecoder(schema, errors=errors, emit_dead_letter=emit))
 
 
+#: By librdkafka's numbers.
+_TIMESTAMP_TYPES: Final = ("NoTimestampType", "CreateTime", "LogAppendTime")
+
+
 def _timestamps(messages: list[Any]) -> list[int | None]:
     return [at if kind else None for kind, at in (message.timestamp() for message in messages)]
 
@@ -272,6 +276,8 @@ def _consumer_record(message: Any, timestamp: int | None) -> KafkaConsumerRecord
         message.value(),
         timestamp,
         tuple(message.headers() or ()),
+        message.leader_epoch(),
+        _TIMESTAMP_TYPES[message.timestamp()[0]],
     )
 
 

@@ -27,6 +27,10 @@ class KafkaConsumerRecord:
     #: Milliseconds since 1970; None if the record has none.
     timestamp: int | None
     headers: Headers = ()
+    #: The term of the partition's leader that took the record; None if brokers do not say.
+    leader_epoch: int | None = None
+    #: Who has set the timestamp: `CreateTime` or `LogAppendTime`; `NoTimestampType` if there is none.
+    timestamp_type: str = "NoTimestampType"
 
 
 class KafkaRecordDeserializationSchema(ABC):

@@ -49,6 +49,8 @@ METADATA: Final[Mapping[str, Callable[[KafkaConsumerRecord], Any]]] = {
     "offset": lambda record: record.offset,
     "timestamp": _time,
     "headers": _headers,
+    "leader-epoch": lambda record: record.leader_epoch,
+    "timestamp-type": lambda record: record.timestamp_type,
 }
 #: Those that can be written.
 WRITABLE_METADATA: Final = ("timestamp", "headers")

@@ -17,9 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.operators.table.base import (
+    EVENT,
     EpochOutput,
     EpochTime,
     InputSpec,
+    events_of,
     hashes_of,
     read_columns,
     written_rows,
@@ -123,7 +125,9 @@ def associations_output(declaration: JoinAssociationsDeclaration, told: Sequence
             if not declaration.is_insert_only:
                 update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
                 kinds = np.where(part.is_update[repeated], update, plain).astype(np.int8)
-            tables.append(changes_table(declaration.output, columns, kinds))
+            events = events_of(rows)
+            caused = None if events is None else events.to_numpy()
+            tables.append(changes_table(declaration.output, columns, kinds, caused))
     return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
 
 
@@ -258,4 +262,8 @@ class _CountedSide:
         for column in self._side.columns:
             chunks = [chunk for table in tables for chunk in table.column(column.name).chunks]
             columns[column.name] = pa.chunked_array(chunks, None if chunks else column.arrow).take(picks)
+        events = [table.column(EVENT) for table in tables if EVENT in table.column_names]
+        if events:
+            chunks = [chunk for column in events for chunk in column.chunks]
+            columns[EVENT] = pa.chunked_array(chunks).take(picks)
         return pa.table(columns)

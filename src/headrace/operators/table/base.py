@@ -27,10 +27,17 @@ ROW_HASHES = ("__r1", "__r2")
 #: In which order rows of an epoch came, BIGINT; where an operator wants it, it has this item among those of its input.
 SEQUENCE = "__sequence"
 WITH_SEQUENCE = ("monotonically_increasing_id()", SEQUENCE)
+#: Which row of an epoch a row is, or was made of, BIGINT, in the order they came; where an operator emits every change
+#: (`row_by_row`).
+EVENT = "__event"
 #: The session that Spark has put rows into.
 SESSION = "__session"
 #: Which input of a stateful node a row belongs to, INT.
 SIDE = "__side"
+
+
+#: Room for the rows of an epoch, in numbers that say in which order rows came.
+_PLACE_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,13 @@ class EpochTime:
     is_final: bool = False
     #: The number of the epoch: later ones have higher numbers.
     epoch: int = 0
+    #: How many rows of the epoch came before, where it is worked off in several rounds.
+    rows_before: int = 0
+
+    @property
+    def first_place(self) -> int:
+        """The number of the first row that comes now; rows that came earlier have lower ones, in all epochs."""
+        return (self.epoch << _PLACE_BITS) + self.rows_before
 
 
 @dataclass
@@ -168,6 +182,11 @@ def numbers(table: pa.Table, name: str) -> Ints:
     """Return a BIGINT column without NULLs."""
     values: Ints = table.column(name).to_numpy()
     return values.astype(np.int64, copy=False)
+
+
+def events_of(table: pa.Table | None) -> pa.ChunkedArray | None:
+    """Return which rows of the epoch these are, where that is known."""
+    return table.column(EVENT) if table is not None and EVENT in table.column_names else None
 
 
 def read_columns(table: SlotTable, slots: Ints, names: Sequence[str]) -> dict[str, pa.Array]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.common.types import RowKind
+from headrace.operators.table.base import EVENT
 from headrace.operators.table.steps import KIND, Schema
 
 Bools = npt.NDArray[np.bool_]
@@ -27,6 +28,7 @@ def update_changelog(
     changed: Bools,
     emits_update_before: bool,
     is_insert_only: bool = False,
+    events: pa.Array | pa.ChunkedArray | None = None,
 ) -> pa.Table:
     """Return what became of keyed rows: +I, -U and +U, or -D, key after key.
 
@@ -39,6 +41,7 @@ def update_changelog(
         changed: Where an update is worth telling.
         emits_update_before: Whether -U is wanted.
         is_insert_only: Whether only +I can come, and kinds are left out.
+        events: For each key the row that changed it, to be told with its changes.
     """
     count = len(was)
     inserted, deleted, updated = ~was & is_now, was & ~is_now, was & is_now & changed
@@ -63,16 +66,23 @@ def update_changelog(
         columns[column.name] = both.take(picks)
     if not is_insert_only:
         columns[KIND] = pa.chunked_array([pa.array(kinds)])
+    if events is not None:
+        columns[EVENT] = events.take(pa.array(positions % count)) if count else events
     return pa.table(columns)
 
 
 def changes_table(
-    schema: Schema, columns: Mapping[str, pa.Array | pa.ChunkedArray], kinds: npt.NDArray[np.int8] | None
+    schema: Schema,
+    columns: Mapping[str, pa.Array | pa.ChunkedArray],
+    kinds: npt.NDArray[np.int8] | None,
+    events: npt.NDArray[np.int64] | None = None,
 ) -> pa.Table:
-    """Return rows with their kinds; None for an insert-only stream."""
+    """Return rows with their kinds, None for an insert-only stream, and what caused them, where that is asked for."""
     arrays = {column.name: _cast(columns[column.name], column.arrow) for column in schema}
     if kinds is not None:
         arrays[KIND] = pa.array(kinds, pa.int8())
+    if events is not None:
+        arrays[EVENT] = pa.array(events)
     return pa.table(arrays)
 
 

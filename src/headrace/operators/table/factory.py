@@ -21,8 +21,6 @@ from headrace.operators.table.declarations import (
     Order,
     RankDeclaration,
     RowWindowsDeclaration,
-    SinkConflictDeclaration,
-    SinkUpsertMaterializeDeclaration,
     StatefulNode,
     WindowAggregateDeclaration,
     WindowJoinDeclaration,
@@ -34,14 +32,21 @@ from headrace.operators.table.group_aggregate import GroupAggregateOperator
 from headrace.operators.table.interval_join import IntervalAssociationsOperator, IntervalJoinOperator
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.latest import LatestRowOperator
+from headrace.operators.table.match_declarations import MatchRecognizeDeclaration
+from headrace.operators.table.match_recognize import MatchRecognizeOperator
 from headrace.operators.table.over import OverOperator
 from headrace.operators.table.over_sorted import SortedOverOperator
 from headrace.operators.table.process import ProcessTableOperator
 from headrace.operators.table.process_declarations import ProcessTableDeclaration
 from headrace.operators.table.rank import Ranking, RankOperator, tells_places
+from headrace.operators.table.row_by_row import RowByRowOperator, without_event
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
 from headrace.operators.table.sink_conflicts import SinkConflictOperator
+from headrace.operators.table.sink_declarations import (
+    SinkConflictDeclaration,
+    SinkUpsertMaterializeDeclaration,
+)
 from headrace.operators.table.steps import Schema, StepColumn
 from headrace.operators.table.temporal_join import TemporalJoinOperator
 from headrace.operators.table.timed_declarations import (
@@ -72,6 +77,10 @@ def build_operator(
     Raises:
         UnsupportedFeatureError: There is no operator for it yet.
     """
+    if declaration.emits_every_change:
+        by_epoch = replace(declaration, output=without_event(declaration.output), row_by_row=False)
+        operator = build_operator(by_epoch, [without_event(schema) for schema in schemas], retracts)
+        return RowByRowOperator(operator, declaration)
     declaration = replace(declaration, output=as_spark_gives(declaration.output))
     if isinstance(declaration, GroupAggregateDeclaration | WindowAggregateDeclaration):
         results = as_spark_gives([call.result for call in declaration.calls])
@@ -161,6 +170,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
     RankDeclaration: _rank,
     DeduplicateDeclaration: _deduplicate,
     OverAggregateDeclaration: _over,
+    MatchRecognizeDeclaration: lambda node, inputs, retracts: MatchRecognizeOperator(node, inputs[0]),
     RowWindowsDeclaration: lambda node, inputs, retracts: RowWindowsOperator(
         node, inputs[0], retracts=retracts[0]
     ),

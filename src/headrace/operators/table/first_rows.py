@@ -21,6 +21,7 @@ from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
     InputSpec,
+    events_of,
     hashes_of,
     numbers,
     read_columns,
@@ -36,7 +37,7 @@ from headrace.operators.table.changelog import (
     update_changelog,
 )
 from headrace.operators.table.declarations import Order, RankDeclaration
-from headrace.operators.table.kept_rows import numbered
+from headrace.operators.table.kept_rows import events_by_key, numbered
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, ColumnType, Ints
@@ -44,8 +45,6 @@ from headrace.state.row_sets import RowSet
 
 _TABLE = "rows"
 _ORDER = "order"
-#: Room for the rows of an epoch, in numbers that say in which order rows came.
-_PLACE_BITS = 32
 
 
 class FirstRowsOperator:
@@ -85,12 +84,12 @@ class FirstRowsOperator:
         if rows is None or not rows.num_rows:
             declaration = self._declaration
             return EpochOutput(empty_changes(declaration.output, is_insert_only=declaration.is_insert_only))
-        ranked = self._ranked(rows, state[_TABLE], time.epoch)
+        ranked = self._ranked(rows, state[_TABLE], time.first_place)
         output = self._by_places(ranked) if self._by_place else self._by_rows(ranked)
         written = self._written(ranked)
         return EpochOutput(output, {_TABLE: written} if len(written) else {})
 
-    def _ranked(self, rows: pa.Table, table: SlotTable, epoch: int) -> _Ranked:
+    def _ranked(self, rows: pa.Table, table: SlotTable, first: int) -> _Ranked:
         """Put the epoch's rows and those kept of their partitions into one order."""
         owners = hashes_of(rows)
         partitions, ids, _ = numbered(owners, np.empty((0, KEY_WORDS), np.int64))
@@ -98,14 +97,14 @@ class FirstRowsOperator:
         kept = read_columns(table, slots, [*(self._columns[place] for _, place in self._orders), _ORDER])
         came = np.empty(rows.num_rows, np.int64)
         came[np.argsort(numbers(rows, SEQUENCE), kind="stable")] = np.arange(rows.num_rows)
-        came += epoch << _PLACE_BITS
+        came += first
         orders = np.concatenate([kept[_ORDER].to_numpy(), came])
         keys = np.concatenate([at, ids])
-        sort_keys: list[Ints] = [orders]
+        codes: list[Ints] = [orders]
         for order, place in reversed(self._orders):
             new = rows.column(self._names[place]).combine_chunks()
-            sort_keys += _sort_keys(pa.concat_arrays([kept[self._columns[place]], new]), order)
-        sorted_ = np.lexsort([*sort_keys, keys])
+            codes += sort_keys(pa.concat_arrays([kept[self._columns[place]], new]), order)
+        sorted_ = np.lexsort([*codes, keys])
         return _Ranked(
             table=table,
             rows=rows,
@@ -115,6 +114,7 @@ class FirstRowsOperator:
             position=sorted_,
             partition=keys[sorted_],
             last=self._last,
+            events=events_by_key(events_of(rows), ids, len(partitions)),
         )
 
     # -- what comes out ----------------------------------------------------------------------------------------
@@ -130,7 +130,8 @@ class FirstRowsOperator:
             named = dict(zip((column.name for column in declaration.output), columns, strict=True))
             count = int(chosen.sum())
             kinds = None if declaration.is_insert_only else np.full(count, kind, np.int8)
-            tables.append(changes_table(declaration.output, named, kinds))
+            events = None if ranked.events is None else ranked.events[ranked.partition[chosen]]
+            tables.append(changes_table(declaration.output, named, kinds, events))
         return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
 
     def _by_places(self, ranked: _Ranked) -> pa.Table:
@@ -167,6 +168,7 @@ class FirstRowsOperator:
             changed=np.ones(len(after), np.bool_),
             emits_update_before=declaration.emits_update_before,
             is_insert_only=declaration.is_insert_only,
+            events=None if ranked.events is None else pa.array(ranked.events[ranked.partition[after]]),
         )
 
     def _is_told(self, ranks: Ints) -> Bools:
@@ -225,6 +227,8 @@ class _Ranked:
     position: Ints
     partition: Ints
     last: int
+    #: For each partition the row of the epoch that came, where that is known.
+    events: Ints | None
 
     @property
     def is_old(self) -> Bools:
@@ -250,7 +254,7 @@ class _Ranked:
         return ranks
 
 
-def _sort_keys(values: pa.Array, order: Order) -> list[Ints]:
+def sort_keys(values: pa.Array, order: Order) -> list[Ints]:
     """Return numbers to sort values by: the last one first, as lexsort has it."""
     kind = values.type
     if pa.types.is_integer(kind) and kind.bit_width <= 64 and kind != pa.uint64():

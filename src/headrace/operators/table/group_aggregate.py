@@ -20,6 +20,7 @@ from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
     InputSpec,
+    events_of,
     hashes_of,
     read_columns,
     written_rows,
@@ -119,7 +120,8 @@ class GroupAggregateOperator:
         _add_rows(changes, _GROUPS, written)
         if not self._declaration.keeps_groups:
             changes = {}
-        return EpochOutput(self._changelog(key_columns, old, new, was, is_now), changes)
+        changelog = self._changelog(key_columns, old, new, was, is_now, events_of(groups))
+        return EpochOutput(changelog, changes)
 
     def _changelog(
         self,
@@ -128,6 +130,7 @@ class GroupAggregateOperator:
         new: Mapping[str, pa.Array],
         was: Bools,
         is_now: Bools,
+        events: pa.ChunkedArray | None,
     ) -> pa.Table:
         declaration = self._declaration
         names = [column.name for column in declaration.output]
@@ -147,6 +150,7 @@ class GroupAggregateOperator:
             changed=changed,
             emits_update_before=declaration.emits_update_before,
             is_insert_only=declaration.is_insert_only,
+            events=events,
         )
 
 

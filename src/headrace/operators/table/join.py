@@ -22,6 +22,7 @@ from headrace.errors import InvariantViolation
 from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
+    events_of,
 )
 from headrace.operators.table.changelog import (
     DELETE,
@@ -129,7 +130,12 @@ class JoinOperator:
             self._left.name: left.written(_seen(old_left, right_ids) if renews_left else None),
             self._right.name: right.written(_seen(old_right, left_ids) if renews_right else None),
         }
-        output = join_output(self._declaration, self._left.types, self._right.types, parts)
+        events = None
+        if any(events_of(rows) is not None for rows in inputs.values()):
+            events = np.zeros(len(owners), np.int64)
+            events[left_ids] = left.events
+            events[right_ids] = right.events
+        output = join_output(self._declaration, self._left.types, self._right.types, parts, events)
         return EpochOutput(output, {name: rows for name, rows in changes.items() if len(rows)})
 
     def _unpaired(
@@ -213,6 +219,14 @@ class JoinedPart:
             at_right=self.at_right[chosen],
         )
 
+    def caused_by(self, positions: Ints, events: Ints) -> Ints:
+        """Return the rows of the epoch that caused it, by their keys; rows that match nothing cause only themselves."""
+        rows, at = (self.left, self.at_left) if self.left is not None else (self.right, self.at_right)
+        assert rows is not None
+        places = _places(at, positions)
+        keys = rows.keys[places]
+        return np.where(keys < 0, rows.order[places], events[keys]) if len(events) else rows.order[places]
+
     def is_update(self, positions: Ints) -> Bools:
         """Whether the row of the epoch that caused it is half of an update."""
         sides = [
@@ -232,8 +246,12 @@ def join_output(
     left_types: Sequence[pa.DataType],
     right_types: Sequence[pa.DataType],
     parts: Sequence[JoinedPart],
+    events: Ints | None = None,
 ) -> pa.Table:
-    """Put changes of the result together: what goes first, then what comes."""
+    """Put changes of the result together: what goes first, then what comes.
+
+    ``events`` are the rows that came for each key, where these are to be told.
+    """
     keeps_all = declaration.kind in _ALL_KINDS
     tables = []
     for comes in (False, True):
@@ -251,7 +269,8 @@ def join_output(
                 is_update = part.is_update(repeated) & (keeps_all or part.keeps_kinds)
                 kinds = np.where(is_update, update, plain).astype(np.int8)
             named = dict(zip((column.name for column in declaration.output), columns, strict=True))
-            tables.append(changes_table(declaration.output, named, kinds))
+            caused = None if events is None else part.caused_by(repeated, events)
+            tables.append(changes_table(declaration.output, named, kinds, caused))
     return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
 
 

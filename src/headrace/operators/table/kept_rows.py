@@ -19,6 +19,7 @@ from headrace.operators.table.base import (
     WITH_SEQUENCE,
     EpochTime,
     InputSpec,
+    events_of,
     hashes_of,
     quote,
     read_columns,
@@ -35,8 +36,6 @@ from headrace.state.row_sets import RowSet
 
 _COUNT = "n"
 _ORDER = "order"
-#: Room for the rows of an epoch, in numbers that say in which order rows came.
-_PLACE_BITS = 32
 #: Whether a key of the row is NULL, and so equal to no other.
 UNMATCHED = "__unmatched"
 
@@ -53,7 +52,7 @@ class KeptRows:
     #: Where the row is, or was, half of an update; only of the epoch's.
     is_update: Bools
     slots: Ints
-    #: In which order rows came; only where the side is ordered, else zero.
+    #: In which order rows came, where the side is ordered. Else zero, or which row of the epoch it is.
     order: Ints
 
     def take(self, positions: Ints | Bools) -> KeptRows:
@@ -165,21 +164,23 @@ class KeptSide:
         goes_unseen = is_free | ((stored == 0) & self._ended_can_go)
         change.counts = np.where(goes_unseen, totals, change.after - stored)
         change.slots = slots
-        change.order = self._order_of(table, slots, totals > 0, time.epoch)
+        change.events = _events(rows, firsts)
+        change.order = self._order_of(change, table, totals > 0, time.first_place)
         return change
 
     def _new_rows(self, rows: pa.Table, table: SlotTable, time: EpochTime) -> SideChange:
         """Return rows as they come, each under a key of its own."""
         change = SideChange(self, table, self._columns_of(rows), time.now_ms)
         change.owners = hashes_of(rows)
-        places = (time.epoch << _PLACE_BITS) + np.arange(rows.num_rows)
+        places = time.first_place + np.arange(rows.num_rows)
         change.row_keys = with_numbers(change.owners, places)
         change.is_update = np.zeros(rows.num_rows, np.bool_)
         change.is_free = self._is_unmatched(rows)
         change.counts = np.ones(rows.num_rows, np.int64)
         change.after = np.where(change.is_free, 0, 1)
         change.slots = np.full(rows.num_rows, -1, np.int64)
-        change.order = np.zeros(rows.num_rows, np.int64)
+        change.events = _events(rows, np.arange(rows.num_rows))
+        change.order = change.events
         return change
 
     def _columns_of(self, rows: pa.Table) -> list[pa.Array]:
@@ -197,12 +198,13 @@ class KeptSide:
             return rows
         return rows.sort_by([(SEQUENCE, "descending" if self._newest_counts else "ascending")])
 
-    def _order_of(self, table: SlotTable, slots: Ints, grows: Bools, epoch: int) -> Ints:
+    def _order_of(self, change: SideChange, table: SlotTable, grows: Bools, first: int) -> Ints:
         """Return in which order rows came; they are given as `_in_order` has them."""
+        slots = change.slots
         if not self._is_ordered:
-            return np.zeros(len(slots), np.int64)
+            return change.events
         place = np.arange(len(slots))
-        order = (epoch << _PLACE_BITS) + (place[::-1] if self._newest_counts else place)
+        order = first + (place[::-1] if self._newest_counts else place)
         stored = read_columns(table, slots, [_ORDER])[_ORDER].fill_null(0).to_numpy(zero_copy_only=False)
         is_new = (slots < 0) | (grows & self._newest_counts)
         return np.where(is_new, order, stored)
@@ -276,6 +278,8 @@ class SideChange:
         #: Rows that can match nothing.
         self.is_free: Bools = np.empty(0, np.bool_)
         self.order: Ints = np.empty(0, np.int64)
+        #: Which rows of the epoch they are, where that is known; else zero.
+        self.events: Ints = np.empty(0, np.int64)
 
     def rows(self, ids: Ints) -> KeptRows:
         """Return the changed rows; ids are the numbers of their keys."""
@@ -299,6 +303,20 @@ class SideChange:
         """Return rows of state to write with other counts."""
         keys, owners = self._table.keys_at(rows.slots), self._table.owners_at(rows.slots)
         return self._side.rows_to_write(keys, owners, rows.columns, counts, rows.order, self._now_ms)
+
+
+def _events(rows: pa.Table, positions: Ints) -> Ints:
+    events = events_of(rows)
+    return np.zeros(len(positions), np.int64) if events is None else events.to_numpy()[positions]
+
+
+def events_by_key(events: pa.ChunkedArray | None, ids: Ints, keys: int) -> Ints | None:
+    """Return for each key the row of the epoch that came for it; ids are the keys of rows."""
+    if events is None:
+        return None
+    by_key = np.zeros(keys, np.int64)
+    by_key[ids] = events.to_numpy()
+    return by_key
 
 
 def numbered(left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:

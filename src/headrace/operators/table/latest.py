@@ -17,6 +17,7 @@ from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
     InputSpec,
+    events_of,
     hashes_of,
     numbers,
     read_columns,
@@ -111,6 +112,7 @@ class LatestRowOperator:
             changed=wins & (differs | bool(self._ttl)),
             emits_update_before=declaration.emits_update_before,
             is_insert_only=declaration.is_insert_only,
+            events=events_of(rows),
         )
         stamps = self._ttl.stamps(len(keys), time.now_ms)
         columns = {**new, _TIME: pa.array(times), **stamps}

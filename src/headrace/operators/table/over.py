@@ -18,13 +18,10 @@ import pyarrow as pa
 
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.base import (
-    SEQUENCE,
     WITH_SEQUENCE,
     EpochOutput,
     EpochTime,
     InputSpec,
-    hashes_of,
-    numbers,
     quote,
     read_columns,
     written_rows,
@@ -35,14 +32,9 @@ from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.over_calls import KeyState, make_measure
 from headrace.operators.table.steps import Schema
 from headrace.operators.table.timed_declarations import OverAggregateDeclaration
-from headrace.operators.table.timed_rows import (
-    TimedRows,
-    TimedTable,
-    arrival_order,
-    joined_rows,
-    merged_changes,
-)
+from headrace.operators.table.timed_rows import TimedRows, TimedTable, merged_changes
 from headrace.operators.table.ttl import RowTimeToLive
+from headrace.operators.table.waiting_rows import WaitingRows
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import Bools, Ints
 from headrace.state.row_sets import RowSet
@@ -69,7 +61,7 @@ class OverOperator:
         seen = dict.fromkeys(name for each in self._measures for name in each.arguments)
         self._seen = list(seen)
         self._given = list(dict.fromkeys(name for each in declaration.calls for name in each.call.arguments))
-        self._waiting = TimedTable(_WAITING, [types[name] for name in self._names])
+        self._waiting = WaitingRows(_WAITING, types, declaration.time)
         self._history = TimedTable(_HISTORY, [types[name] for name in self._seen])
         self._ttl = RowTimeToLive(declaration.ttl_ms)
         group_columns = tuple(column for each in self._measures for column in each.columns)
@@ -93,10 +85,10 @@ class OverOperator:
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
     ) -> EpochOutput:
         changes: list[tuple[str, RowSet]] = []
-        fresh, late = self._fresh(inputs.get(0), time)
+        fresh, late = self._waiting.fresh(inputs.get(0), time)
         due = fresh
         if self._declaration.time is not None:
-            due = self._due(fresh, state[_WAITING], time, changes)
+            due = self._waiting.due(fresh, state[_WAITING], time, changes)
         oldest = time.after + 1 if self._declaration.time is not None else time.now_ms
         told = changes_table(*self._empty())
         if len(due.times):
@@ -112,40 +104,6 @@ class OverOperator:
                 _, slots = self._history.of_keys(state[_HISTORY], swept.keys)
                 changes.insert(0, (_HISTORY, self._history.removed(state[_HISTORY], slots)))
         return EpochOutput(told, merged_changes(changes), late)
-
-    # -- the rows of an epoch ----------------------------------------------------------------------------------
-
-    def _fresh(self, rows: pa.Table | None, time: EpochTime) -> tuple[TimedRows, int]:
-        """Return the rows of the epoch that are not late, and how many are."""
-        if rows is None or not rows.num_rows:
-            return self._waiting.none(), 0
-        rows = rows.sort_by(SEQUENCE)
-        times = np.full(rows.num_rows, time.now_ms, np.int64)
-        if self._declaration.time is not None:
-            times = numbers(rows, self._declaration.time)
-        order = arrival_order(time.epoch, rows.num_rows)
-        made = TimedRows(
-            [rows.column(name).combine_chunks() for name in self._names], hashes_of(rows), times, order
-        )
-        if self._declaration.time is None:
-            return made, 0
-        is_late = times <= time.before
-        late = int(is_late.sum())
-        return (made.take(~is_late) if late else made), late
-
-    def _due(
-        self, fresh: TimedRows, table: SlotTable, time: EpochTime, changes: list[tuple[str, RowSet]]
-    ) -> TimedRows:
-        """Return the rows that the watermark has passed; the others wait."""
-        is_due = fresh.times <= time.after
-        if not is_due.all():
-            changes.append((_WAITING, self._waiting.written(fresh.take(~is_due))))
-        live = table.live
-        slots = live[self._waiting.times(table, live) <= time.after]
-        if not len(slots):
-            return fresh.take(is_due)
-        changes.append((_WAITING, self._waiting.removed(table, slots)))
-        return joined_rows(self._waiting.rows_at(table, slots), fresh.take(is_due))
 
     # -- what is said of them ----------------------------------------------------------------------------------
 

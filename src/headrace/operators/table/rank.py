@@ -14,15 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.operators.table.base import EpochOutput, EpochTime
+from headrace.operators.table.base import EpochOutput, EpochTime, events_of
 from headrace.operators.table.changelog import DELETE, INSERT, changes_table, concat_changes, update_changelog
 from headrace.operators.table.declarations import (
     Order,
     RankDeclaration,
-    SinkUpsertMaterializeDeclaration,
     StatefulNode,
 )
 from headrace.operators.table.kept_rows import KeptRows, KeptSide, SideChange, numbered, rows_after
+from headrace.operators.table.sink_declarations import SinkUpsertMaterializeDeclaration
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Ints
@@ -162,13 +162,17 @@ class RankOperator:
         else:
             written = self._without_the_rest(change, changed, old, after, after_ranks)
         after, after_ranks = after.take(told_after), after_ranks[told_after]
+        events = None
+        if events_of(inputs.get(0)) is not None:
+            events = np.zeros(len(owners), np.int64)
+            events[ids] = change.events
         if self._by_place:
-            rows = self._by_places(before, before_ranks, after, after_ranks)
+            rows = self._by_places(before, before_ranks, after, after_ranks, events)
         else:
-            rows = self._by_rows(before, after)
+            rows = self._by_rows(before, after, events)
         return EpochOutput(rows, {self._side.name: written} if len(written) else {})
 
-    def _by_rows(self, before: KeptRows, after: KeptRows) -> pa.Table:
+    def _by_rows(self, before: KeptRows, after: KeptRows, events: Ints | None) -> pa.Table:
         """Tell which rows are no longer among the first, then which are now."""
         declaration = self._declaration
         # A row is known by its place in state, or by its order if it came in this epoch.
@@ -178,11 +182,18 @@ class RankOperator:
         for rows, kind in ((gone, DELETE), (fresh, INSERT)):
             columns = dict(zip(self._names, rows.columns, strict=True))
             kinds = None if declaration.is_insert_only else np.full(len(rows.keys), kind, np.int8)
-            tables.append(changes_table(declaration.output, _named(declaration.output, columns), kinds))
+            named = _named(declaration.output, columns)
+            caused = None if events is None else events[rows.keys]
+            tables.append(changes_table(declaration.output, named, kinds, caused))
         return concat_changes(tables, declaration.output, is_insert_only=declaration.is_insert_only)
 
     def _by_places(
-        self, before: KeptRows, before_ranks: Ints, after: KeptRows, after_ranks: Ints
+        self,
+        before: KeptRows,
+        before_ranks: Ints,
+        after: KeptRows,
+        after_ranks: Ints,
+        events: Ints | None,
     ) -> pa.Table:
         """Tell what each place holds now."""
         declaration = self._declaration
@@ -215,6 +226,7 @@ class RankOperator:
             changed=~same,
             emits_update_before=declaration.emits_update_before,
             is_insert_only=declaration.is_insert_only,
+            events=None if events is None else pa.array(events[places[:, 0]]),
         )
 
     def _without_the_rest(

@@ -25,6 +25,8 @@ ELSEWHERE: Final = {
         "ISNULL": "value IS NULL, or COALESCE(value, other)",
         "LEN": "CHAR_LENGTH(text)",
         "LENGTH": "CHAR_LENGTH(text)",
+        "MATCH_PROCTIME": "it in MEASURES of MATCH_RECOGNIZE",
+        "MATCH_ROWTIME": "it in MEASURES of MATCH_RECOGNIZE",
         "NVL": "COALESCE(value, other)",
         "SIZE": "CARDINALITY(array)",
         "STRFTIME": "DATE_FORMAT(time, 'yyyy-MM-dd')",

@@ -10,11 +10,17 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.definitions import DefinitionBinder
 from headrace.planner.binder.expressions import cast_to
 from headrace.planner.binder.inspection import InspectionBinder
+from headrace.planner.binder.materialized import bind_alter_or_drop, bind_create
 from headrace.planner.binder.names import partition_constants
 from headrace.planner.binder.queries import bind_query
 from headrace.planner.coercion import can_cast, can_cast_implicitly
 from headrace.planner.dialect.statement_syntax import (
+    AlterMaterializedSyntax,
+    CompilePlanSyntax,
+    CreateMaterializedSyntax,
     CreateTableSyntax,
+    DropMaterializedSyntax,
+    ExecutePlanSyntax,
     ExplainSyntax,
     InsertSyntax,
     ResetSyntax,
@@ -28,8 +34,10 @@ from headrace.planner.expressions import Expression, InputRef, Literal
 from headrace.planner.logical import LogicalNode, OnConflict, Project, Sink
 from headrace.planner.statements import (
     BoundStatement,
+    CompilePlan,
     CreateTable,
     CreateTableAs,
+    ExecutePlan,
     Explain,
     ExplainDetail,
     Insert,
@@ -53,12 +61,23 @@ def bind_statement(context: Context, node: StatementSyntax) -> BoundStatement:
             return StatementSet(tuple(_insert(context, one) for one in node.inserts))
         case ExplainSyntax():
             return _explain(context, node)
+        case CompilePlanSyntax():
+            bound = bind_statement(context, node.statement)
+            assert isinstance(bound, Insert | StatementSet)
+            inserts = (bound,) if isinstance(bound, Insert) else bound.inserts
+            return CompilePlan(node.path, inserts, node.if_not_exists, node.executes)
+        case ExecutePlanSyntax():
+            return ExecutePlan(node.path)
         case SetSyntax():
             return Set(node.key, node.value)
         case ResetSyntax():
             return Reset(node.key)
         case CreateTableSyntax() if node.query is not None:
             return _create_table_as(context, node)
+        case CreateMaterializedSyntax():
+            return bind_create(context, node, _create_table_as(context, node.table))
+        case AlterMaterializedSyntax() | DropMaterializedSyntax():
+            return bind_alter_or_drop(context, node)
         case _:
             shown = InspectionBinder(context, bind_query).bind(node)
             return DefinitionBinder(context, bind_query).bind(node) if shown is None else shown

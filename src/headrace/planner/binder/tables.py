@@ -15,6 +15,7 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder, cast_to
 from headrace.planner.binder.lateral import ONE_ROW, bind_lateral, is_window, join_lateral
 from headrace.planner.binder.lookup import LookupHints, is_lookup, join_lookup
+from headrace.planner.binder.matches import bind_match
 from headrace.planner.binder.process_tables import bind_process_table, process_function
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
@@ -28,6 +29,7 @@ from headrace.planner.dialect.syntax import (
     Hint,
     Identifier,
     JoinTable,
+    MatchTable,
     Name,
     Node,
     Query,
@@ -175,6 +177,9 @@ class TableBinder:
                 return self._unnest(ONE_ROW, Scope(self.context, ()), node, JoinKind.INNER)
             case JoinTable():
                 return self._join(node)
+            case MatchTable():
+                plan = bind_match(self.context, node, *self.bind(node.input))
+                return self._named(plan, node.alias, node.span)
 
     def _named(
         self, plan: LogicalNode, alias: Alias | None, span: Span, path: tuple[str, ...] = ()

@@ -107,8 +107,11 @@ class Inspection(Queries):
         if self.accept("CURRENT"):
             subject = "CURRENT_" + self.choose("CATALOG", "DATABASE")
         elif self.accept("CREATE"):
-            if self.sees_any("MATERIALIZED", "MODEL"):
-                self.unsupported(f"SHOW CREATE {self.token.upper}")
+            if self.sees("MODEL"):
+                self.unsupported("SHOW CREATE MODEL")
+            if self.accept("MATERIALIZED"):
+                self.expect("TABLE")
+                return ShowSyntax("CREATE TABLE", self.name(), None, False, False, self.span_from(start))
             subject = "CREATE " + self.choose("TABLE", "VIEW", "CATALOG")
             return ShowSyntax(subject, self.name(), None, False, False, self.span_from(start))
         elif self.accept("FULL"):
@@ -188,7 +191,8 @@ class Inspection(Queries):
             return SetSyntax(None, None, self.span_from(start))
         key = self._key()
         self.expect("=")
-        value = self.string("the value in single quotes")
+        quoted = self.token.kind is TokenKind.STRING
+        value = self.advance().text if quoted else self._unquoted("a value")
         return SetSyntax(key, value, self.span_from(start))
 
     def _reset(self) -> ResetSyntax:
@@ -200,4 +204,15 @@ class Inspection(Queries):
     def _key(self) -> str:
         if self.token.kind is TokenKind.STRING:
             return self.advance().text
-        self.fail("a key is written in single quotes", hint="SET 'key' = 'value'")
+        return self._unquoted("a key", "=")
+
+    def _unquoted(self, what: str, *ends: str) -> str:
+        """Text without quotes, as it is written: up to a space, a semicolon, or the end."""
+        first = self.token
+        if self.at_end() or self.sees_any(";", "=") or first.kind is TokenKind.STRING:
+            self.expected(f"{what}, such as SET 'key' = 'value' or SET key = value")
+        while not self.at_end() and not self.sees_any(";", *ends):
+            if self.token is not first and self.token.span.start != self.last.span.end:
+                self.fail(f"{what} with spaces is written in single quotes", hint="SET 'key' = 'value'")
+            self.advance()
+        return self.text[first.span.start : self.last.span.end]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from headrace.planner.dialect.cursor import RESERVED
-from headrace.planner.dialect.expressions import Expressions
+from headrace.planner.dialect.match_clauses import MatchClauses
 from headrace.planner.dialect.syntax import (
-    Alias,
     CommonTable,
     DerivedTable,
     FunctionCall,
@@ -36,10 +34,10 @@ from headrace.planner.dialect.tokens import Token, TokenKind
 __all__ = ["Queries"]
 
 #: Clauses of other dialects, and of Flink where headrace has them not yet.
-_UNSUPPORTED_TABLES: Final = ("MATCH_RECOGNIZE", "PIVOT", "UNPIVOT", "TABLESAMPLE")
+_UNSUPPORTED_TABLES: Final = ("PIVOT", "UNPIVOT", "TABLESAMPLE")
 
 
-class Queries(Expressions):
+class Queries(MatchClauses):
     """Parses queries: SELECT, VALUES, set operations and WITH."""
 
     def query(self) -> Query:
@@ -179,12 +177,6 @@ class Queries(Expressions):
     def _opens_query(self, by: int) -> bool:
         return self.ahead(by).upper in {"SELECT", "VALUES", "WITH", "("}
 
-    def _sees_alias(self) -> bool:
-        token = self.token
-        return token.kind is TokenKind.QUOTED or (
-            token.kind is TokenKind.WORD and token.upper not in RESERVED
-        )
-
     def _group_item(self) -> GroupItem:
         start = self.token
         if self.sees("GROUPING", "SETS"):
@@ -293,6 +285,8 @@ class Queries(Expressions):
             made = self._table_function(start, lateral, closing=False)
         else:
             made = self._table_name(start)
+        if self.sees("MATCH_RECOGNIZE"):
+            made = self.matched(made)
         for word in _UNSUPPORTED_TABLES:
             if self.sees(word):
                 self.unsupported(word)
@@ -354,15 +348,6 @@ class Queries(Expressions):
             as_of = self._sum()
         alias = self._alias()
         return TableName(name, hints, alias, as_of, self.span_from(start))
-
-    def _alias(self) -> Alias | None:
-        if self.accept("AS"):
-            name = self.identifier("a table's name")
-        elif self._sees_alias():
-            name = self.identifier()
-        else:
-            return None
-        return Alias(name, self.identifiers() if self.sees("(") else ())
 
     # --- hints ------------------------------------------------------------------------------------
 

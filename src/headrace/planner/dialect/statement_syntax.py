@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal as OneOf
 
 from headrace.planner.dialect.syntax import Constant, Hint, Identifier, Name, Node, Query
@@ -81,6 +82,33 @@ class CreateTableSyntax:
     query: Query | None = None
     #: REPLACE, or CREATE OR REPLACE: a table that is there makes room for this one.
     replaces: str | None = None
+
+
+@dataclass(frozen=True)
+class CreateMaterializedSyntax:
+    """A table with its query, and how it is kept up to date; None where nothing is said."""
+
+    table: CreateTableSyntax
+    freshness: timedelta | None
+    mode: str | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class AlterMaterializedSyntax:
+    name: Name
+    #: SUSPEND, RESUME or REFRESH.
+    action: str
+    options: tuple[OptionSyntax, ...]
+    partition: tuple[tuple[Identifier, Constant | None], ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class DropMaterializedSyntax:
+    name: Name
+    if_exists: bool
+    span: Span
 
 
 @dataclass(frozen=True)
@@ -274,6 +302,23 @@ class ExplainSyntax:
 
 
 @dataclass(frozen=True)
+class CompilePlanSyntax:
+    """COMPILE [AND EXECUTE] PLAN."""
+
+    path: str
+    statement: InsertSyntax | StatementSetSyntax
+    if_not_exists: bool
+    executes: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class ExecutePlanSyntax:
+    path: str
+    span: Span
+
+
+@dataclass(frozen=True)
 class SetSyntax:
     key: str | None
     value: str | None
@@ -291,7 +336,12 @@ StatementSyntax = (
     | InsertSyntax
     | StatementSetSyntax
     | ExplainSyntax
+    | CompilePlanSyntax
+    | ExecutePlanSyntax
     | CreateTableSyntax
+    | CreateMaterializedSyntax
+    | AlterMaterializedSyntax
+    | DropMaterializedSyntax
     | CreateViewSyntax
     | CreateFunctionSyntax
     | CreateDatabaseSyntax

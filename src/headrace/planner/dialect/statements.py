@@ -6,17 +6,19 @@ import difflib
 from dataclasses import replace
 from typing import Final, NoReturn
 
-from headrace.planner.dialect.inspection import Inspection
+from headrace.planner.dialect.materialized import MaterializedTables
 from headrace.planner.dialect.statement_syntax import (
     AlterDatabaseSyntax,
     AlterTableSyntax,
     AlterViewSyntax,
     ColumnSyntax,
+    CompilePlanSyntax,
     CreateDatabaseSyntax,
     CreateFunctionSyntax,
     CreateTableSyntax,
     CreateViewSyntax,
     DropSyntax,
+    ExecutePlanSyntax,
     ExplainSyntax,
     InsertSyntax,
     KeySyntax,
@@ -37,7 +39,6 @@ _CLAUSES: Final = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN",
 _UNSUPPORTED: Final = {
     "ANALYZE": None,
     "CALL": None,
-    "COMPILE": None,
     "DELETE": "write the rows that stay into another table",
     "MERGE": None,
     "TRUNCATE": None,
@@ -49,6 +50,7 @@ _STARTS: Final = (
     *(
         "ALTER",
         "BEGIN",
+        "COMPILE",
         "CREATE",
         "DESC",
         "DESCRIBE",
@@ -67,7 +69,7 @@ _LIKE_PARTS: Final = (
 )
 
 
-class Statements(Inspection):
+class Statements(MaterializedTables):
     """Parses statements other than queries."""
 
     def script(self) -> list[StatementSyntax]:
@@ -97,6 +99,7 @@ class Statements(Inspection):
             "INSERT": self._insert,
             "EXECUTE": self._execute,
             "BEGIN": self._begin,
+            "COMPILE": self._compile,
             "EXPLAIN": self._explain,
             "CREATE": self._create,
             "DROP": self._drop,
@@ -133,15 +136,16 @@ class Statements(Inspection):
         )
 
     def _execute(self) -> StatementSyntax:
-        self.expect("EXECUTE")
+        start = self.expect("EXECUTE")
         if self.sees("INSERT"):
             return self._insert()
         if self.sees("STATEMENT"):
             self.expect("STATEMENT", "SET")
             self.expect("BEGIN")
             return self._statement_set(self.last)
-        if self.sees("PLAN"):
-            self.unsupported("EXECUTE PLAN")
+        if self.accept("PLAN"):
+            path = self.string("the plan's file in single quotes")
+            return ExecutePlanSyntax(path, self.span_from(start))
         if self.sees_any("SELECT", "WITH", "VALUES"):
             return self.query()
         self.expected("STATEMENT SET or INSERT")
@@ -163,6 +167,22 @@ class Statements(Inspection):
             self.fail("a statement set has at least one INSERT")
         self.expect("END")
         return StatementSetSyntax(tuple(inserts), self.span_from(start))
+
+    def _compile(self) -> CompilePlanSyntax:
+        start = self.expect("COMPILE")
+        executes = self.accept("AND", "EXECUTE")
+        self.expect("PLAN")
+        path = self.string("the plan's file in single quotes")
+        missing = self._if_not_exists()
+        self.expect("FOR")
+        statement: InsertSyntax | StatementSetSyntax
+        if self.sees("INSERT"):
+            statement = self._insert()
+        elif self.accept("STATEMENT", "SET", "BEGIN"):
+            statement = self._statement_set(start)
+        else:
+            self.expected("INSERT or STATEMENT SET: a plan has sinks")
+        return CompilePlanSyntax(path, statement, missing, executes, self.span_from(start))
 
     def _explain(self) -> ExplainSyntax:
         start = self.expect("EXPLAIN")
@@ -200,8 +220,10 @@ class Statements(Inspection):
         system = temporary and self.accept("SYSTEM")
         if system and not self.sees("FUNCTION"):
             self.expected("FUNCTION")
+        if not temporary and self.accept("MATERIALIZED"):
+            return self.create_materialized(start)
         if self.sees_any("MATERIALIZED", "MODEL", "CONNECTION"):
-            self.unsupported(f"CREATE {self.token.upper}")
+            self.unsupported(f"CREATE {'TEMPORARY ' * temporary}{self.token.upper}")
         kind = self.choose("TABLE", "VIEW", "FUNCTION", "DATABASE", "CATALOG")
         if temporary and kind in {"DATABASE", "CATALOG"}:
             self.fail(f"there are no temporary {kind.lower()}s", start.span)
@@ -240,14 +262,7 @@ class Statements(Inspection):
                 column_names = self.identifiers()
             else:
                 self._elements(columns, watermarks, keys)
-        comment = self.string() if self.accept("COMMENT") else None
-        if self.sees("DISTRIBUTED"):
-            self.unsupported("DISTRIBUTED")
-        partitioned_by: tuple[Identifier, ...] = ()
-        if self.accept("PARTITIONED"):
-            self.expect("BY")
-            partitioned_by = self.identifiers("a partition column")
-        options = self.options() if self.accept("WITH") else ()
+        comment, partitioned_by, options = self.clauses_of_table()
         like = self._like() if self.accept("LIKE") else None
         query = None
         if self.accept("AS"):
@@ -425,8 +440,10 @@ class Statements(Inspection):
 
     # --- DROP and ALTER ---------------------------------------------------------------------------
 
-    def _drop(self) -> DropSyntax:
+    def _drop(self) -> StatementSyntax:
         start = self.expect("DROP")
+        if self.accept("MATERIALIZED"):
+            return self.drop_materialized(start)
         temporary = self.accept("TEMPORARY")
         system = temporary and self.accept("SYSTEM")
         if self.sees_any("MATERIALIZED", "MODEL", "CONNECTION"):
@@ -451,7 +468,9 @@ class Statements(Inspection):
 
     def _alter(self) -> StatementSyntax:
         start = self.expect("ALTER")
-        if self.sees_any("MATERIALIZED", "MODEL", "CONNECTION", "FUNCTION", "CATALOG"):
+        if self.accept("MATERIALIZED"):
+            return self.alter_materialized(start)
+        if self.sees_any("MODEL", "CONNECTION", "FUNCTION", "CATALOG"):
             self.unsupported(f"ALTER {self.token.upper}")
         kind = self.choose("TABLE", "VIEW", "DATABASE")
         if_exists = self.accept("IF", "EXISTS")

@@ -307,7 +307,44 @@ class JoinTable:
     span: Span
 
 
-TableExpression = TableName | DerivedTable | TableFunctionSyntax | UnnestTable | JoinTable
+@dataclass(frozen=True)
+class PatternItem:
+    """A variable of PATTERN with its quantifier; `most` is None if there is no limit."""
+
+    name: Identifier
+    least: int
+    most: int | None
+    is_greedy: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class SkipSyntax:
+    """AFTER MATCH SKIP: how, and for TO FIRST and TO LAST the variable."""
+
+    kind: OneOf["PAST LAST ROW", "TO NEXT ROW", "TO FIRST", "TO LAST"]
+    variable: Identifier | None
+
+
+@dataclass(frozen=True)
+class MatchTable:
+    """MATCH_RECOGNIZE behind a table."""
+
+    input: TableExpression
+    partition_by: tuple[Node, ...]
+    order_by: tuple[OrderItem, ...]
+    measures: tuple[tuple[Node, Identifier], ...]
+    skip: SkipSyntax
+    pattern: tuple[PatternItem, ...]
+    within: Node | None
+    define: tuple[tuple[Identifier, Node], ...]
+    alias: Alias | None
+    #: The word MATCH_RECOGNIZE.
+    keyword: Span
+    span: Span
+
+
+TableExpression = TableName | DerivedTable | TableFunctionSyntax | UnnestTable | JoinTable | MatchTable
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Final
 
 from headrace.planner.rules.aggregations import convert_aggregate, convert_group_window
 from headrace.planner.rules.joins import convert_join
+from headrace.planner.rules.matches import convert_match
 from headrace.planner.rules.merge_calcs import merge_filters, merge_projects
 from headrace.planner.rules.nodes import Conversion
 from headrace.planner.rules.over import convert_over
@@ -39,5 +40,6 @@ CONVERSIONS: Final[tuple[Conversion, ...]] = (
     convert_join,
     convert_over,
     convert_process_table,
+    convert_match,
     convert_plain,
 )

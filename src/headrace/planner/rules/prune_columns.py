@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from headrace.planner import expressions as e
 from headrace.planner import logical as n
+from headrace.planner.logical_match import MatchRecognize
 from headrace.planner.rules.tree import over_inputs, projected
 
 __all__ = ["prune_columns"]
@@ -44,6 +45,8 @@ def _prune(node: n.LogicalNode, needed: set[int]) -> tuple[n.LogicalNode, dict[i
             return _prune_join(node, needed)
         case n.Over():
             return _prune_over(node, needed)
+        case MatchRecognize():
+            return _prune_match(node)
         case n.Sort() | n.Limit():
             keys = node.keys if isinstance(node, n.Sort) else ()
             below, places = _prune(node.input, needed | _used(key.expression for key in keys))
@@ -122,6 +125,21 @@ def _prune_over(node: n.Over, needed: set[int]) -> tuple[n.LogicalNode, dict[int
     narrow = len(below.schema)
     added = {width + at: narrow + at for at in range(len(node.calls))}
     return n.Over(below, calls, node.names), places | added
+
+
+def _prune_match(node: MatchRecognize) -> tuple[n.LogicalNode, dict[int, int]]:
+    said = [*node.measures, *(each for each in node.conditions if each is not None)]
+    used = set(node.partition_by) | _used([*said, *(key.expression for key in node.order_by)])
+    below, places = _exactly(*_prune(node.input, used), used)
+    renewed = replace(
+        node,
+        input=below,
+        partition_by=tuple(places[key] for key in node.partition_by),
+        order_by=_moved_keys(node.order_by, _references(node.input, places)),
+        conditions=tuple(each and _moved([each], places)[0] for each in node.conditions),
+        measures=tuple(_moved(node.measures, places)),
+    )
+    return renewed, _order(range(len(node.schema)))
 
 
 def _exactly(

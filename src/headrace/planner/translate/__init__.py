@@ -22,6 +22,7 @@ from headrace.planner.translate import (
     borders,
     interval_joins,
     joins,
+    matches,
     over,
     process_tables,
     ranks,
@@ -53,7 +54,8 @@ def translate(plan: Plan, connectors: Connectors, settings: TranslationSettings)
     to = Translation(plan, connectors, settings)
     for node in plan.nodes:
         to.streams[node] = tuple(_translated(to, node))
-    return with_first_pairs(to.nodes)
+    # Pairs that a later row of the epoch outdoes were emitted before it came.
+    return to.nodes if settings.row_by_row else with_first_pairs(to.nodes)
 
 
 def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
@@ -88,6 +90,8 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [ranks.temporal_sort(to, node)]
         case p.OverAggregate():
             return [over.over_aggregate(to, node)]
+        case p.Match():
+            return [matches.match_recognize(to, node)]
         case p.WindowRank():
             return [ranks.window_rank(to, node)]
         case p.Deduplicate():

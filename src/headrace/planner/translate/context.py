@@ -12,11 +12,12 @@ from headrace.connectors.base import Source
 from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table import declarations as d
 from headrace.operators.table import steps
+from headrace.operators.table.base import EVENT
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.explain import describe
 from headrace.planner.expressions import Expression, InputRef, SortKey
-from headrace.planner.fragments import Stream
+from headrace.planner.fragments import BIGINT, Stream
 from headrace.planner.logical import Scan, Schema
 from headrace.planner.optimize import Plan
 from headrace.planner.stream_borders import StreamInput
@@ -32,8 +33,12 @@ __all__ = [
     "names_of",
     "order_of",
     "renamed",
+    "with_events",
     "zoned",
 ]
+
+#: Room for the rows that one stream has in an epoch: Spark numbers them by partition, 2^33 numbers for each.
+_EVENT_BITS = 54
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,10 @@ class TranslationSettings:
     is_utc: bool = False
     #: The time zone of Spark's session.
     zone: str = "UTC"
+    #: Whether every row makes its own changes, not only an epoch as a whole.
+    row_by_row: bool = False
+    #: Whether rows are exchanged before they are aggregated.
+    one_phase: bool = False
 
     def zone_of(self, data_type: DataType) -> str | None:
         """Return the zone by which event time of this type is counted; None if it is that of streams."""
@@ -108,6 +117,8 @@ class Translation:
         uid: str | None = None,
     ) -> Stream:
         """Make a vertex; return what comes out of it."""
+        if getattr(declaration, "emits_every_change", False):
+            inputs = with_events(inputs)
         position = len(self.nodes)
         prefix = "Source: " if isinstance(declaration, d.TableScanDeclaration) else ""
         name = f"{prefix}{_short_name(node, declaration)}[{position + 1}]"
@@ -130,6 +141,8 @@ class Translation:
             "is_insert_only": mode.is_insert_only,
             "emits_update_before": mode.has_update_before,
             "ttl_ms": self.ttl_ms(ttl_ms),
+            "row_by_row": self.settings.row_by_row,
+            "one_phase": self.settings.one_phase,
         }
 
     def ttl_ms(self, hinted: int | None) -> int:
@@ -169,6 +182,22 @@ def names_of(columns: Iterable[steps.StepColumn]) -> tuple[str, ...]:
 def inputs_of(streams: Sequence[tuple[int, Stream]]) -> tuple[TableInput, ...]:
     """Return the inputs of a vertex; each stream comes with its side."""
     return tuple(TableInput(stream.node, stream.fragment, side) for side, stream in streams)
+
+
+def with_events(inputs: Sequence[tuple[int, Stream]]) -> list[tuple[int, Stream]]:
+    """Number the rows of a node's inputs in the order they come: those of the first input first.
+
+    Rows that have a number keep it: those of two nodes that work off the same rows have to be told apart alike.
+    """
+    made = []
+    for ordinal, (side, stream) in enumerate(inputs):
+        if EVENT in stream.names:
+            made.append((side, stream))
+            continue
+        items = stream.chosen(range(len(stream.columns)))
+        number = f"(monotonically_increasing_id() + {ordinal << _EVENT_BITS}L)"
+        made.append((side, stream.select([*items, (number, f.column(EVENT, BIGINT))])))
+    return made
 
 
 def renamed(stream: Stream, columns: Sequence[steps.StepColumn]) -> Stream:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from headrace.operators.table import declarations as d
 from headrace.operators.table import steps
+from headrace.operators.table.base import EVENT
 from headrace.planner import fragments as f
 from headrace.planner import join_halves as halves
 from headrace.planner import physical as p
@@ -14,7 +15,7 @@ from headrace.planner.emit import emit
 from headrace.planner.expressions import Expression, InputRef
 from headrace.planner.fragments import BIGINT, Stream
 from headrace.planner.logical import JoinKind
-from headrace.planner.translate.context import Translation, names_of, renamed
+from headrace.planner.translate.context import Translation, names_of, renamed, with_events
 from headrace.types.logical import quote_name
 
 __all__ = ["join", "pair_condition", "window_join"]
@@ -111,6 +112,10 @@ def _in_halves(to: Translation, node: p.Join | p.WindowJoin) -> Stream:
     else:
         ttls = (to.ttl_ms(node.left_ttl_ms), to.ttl_ms(node.right_ttl_ms))
         matching, associations = halves.declarations(node, sides, output, condition, first, ttls)
+    if associations.updates_by_rows and traits["row_by_row"] and not isinstance(node, p.WindowJoin):
+        # A row, and the pairs that it makes or takes away, come to the second half under one number.
+        inputs = with_events(inputs)
+        matching = replace(matching, output=(*matching.output, f.column(EVENT, BIGINT)))
     pairs = to.add(matching, node, inputs, matching.output)
     rows = [(halves.input_of(node.kind, side), stream) for side, stream in inputs if side in outer]
     return to.add(replace(associations, **traits), node, [(0, pairs), *rows], output)

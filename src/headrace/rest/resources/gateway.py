@@ -8,20 +8,23 @@ GET  /sessions/:s/operations/:o/result/:token                  its rows, portion
 from __future__ import annotations
 
 import traceback
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from headrace import __version__
 from headrace.errors import GatewayError, HeadraceError, JobExecutionError
-from headrace.gateway.operation import Portion, PortionKind, StatementOperation, StatementResult
-from headrace.gateway.session import GatewaySession
-from headrace.gateway.sessions import Sessions
-from headrace.gateway.values import ResultRowFormat, fields_of, type_json
 from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import CamelBody, Empty, Request, Response, json_response
 from headrace.rest.routing import Endpoint, QueryParameters
+
+if TYPE_CHECKING:
+    # Handlers import what they need of it: it brings the planner of SQL along, which most programs start without.
+    from headrace.gateway.operation import Portion, StatementOperation, StatementResult
+    from headrace.gateway.session import GatewaySession
+    from headrace.gateway.sessions import Sessions
+    from headrace.gateway.values import ResultRowFormat
 
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Timeout = Annotated[int, msgspec.Meta(ge=0)]
@@ -207,6 +210,8 @@ def close(context: RestContext, request: Request) -> GatewayStatus:
 
 
 def fetch(context: RestContext, request: Request) -> Response:
+    from headrace.gateway.values import ResultRowFormat
+
     session, operation = _operation(context, request)
     row_format = ResultRowFormat(request.query.get("rowFormat", "JSON"))
     try:
@@ -226,7 +231,7 @@ def fetch(context: RestContext, request: Request) -> Response:
 
 
 def _body(portion: Portion, row_format: ResultRowFormat, zone: str, uri: str | None) -> FetchedResult:
-    if portion.kind is PortionKind.NOT_READY:
+    if portion.kind.value == "NOT_READY":
         return FetchedResult("NOT_READY", next_result_uri=uri)
     result = portion.result
     assert result is not None
@@ -241,6 +246,8 @@ def _body(portion: Portion, row_format: ResultRowFormat, zone: str, uri: str | N
 
 
 def _rows(portion: Portion, result: StatementResult, row_format: ResultRowFormat, zone: str) -> ResultRows:
+    from headrace.gateway.values import fields_of, type_json
+
     fields = fields_of([each.type for each in result.schema], row_format, zone)
     return ResultRows(
         [ResultColumn(each.name, type_json(each.type)) for each in result.schema],

@@ -54,7 +54,9 @@ from headrace.runtime.checkpoint.storage import (
 )
 from headrace.runtime.checkpoint.subject import BarrierTimes, CheckpointedRun, StagedOutput
 from headrace.runtime.epoch.messages import SubtaskId
+from headrace.runtime.epoch.recording import FOLDER, EpochRecorder
 from headrace.runtime.high_availability.job_results import JobResults
+from headrace.storage.paths import join_path
 
 _log = logging.getLogger(__name__)
 
@@ -87,6 +89,7 @@ class Checkpointing:
         results: Where the job's end is written down.
         ensure_leader: Raises if another master has taken the job over: then nothing must be written any more.
         now_ms: The clock.
+        recorder: Keeps epochs that can be replayed, in savepoints, too; None if none are.
     """
 
     def __init__(
@@ -98,7 +101,9 @@ class Checkpointing:
         *,
         ensure_leader: Callable[[], None],
         now_ms: Callable[[], int],
+        recorder: EpochRecorder | None = None,
     ) -> None:
+        self._recorder = recorder
         self._job_name = job_name
         self._directory = directory
         self._settings = settings
@@ -321,7 +326,10 @@ class Checkpointing:
     def _write(self, metadata: CheckpointMetadata, target: str | None) -> StoredCheckpoint:
         self._ensure_leader()
         if target is not None:
-            return write_savepoint(metadata, target)
+            stored = write_savepoint(metadata, target)
+            if self._recorder is not None:
+                self._recorder.copy_to(join_path(stored.path, FOLDER))
+            return stored
         return self._directory.write(self._foreign.replaced_in(metadata))
 
     def _settle(self, run: CheckpointedRun, sinks: StagedOutput) -> bool:

@@ -9,6 +9,7 @@ from typing import Self
 from headrace.config.configuration import Configuration
 from headrace.config.options import checkpointing
 from headrace.config.options.checkpointing import (
+    ChangedOperators,
     CheckpointingMode,
     ExternalizedCheckpointRetention,
     RecoveryClaimMode,
@@ -37,6 +38,7 @@ class CheckpointSettings:
     recovery_path: str | None = None
     claim_mode: RecoveryClaimMode = RecoveryClaimMode.NO_CLAIM
     ignore_unclaimed_state: bool = False
+    changed_operators: ChangedOperators = ChangedOperators.REFUSE
     history_size: int = 10
 
     @classmethod
@@ -57,6 +59,7 @@ class CheckpointSettings:
             after_tasks_finish=get(checkpointing.AFTER_TASKS_FINISH),
             recovery_path=get(checkpointing.RECOVERY_PATH),
             claim_mode=get(checkpointing.RECOVERY_CLAIM_MODE),
+            changed_operators=get(checkpointing.CHANGED_OPERATORS),
             ignore_unclaimed_state=get(checkpointing.RECOVERY_IGNORE_UNCLAIMED_STATE),
             history_size=get(checkpointing.HISTORY_SIZE),
         )

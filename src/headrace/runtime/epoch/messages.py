@@ -141,6 +141,16 @@ def rows_producer(vertex_id: str, partition: int) -> SubtaskId:
 
 
 @dataclass(frozen=True)
+class TaskTrace:
+    """What a replay of a subtask needs besides plan and input, and what it is compared with."""
+
+    #: What the clock showed, and how many records the first piece had (`runtime/task/task_clock.py`).
+    clock: bytes
+    #: A hash per record that was given to a sink, by operator id (`runtime/task/sink_digest.py`).
+    sinks: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class SubtaskReport:
     """What one subtask did in an epoch. The driver learns of nothing else."""
 
@@ -196,6 +206,8 @@ class SubtaskReport:
     samples: Mapping[StackSample, int] = field(default_factory=dict)
     #: What the epoch added to the accumulators of user functions, by name.
     accumulators: Mapping[str, Accumulator[Any, Any]] = field(default_factory=dict)
+    #: What is needed to replay it, if the epoch is recorded.
+    trace: TaskTrace | None = None
 
 
 def lowest_watermark(reports: Sequence[SubtaskReport]) -> int | None:

@@ -12,12 +12,21 @@ from uuid import uuid4
 from headrace.connectors.base import Committer
 from headrace.errors import HeadraceError, UserFunctionError
 from headrace.graph.job_graph import JobGraph, OperatorNode
+from headrace.runtime.checkpoint.evolution import evolved
 from headrace.runtime.checkpoint.restore import RestoreReport, StartingPoint, starting_point
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
 from headrace.runtime.epoch.log import EpochNumbers
 from headrace.runtime.epoch.pacing import EpochPacer
+from headrace.runtime.epoch.recording import EpochRecorder
 from headrace.runtime.job.settings import JobMasterSettings
-from headrace.runtime.run.job_run import CallsWorkers, EpochRunner, JobRun, NoEpochs, RunSettings
+from headrace.runtime.run.job_run import (
+    CallsWorkers,
+    EpochRunner,
+    JobRun,
+    NoEpochs,
+    RunSettings,
+    ShowsJob,
+)
 from headrace.runtime.run.live_run import LiveRun
 from headrace.runtime.run.sink_coordinator import SinkCoordinator
 from headrace.state.key_secret import KeySecret
@@ -51,6 +60,7 @@ class RunFactory:
         now_ms: The clock.
         timer: Measures how long things take, in seconds.
         on_news: Called when a live run has something to say.
+        recorder: Keeps epochs that can be replayed; None if none are.
     """
 
     def __init__(
@@ -65,7 +75,9 @@ class RunFactory:
         now_ms: Callable[[], int],
         timer: Callable[[], float],
         on_news: Callable[[], None] = lambda: None,
+        recorder: EpochRecorder | None = None,
     ) -> None:
+        self._recorder = recorder
         self._on_news = on_news
         self._job_name = job_name
         self._make_runner = make_runner
@@ -88,8 +100,11 @@ class RunFactory:
         lineage = _new_lineage()
         start, report = StartingPoint(), None
         if stored is not None:
-            ignores = self._settings.checkpoints.ignore_unclaimed_state
-            start, report = starting_point(job, stored.metadata, lineage, allow_non_restored=ignores)
+            settings = self._settings.checkpoints
+            metadata = evolved(job, stored.metadata, settings.changed_operators)
+            start, report = starting_point(
+                job, metadata, lineage, allow_non_restored=settings.ignore_unclaimed_state
+            )
             for line in report.lines():
                 _log.info("job '%s' from %s: %s", job.name, stored.path, line)
         sinks = SinkCoordinator(
@@ -140,10 +155,24 @@ class RunFactory:
                 blaming=self._blaming,
                 now_ms=self._now_ms,
                 timer=self._timer,
+                recorder=self._recorder_of(runner, lineage),
             )
         except BaseException:
             runner.close()
             raise
+
+    def _recorder_of(self, runner: EpochRunner, lineage: str) -> EpochRecorder | None:
+        if self._recorder is None or isinstance(runner, NoEpochs):
+            return None
+        if not isinstance(runner, ShowsJob):
+            _log.warning(
+                "job '%s' is not recorded for `headrace replay`: epochs of live jobs and of jobs with tables cannot "
+                "be replayed",
+                self._job_name,
+            )
+            return None
+        self._recorder.begin_run(lineage, runner.packed_job())
+        return self._recorder
 
     @contextmanager
     def _blaming(self, node: OperatorNode) -> Iterator[None]:

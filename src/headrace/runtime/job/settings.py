@@ -13,12 +13,15 @@ from headrace.config.options import (
     execution,
     live,
     metrics,
+    replay,
     rest,
     scheduler,
     state,
+    table,
 )
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.epoch.pacing import PacingSettings
+from headrace.runtime.epoch.recording import recording_directory
 from headrace.runtime.job import restart
 from headrace.runtime.monitoring.flame_graphs import FlameGraphSettings
 from headrace.runtime.run.live_run import LiveOptions
@@ -53,6 +56,9 @@ class JobMasterSettings:
     flame_graphs: FlameGraphSettings = field(default_factory=FlameGraphSettings)
     #: Set if subtasks last as long as a run.
     live: LiveOptions | None = None
+    #: How many epochs are kept to be replayed, and below which directory the job is recorded.
+    recorded_epochs: int = 0
+    recording_directory: str | None = None
 
 
 def live_options(configuration: Configuration) -> LiveOptions:
@@ -82,7 +88,7 @@ def live_options(configuration: Configuration) -> LiveOptions:
 
 
 def job_master_settings(
-    configuration: Configuration, directory: str, *, is_live: bool = False
+    configuration: Configuration, directory: str, *, is_live: bool = False, job_id: str = ""
 ) -> JobMasterSettings:
     """Return the settings of a job that keeps state and checkpoints below a directory.
 
@@ -90,13 +96,14 @@ def job_master_settings(
         configuration: The options.
         directory: Where the job keeps its files.
         is_live: Whether subtasks last as long as a run.
+        job_id: The job.
     """
     return JobMasterSettings(
         directory=directory,
         pacing=PacingSettings(
-            target_duration=configuration.get(epochs.TARGET_DURATION),
+            target_duration=_target_duration(configuration),
             initial_records=configuration.get(epochs.INITIAL_RECORDS),
-            max_records=configuration.get(epochs.MAX_RECORDS),
+            max_records=_max_records(configuration),
             max_bytes=configuration.get(epochs.MAX_BYTES).get_bytes(),
         ),
         idle_poll_s=configuration.get(epochs.IDLE_POLL_INTERVAL).total_seconds(),
@@ -111,4 +118,21 @@ def job_master_settings(
         failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),
         flame_graphs=FlameGraphSettings.from_configuration(configuration),
         live=live_options(configuration) if is_live else None,
+        recorded_epochs=configuration.get(replay.KEEP),
+        recording_directory=recording_directory(configuration, job_id),
     )
+
+
+def _target_duration(configuration: Configuration) -> timedelta:
+    """Return how long an epoch may take: as long as rows of a mini-batch wait, if that was set."""
+    latency = configuration.get(table.MINI_BATCH_LATENCY)
+    is_set = configuration.get(table.MINI_BATCH) and latency
+    return latency if is_set else configuration.get(epochs.TARGET_DURATION)
+
+
+def _max_records(configuration: Configuration) -> int | None:
+    """Return how many records a source subtask reads in an epoch at most; a mini-batch may have fewer."""
+    most, size = configuration.get(epochs.MAX_RECORDS), configuration.get(table.MINI_BATCH_SIZE)
+    if not configuration.get(table.MINI_BATCH) or size <= 0:
+        return most
+    return size if most is None else min(most, size)

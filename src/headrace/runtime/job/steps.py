@@ -20,6 +20,7 @@ from headrace.runtime.checkpoint.restore import RestoreReport
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
 from headrace.runtime.epoch.back_pressure import work_time
 from headrace.runtime.epoch.pacing import EpochPacer
+from headrace.runtime.epoch.recording import EpochRecorder
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
 from headrace.runtime.job import commands, events
 from headrace.runtime.job.barriers import BarrierLoop
@@ -107,7 +108,8 @@ class JobSteps:
         )
         # State files go there also when there are no checkpoints.
         self._directory.ensure_writable()
-        self.checkpointing = _make_checkpointing(job.name, self._directory, settings, surroundings)
+        recorder = _make_recorder(settings, now_ms)
+        self.checkpointing = _make_checkpointing(job.name, self._directory, settings, surroundings, recorder)
         pacer = EpochPacer(settings.pacing, expected_rate(self.job))
         self._epochs = self._make_epoch_loop(pacer, settings, surroundings)
         self._runs = RunFactory(
@@ -120,6 +122,7 @@ class JobSteps:
             now_ms=now_ms,
             timer=surroundings.timer,
             on_news=self.wake.set,
+            recorder=recorder,
         )
         self._carry_out = self._handlers()
         #: What of a savepoint found its operator; None for a job that started empty.
@@ -382,6 +385,7 @@ def _make_checkpointing(
     directory: CheckpointDirectory,
     settings: JobMasterSettings,
     surroundings: JobSurroundings,
+    recorder: EpochRecorder | None,
 ) -> Checkpointing:
     return Checkpointing(
         job_name,
@@ -390,4 +394,10 @@ def _make_checkpointing(
         surroundings.results or NoJobResults(),
         ensure_leader=surroundings.ensure_leader,
         now_ms=surroundings.now_ms,
+        recorder=recorder,
     )
+
+
+def _make_recorder(settings: JobMasterSettings, now_ms: Callable[[], int]) -> EpochRecorder | None:
+    directory = settings.recording_directory
+    return None if directory is None else EpochRecorder(directory, settings.recorded_epochs, now_ms)

@@ -44,6 +44,7 @@ from headrace.runtime.epoch.messages import (
 )
 from headrace.runtime.epoch.pacing import EpochPacer
 from headrace.runtime.epoch.phases import EpochPhases
+from headrace.runtime.epoch.recording import EpochRecorder
 from headrace.runtime.epoch.report_checks import check_consistent, in_time, one_per_subtask
 from headrace.runtime.run.accumulators import JobAccumulators
 from headrace.runtime.run.sink_coordinator import Blaming
@@ -86,6 +87,14 @@ class CallsWorkers(Protocol):
         Raises:
             JobExecutionError: When it cannot be done.
         """
+
+
+@runtime_checkable
+class ShowsJob(Protocol):
+    """A runner whose epochs can be replayed from the job as it ships it."""
+
+    def packed_job(self) -> bytes:
+        """Return the job as workers get it."""
 
 
 class NoEpochs:
@@ -156,7 +165,9 @@ class JobRun:
         blaming: Blaming,
         now_ms: Callable[[], int],
         timer: Callable[[], float] = time.perf_counter,
+        recorder: EpochRecorder | None = None,
     ) -> None:
+        self._recorder = recorder
         self.job = job
         self.runner = runner
         self._settings = settings
@@ -332,6 +343,8 @@ class JobRun:
         reports = self._attempt(plan, check)
         # From here the epoch has happened.
         self._log.complete(plan.epoch, reports)
+        if self._recorder is not None:
+            self._recorder.completed(plan.epoch, reports)
         self._take_over(reports)
         read = [report.records_in for report in reports if report.subtask.vertex_id in self._coordinators]
         return EpochSummary(
@@ -352,12 +365,16 @@ class JobRun:
             self.tries = attempt + 1
             self._numbers.use(plan.epoch)
             self._log.plan(current)
+            if self._recorder is not None:
+                self._recorder.planned(current)
             try:
                 arrived = in_time(current, self.runner.run(current))
                 reports = one_per_subtask(self.job, current.subtasks, arrived)
                 check_consistent(reports)
                 return reports
             except HeadraceError as error:
+                if self._recorder is not None:
+                    self._recorder.failed(current, error)
                 check()
                 if (
                     error.recovery is not RecoveryAction.RUN_EPOCH_AGAIN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from uuid import uuid4
 
@@ -31,12 +32,21 @@ class TaskAttempt:
     Args:
         plan: The epoch.
         number: How often Spark has tried the task before.
+        now_ms: The clock.
+        attempt_id: Its name; a new one if None.
     """
 
-    def __init__(self, plan: EpochPlan, number: int = 0) -> None:
-        self.attempt_id = new_attempt_id()
+    def __init__(
+        self,
+        plan: EpochPlan,
+        number: int = 0,
+        *,
+        now_ms: Callable[[], int] = clock.now_ms,
+        attempt_id: str | None = None,
+    ) -> None:
+        self.attempt_id = attempt_id or new_attempt_id()
         self.number = number
-        self.started_ms = clock.now_ms()
+        self.started_ms = now_ms()
         self._started_ns = time.perf_counter_ns()
         self._plan = plan
 

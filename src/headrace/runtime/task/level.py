@@ -77,11 +77,12 @@ class LevelRunner:
             with self._kept.task(subtask, lambda: self._make_task(subtask)) as task:
                 with _sampler(plan, subtask) as sampler:
                     task.begin(plan, spark_attempt, send)
-                    for _ in task.process(_handed_over(own)):
-                        if outbox:
-                            yield from outbox
-                            outbox.clear()
-                    report = task.report()
+                    with task.traced():
+                        for _ in task.process(_handed_over(own)):
+                            if outbox:
+                                yield from outbox
+                                outbox.clear()
+                        report = task.report()
                 if sampler is not None:
                     report = replace(report, samples=sampler.samples())
             yield from outbox

@@ -45,7 +45,7 @@ from headrace.runtime.control.messages import (
     SubtaskProgress,
     TriggerCheckpoint,
 )
-from headrace.runtime.epoch.in_flight import InFlight, InFlightFile, can_be_overtaken, edge_identities
+from headrace.runtime.epoch.in_flight import InFlight, InFlightFile, edge_identities
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import (
     EpochPlan,
@@ -56,7 +56,7 @@ from headrace.runtime.epoch.messages import (
 )
 from headrace.runtime.exchange.buffers import Header, barrier_in, pack_barrier
 from headrace.runtime.task.alignment import Alignment
-from headrace.runtime.task.barrier_paths import barrier_paths, barrier_targets
+from headrace.runtime.task.barrier_paths import barrier_paths, barrier_targets, channels_in_order
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.live_sampling import LiveSampling
 from headrace.runtime.task.live_settings import LiveSettings
@@ -130,7 +130,7 @@ class LiveSubtask:
         self._alignment = Alignment(channels, blocks=settings.is_exactly_once)
         self._barrier_targets = barrier_targets(code.job, layout, self._subtask)
         #: Channels whose records no barrier may overtake.
-        self._in_order = self._find_in_order(channels)
+        self._in_order = channels_in_order(code.job, self._subtask, channels)
         #: The epoch whose barrier may overtake the others.
         self._overtaking: int | None = None
         self._snapshot: _Snapshot | None = None
@@ -139,6 +139,8 @@ class LiveSubtask:
         #: Bytes worked off when the first barrier came.
         self._bytes_at_first = 0
         self._is_stopping = False
+        own_ms = code.job.vertex(self._subtask.vertex_id).buffer_timeout_ms
+        self._timeout_s = (settings.buffer_timeout_ms if own_ms is None else own_ms) / 1000
         self._flushed = time.monotonic()
         self._ended = threading.Event()
         self._marked_ms = 0
@@ -307,8 +309,12 @@ class LiveSubtask:
             assert task is not None
             task.emit_periodic_watermarks()
             self._watermark_at = time.monotonic() + self._settings.watermark_interval_ms / 1000
-        if time.monotonic() - self._flushed >= self._settings.buffer_timeout_ms / 1000:
+        if self._is_flush_due():
             self._flush()
+
+    def _is_flush_due(self) -> bool:
+        """Whether records have waited for others long enough."""
+        return 0 <= self._timeout_s <= time.monotonic() - self._flushed
 
     def _has_watermarks(self) -> bool:
         return bool(self._settings.watermark_interval_ms) and (
@@ -398,7 +404,7 @@ class LiveSubtask:
             return
         before = task.records_read
         for _ in task.read(lease, self._lease_plan):
-            if time.monotonic() - self._flushed >= self._settings.buffer_timeout_ms / 1000:
+            if self._is_flush_due():
                 self._flush()
             if self._outbox:
                 yield from self._leaving()
@@ -418,9 +424,8 @@ class LiveSubtask:
     def _on_feed(self, feed: Feed) -> Iterator[Sent]:
         task = self._task
         assert task is not None, "one that has ended is not fed"
-        timeout_s = self._settings.buffer_timeout_ms / 1000
         for _ in task.feed(pickle.loads(feed.plan)):
-            if time.monotonic() - self._flushed >= timeout_s:
+            if self._is_flush_due():
                 self._flush()
             if self._outbox:
                 yield from self._leaving()
@@ -573,14 +578,6 @@ class LiveSubtask:
         size = write_overtaken(path, snapshot.gate, recorder.buffers)
         file = InFlightFile(number, path, size, recorder.epoch)
         return InFlight((file,), edge_identities(self._code.job, vertex_id))
-
-    def _find_in_order(self, channels: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
-        in_order = {
-            edge.edge_id
-            for edge in self._code.job.inputs_of(self._subtask.vertex_id)
-            if not can_be_overtaken(edge)
-        }
-        return frozenset(channel for channel in channels if channel[0] in in_order)
 
     def _with_times(self, report: SubtaskReport) -> SubtaskReport:
         """Say how the time since the last barrier was spent."""

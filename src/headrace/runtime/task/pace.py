@@ -38,6 +38,15 @@ class Pace:
         self._size = 1
         self._paused_at = now()
 
+    @property
+    def piece_size(self) -> int:
+        """How many records the next piece has; it follows from how long others took."""
+        return self._size
+
+    @piece_size.setter
+    def piece_size(self, size: int) -> None:
+        self._size = size
+
     def begin(self) -> None:
         """Count the time from here: input begins."""
         self._paused_at = self._now()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headrace.runtime.artifacts import ShippedArtifact
+from headrace.runtime.epoch.recording import RecordingSettings
 from headrace.runtime.task.latency import LatencySettings
 from headrace.state.latency import StateLatencySettings
 from headrace.state.stores.settings import StoreSettings
@@ -38,3 +39,5 @@ class TaskSettings:
     latency: LatencySettings = field(default_factory=LatencySettings)
     #: Set if accesses to keyed state are measured.
     state_latency: StateLatencySettings | None = None
+    #: Set if epochs are recorded, to be replayed.
+    recording: RecordingSettings | None = None

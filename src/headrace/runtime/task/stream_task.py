@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from headrace.common.accumulators import TaskAccumulators
-from headrace.elements import EndOfInput, LatencyMarker, StreamStatus, TableRows, Watermark
+from headrace.elements import Batch, EndOfInput, LatencyMarker, StreamStatus, TableRows, Watermark
 from headrace.errors import StateTypeError
 from headrace.graph.input_order import early_edges
 from headrace.graph.job_graph import JobGraph, JobVertex
@@ -45,6 +45,7 @@ from headrace.runtime.task.pace import Pace
 from headrace.runtime.task.scratch import copy_directory, renew_scratch
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.time_parts import GATE, NO_TIME, TABLE_IDLE, TIME
+from headrace.runtime.task.trace import Trace, make_trace
 from headrace.state.changes import write_change
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.key_groups import key_group_range
@@ -52,15 +53,22 @@ from headrace.state.keyed import KeyedStateBackend
 from headrace.state.latency import StateLatency
 from headrace.state.stores.factory import make_store
 from headrace.storage.paths import join_path
-from headrace.util import clock
 
 
 class StreamTask:
     """The chain of one subtask with its gate and its state."""
 
     def __init__(
-        self, job: JobGraph, layout: Layout, subtask: SubtaskId, lineage: str, settings: TaskSettings
+        self,
+        job: JobGraph,
+        layout: Layout,
+        subtask: SubtaskId,
+        lineage: str,
+        settings: TaskSettings,
+        trace: Trace | None = None,
     ) -> None:
+        self._trace = trace or make_trace(settings)
+        self._clock = self._trace.clock
         self._job = job
         self._layout = layout
         self._subtask = subtask
@@ -80,10 +88,11 @@ class StreamTask:
             )
         self._is_open = False
         #: Cuts input that takes its time, so that timers fire and watermarks are emitted in between.
-        self._pace = Pace(settings.watermark_interval_ms, self._pause)
+        self._pace = Pace(settings.watermark_interval_ms, self._pause, self._clock.seconds)
+        self._trace.watch(self._links)
         head = self._links[0].operator
         if isinstance(head, SourceTask):
-            head.pieces_of = self._pace.pieces
+            head.pieces_of = self._pieces
 
     # -- one epoch ---------------------------------------------------------------------------------------------
 
@@ -110,7 +119,10 @@ class StreamTask:
 
     def _start_attempt(self, plan: EpochPlan, spark_attempt: int) -> None:
         """Start to count for an epoch."""
-        self._attempt = TaskAttempt(plan, spark_attempt)
+        self._pace.piece_size = self._trace.begin_epoch(self._pace.piece_size)
+        self._attempt = TaskAttempt(
+            plan, spark_attempt, now_ms=self._clock.now_ms, attempt_id=self._trace.attempt_id
+        )
         self._now_ms = self._attempt.started_ms
         self._plan = plan
         self._own_plan: SubtaskPlan = plan.subtasks[self._subtask]
@@ -122,6 +134,10 @@ class StreamTask:
         for link in self._links:
             link.begin_epoch()
             self._context(link).metrics.begin_epoch()  # before open(), which may count as well
+
+    def traced(self) -> AbstractContextManager[None]:
+        """What keeps, around an attempt that has begun, what is needed to replay it if it fails."""
+        return self._trace.attempting(self._plan, self._subtask, self._attempt.attempt_id)
 
     def _place(self) -> EpochPlace:
         return self._attempt.place
@@ -172,6 +188,7 @@ class StreamTask:
             warnings=tuple(w for link in self._links for w in self._context(link).take_warnings()),
             user_metrics=self._user_metrics(),
             accumulators=self._accumulators.report(),
+            trace=self._trace.take(),
         )
         return self._attempt.stamped(report)
 
@@ -233,7 +250,7 @@ class StreamTask:
         if isinstance(element, InputBatch):
             head.records_in += len(element.batch)
             process = head.operator.process_second if element.input_index else head.operator.process
-            for piece in self._pace.pieces(element.batch):
+            for piece in self._pieces(element.batch):
                 process(piece)
             self._pace.pause_if_due()
         elif isinstance(element, InputIdle):
@@ -267,9 +284,12 @@ class StreamTask:
             self._end()
         yield
 
+    def _pieces(self, batch: Batch) -> Iterator[Batch]:
+        return self._trace.pieces(self._pace.pieces(batch))
+
     def _tick(self) -> None:
         """Read the clock, once per buffer, and fire the timers that it has passed."""
-        self._now_ms = clock.now_ms()
+        self._now_ms = self._clock.now_ms()
         for link in self._links:
             # As in Flink, a moment is waited out: the window that ends with it may still get records.
             link.operator.advance_processing_time(self._now_ms - 1)

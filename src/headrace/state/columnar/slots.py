@@ -97,7 +97,8 @@ class SlotTable:
     """One table, at whatever version was applied last; `TableCopy` says which that is."""
 
     def __init__(self, directory: str, layout: TableLayout, size: TableSize | None = None) -> None:
-        self._directory = directory
+        #: Where its files are.
+        self.directory = directory
         self.layout = layout
         #: What is mapped, by the name of its file.
         self._mapped: dict[str, _Mapped] = {}
@@ -114,7 +115,7 @@ class SlotTable:
         as all other work of an epoch.
         """
         self.size = size
-        os.makedirs(self._directory, exist_ok=True)
+        os.makedirs(self.directory, exist_ok=True)
         self._open(max(_FIRST_CAPACITY, _power_of_two(size.slots)))
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -441,11 +442,11 @@ class SlotTable:
         self._reserve_bytes(name, start * width, end * width)
 
     def _reserve_bytes(self, name: str, start: int, end: int) -> None:
-        with watching_space(self._directory, "the copy of state", COPY_ELSEWHERE, needed=end - start):
+        with watching_space(self.directory, "the copy of state", COPY_ELSEWHERE, needed=end - start):
             reserve(self._path(name), start, end)
 
     def _path(self, name: str) -> str:
-        return os.path.join(self._directory, name)
+        return os.path.join(self.directory, name)
 
 
 def _size_of(path: str) -> int:

@@ -1,0 +1,155 @@
+"""`headrace verify`: a program's job, run many times under a seeded adversary."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from headrace.cli.errors import ExitCode, describe_error, exit_code_of
+from headrace.cli.options import configuration_options, load_configuration
+from headrace.cli.program import Program, ProgramError, load_program, program_options, pyflink_names
+
+if TYPE_CHECKING:
+    from headrace.config import Configuration
+    from headrace.graph.job_graph import JobGraph
+    from headrace.verify.verification import VerifyResult, VerifySettings
+
+__all__ = ["verify"]
+
+#: Operators that the program gives no parallelism get this one, which tells them from those it gives one.
+_PARALLELISM = 2
+
+
+class _Verified(BaseException):
+    """Ends the program behind its first `execute()`; no `except Exception` of the program is in the way."""
+
+    def __init__(self, result: VerifyResult, job: JobGraph) -> None:
+        super().__init__(result)
+        self.result = result
+        self.job = job
+
+
+@click.command(
+    short_help="Run a program's job many times, with faults, and compare the results.",
+    context_settings={"allow_interspersed_args": False},
+)
+@configuration_options
+@click.option("--budget", type=click.FloatRange(min=1), default=60.0, metavar="SECONDS", help="How long; 60.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=100, metavar="N", help="How many runs at most; 100."
+)
+@click.option("--seed", type=int, default=0, metavar="N", help="The first seed; the same one, the same runs.")
+@click.option(
+    "--records", type=click.IntRange(min=1), default=200, metavar="N", help="Records of each source; 200."
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="PATH",
+    help="Run the job's own sinks and compare the lines of this file or directory, which is DELETED before every run; "
+    "may be repeated. Otherwise sinks are replaced.",
+)
+@click.option("--key", metavar="FIELD", help="The key of output rows: their order per key is compared, too.")
+@click.option("--only-last", is_flag=True, help="With --key: compare only the last row of each key.")
+@click.option("--html", "page", metavar="FILE", help="Write the report as a page.")
+@program_options
+@click.pass_context
+def verify(
+    context: click.Context,
+    properties: dict[str, str],
+    parallelism: int | None,
+    master: str | None,
+    budget: float,
+    runs: int,
+    seed: int,
+    records: int,
+    outputs: tuple[str, ...],
+    key: str | None,
+    only_last: bool,
+    page: str | None,
+    alias: bool | None,
+    file: str | None,
+    words: tuple[str, ...],
+) -> None:
+    """Run the job of PROGRAM many times, without Spark, and compare what its sinks get.
+
+    Input is read from the job's sources once. Seeds decide how it is cut into epochs, the parallelism, which tasks
+    fail, when workers, hosts and the driver are lost, when the job is rescaled, stopped with a savepoint and restored,
+    and whether it runs live. The output must always be the same. A difference is shrunk to few records and faults, and
+    printed with a test to keep; the exit code is 1 then. docs/debugging.md explains what is found.
+    """
+    from headrace.verify.report import html_report, kept_test, text_report
+    from headrace.verify.verification import VerifySettings
+
+    if only_last and key is None:
+        raise click.UsageError("--only-last needs --key")
+    configuration = load_configuration(properties, parallelism or _PARALLELISM, master)
+    program, arguments = load_program(file, words)
+    settings = VerifySettings(budget, runs, seed, records, outputs, key, only_last)
+    found = _verified(program, arguments, configuration, alias, settings)
+    result, job = found.result, found.job
+    test = None
+    if result.difference is not None:
+        test = kept_test(result.difference, job, str(program.path), arguments, settings)
+    click.echo(text_report(result, job))
+    if test is not None:
+        click.echo("a test to keep:\n")
+        click.echo(test)
+    if page is not None:
+        Path(page).write_text(html_report(result, job, test), encoding="utf-8")
+    context.exit(ExitCode.OK if result.is_clean else ExitCode.FAILED)
+
+
+def _verified(
+    program: Program,
+    arguments: list[str],
+    configuration: Configuration,
+    alias: bool | None,
+    settings: VerifySettings,
+) -> _Verified:
+    from headrace.datastream.execution_context import ExecutionContext
+    from headrace.verify.verification import verify_job
+
+    def check(_: object, job: JobGraph, options: Configuration) -> NoReturn:
+        # Here, while the program's module is the main one: its records are pickled by what that holds.
+        with _without_warnings():  # of the faults that it injects
+            raise _Verified(verify_job(job, options, settings), job)
+
+    context = ExecutionContext(configuration, on_submission=check)
+    try:
+        with (
+            pyflink_names(configuration, alias),
+            context.entered(in_all_threads=True),
+            redirect_stdout(sys.stderr),
+            program.as_main(arguments),
+        ):
+            program.run()
+    except _Verified as verified:
+        return verified
+    except SystemExit as ended:
+        raise ProgramError(
+            f"the program ended with exit code {ended.code!r} before it called execute()"
+        ) from None
+    except Exception as error:
+        click.echo(describe_error(error), err=True)
+        raise click.exceptions.Exit(exit_code_of(error)) from error
+    raise ProgramError("the program ended without calling execute(): there is no job to verify")
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Keep what the engine logs about failures to itself."""
+    logger = logging.getLogger("headrace")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

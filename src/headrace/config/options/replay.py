@@ -1,0 +1,30 @@
+"""Replay: what is kept of a job's epochs so that `headrace replay` can run them again."""
+
+from __future__ import annotations
+
+from headrace.config.option import option
+
+KEEP = (
+    option("headrace.replay.keep", int)
+    .default(0)
+    .describe(
+        "How many of a job's last epochs can be replayed with `headrace replay`. Their plans, clock readings and state "
+        "files are kept, with the job's functions, until newer epochs replace them; they outlive the job. 0 records "
+        "nothing. Epochs of live jobs and of jobs with tables are not recorded."
+    )
+)
+DIRECTORY = (
+    option("headrace.replay.dir", str)
+    .no_default()
+    .describe(
+        "Where recorded epochs are kept, in `replay/JOB_ID` below it. If not set, `execution.checkpointing.dir`."
+    )
+)
+INPUTS = (
+    option("headrace.replay.inputs", bool)
+    .default(False)
+    .describe(
+        "Whether the records that sources read are kept with each recorded epoch. Then it can be replayed where the "
+        "sources cannot be reached, for example on a laptop. It writes all input of the job once more."
+    )
+)

@@ -1,0 +1,201 @@
+"""Runs a recorded epoch in this process: the job's own tasks, with recorded clocks, and sinks that write nothing.
+
+    for every level, for every subtask:   begin(plan) -> process(buffers of the levels before) -> report()
+
+State is read from the recording's copies. New state files and what sinks would stage go to a temporary directory.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from headrace.elements import Batch
+from headrace.operators.io import SinkTask, SourceTask
+from headrace.operators.recorded_reader import RecordedReader
+from headrace.replay.recordings import JobRecording
+from headrace.replay.watched_records import WatchedRecords
+from headrace.runtime.epoch.layout import Layout
+from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport, TaskTrace
+from headrace.runtime.epoch.recording import RecordedEpoch
+from headrace.runtime.exchange.buffers import Header, read_header
+from headrace.runtime.task.chain import ChainLink
+from headrace.runtime.task.kept_tasks import close_quietly
+from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.stream_task import StreamTask
+from headrace.runtime.task.task_clock import FixedClock, RecordedClock, TaskClock
+from headrace.runtime.task.trace import Trace
+from headrace.storage.files import read_file
+
+#: Called before a record is processed, with its number in the epoch, from 1, and the record.
+BeforeRecord = Callable[[SubtaskId, int, Any], None]
+
+
+@dataclass
+class SubtaskReplay:
+    """What the replay of a subtask did."""
+
+    report: SubtaskReport
+    #: The records that each sink was given, with their timestamps, by operator id.
+    sinks: dict[str, list[tuple[Any, int | None]]] = field(default_factory=dict)
+    #: Whether the clock was read more often than when the job ran.
+    is_clock_exhausted: bool = False
+
+
+class ReplaySession:
+    """One epoch, ready to run. A context manager: the state of tasks can be looked at until it is closed.
+
+    Args:
+        recording: The job's.
+        epoch: The epoch.
+        before_record: Called before each record that a subtask gets, if anything waits for one.
+        runs_sinks: Whether writers of sinks run, and are aborted; otherwise records only reach the sink.
+    """
+
+    def __init__(
+        self,
+        recording: JobRecording,
+        epoch: RecordedEpoch,
+        *,
+        before_record: BeforeRecord | None = None,
+        runs_sinks: bool = False,
+    ) -> None:
+        self.recording = recording
+        self.epoch = epoch
+        self._before_record = before_record
+        self._runs_sinks = runs_sinks
+        self.code: JobCode = recording.code_of(epoch.planned.lineage)
+        self.layout = Layout(self.code.job)
+        self._closing = ExitStack()
+        #: Where the replay writes state files.
+        self.directory = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="headrace-replay-"))
+        self.plan = replace(epoch.planned.plan, state_dir=self.directory, sampling=None)
+        settings = replace(
+            self.code.settings, scratch_parent=self.directory, scratch_name="scratch", recording=None
+        )
+        self._settings = settings
+        self._inbox: dict[tuple[int, int], list[tuple[Header, bytes]]] = defaultdict(list)
+
+    def __enter__(self) -> ReplaySession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
+
+    def run(self) -> dict[SubtaskId, SubtaskReplay]:
+        """Run every subtask of the epoch; what a function raises comes out."""
+        done: dict[SubtaskId, SubtaskReplay] = {}
+        for level, subtasks in enumerate(self.layout.levels):
+            for partition, subtask in enumerate(subtasks):
+                if not self.plan.subtasks[subtask].has_ended:
+                    done[subtask] = self._run(subtask, self._inbox.pop((level, partition), []))
+        return done
+
+    def name_of(self, subtask: SubtaskId) -> str:
+        """Name a subtask as `--subtask` takes it."""
+        return f"{self.code.job.vertex(subtask.vertex_id).name}:{subtask.subtask}"
+
+    def operator_name(self, operator_id: str) -> str:
+        """Return the name of an operator."""
+        nodes = (node for vertex in self.code.job.vertices for node in vertex.operators)
+        return next((node.name for node in nodes if node.operator_id == operator_id), operator_id)
+
+    def _run(self, subtask: SubtaskId, buffers: list[tuple[Header, bytes]]) -> SubtaskReplay:
+        trace = self._trace_of(subtask)
+        task = StreamTask(self.code.job, self.layout, subtask, self.code.lineage, self._settings, trace=trace)
+        self._closing.callback(close_quietly, task)
+        report = self.epoch.reports.get(subtask)
+        task.begin(self.plan, 0 if report is None else report.spark_attempt, self._send)
+        for _ in task.process(buffers):
+            pass
+        exhausted = isinstance(trace.clock, RecordedClock) and trace.clock.is_exhausted
+        return SubtaskReplay(task.report(), trace.sinks, exhausted)
+
+    def _send(self, level: int, partition: int, buffer: bytes) -> None:
+        self._inbox[level, partition].append((read_header(buffer), buffer))
+
+    def _trace_of(self, subtask: SubtaskId) -> ReplayTrace:
+        report = self.epoch.reports.get(subtask)
+        trace = None if report is None else report.trace
+        if trace is None:
+            failed = self.epoch.task_files("task", subtask)
+            trace = pickle.loads(read_file(failed[-1])) if failed else None
+        before = None if self._before_record is None else partial(self._before_record, subtask)
+        return ReplayTrace(
+            self._clock(trace),
+            attempt_id=None if report is None else report.attempt_id,
+            before_record=before,
+            runs_sinks=self._runs_sinks,
+            inputs=self._input_of(subtask, report),
+        )
+
+    def _clock(self, trace: TaskTrace | None) -> TaskClock:
+        return FixedClock(self.epoch.planned.planned_ms) if trace is None else RecordedClock(trace.clock)
+
+    def _input_of(self, subtask: SubtaskId, report: SubtaskReport | None) -> Sequence[bytes] | None:
+        kept = self.epoch.task_files("input", subtask)
+        if report is not None:
+            kept = [path for path in kept if path.endswith(report.attempt_id)]
+        return pickle.loads(read_file(kept[-1])) if kept else None
+
+
+class ReplayTrace(Trace):
+    """Gives a task its recorded clock, and watches what goes through it.
+
+    Args:
+        clock: The clock.
+        attempt_id: The name of the attempt that is replayed.
+        before_record: Called before each record that the subtask gets.
+        runs_sinks: Whether writers of sinks run.
+        inputs: What a source has read, if it was kept.
+    """
+
+    def __init__(
+        self,
+        clock: TaskClock,
+        *,
+        attempt_id: str | None = None,
+        before_record: Callable[[int, Any], None] | None = None,
+        runs_sinks: bool = False,
+        inputs: Sequence[bytes] | None = None,
+    ) -> None:
+        super().__init__(clock)
+        self.attempt_id = attempt_id
+        self.sinks: dict[str, list[tuple[Any, int | None]]] = {}
+        self._before_record = before_record
+        self._runs_sinks = runs_sinks
+        self._inputs = inputs
+        self._seen = 0
+
+    def watch(self, links: Sequence[ChainLink]) -> None:
+        """Silence sinks, keep what they get, and have sources read what was recorded."""
+        for link in links:
+            if isinstance(link.operator, SinkTask):
+                link.operator.is_muted = not self._runs_sinks
+                link.operator.tap = partial(self._note, self.sinks.setdefault(link.node.operator_id, []))
+            elif isinstance(link.operator, SourceTask) and self._inputs is not None:
+                link.operator.reader_of = partial(RecordedReader, self._inputs)
+
+    def pieces(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Say so before each record, if anything waits for one."""
+        if self._before_record is None:
+            return batches
+        return map(self._watched, batches)
+
+    def _watched(self, batch: Batch) -> Batch:
+        assert self._before_record is not None
+        watched = WatchedRecords(batch.values, self._seen, self._before_record)
+        self._seen += len(batch)
+        return Batch(watched, batch.timestamps)
+
+    def _note(self, records: list[tuple[Any, int | None]], batch: Batch) -> None:
+        timestamps = batch.timestamps or [None] * len(batch)
+        # Copies: what the sink is given may be changed by others later.
+        copies = pickle.loads(pickle.dumps(batch.values, protocol=5))
+        records += zip(copies, timestamps, strict=True)

@@ -1,0 +1,185 @@
+"""The input of a verified job: read once from its sources, and given to every run from memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headrace.common.watermark_strategy import WatermarkStrategy
+from headrace.connectors.base import Slice, Source, SourceReader, SplitProgress
+from headrace.elements import Batch
+from headrace.errors import JobDefinitionError
+from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.operators.io import SourceDeclaration
+from headrace.runtime.run.source_coordinator import SourceCoordinator
+from headrace.testing.sources import ScriptedSource, Timestamped
+
+#: Plans that are asked of a source that has nothing to read, before it is taken to be at its end for now.
+_MOST_EMPTY_PLANS = 20
+
+
+@dataclass(frozen=True)
+class InputRecord:
+    """A record that a source has read."""
+
+    #: Its place in the input of the source.
+    index: int
+    split: str
+    value: Any
+    timestamp: int | None = None
+
+
+#: The records of each source, by the id of its vertex.
+Inputs = Mapping[str, Sequence[InputRecord]]
+
+
+def read_inputs(job: JobGraph, max_records: int) -> dict[str, list[InputRecord]]:
+    """Read the sources of a job, each up to a number of records.
+
+    Raises:
+        JobDefinitionError: If a source has no records.
+    """
+    found = {}
+    for vertex in job.vertices:
+        declaration = vertex.head.declaration
+        if isinstance(declaration, SourceDeclaration):
+            records = found[vertex.vertex_id] = _read(declaration.source, max_records)
+            if not records:
+                raise JobDefinitionError(
+                    f"source '{vertex.head.name}' has no records to verify the job with",
+                    hint="give the program input that is bounded and small: a collection, a file, a generator",
+                )
+    return found
+
+
+def _read(source: Source, max_records: int) -> list[InputRecord]:
+    coordinator = SourceCoordinator(source, 1)
+    reader = source.create_reader()
+    records: list[InputRecord] = []
+    empty = 0
+    has_ended = False
+    try:
+        while len(records) < max_records and not has_ended and empty < _MOST_EMPTY_PLANS:
+            before = len(records)
+            coordinator.plan(max_records - len(records), 0, frozenset())
+            planned = coordinator.standing[0]
+            finished: set[str] = set()
+            for piece in planned.slices:
+                room = max_records - len(records)
+                if room <= 0:
+                    break
+                for batch in reader.read(replace(piece, max_records=room)):
+                    times = batch.timestamps or [None] * len(batch)
+                    records += [
+                        InputRecord(len(records) + at, piece.split.split_id, value, time)
+                        for at, (value, time) in enumerate(zip(batch.values, times, strict=True))
+                    ]
+                split_id = piece.split.split_id
+                if reader.progress().is_finished:
+                    finished.add(split_id)
+                coordinator.advance(0, {split_id: reader.progress()}, has_ended=False, now_ms=0)
+            has_ended = not planned.may_get_more_splits and planned.open_splits <= finished
+            empty = 0 if len(records) > before else empty + 1
+    finally:
+        reader.close()
+        coordinator.close()
+    return records[:max_records]
+
+
+def with_inputs(job: JobGraph, inputs: Inputs, order_seed: int | None) -> JobGraph:
+    """Return the job with sources that read these records.
+
+    Args:
+        job: The job.
+        inputs: The records.
+        order_seed: Reorders records as far as watermarks allow; None to leave them in their order.
+    """
+
+    def replaced(vertex: JobVertex) -> JobVertex:
+        declaration = vertex.head.declaration
+        if vertex.vertex_id not in inputs or not isinstance(declaration, SourceDeclaration):
+            return vertex
+        records = list(inputs[vertex.vertex_id])
+        if order_seed is not None:
+            records = reordered(records, declaration.watermark_strategy, order_seed)
+        head = replace(vertex.head, declaration=replace(declaration, source=_scripted(records)))
+        return replace(vertex, operators=(head, *vertex.operators[1:]))
+
+    return replace(job, vertices=tuple(map(replaced, job.vertices)))
+
+
+def _scripted(records: Sequence[InputRecord]) -> ScriptedSource:
+    scripts: dict[str, list[Any]] = {}
+    for record in records:
+        item = record.value if record.timestamp is None else Timestamped(record.value, record.timestamp)
+        scripts.setdefault(record.split, []).append(item)
+    return _OneByOne(*(scripts.values() or [[]]))
+
+
+class _OneByOne(ScriptedSource):
+    """Reads one record at a time, so a watermark follows every record: which ones are late does not depend on cuts."""
+
+    def create_reader(self) -> SourceReader:
+        return _OneByOneReader(super().create_reader())
+
+
+class _OneByOneReader(SourceReader):
+    def __init__(self, reader: SourceReader) -> None:
+        self._reader = reader
+
+    def read(self, piece: Slice) -> Iterator[Batch]:
+        for batch in self._reader.read(piece):
+            times = batch.timestamps
+            for at, value in enumerate(batch.values):
+                yield Batch([value], None if times is None else [times[at]])
+
+    def progress(self) -> SplitProgress:
+        return self._reader.progress()
+
+
+def has_watermarks(job: JobGraph) -> bool:
+    """Whether watermarks are made anywhere in the job: live, when they come is up to the clock."""
+    declarations = [node.declaration for vertex in job.vertices for node in vertex.operators]
+    values = [value for each in declarations for value in getattr(each, "__dict__", {}).values()]
+    return any(isinstance(value, WatermarkStrategy) and value.kind != "none" for value in values)
+
+
+def can_reorder(job: JobGraph) -> bool:
+    """Whether a source declares that its records may be out of order."""
+    declarations = (vertex.head.declaration for vertex in job.vertices)
+    return any(
+        isinstance(each, SourceDeclaration) and _bound_of(each.watermark_strategy) > 0
+        for each in declarations
+    )
+
+
+def reordered(records: list[InputRecord], strategy: WatermarkStrategy | None, seed: int) -> list[InputRecord]:
+    """Swap neighbours of a split whose timestamps are within the bound of the watermark strategy.
+
+    A record never comes behind another one that would make it late.
+    """
+    bound = _bound_of(strategy)
+    if strategy is None or bound == 0:
+        return records
+    chance = random.Random(f"order/{seed}")
+    times = [_time_of(record, strategy) for record in records]
+    order = list(range(len(records)))
+    for at in range(1, len(order)):
+        first, second = order[at - 1], order[at]
+        is_close = abs(times[first] - times[second]) < bound // 2 and times[first] != times[second]
+        if records[first].split == records[second].split and is_close and chance.random() < 0.5:
+            order[at - 1], order[at] = second, first
+    return [records[index] for index in order]
+
+
+def _bound_of(strategy: WatermarkStrategy | None) -> int:
+    return 0 if strategy is None or strategy.kind != "bounded" else strategy.out_of_orderness_ms
+
+
+def _time_of(record: InputRecord, strategy: WatermarkStrategy) -> int:
+    assigner = strategy.timestamp_assigner
+    if assigner is None:
+        return record.timestamp or 0
+    return int(assigner.extract_timestamp(record.value, record.timestamp or 0))

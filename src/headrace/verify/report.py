@@ -1,0 +1,148 @@
+"""The result of a verification, as text, as a test to keep, and as a page."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import fields
+
+from headrace.graph.job_graph import JobGraph
+from headrace.verify.scenario import Event, Scenario
+from headrace.verify.shrinking import VerifyCase
+from headrace.verify.verification import VerifyDifference, VerifyResult, VerifySettings
+
+
+def text_report(result: VerifyResult, job: JobGraph) -> str:
+    """Describe a result for the terminal."""
+    head = f"job {result.job_name!r}: {result.runs} runs in {result.seconds:.0f} s, {result.records} input records"
+    lines = [head, *(f"note: {note}" for note in result.notes)]
+    if result.difference is not None:
+        lines += _difference_lines(result.difference, job)
+    lines += [finding.text() for finding in result.findings]
+    if result.is_clean:
+        lines.append("no differences: the output was the same in every run")
+    return "\n".join(lines)
+
+
+def _difference_lines(difference: VerifyDifference, job: JobGraph) -> list[str]:
+    happened = difference.case.scenario.lines() or ["nothing else: the same run again"]
+    lines = [f"found: {difference.title}", f"  {difference.explanation}", "the run that differs:"]
+    lines += [f"  {line}" for line in happened]
+    lines.append("its input:")
+    for vertex_id, records in difference.case.inputs.items():
+        lines.append(f"  {job.vertex(vertex_id).head.name}: {len(records)} records")
+        lines += [f"    {record.value!r}" for record in records[:10]]
+    lines.append("its output, compared with the plain run:")
+    return lines + [f"  {row}" for row in difference.rows]
+
+
+def kept_test(
+    difference: VerifyDifference,
+    job: JobGraph,
+    program: str,
+    arguments: Sequence[str],
+    settings: VerifySettings,
+) -> str:
+    """Write the difference as a test for pytest."""
+    scenario = difference.case.scenario
+    records = {
+        job.vertex(vertex_id).head.name: [record.index for record in kept]
+        for vertex_id, kept in difference.case.inputs.items()
+    }
+    plain = VerifySettings()
+    given = {
+        name: getattr(settings, name)
+        for name in ("records", "outputs", "key", "only_last")
+        if getattr(settings, name) != getattr(plain, name)
+    }
+    if arguments:
+        given["arguments"] = tuple(arguments)
+    more = "".join(f", {name}={value!r}" for name, value in given.items())
+    imports = ["from headrace.verify.scenario import Event, Interruption, Scenario"]
+    if scenario.faults:
+        imports.insert(0, "from headrace.testing.mini_cluster import Fault, TaskAttempt")
+    body = [
+        *imports,
+        "from headrace.verify.verification import verify_case",
+        "",
+        "",
+        f"def test_seed_{scenario.seed}():",
+        f'    """{difference.title}."""',
+        f"    scenario = {scenario_text(scenario)}",
+        f"    verify_case({program!r}, scenario, kept={records!r}{more})",
+    ]
+    return "\n".join(body) + "\n"
+
+
+def scenario_text(scenario: Scenario) -> str:
+    """Write a scenario as the expression that makes it."""
+    plain = Scenario()
+    parts = []
+    for each in fields(Scenario):
+        value = getattr(scenario, each.name)
+        if value == getattr(plain, each.name):
+            continue
+        if each.name == "events":
+            shown = "".join(f"{_event_text(event)}, " for event in value)
+            parts.append(f"events=({shown.rstrip()})")
+        elif each.name == "faults":
+            shown = "".join(f"({place!r}, {fault!s}), " for place, fault in value)
+            parts.append(f"faults=({shown.rstrip()})")
+        else:
+            parts.append(f"{each.name}={value!r}")
+    return f"Scenario({', '.join(parts)})"
+
+
+def _event_text(event: Event) -> str:
+    parallelism = "" if event.parallelism is None else f", {event.parallelism}"
+    return f"Event({event.after_epochs}, {event.kind!s}{parallelism})"
+
+
+def html_report(result: VerifyResult, job: JobGraph, test: str | None) -> str:
+    """Write the result as a page that needs nothing else."""
+    status = "no differences" if result.is_clean else "differences found"
+    parts = [f"<h1>{html.escape(result.job_name)}: {status}</h1>"]
+    rows = {
+        "runs": str(result.runs),
+        "seconds": f"{result.seconds:.1f}",
+        "input records": str(result.records),
+    }
+    parts.append(_table(rows))
+    parts += [f"<p>{html.escape(note)}</p>" for note in result.notes]
+    if result.difference is not None:
+        parts += _difference_html(result.difference.case, result.difference, job)
+    for finding in result.findings:
+        parts.append(f"<pre>{html.escape(finding.text())}</pre>")
+    if test is not None:
+        parts.append(f"<h2>A test to keep</h2><pre>{html.escape(test)}</pre>")
+    style = "body{font:16px sans-serif;max-width:60em;margin:2em auto}td{padding:.2em 1em .2em 0}pre{overflow:auto}"
+    body = "\n".join(parts)
+    title = html.escape(f"headrace verify: {result.job_name}")
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{style}</style></head><body>\n{body}\n</body></html>\n"
+    )
+
+
+def _difference_html(case: VerifyCase, difference: VerifyDifference, job: JobGraph) -> list[str]:
+    happened = case.scenario.lines() or ["nothing else: the same run again"]
+    parts = [
+        f"<h2>{html.escape(difference.title)}</h2><p>{html.escape(difference.explanation)}</p>",
+        "<h3>The run that differs</h3>",
+        _list(happened),
+        "<h3>Its input</h3>",
+    ]
+    for vertex_id, records in case.inputs.items():
+        parts.append(f"<p>{html.escape(job.vertex(vertex_id).head.name)}</p>")
+        parts.append(_list([repr(record.value) for record in records[:20]]))
+    return [*parts, "<h3>Its output, compared with the plain run</h3>", _list(difference.rows)]
+
+
+def _list(items: object) -> str:
+    assert isinstance(items, list | tuple)
+    return "<ul>" + "".join(f"<li><code>{html.escape(item)}</code></li>" for item in items) + "</ul>"
+
+
+def _table(rows: dict[str, str]) -> str:
+    cells = "".join(f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in rows.items())
+    return f"<table>{cells}</table>"

@@ -1,0 +1,326 @@
+"""Runs a job again and again under scenarios drawn from seeds, until a difference is found or the budget is used up."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+from unittest import mock
+
+from headrace.checks import CheckFinding, check_job
+from headrace.config.configuration import Configuration
+from headrace.datastream.execution_context import ExecutionContext
+from headrace.errors import JobExecutionError, UnsupportedFeatureError
+from headrace.graph.job_graph import JobGraph
+from headrace.graph.mixed_job import is_one_stream
+from headrace.verify.inputs import can_reorder, has_watermarks, read_inputs
+from headrace.verify.runs import RunOutcome, Subject, describe, run_scenario
+from headrace.verify.scenario import Interruption, Scenario, draw
+from headrace.verify.shrinking import VerifyCase, shrink
+
+#: The part of the budget that may go into shrinking a difference.
+_SHRINKING = 0.5
+#: Rows that are named of each kind.
+_NAMED = 3
+#: Findings of `headrace check` that verification takes for a difference: no run can show them.
+_STATIC = frozenset({"HR101"})
+#: Findings that explain a difference.
+_HINTS = ("HR2", "HR3", "HR4", "HR6")
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """How long and how much."""
+
+    budget_s: float = 60.0
+    #: The most scenarios that are run.
+    runs: int = 100
+    first_seed: int = 0
+    #: Records that are read from each source.
+    records: int = 200
+    outputs: tuple[str, ...] = ()
+    key: str | None = None
+    only_last: bool = False
+
+
+@dataclass(frozen=True)
+class VerifyDifference:
+    """A run that gave another result than the plain one."""
+
+    #: What it looks like, such as `a function reads the clock`.
+    title: str
+    explanation: str
+    case: VerifyCase
+    #: How the output differs, a line each.
+    rows: Sequence[str]
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """What came of a verification."""
+
+    job_name: str
+    runs: int
+    seconds: float
+    records: int
+    difference: VerifyDifference | None = None
+    #: Findings of `headrace check`: those that count, or that explain the difference.
+    findings: Sequence[CheckFinding] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found."""
+        return self.difference is None and not any(each.code in _STATIC for each in self.findings)
+
+
+def verify_job(
+    job: JobGraph,
+    configuration: Configuration,
+    settings: VerifySettings,
+    on_run: Callable[[int, Scenario], None] = lambda number, scenario: None,
+) -> VerifyResult:
+    """Verify a job.
+
+    Args:
+        job: The job, planned with a parallelism of more than one where the program leaves it open.
+        configuration: Its options.
+        settings: How long and how much.
+        on_run: Called before each run.
+
+    Raises:
+        UnsupportedFeatureError: If the job has tables.
+        JobExecutionError: If it fails without any fault.
+    """
+    if not is_one_stream(job):
+        raise UnsupportedFeatureError(
+            "jobs with tables cannot be verified: their SQL runs on Spark only",
+            feature="headrace verify for tables",
+            hint="verify the DataStream part of the program in a program of its own",
+        )
+    started = time.monotonic()
+    inputs = read_inputs(job, settings.records)
+    subject = Subject(job, configuration, inputs, settings.outputs, settings.key, settings.only_last)
+    findings = check_job(job, configuration)
+    plain = run_scenario(subject, Scenario())
+    if plain.error is not None:
+        raise JobExecutionError(
+            f"the job fails without any fault, so there is nothing to compare with: {describe(plain.error)}"
+        ) from plain.error
+    adversary = _Adversary(subject, settings, plain, started, on_run)
+    difference = adversary.look()
+    shown = [each for each in findings if each.code in _STATIC]
+    if difference is not None:
+        shown += [each for each in findings if each.code.startswith(_HINTS)]
+    return VerifyResult(
+        job.name,
+        adversary.runs,
+        time.monotonic() - started,
+        sum(map(len, inputs.values())),
+        difference,
+        shown,
+        adversary.notes,
+    )
+
+
+class _Adversary:
+    def __init__(
+        self,
+        subject: Subject,
+        settings: VerifySettings,
+        plain: RunOutcome,
+        started: float,
+        on_run: Callable[[int, Scenario], None],
+    ) -> None:
+        self._subject = subject
+        self._settings = settings
+        self._plain = plain
+        self._deadline = started + settings.budget_s
+        self._on_run = on_run
+        self.runs = 0
+        self.notes: list[str] = []
+
+    def look(self) -> VerifyDifference | None:
+        """Run scenarios until one differs."""
+        job = self._subject.job
+        can_rescale = any(vertex.parallelism > 1 for vertex in job.vertices)
+        if not can_rescale:
+            self.notes.append("the program sets the parallelism of all operators, so it was not varied")
+        # Live, the records of several sources meet in any order, which other runs try in a way that can be repeated.
+        has_one_source = len(self._subject.inputs) == 1
+        goes_by_time = self._plain.uses_clock or has_watermarks(job)
+        can_be_live = has_one_source and not (goes_by_time or job.is_batch or self._subject.outputs)
+        if self._plain.uses_clock:
+            self.notes.append("the job sets timers in processing time, which stood still: they never fired")
+        most = max(map(len, self._subject.inputs.values()))
+        limit = self._deadline - self._settings.budget_s * _SHRINKING / 2
+        for seed in range(self._settings.first_seed, self._settings.first_seed + self._settings.runs):
+            if time.monotonic() > limit:
+                break
+            scenario = draw(
+                seed, most, can_rescale=can_rescale, can_reorder=can_reorder(job), can_be_live=can_be_live
+            )
+            if seed and scenario == Scenario(seed=seed):
+                continue
+            self.runs += 1
+            self._on_run(self.runs, scenario)
+            outcome = run_scenario(self._subject, scenario)
+            if outcome.error is not None or outcome.rows != self._plain.rows:
+                return self._reduced(outcome)
+        return None
+
+    def _reduced(self, outcome: RunOutcome) -> VerifyDifference:
+        case = VerifyCase(outcome.scenario, self._subject.inputs)
+        if not self._differs(case):
+            # Faults were drawn where the job did something else this time: the job itself is not deterministic.
+            case = replace(case, scenario=replace(outcome.scenario, faults=()))
+        if self._differs(case):
+            until = min(self._deadline, time.monotonic() + self._settings.budget_s * _SHRINKING)
+            case = shrink(case, self._differs, until)
+        subject = self._subject.with_records(case.inputs)
+        plain, differing = run_scenario(subject, Scenario()), run_scenario(subject, case.scenario)
+        if differing.error is None and differing.rows == plain.rows:
+            plain, differing = self._plain, outcome
+        title, explanation = classify(case.scenario, differing, has_own_sinks=bool(subject.outputs))
+        return VerifyDifference(title, explanation, case, compare_rows(plain, differing))
+
+    def _differs(self, case: VerifyCase) -> bool:
+        subject = self._subject.with_records(case.inputs)
+        plain = run_scenario(subject, Scenario())
+        if plain.error is not None:
+            return False
+        outcome = run_scenario(subject, case.scenario)
+        return outcome.error is not None or outcome.rows != plain.rows
+
+
+def compare_rows(plain: RunOutcome, differing: RunOutcome) -> list[str]:
+    """Describe how the output of two runs differs."""
+    if differing.error is not None:
+        return [f"the run failed: {describe(differing.error)}"]
+    lines = []
+    for name in sorted({*plain.rows, *differing.rows}):
+        before = plain.rows.get(name, Counter())
+        now = differing.rows.get(name, Counter())
+        lines += _rows(f"{name}: missing", before - now, plain)
+        lines += _rows(f"{name}: not in the plain run", now - before, differing)
+    return lines
+
+
+def _rows(what: str, rows: Counter[object], outcome: RunOutcome) -> list[str]:
+    listed = list(rows.elements())
+    lines = [f"{what}: {outcome.shown.get(form, form)}" for form in listed[:_NAMED]]
+    return lines if len(listed) <= _NAMED else [*lines, f"{what}: {len(listed) - _NAMED} more rows"]
+
+
+def verify_case(
+    program: str,
+    scenario: Scenario,
+    kept: Mapping[str, Sequence[int]],
+    arguments: Sequence[str] = (),
+    **settings: Any,
+) -> None:
+    """Run one scenario of a program's job, as a test that `headrace verify` has printed.
+
+    Args:
+        program: The path of the program.
+        scenario: What happens in the run.
+        kept: Which records of each source it reads, by the name of the source and their numbers from 0.
+        arguments: Those of the program.
+        settings: Those of `VerifySettings` that the command was given.
+
+    Raises:
+        AssertionError: If the output differs from that of a plain run.
+    """
+
+    def check(job: JobGraph, configuration: Configuration) -> None:
+        made = VerifySettings(**settings)
+        found = read_inputs(job, made.records)
+        names = {vertex.vertex_id: vertex.head.name for vertex in job.vertices}
+        inputs = {
+            vertex_id: [each for each in records if each.index in set(kept.get(names[vertex_id], ()))]
+            for vertex_id, records in found.items()
+        }
+        subject = Subject(job, configuration, inputs, made.outputs, made.key, made.only_last)
+        plain, outcome = run_scenario(subject, Scenario()), run_scenario(subject, scenario)
+        if plain.error is not None:
+            raise AssertionError(f"the job fails without any fault: {describe(plain.error)}")
+        if outcome.error is not None or outcome.rows != plain.rows:
+            raise AssertionError("\n".join(compare_rows(plain, outcome)))
+
+    with_job(program, check, arguments)
+
+
+def with_job(
+    program: str, use: Callable[[JobGraph, Configuration], None], arguments: Sequence[str] = ()
+) -> None:
+    """Run a program up to its first `execute()`, and call a function with the job it would submit."""
+
+    def stop(_: object, job: JobGraph, configuration: Configuration) -> NoReturn:
+        use(job, configuration)
+        raise _Done
+
+    context = ExecutionContext(Configuration({"parallelism.default": 2}), on_submission=stop)
+    words = [program, *arguments]
+    with context.entered(in_all_threads=True), mock.patch.object(sys, "argv", words), suppress(_Done):
+        runpy.run_path(program, run_name="__main__")
+
+
+class _Done(BaseException):
+    """The program has served its purpose."""
+
+
+def classify(scenario: Scenario, outcome: RunOutcome, *, has_own_sinks: bool) -> tuple[str, str]:
+    """Say what a difference looks like, from what is left of the scenario."""
+    if outcome.error is not None and (scenario.faults or scenario.events or scenario.max_records):
+        return (
+            "state cannot be restored, or a function fails when it is run again",
+            "The job runs without faults, and fails when its state is read again. Keep values in state that pickle "
+            "completely: no locks, connections, lambdas or classes with their own __reduce__.",
+        )
+    if scenario == Scenario(seed=scenario.seed):
+        return (
+            "a function is not deterministic",
+            "The same run twice gives different output: a function uses random numbers, uuid4(), id(), hash() of a "
+            "str or the clock. Derive such values from the record, or seed them with it.",
+        )
+    if scenario.clock_shift_s and not scenario.faults and not scenario.events:
+        return (
+            "a function reads the wall clock",
+            "Output follows time.time() or datetime.now(). Use the timestamp of the record, or "
+            "ctx.timer_service().current_processing_time().",
+        )
+    if has_own_sinks and (scenario.faults or scenario.events):
+        return (
+            "a sink is not idempotent",
+            "After a failure the sink gets records or committables again, and publishes them twice. Publish in "
+            "the committer, and skip what a mark of the epoch says was published.",
+        )
+    if any(event.kind is Interruption.RESCALE or event.parallelism for event in scenario.events):
+        return (
+            "state outside of keyed state",
+            "Results change when the parallelism does: a function keeps what belongs to a key in a field or in a "
+            "global variable. Keep it in keyed state.",
+        )
+    if scenario.faults or scenario.events:
+        return (
+            "state outside of headrace's state",
+            "Results change when a worker is lost or the job is restored: a function keeps something in a global "
+            "variable or in a field that cannot be pickled. Keep it in state.",
+        )
+    if scenario.order_seed is not None:
+        return (
+            "results depend on the order of events",
+            "Records that come in another order, within the bounds of the watermark strategy, give other results. "
+            "Sort them by time in a window or with timers.",
+        )
+    return (
+        "results depend on the order of records, or on which subtask gets them",
+        "Only epochs, buffers or parallelism were changed. Records of different subtasks and splits come in any "
+        "order, and global variables and fields belong to one worker. Use keyed state, and do not rely on which of two "
+        "inputs comes first.",
+    )

@@ -535,34 +535,6 @@ class ChangelogNormalizeDeclaration(StatefulNode):
 
 
 @dataclass(frozen=True)
-class SinkUpsertMaterializeDeclaration(StatefulNode):
-    """Brings a changelog whose own key is not the sink's into one that is right per key of the sink."""
-
-    updates_by_rows: ClassVar[bool] = True
-
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class SinkConflictDeclaration(StatefulNode):
-    """ON CONFLICT: resolves which row of a primary key is in the sink when the watermark moves on.
-
-    Args:
-        keys: The primary key.
-        upsert_key: The query's own key; empty if it has none.
-        fails: DO ERROR, and not DO NOTHING.
-    """
-
-    keys: tuple[str, ...]
-    upsert_key: tuple[str, ...] = ()
-    fails: bool = False
-
-    @property
-    def goes_by_watermark(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True)
 class SparkQueryDeclaration(OnlyInEpochs):
     """A whole query in Spark SQL over its inputs: what BATCH mode is made of. Without state.
 

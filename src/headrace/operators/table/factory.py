@@ -21,8 +21,6 @@ from headrace.operators.table.declarations import (
     Order,
     RankDeclaration,
     RowWindowsDeclaration,
-    SinkConflictDeclaration,
-    SinkUpsertMaterializeDeclaration,
     StatefulNode,
     WindowAggregateDeclaration,
     WindowJoinDeclaration,
@@ -45,6 +43,10 @@ from headrace.operators.table.row_by_row import RowByRowOperator, without_event
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
 from headrace.operators.table.sink_conflicts import SinkConflictOperator
+from headrace.operators.table.sink_declarations import (
+    SinkConflictDeclaration,
+    SinkUpsertMaterializeDeclaration,
+)
 from headrace.operators.table.steps import Schema, StepColumn
 from headrace.operators.table.temporal_join import TemporalJoinOperator
 from headrace.operators.table.timed_declarations import (

@@ -38,9 +38,9 @@ from headrace.operators.table.declarations import (
     JoinAssociationsDeclaration,
     JoinDeclaration,
     RankDeclaration,
-    SinkUpsertMaterializeDeclaration,
     StatefulNode,
 )
+from headrace.operators.table.sink_declarations import SinkUpsertMaterializeDeclaration
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Ints

@@ -103,7 +103,9 @@ def test_a_conflict_or_an_unknown_code_fails_the_job(env: EnvironmentFactory, tm
     )
     with pytest.raises(HeadraceError, match="different rows have the primary key k = "):
         t_env.execute_sql("INSERT INTO firsts SELECT k, id FROM e WHERE k = 'b' ON CONFLICT DO ERROR").wait()
-    with pytest.raises(HeadraceError, match="has the operation code ('[ab]'|NULL), which is not in op_mapping"):
+    with pytest.raises(
+        HeadraceError, match=r"has the operation code ('[ab]'|NULL), which is not in op_mapping"
+    ):
         run_together(t_env, ["SELECT id FROM FROM_CHANGELOG(TABLE e, DESCRIPTOR(k))"])
 
 

@@ -33,6 +33,10 @@ def test_rows_that_are_too_far_apart_are_no_match() -> None:
     assert MatchRows(PATTERN)([(100, 1), (110, 5)]) == []
 
 
+def test_an_empty_table_has_no_matches() -> None:
+    assert MatchRows(PATTERN)([]) == []
+
+
 def test_a_pattern_without_measures_gives_a_row_for_each_match() -> None:
     bare = PatternSpec(PATTERN.variables, PATTERN.conditions, ())
     assert MatchRows(bare)([(100, 1), (101, 5)]) == [(0,)]

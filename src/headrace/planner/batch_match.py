@@ -45,6 +45,8 @@ class MatchRows:
         Args:
             rows: Of each row the time in ms, and the columns of `columns_read`.
         """
+        if not rows:  # without PARTITION BY there is a list even if the table is empty
+            return []
         listed = list(zip(*map(tuple, rows), strict=True))
         read = columns_read(self._pattern)
         matching = Matching(self._pattern, dict(zip(read, listed[1:], strict=True)))
@@ -100,8 +102,7 @@ def match_sql(
     results = [f"p{key}" for key in plan.keys]
     results += [_result(at, plan) for at in range(len(plan.results))]
     made = ", ".join(f"{sql_of(each, results)} AS c{at}" for at, each in enumerate(plan.measures))
-    where = "" if keys else " WHERE l IS NOT NULL"
-    return f"SELECT {made} FROM ({found}){where}", _function(plan, name)
+    return f"SELECT {made} FROM ({found})", _function(plan, name)
 
 
 def _sorted(key: e.SortKey) -> str:

@@ -54,9 +54,9 @@ def test_calls_of_the_table_api_are_those_of_sql(t_env):
 
 
 def test_a_function_is_called_without_being_registered(t_env):
-    made = t_env.from_path("e").partition_by(col("k")).process(functions.Views)
+    made = t_env.from_path("e").partition_by(col("k")).process(functions.Viewing)
     assert made.get_schema().get_field_names() == ["k", "elements", "counts"]
-    assert "uid=[Views]" in physical(made)
+    assert "uid=[Viewing]" in physical(made)
 
 
 def test_equal_calls_with_one_uid_run_once(t_env):

@@ -50,12 +50,11 @@ OPTIONS = ("--master", "local[1]", "-p", "1", "-D", "headrace.epoch.max-records=
 
 
 def flink_jars() -> Path | None:
-    """Find the jars of Flink 2.3, which the peers of the benchmarks and `make parity` bring along."""
+    """Find the jars of Flink 2.3, which the peers of the benchmarks bring along."""
     named = os.environ.get("FLINK_HOME")
     homes = [Path(named)] if named else []
     for place in (ROOT, ROOT.parent / "main"):
-        for environment in (".venv-peers", "build/flink-env"):
-            homes += place.glob(f"{environment}/lib/python*/site-packages/pyflink")
+        homes += place.glob(".venv-peers/lib/python*/site-packages/pyflink")
     for home in homes:
         if list(home.glob("lib/flink-dist-*.jar")):
             return home / "lib"

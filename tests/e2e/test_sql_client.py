@@ -19,13 +19,12 @@ HEADRACE = [sys.executable, "-m", "headrace.cli.main"]
 
 
 class Terminal:
-    """A terminal with a program in it, of 100 columns and 24 rows unless told otherwise."""
+    """A terminal of 100 columns and 24 rows with a program in it."""
 
-    def __init__(self, command: list[str], folder: Path, width: int = 100, height: int = 24) -> None:
+    def __init__(self, command: list[str], folder: Path) -> None:
         self._name = f"headrace-{uuid.uuid4().hex[:8]}"
         state = f"XDG_STATE_HOME={folder}"
-        size = ("-x", str(width), "-y", str(height))
-        self._tmux("new-session", "-d", "-s", self._name, *size, "env", state, *command)
+        self._tmux("new-session", "-d", "-s", self._name, "-x", "100", "-y", "24", "env", state, *command)
         self._tmux("set-option", "-t", self._name, "remain-on-exit", "on")
 
     def type(self, text: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import re
 import shutil
 import subprocess
@@ -13,14 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.client_steps import DIFFERENT, STEPS, client_command, screens
-from tests.e2e.record_client_screens import RECORDED
 from tests.e2e.test_control_plane import flink_jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow(seconds=240)]
 
 VERSION = "2.3.0"
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "sql" / "gateway.md"
 SCRIPT = """
 SET 'sql-client.execution.result-mode' = 'tableau';
 SHOW CATALOGS;
@@ -181,43 +176,6 @@ def test_flinks_sql_client_shows_what_it_shows_of_flink(jars: Path, endpoint: st
     assert shown.removeprefix("[INFO] Executing SQL from file.\n") == SCREEN, (
         done.stdout[-3000:] + done.stderr[-2000:]
     )
-
-
-def test_flinks_sql_client_shows_the_same_screens_in_a_terminal(
-    jars: Path, endpoint: str, tmp_path: Path
-) -> None:
-    if shutil.which("tmux") is None:
-        pytest.skip("needs tmux")
-    home = flink_jars()
-    assert home is not None
-    seen = screens(client_command(home, jars, tmp_path, endpoint), tmp_path)
-    different = {}
-    for step, recorded, found in zip(STEPS, json.loads(RECORDED.read_text()), seen, strict=True):
-        assert step.sql == recorded["sql"], "record again: python -m tests.e2e.record_client_screens"
-        expected = DIFFERENT.get(step.sql, recorded["screen"])
-        if found.splitlines() != expected:
-            different[step.sql] = (found.splitlines(), expected)
-    assert different == {}
-
-
-def test_python_reads_rows_through_jdbc_as_documented(jars: Path, endpoint: str, tmp_path: Path) -> None:
-    if importlib.util.find_spec("jaydebeapi") is None:
-        pytest.skip("needs jaydebeapi (pip install JayDeBeApi)")
-    home = flink_jars()
-    assert home is not None
-    [program] = re.findall(r"```python fragment\n(import jaydebeapi.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    paths = [
-        *jars.glob("flink-sql-jdbc-driver-bundle-*.jar"),
-        *home.glob("log4j-*.jar"),
-        *home.glob("flink-dist-*.jar"),
-    ]
-    program = re.sub(r"jars=\[.*?\]", f"jars={[str(path) for path in paths]!r}", program)
-    program = program.replace("localhost:8083", endpoint)
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
-    )
-    # The changes of a streaming query: ann is counted twice within one epoch.
-    assert sorted(done.stdout.split("\n")[:2]) == ["ann 2", "bob 1"], done.stdout + done.stderr[-3000:]
 
 
 def test_flinks_jdbc_driver_reads_rows(jars: Path, endpoint: str, tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from headrace.operators.table.declarations import (
     EpochSortDeclaration,
     Order,
     RankDeclaration,
-    SinkUpsertMaterializeDeclaration,
     StatefulNode,
 )
+from headrace.operators.table.sink_declarations import SinkUpsertMaterializeDeclaration
 from headrace.operators.table.steps import StepColumn
 from tests.operators.table_harness import Change, Harness, materialized
 

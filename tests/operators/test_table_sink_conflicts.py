@@ -4,7 +4,7 @@ import pytest
 
 from headrace.elements import MAX_WATERMARK
 from headrace.errors import JobExecutionError
-from headrace.operators.table.declarations import SinkConflictDeclaration
+from headrace.operators.table.sink_declarations import SinkConflictDeclaration
 from headrace.planner import fragments as f
 from headrace.table import DataTypes
 from tests.operators.table_harness import Harness

@@ -67,7 +67,7 @@ class Counting(ProcessTableFunction):
 
 
 @ptf(result_type="ROW<elements STRING, counts STRING>")
-class Views(ProcessTableFunction):
+class Viewing(ProcessTableFunction):
     def eval(
         self,
         ctx: Context,

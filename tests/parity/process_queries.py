@@ -13,7 +13,7 @@ FUNCTIONS = (
     "PassedRows",
     "PassedSets",
     "Counting",
-    "Views",
+    "Viewing",
     "Timers",
     "Pairing",
     "Kinds",
@@ -27,6 +27,9 @@ VIEWS: dict[str, str] = {
     "sums": "SELECT k, SUM(v) AS v, COUNT(*) AS n FROM t GROUP BY k",
     "coded": "SELECT id, CASE v WHEN 1 THEN 'UPDATE_BEFORE' WHEN 2 THEN 'UPDATE_AFTER' WHEN 3 THEN 'DELETE' "
     "ELSE 'INSERT' END AS op, k FROM e",
+    "lettered": "SELECT id, COALESCE(k, 'x') AS code, v FROM e",
+    "summed": "SELECT k AS op, SUM(v) AS s FROM t GROUP BY k",
+    "shifted": "SELECT k, v, ts + INTERVAL '1' SECOND AS ts FROM e",
     "back": "SELECT * FROM TO_CHANGELOG(input => TABLE t)",
     "pinged": "SELECT * FROM Timers(input => TABLE e PARTITION BY k, on_time => DESCRIPTOR(ts), uid => 'first')",
 }
@@ -42,7 +45,7 @@ QUERIES: dict[str, str] = {
     "to changelog without an op": "SELECT * FROM TO_CHANGELOG(input => TABLE t, op_mapping => MAP['DELETE', 'gone'])",
     "from changelog": "SELECT * FROM FROM_CHANGELOG(input => TABLE coded)",
     "from changelog with codes": (
-        "SELECT * FROM FROM_CHANGELOG(input => TABLE (SELECT id, COALESCE(k, 'x') AS code, v FROM e), "
+        "SELECT * FROM FROM_CHANGELOG(input => TABLE lettered, "
         "op => DESCRIPTOR(code), op_mapping => MAP['a, b', 'INSERT', 'x, z', 'DELETE'])"
     ),
     "there and back": "SELECT * FROM FROM_CHANGELOG(input => TABLE back)",
@@ -64,7 +67,7 @@ QUERIES: dict[str, str] = {
         "SELECT window_end, k, COUNT(*) AS n FROM TUMBLE(TABLE pinged, DESCRIPTOR(rowtime), INTERVAL '5' SECOND) "
         "GROUP BY window_start, window_end, k"
     ),
-    "views": "SELECT * FROM Views(input => TABLE e PARTITION BY k)",
+    "views": "SELECT * FROM Viewing(input => TABLE e PARTITION BY k)",
     "timers": (
         "SELECT * FROM Timers(input => TABLE e PARTITION BY k, on_time => DESCRIPTOR(ts), uid => 'second')"
     ),
@@ -97,7 +100,7 @@ REFUSED: dict[str, str] = {
     "partitioned codes": "SELECT * FROM FROM_CHANGELOG(input => TABLE coded PARTITION BY k)",
     "unknown argument": "SELECT * FROM TO_CHANGELOG(input => TABLE t, produces_full_deletes => TRUE)",
     "no table": "SELECT * FROM TO_CHANGELOG(op => DESCRIPTOR(a))",
-    "updates as codes": "SELECT * FROM FROM_CHANGELOG(input => TABLE (SELECT k AS op, SUM(v) AS s FROM t GROUP BY k))",
+    "updates as codes": "SELECT * FROM FROM_CHANGELOG(input => TABLE summed)",
     "no op column": "SELECT * FROM FROM_CHANGELOG(input => TABLE e)",
     "op column of numbers": "SELECT * FROM FROM_CHANGELOG(input => TABLE e, op => DESCRIPTOR(v))",
     "codes of an unknown operation": (
@@ -110,7 +113,7 @@ REFUSED: dict[str, str] = {
         "SELECT * FROM FROM_CHANGELOG(input => TABLE coded, op_mapping => MAP['c', 'INSERT', 'u', 'UPDATE_AFTER'])"
     ),
     "changelog in time": "SELECT * FROM TO_CHANGELOG(input => TABLE t, on_time => DESCRIPTOR(k))",
-    "no partition": "SELECT * FROM Views(input => TABLE e)",
+    "no partition": "SELECT * FROM Viewing(input => TABLE e)",
     "partition of rows": "SELECT * FROM Greeting(input => TABLE e PARTITION BY k, least => 1)",
     "updates": "SELECT * FROM Counting(input => TABLE sums PARTITION BY k)",
     "updates of rows": "SELECT * FROM Greeting(input => TABLE t, least => 1)",
@@ -120,8 +123,7 @@ REFUSED: dict[str, str] = {
         "SELECT * FROM Timers(input => TABLE e PARTITION BY k, on_time => DESCRIPTOR(nope))"
     ),
     "on_time without a watermark": (
-        "SELECT * FROM Counting(input => TABLE (SELECT k, v, CAST(ts AS TIMESTAMP(3)) + INTERVAL '1' SECOND AS ts "
-        "FROM e) PARTITION BY k, on_time => DESCRIPTOR(ts))"
+        "SELECT * FROM Counting(input => TABLE shifted PARTITION BY k, on_time => DESCRIPTOR(ts))"
     ),
     "on_time with updates": (
         "SELECT * FROM Totals(input => TABLE e PARTITION BY k, on_time => DESCRIPTOR(ts))"

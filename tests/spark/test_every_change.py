@@ -51,3 +51,17 @@ def test_an_epoch_of_many_rows_makes_the_changes_of_each_row(env: EnvironmentFac
 
 def _text(value: object) -> str:
     return "null" if value is None else str(value)
+
+
+@pytest.mark.timeout(300)
+def test_rows_that_are_aggregated_behind_the_exchange_come_to_the_same(env: EnvironmentFactory):
+    t_env = StreamTableEnvironment.create(env(parallelism=1))
+    t_env.get_config().set("table.optimizer.agg-phase-strategy", "ONE_PHASE")
+    register_changelog(t_env, "t", rows_of(0, "t").values())
+
+    (changes, one) = run_together(t_env, [QUERIES["groups of t"], QUERIES["one group of t"]])
+
+    for name, made in (("groups of t", changes), ("one group of t", one)):
+        flinks = [change for each in RECORDED[0]["emitted"][name].values() for change in each]
+        expected = result_of(Row.of_kind(_KINDS[kind], *values) for kind, *values in flinks)
+        assert {tuple(map(_text, row)): n for row, n in result_of(made).items()} == expected, name

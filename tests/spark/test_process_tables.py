@@ -34,7 +34,7 @@ CREATE TABLE e (
 def make(env: EnvironmentFactory, **options: Any) -> StreamTableEnvironment:
     t_env = StreamTableEnvironment.create(env(**options))
     t_env.execute_sql(_EVENTS)
-    for name in ("Greeting", "Counting", "Views", "Timers", "Pairing", "Totals", "Ordered", "Kinds"):
+    for name in ("Greeting", "Counting", "Viewing", "Timers", "Pairing", "Totals", "Ordered", "Kinds"):
         t_env.create_temporary_function(name, getattr(functions, name))
     changes = [
         Row.of_kind(RowKind.INSERT, 1, "x", 5),
@@ -58,7 +58,7 @@ def test_functions_keep_state_set_timers_and_read_changelogs(env: EnvironmentFac
             "SELECT k, what, n, rowtime FROM Timers(input => TABLE e PARTITION BY k, on_time => DESCRIPTOR(ts))",
             "SELECT op, v FROM TO_CHANGELOG(input => TABLE (SELECT id, k, v FROM FROM_CHANGELOG(TABLE (SELECT * FROM "
             "TO_CHANGELOG(TABLE t)))))",
-            "SELECT k, elements FROM Views(TABLE e PARTITION BY k)",
+            "SELECT k, elements FROM Viewing(TABLE e PARTITION BY k)",
         ],
     )
     of_b = [tuple(row)[1:] for row in timers if row[0] == "b"]
@@ -103,7 +103,9 @@ def test_a_conflict_or_an_unknown_code_fails_the_job(env: EnvironmentFactory, tm
     )
     with pytest.raises(HeadraceError, match="different rows have the primary key k = "):
         t_env.execute_sql("INSERT INTO firsts SELECT k, id FROM e WHERE k = 'b' ON CONFLICT DO ERROR").wait()
-    with pytest.raises(HeadraceError, match="has the operation code 'a', which is not in op_mapping"):
+    with pytest.raises(
+        HeadraceError, match=r"has the operation code ('[ab]'|NULL), which is not in op_mapping"
+    ):
         run_together(t_env, ["SELECT id FROM FROM_CHANGELOG(TABLE e, DESCRIPTOR(k))"])
 
 

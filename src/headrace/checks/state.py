@@ -18,9 +18,9 @@ from headrace.operators.table.declarations import (
     GroupAggregateDeclaration,
     JoinDeclaration,
     RankDeclaration,
-    SinkUpsertMaterializeDeclaration,
     StatefulNode,
 )
+from headrace.operators.table.sink_declarations import SinkUpsertMaterializeDeclaration
 from headrace.operators.window.declaration import WindowDeclaration
 from headrace.state.descriptors import StateDescriptor
 from headrace.windowing.assigners import GlobalWindows

@@ -13,7 +13,7 @@ from headrace.cli.text import print_json
 
 if TYPE_CHECKING:
     from headrace.replay.debugger import Debugger
-    from headrace.replay.recordings import Recording
+    from headrace.replay.recordings import JobRecording
     from headrace.replay.run import ReplayResult
 
 __all__ = ["replay"]
@@ -119,7 +119,7 @@ def replay(
     context.exit(ExitCode.FAILED if result.differences or result.error is not None else ExitCode.OK)
 
 
-def _find(job: str, address: str | None, properties: dict[str, str]) -> Recording:
+def _find(job: str, address: str | None, properties: dict[str, str]) -> JobRecording:
     """Return the recording at a path, or of a running job."""
     from headrace.errors import StateError
     from headrace.replay.recordings import find_recording

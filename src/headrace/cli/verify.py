@@ -97,7 +97,7 @@ def verify(
     result, job = found.result, found.job
     test = None
     if result.difference is not None:
-        test = kept_test(result.difference, job, str(program.path), settings)
+        test = kept_test(result.difference, job, str(program.path), arguments, settings)
     click.echo(text_report(result, job))
     if test is not None:
         click.echo("a test to keep:\n")

@@ -17,8 +17,6 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final, Protocol
 
-import pyarrow as pa
-
 from headrace.operators.table.base import EVENT
 from headrace.operators.table.declarations import (
     GroupAggregateDeclaration,
@@ -193,18 +191,33 @@ def _plain(value: Any, names: Mapping[str, str]) -> Any:
             return value
         case tuple() | list():
             return [_plain(each, names) for each in value]
-        case pa.DataType():
-            return str(value)
+        case Mapping():
+            return [[_plain(key, names), _plain(each, names)] for key, each in value.items()]
     if is_dataclass(value) and not isinstance(value, type):
-        made = {}
-        for each in fields(value):
-            content = getattr(value, each.name)
-            if each.name in _TIMES_TO_LIVE:
-                made[each.name] = bool(content)
-            elif each.name not in _NOT_OF_STATE:
-                made[each.name] = _plain(content, names)
-        return [type(value).__name__, made]
-    return _function(value)
+        return [type(value).__name__, _fields(value, names)]
+    return _told(value)
+
+
+def _fields(value: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    made = {}
+    for each in fields(value):
+        content = getattr(value, each.name)
+        if each.name in _TIMES_TO_LIVE:
+            made[each.name] = bool(content)
+        elif each.name not in _NOT_OF_STATE:
+            made[each.name] = _plain(content, names)
+    return made
+
+
+def _told(value: Any) -> str:
+    """Return what tells a value from others: a type of Arrow, a date, a function."""
+    if isinstance(value, set | frozenset):
+        return str(sorted(map(str, value)))
+    # Without a text of its own, an object is shown with its address, which is another one on every start.
+    is_told = not callable(value) and "__repr__" in {
+        name for each in type(value).__mro__[:-1] for name in vars(each)
+    }
+    return repr(value) if is_told else _function(value)
 
 
 def _function(function: Any) -> str:

@@ -120,25 +120,8 @@ def build_table_job(
     vertices = []
     edges: list[JobEdge] = []
     for position, node in enumerate(nodes):
-        vertices.append(
-            JobVertex(
-                vertex_id=ids[position],
-                name=node.name,
-                parallelism=node.parallelism or parallelism_of(node.declaration, parallelism),
-                max_parallelism=max_parallelism,
-                slot_sharing_group="default",
-                operators=(
-                    OperatorNode(
-                        operator_id=ids[position],
-                        name=node.name,
-                        uid=node.uid,
-                        description=node.description or node.name,
-                        declaration=node.declaration,
-                        place_id=places[position],
-                    ),
-                ),
-            )
-        )
+        subtasks = node.parallelism or parallelism_of(node.declaration, parallelism)
+        vertices.append(_vertex(node, ids[position], places[position], subtasks, max_parallelism))
         for read in sorted(node.inputs, key=lambda each: each.target_input):
             edges.append(_edge(len(edges), ids, nodes, position, read))
     return JobGraph(
@@ -149,6 +132,27 @@ def build_table_job(
         is_batch=is_batch,
         global_job_parameters=dict(global_job_parameters or {}),
         session_settings=dict(session_settings or {}),
+    )
+
+
+def _vertex(
+    node: TableNode, operator_id: str, place_id: str, parallelism: int, max_parallelism: int
+) -> JobVertex:
+    operator = OperatorNode(
+        operator_id=operator_id,
+        name=node.name,
+        uid=node.uid,
+        description=node.description or node.name,
+        declaration=node.declaration,
+        place_id=place_id,
+    )
+    return JobVertex(
+        vertex_id=operator_id,
+        name=node.name,
+        parallelism=parallelism,
+        max_parallelism=max_parallelism,
+        slot_sharing_group="default",
+        operators=(operator,),
     )
 
 

@@ -132,8 +132,10 @@ def _table(node: TableNode, *, keeps_tables: bool) -> Any:
 
 def _declaration(node: TableNode) -> Any:
     declaration: Any = node.declaration
-    if node.stream is not None or type(declaration).__name__ not in _KNOWN:
+    if node.stream is not None:
         raise _only_here("a data stream of the program")
+    if type(declaration).__name__ not in _KNOWN:
+        raise UnsupportedFeatureError.not_yet(f"{node.name} in a compiled plan", "run the statement itself")
     if isinstance(declaration, TableScanDeclaration):
         source = declaration.source
         rows = (

@@ -125,9 +125,9 @@ def output_of(call: ProcessTableCall, schemas: Sequence[Schema]) -> Schema:
     fields: list[Field] = []
     for table, schema in zip(call.tables, schemas, strict=True):
         if table.spec.has(ArgumentTrait.PASS_COLUMNS_THROUGH):
-            fields += [Field(each.name, each.type) for each in schema]
+            fields += schema
         else:
-            fields += [Field(schema[at].name, schema[at].type) for at in table.partition_by]
+            fields += [schema[at] for at in table.partition_by]
     result = call.function.result_type
     if isinstance(result, RowType):
         fields += [Field(each.name, each.data_type) for each in result.fields]
@@ -165,8 +165,7 @@ class ToChangelog(LogicalNode):
     @cached_property
     def schema(self) -> Schema:
         """The code, then the input."""
-        below = tuple(Field(each.name, each.type) for each in self.input.schema)
-        return (Field(self.name, VarCharType(2**31 - 1)), *below)
+        return (Field(self.name, VarCharType(2**31 - 1)), *self.input.schema)
 
 
 @dataclass(frozen=True)
@@ -186,6 +185,4 @@ class FromChangelog(LogicalNode):
     @cached_property
     def schema(self) -> Schema:
         """The input without the codes."""
-        return tuple(
-            Field(each.name, each.type) for at, each in enumerate(self.input.schema) if at != self.index
-        )
+        return tuple(each for at, each in enumerate(self.input.schema) if at != self.index)

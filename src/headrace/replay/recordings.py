@@ -22,12 +22,11 @@ from headrace.spark.user_code import unpack_job
 from headrace.storage.files import list_directory
 from headrace.storage.paths import absolute_path, join_path
 
-
 _JOB_ID = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
-class Recording:
+class JobRecording:
     """The recorded epochs of one job."""
 
     directory: str
@@ -81,7 +80,7 @@ class Recording:
         return copy_path(self.directory, path)
 
 
-def find_recording(place: str) -> Recording:
+def find_recording(place: str) -> JobRecording:
     """Return the recording that belongs to a path or URI.
 
     Args:
@@ -101,7 +100,7 @@ def find_recording(place: str) -> Recording:
     ]
     for candidate in candidates:
         if recorded_epochs(candidate):
-            return Recording(candidate)
+            return JobRecording(candidate)
         jobs = filter(_JOB_ID.fullmatch, list_directory(candidate))
         inside = [each for each in jobs if recorded_epochs(join_path(candidate, each))]
         if len(inside) > 1:
@@ -110,7 +109,7 @@ def find_recording(place: str) -> Recording:
                 hint=f"name one of them, such as {join_path(candidate, inside[0])}",
             )
         if inside:
-            return Recording(join_path(candidate, inside[0]))
+            return JobRecording(join_path(candidate, inside[0]))
     raise StateError(
         f"no recorded epochs found at {place}",
         hint="epochs are recorded if headrace.replay.keep is set when the job runs. Name the directory of "

@@ -10,7 +10,7 @@ from typing import Any
 from headrace.errors import ConfigurationError, HeadraceError
 from headrace.replay.comparison import ReplayDifference, compare
 from headrace.replay.debugger import Debugger, StopBeforeRecord
-from headrace.replay.recordings import Recording
+from headrace.replay.recordings import JobRecording
 from headrace.replay.session import ReplaySession, SubtaskReplay
 from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.epoch.recording import RecordedEpoch
@@ -38,7 +38,7 @@ class ReplayResult:
 
 
 def replay_epoch(
-    recording: Recording,
+    recording: JobRecording,
     epoch: RecordedEpoch,
     *,
     debugger: Debugger | None = None,

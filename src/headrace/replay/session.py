@@ -19,7 +19,7 @@ from typing import Any
 from headrace.elements import Batch
 from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.recorded_reader import RecordedReader
-from headrace.replay.recordings import Recording
+from headrace.replay.recordings import JobRecording
 from headrace.replay.watched_records import WatchedRecords
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport, TaskTrace
@@ -60,7 +60,7 @@ class ReplaySession:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: JobRecording,
         epoch: RecordedEpoch,
         *,
         before_record: BeforeRecord | None = None,

@@ -82,14 +82,14 @@ def _digest(java: Path) -> str:
 
 def _adopt(archive: Path, now: float) -> bool:
     """Whether there is an archive, perhaps one that an earlier process has written completely since."""
+    for partial in archive.parent.glob(f"{archive.stem}.*.partial"):
+        with suppress(OSError):
+            # Programs that ended at the same time have each written one: the last stays.
+            if now - partial.stat().st_mtime > _WRITTEN_S:
+                partial.replace(archive)
     with suppress(OSError):
         os.utime(archive)
         return True
-    for partial in archive.parent.glob(f"{archive.stem}.*.partial"):
-        with suppress(OSError):
-            if now - partial.stat().st_mtime > _WRITTEN_S:
-                partial.replace(archive)
-                return True
     return False
 
 

@@ -247,10 +247,10 @@ class SparkJob:
         whose = {"job_id": job_graph.job_id, "job_name": job_graph.name}
         run_name = f"{PREFIX}{job_graph.job_id[:8]}-{uuid4().hex[:8]}"
         state_dir = configuration.get(checkpointing.DIRECTORY)
+        recording = recording_settings(configuration, job_graph.job_id)
         #: Where state goes that nobody wants to keep.
         self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
         owner = Owner.here("copies of state", **whose)
-        recording = recording_settings(configuration, job_graph.job_id)
         is_recorded = not is_live and is_one_stream(job_graph)
         self._task_settings = task_settings = _task_settings(
             configuration, run_name, owner, store, recording if is_recorded else None
@@ -259,21 +259,7 @@ class SparkJob:
             configuration, artifacts, task_settings, executor, live_job=job_graph if is_live else None
         )
         try:
-            self._master = JobMaster(
-                job_graph,
-                runners,
-                job_master_settings(
-                    configuration,
-                    state_dir or self._temporary_path,
-                    is_live=is_live,
-                    job_id=job_graph.job_id,
-                ),
-                on_epoch=self._notify,
-                ensure_leader=self._ensure_leader,
-                leader=0 if self._leadership is None else self._leadership.token,
-                slots=slot_pool(job_graph.job_id, configuration, is_live=is_live),
-                results=self._results,
-            )
+            self._master = self._make_master(configuration, runners, state_dir, is_live=is_live)
         except BaseException:
             self._remove_temporary()
             self._step_down()
@@ -286,6 +272,22 @@ class SparkJob:
         self._thread = InheritableThread(target=self._run, name=f"job-master-{job_graph.name}", daemon=True)
         executor.job_starts(self)
         self._thread.start()
+
+    def _make_master(
+        self, configuration: Configuration, runners: _Runners, state_dir: str | None, *, is_live: bool
+    ) -> JobMaster:
+        job_id = self._graph.job_id
+        directory = state_dir or self._temporary_path
+        return JobMaster(
+            self._graph,
+            runners,
+            job_master_settings(configuration, directory, is_live=is_live, job_id=job_id),
+            on_epoch=self._notify,
+            ensure_leader=self._ensure_leader,
+            leader=0 if self._leadership is None else self._leadership.token,
+            slots=slot_pool(job_id, configuration, is_live=is_live),
+            results=self._results,
+        )
 
     @property
     def job_id(self) -> JobID:

@@ -12,7 +12,7 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from headrace.common.typed_text import double_text
 from headrace.table._pieces import written
@@ -20,6 +20,15 @@ from headrace.types import DataType
 from headrace.types.logical import quote_text
 
 __all__ = ["FLINK_NAMES", "argument_text", "with_flink_text", "with_text"]
+
+
+class _HasText(Protocol):
+    """An expression, to the modules that it is made of."""
+
+    _text: str | None
+
+
+E = TypeVar("E", bound=_HasText)
 
 #: Flink's names of calls that are not the Python name in camel case.
 FLINK_NAMES: Final = {
@@ -152,7 +161,7 @@ def texts(arguments: Iterable[Any]) -> list[str]:
     return [argument_text(each) for each in arguments]
 
 
-def with_text(expression: Any, text: str) -> Any:
+def with_text(expression: E, text: str) -> E:
     """Return the same expression with another text."""
     other = copy.copy(expression)
     other._text = text

@@ -17,6 +17,7 @@ from headrace.operators.table.declarations import (
     StatefulNode,
     WindowAggregateDeclaration,
 )
+from headrace.operators.table.row_by_row import emits_every_change
 
 __all__ = ["Optimizations"]
 
@@ -76,7 +77,7 @@ class Optimizations:
         kept = [(node.name, node.declaration) for node in nodes if isinstance(node.declaration, StatefulNode)]
         lines = []
         if self.mini_batch is not None:
-            by_row = _named(name for name, node in kept if node.emits_every_change)
+            by_row = _named(name for name, node in kept if emits_every_change(node))
             by_epoch = _named(name for name, node in kept if not node.goes_by_watermark)
             lines.append(
                 f"every row makes its own changes: {by_row}"

@@ -168,7 +168,8 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
 
     def __invert__(self) -> Expression[bool]:
         # As in PyFlink: NULL is not true either, where NOT of SQL would be NULL.
-        return self.is_not_true
+        result: Expression[bool] = self.is_not_true
+        return result
 
     def __rand__(self, other: Any) -> Expression[bool]:
         return _infix(other, "AND", self)

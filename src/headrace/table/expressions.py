@@ -394,7 +394,7 @@ def call(f: Any, *args: Any) -> Expression[Any]:
 
 def call_object(f: Any, args: Any) -> Expression[Any]:
     """Call a Python function that has no name in a catalog."""
-    called = Expression((FunctionPiece(f), *pieced("(", *separated(args), ")")._pieces))
+    called: Expression[Any] = Expression((FunctionPiece(f), *pieced("(", *separated(args), ")")._pieces))
     return with_text(called, f"{getattr(f, '_name', f)}({', '.join(texts(args))})")
 
 

@@ -59,7 +59,6 @@ def shifted_wall_clock(seconds: int) -> Iterator[None]:
         yield
         return
 
-
     def shifted_time() -> float:
         return float(_REAL["time"]()) + seconds
 

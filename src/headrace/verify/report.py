@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import fields
 
 from headrace.graph.job_graph import JobGraph
 from headrace.verify.scenario import Event, Scenario
-from headrace.verify.shrinking import Case
+from headrace.verify.shrinking import VerifyCase
 from headrace.verify.verification import VerifyDifference, VerifyResult, VerifySettings
 
 
@@ -35,7 +36,13 @@ def _difference_lines(difference: VerifyDifference, job: JobGraph) -> list[str]:
     return lines + [f"  {row}" for row in difference.rows]
 
 
-def kept_test(difference: VerifyDifference, job: JobGraph, program: str, settings: VerifySettings) -> str:
+def kept_test(
+    difference: VerifyDifference,
+    job: JobGraph,
+    program: str,
+    arguments: Sequence[str],
+    settings: VerifySettings,
+) -> str:
     """Write the difference as a test for pytest."""
     scenario = difference.case.scenario
     records = {
@@ -48,6 +55,8 @@ def kept_test(difference: VerifyDifference, job: JobGraph, program: str, setting
         for name in ("records", "outputs", "key", "only_last")
         if getattr(settings, name) != getattr(plain, name)
     }
+    if arguments:
+        given["arguments"] = tuple(arguments)
     more = "".join(f", {name}={value!r}" for name, value in given.items())
     imports = ["from headrace.verify.scenario import Event, Interruption, Scenario"]
     if scenario.faults:
@@ -60,7 +69,7 @@ def kept_test(difference: VerifyDifference, job: JobGraph, program: str, setting
         f"def test_seed_{scenario.seed}():",
         f'    """{difference.title}."""',
         f"    scenario = {scenario_text(scenario)}",
-        f"    verify_case({program!r}, scenario, records={records!r}{more})",
+        f"    verify_case({program!r}, scenario, kept={records!r}{more})",
     ]
     return "\n".join(body) + "\n"
 
@@ -115,7 +124,7 @@ def html_report(result: VerifyResult, job: JobGraph, test: str | None) -> str:
     )
 
 
-def _difference_html(case: Case, difference: VerifyDifference, job: JobGraph) -> list[str]:
+def _difference_html(case: VerifyCase, difference: VerifyDifference, job: JobGraph) -> list[str]:
     happened = case.scenario.lines() or ["nothing else: the same run again"]
     parts = [
         f"<h2>{html.escape(difference.title)}</h2><p>{html.escape(difference.explanation)}</p>",

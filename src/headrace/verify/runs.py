@@ -71,7 +71,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What a run did."""
 
     #: The rows of each sink, in a form in which equal rows are equal.
@@ -86,7 +86,7 @@ class Outcome:
     uses_clock: bool = False
 
 
-def run_scenario(subject: Subject, scenario: Scenario) -> Outcome:
+def run_scenario(subject: Subject, scenario: Scenario) -> RunOutcome:
     """Run a job once."""
     parent = _MEMORY if os.access(_MEMORY, os.W_OK) else tempfile.gettempdir()
     with (
@@ -115,7 +115,7 @@ class _Run:
         self._interrupted: Event | None = None
         self._savepoint: Any = None
 
-    def run(self) -> Outcome:
+    def run(self) -> RunOutcome:
         _clear(self._subject.outputs)
         job = with_inputs(self._subject.job, self._subject.inputs, self._scenario.order_seed)
         if not self._subject.outputs:
@@ -129,7 +129,7 @@ class _Run:
         for path in self._subject.outputs:
             rows[path] = _lines_of(path)
         normal = {name: [(normal_form(row), row) for row in found] for name, found in rows.items()}
-        return Outcome(
+        return RunOutcome(
             {name: Counter(self._counted(each)) for name, each in normal.items()},
             {form: repr(row) for each in normal.values() for form, row in each},
             error,
@@ -162,9 +162,7 @@ class _Run:
 
     def _start(self, job: JobGraph, path: str | None) -> tuple[str | None, JobGraph]:
         """Run the job until it ends or is interrupted; return where it goes on, and in which shape."""
-        self._interrupted = None
-        self._starts += 1
-        self._has_job.clear()
+        self._begin_start()
         if self._scenario.is_live:
             self._job = self._submit(job, path)
             self._has_job.set()
@@ -173,13 +171,7 @@ class _Run:
         with frozen_engine_clock():
             self._job = self._submit(job, path)
             self._has_job.set()
-            try:
-                self._job.result_future().result(_MOST_S)
-            except JobCancelledError:
-                pass
-            except TimeoutError:
-                self._job.cancel()
-                raise JobExecutionError(f"the run did not end within {_MOST_S:.0f} s") from None
+            self._wait()
         event = self._interrupted
         if event is None:
             return None, job
@@ -190,6 +182,21 @@ class _Run:
             # Without a checkpoint nothing was published since this start, which is repeated.
             path = path if found.checkpoint is None else found.checkpoint.path
         return path, _scaled(job, event.parallelism)
+
+    def _begin_start(self) -> None:
+        self._interrupted = None
+        self._starts += 1
+        self._has_job.clear()
+
+    def _wait(self) -> None:
+        try:
+            self._job.result_future().result(_MOST_S)
+        except JobCancelledError:
+            if self._interrupted is None:
+                raise
+        except TimeoutError:
+            self._job.cancel()
+            raise JobExecutionError(f"the run did not end within {_MOST_S:.0f} s") from None
 
     @property
     def _checkpoints(self) -> str:

@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 @dataclass
-class Case:
+class VerifyCase:
     """A scenario and the input it runs on."""
 
     scenario: Scenario
     inputs: Inputs
 
 
-def shrink(case: Case, still_differs: Callable[[Case], bool], deadline: float) -> Case:
+def shrink(case: VerifyCase, still_differs: Callable[[VerifyCase], bool], deadline: float) -> VerifyCase:
     """Return a smaller case that differs as well; as small as can be found in time.
 
     Args:
@@ -31,7 +31,7 @@ def shrink(case: Case, still_differs: Callable[[Case], bool], deadline: float) -
         deadline: When to stop, by `time.monotonic`.
     """
 
-    def differs(made: Case) -> bool:
+    def differs(made: VerifyCase) -> bool:
         return time.monotonic() < deadline and still_differs(made)
 
     case = _simpler(case, differs)
@@ -40,14 +40,14 @@ def shrink(case: Case, still_differs: Callable[[Case], bool], deadline: float) -
     return _simpler(case, differs)
 
 
-def _fewer_records(case: Case, vertex_id: str, differs: Callable[[Case], bool]) -> Case:
-    def with_records(records: Sequence[InputRecord]) -> Case:
-        return Case(case.scenario, {**case.inputs, vertex_id: records})
+def _fewer_records(case: VerifyCase, vertex_id: str, differs: Callable[[VerifyCase], bool]) -> VerifyCase:
+    def with_records(records: Sequence[InputRecord]) -> VerifyCase:
+        return VerifyCase(case.scenario, {**case.inputs, vertex_id: records})
 
     return with_records(fewest(case.inputs[vertex_id], lambda records: differs(with_records(records))))
 
 
-def _simpler(case: Case, differs: Callable[[Case], bool]) -> Case:
+def _simpler(case: VerifyCase, differs: Callable[[VerifyCase], bool]) -> VerifyCase:
     """Leave out what happens, one thing after the other."""
     for change in _changes():
         made = replace(case, scenario=change(case.scenario))
@@ -57,8 +57,8 @@ def _simpler(case: Case, differs: Callable[[Case], bool]) -> Case:
     return _fewer_faults(case, differs) if case.scenario.faults else case
 
 
-def _fewer_faults(case: Case, differs: Callable[[Case], bool]) -> Case:
-    def with_faults(faults: Sequence[tuple[TaskAttempt, Fault]]) -> Case:
+def _fewer_faults(case: VerifyCase, differs: Callable[[VerifyCase], bool]) -> VerifyCase:
+    def with_faults(faults: Sequence[tuple[TaskAttempt, Fault]]) -> VerifyCase:
         return replace(case, scenario=replace(case.scenario, faults=tuple(faults)))
 
     return with_faults(fewest(case.scenario.faults, lambda faults: differs(with_faults(faults))))

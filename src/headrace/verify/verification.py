@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import runpy
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
+from unittest import mock
 
 from headrace.checks import CheckFinding, check_job
 from headrace.config.configuration import Configuration
@@ -17,9 +19,9 @@ from headrace.errors import JobExecutionError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
 from headrace.verify.inputs import can_reorder, has_watermarks, read_inputs
-from headrace.verify.runs import Outcome, Subject, describe, run_scenario
+from headrace.verify.runs import RunOutcome, Subject, describe, run_scenario
 from headrace.verify.scenario import Interruption, Scenario, draw
-from headrace.verify.shrinking import Case, shrink
+from headrace.verify.shrinking import VerifyCase, shrink
 
 #: The part of the budget that may go into shrinking a difference.
 _SHRINKING = 0.5
@@ -53,7 +55,7 @@ class VerifyDifference:
     #: What it looks like, such as `a function reads the clock`.
     title: str
     explanation: str
-    case: Case
+    case: VerifyCase
     #: How the output differs, a line each.
     rows: Sequence[str]
 
@@ -131,7 +133,7 @@ class _Adversary:
         self,
         subject: Subject,
         settings: VerifySettings,
-        plain: Outcome,
+        plain: RunOutcome,
         started: float,
         on_run: Callable[[int, Scenario], None],
     ) -> None:
@@ -172,8 +174,8 @@ class _Adversary:
                 return self._reduced(outcome)
         return None
 
-    def _reduced(self, outcome: Outcome) -> VerifyDifference:
-        case = Case(outcome.scenario, self._subject.inputs)
+    def _reduced(self, outcome: RunOutcome) -> VerifyDifference:
+        case = VerifyCase(outcome.scenario, self._subject.inputs)
         if not self._differs(case):
             # Faults were drawn where the job did something else this time: the job itself is not deterministic.
             case = replace(case, scenario=replace(outcome.scenario, faults=()))
@@ -187,7 +189,7 @@ class _Adversary:
         title, explanation = classify(case.scenario, differing, has_own_sinks=bool(subject.outputs))
         return VerifyDifference(title, explanation, case, compare_rows(plain, differing))
 
-    def _differs(self, case: Case) -> bool:
+    def _differs(self, case: VerifyCase) -> bool:
         subject = self._subject.with_records(case.inputs)
         plain = run_scenario(subject, Scenario())
         if plain.error is not None:
@@ -196,7 +198,7 @@ class _Adversary:
         return outcome.error is not None or outcome.rows != plain.rows
 
 
-def compare_rows(plain: Outcome, differing: Outcome) -> list[str]:
+def compare_rows(plain: RunOutcome, differing: RunOutcome) -> list[str]:
     """Describe how the output of two runs differs."""
     if differing.error is not None:
         return [f"the run failed: {describe(differing.error)}"]
@@ -209,21 +211,26 @@ def compare_rows(plain: Outcome, differing: Outcome) -> list[str]:
     return lines
 
 
-def _rows(what: str, rows: Counter[object], outcome: Outcome) -> list[str]:
+def _rows(what: str, rows: Counter[object], outcome: RunOutcome) -> list[str]:
     listed = list(rows.elements())
     lines = [f"{what}: {outcome.shown.get(form, form)}" for form in listed[:_NAMED]]
     return lines if len(listed) <= _NAMED else [*lines, f"{what}: {len(listed) - _NAMED} more rows"]
 
 
 def verify_case(
-    program: str, scenario: Scenario, records: Mapping[str, Sequence[int]], **settings: Any
+    program: str,
+    scenario: Scenario,
+    kept: Mapping[str, Sequence[int]],
+    arguments: Sequence[str] = (),
+    **settings: Any,
 ) -> None:
     """Run one scenario of a program's job, as a test that `headrace verify` has printed.
 
     Args:
         program: The path of the program.
         scenario: What happens in the run.
-        records: Which records of each source it reads, by the name of the source and their numbers from 0.
+        kept: Which records of each source it reads, by the name of the source and their numbers from 0.
+        arguments: Those of the program.
         settings: Those of `VerifySettings` that the command was given.
 
     Raises:
@@ -235,8 +242,8 @@ def verify_case(
         found = read_inputs(job, made.records)
         names = {vertex.vertex_id: vertex.head.name for vertex in job.vertices}
         inputs = {
-            vertex_id: [each for each in kept if each.index in set(records.get(names[vertex_id], ()))]
-            for vertex_id, kept in found.items()
+            vertex_id: [each for each in records if each.index in set(kept.get(names[vertex_id], ()))]
+            for vertex_id, records in found.items()
         }
         subject = Subject(job, configuration, inputs, made.outputs, made.key, made.only_last)
         plain, outcome = run_scenario(subject, Scenario()), run_scenario(subject, scenario)
@@ -245,10 +252,12 @@ def verify_case(
         if outcome.error is not None or outcome.rows != plain.rows:
             raise AssertionError("\n".join(compare_rows(plain, outcome)))
 
-    with_job(program, check)
+    with_job(program, check, arguments)
 
 
-def with_job(program: str, use: Callable[[JobGraph, Configuration], None]) -> None:
+def with_job(
+    program: str, use: Callable[[JobGraph, Configuration], None], arguments: Sequence[str] = ()
+) -> None:
     """Run a program up to its first `execute()`, and call a function with the job it would submit."""
 
     def stop(_: object, job: JobGraph, configuration: Configuration) -> NoReturn:
@@ -256,7 +265,8 @@ def with_job(program: str, use: Callable[[JobGraph, Configuration], None]) -> No
         raise _Done
 
     context = ExecutionContext(Configuration({"parallelism.default": 2}), on_submission=stop)
-    with context.entered(in_all_threads=True), suppress(_Done):
+    words = [program, *arguments]
+    with context.entered(in_all_threads=True), mock.patch.object(sys, "argv", words), suppress(_Done):
         runpy.run_path(program, run_name="__main__")
 
 
@@ -264,7 +274,7 @@ class _Done(BaseException):
     """The program has served its purpose."""
 
 
-def classify(scenario: Scenario, outcome: Outcome, *, has_own_sinks: bool) -> tuple[str, str]:
+def classify(scenario: Scenario, outcome: RunOutcome, *, has_own_sinks: bool) -> tuple[str, str]:
     """Say what a difference looks like, from what is left of the scenario."""
     if outcome.error is not None and (scenario.faults or scenario.events or scenario.max_records):
         return (

@@ -81,7 +81,7 @@ public class ProcessFunctions {
 
     /** A list and a map in state. */
     @DataTypeHint("ROW<elements STRING, counts STRING>")
-    public static class Views extends ProcessTableFunction<Row> {
+    public static class Viewing extends ProcessTableFunction<Row> {
         public void eval(
                 Context ctx,
                 @StateHint ListView<Long> seen,

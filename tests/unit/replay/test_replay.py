@@ -112,9 +112,7 @@ def test_the_last_failure_is_replayed_with_its_record_and_state(tmp_path: Path) 
     commands = io.StringIO("p value, self.total.value(), list(self.amounts.get())\nq\n")
     shown = io.StringIO()
     recording = find_recording(str(tmp_path))
-    replay_epoch(
-        recording, recording.last_failure(), debugger=PdbDebugger(stdin=commands, stdout=shown)
-    )
+    replay_epoch(recording, recording.last_failure(), debugger=PdbDebugger(stdin=commands, stdout=shown))
     assert "raise ValueError" in shown.getvalue()
     assert "(('ann', 4), 8, [5, 3])" in shown.getvalue()
 
@@ -124,9 +122,7 @@ def test_a_replay_stops_before_a_record_of_a_subtask(tmp_path: Path) -> None:
     recording = find_recording(str(tmp_path))
     shown = io.StringIO()
     debugger = PdbDebugger(stdin=io.StringIO("p value\nc\n"), stdout=shown)
-    result = replay_epoch(
-        recording, recording.epoch(1), debugger=debugger, subtask="Total:0", until_record=2
-    )
+    result = replay_epoch(recording, recording.epoch(1), debugger=debugger, subtask="Total:0", until_record=2)
     assert result.differences == []
     ours = [line for line in shown.getvalue().splitlines() if line.startswith("(replay)")]
     assert ours[0] == "(replay) ('ann', 3)"
@@ -182,7 +178,9 @@ def test_a_savepoint_carries_the_recording_with_it(tmp_path: Path) -> None:
 
     class Executor:
         def submit(self, graph: Any, configuration: Any) -> MiniJob:
-            jobs.append(MiniJob(graph, configuration, on_epoch=lambda each: each.epoch == 2 and two_epochs.set()))
+            jobs.append(
+                MiniJob(graph, configuration, on_epoch=lambda each: each.epoch == 2 and two_epochs.set())
+            )
             return jobs[0]
 
     executor = Executor()
@@ -193,9 +191,13 @@ def test_a_savepoint_carries_the_recording_with_it(tmp_path: Path) -> None:
         orders.key_by(lambda order: order[0]).process(Total()).print()
         env.execute_async("job")
         assert two_epochs.wait(30)
-        path = jobs[0].stop_with_savepoint(
-            advance_to_end_of_event_time=False, savepoint_directory=str(tmp_path / "savepoints")
-        ).result(30)
+        path = (
+            jobs[0]
+            .stop_with_savepoint(
+                advance_to_end_of_event_time=False, savepoint_directory=str(tmp_path / "savepoints")
+            )
+            .result(30)
+        )
     moved = (tmp_path / "checkpoints").rename(tmp_path / "gone")
     assert moved.exists()
     for epoch in recorded_epochs(path):

@@ -518,7 +518,13 @@ def test_beats_say_what_waits_and_how_time_is_spent() -> None:
 def test_a_flame_graph_shows_where_a_live_subtask_is() -> None:
     Metered.permits, waits = threading.Semaphore(0), threading.Event()
     Metered.is_open.clear()
-    options = {**LIVE, "headrace.live.heartbeat-interval": "10 ms", "rest.flamegraph.num-samples": "5"}
+    options = {
+        **LIVE,
+        "headrace.live.heartbeat-interval": "10 ms",
+        "rest.flamegraph.num-samples": "5",
+        "rest.flamegraph.delay-between-samples": "10 ms",
+        "rest.flamegraph.refresh-interval": "10 ms",
+    }
     started = start(held_up, parallelism=2, options=options)
     master = started.job.master
     vertex_id = master.job.vertices[1].vertex_id

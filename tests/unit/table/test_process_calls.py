@@ -54,9 +54,9 @@ def test_calls_of_the_table_api_are_those_of_sql(t_env):
 
 
 def test_a_function_is_called_without_being_registered(t_env):
-    made = t_env.from_path("e").partition_by(col("k")).process(functions.Views)
+    made = t_env.from_path("e").partition_by(col("k")).process(functions.Viewing)
     assert made.get_schema().get_field_names() == ["k", "elements", "counts"]
-    assert "uid=[Views]" in physical(made)
+    assert "uid=[Viewing]" in physical(made)
 
 
 def test_equal_calls_with_one_uid_run_once(t_env):
@@ -79,6 +79,13 @@ def test_wrong_calls_are_refused(t_env):
         t_env.from_call("Greeting", 1)
     with pytest.raises(SqlError, match="needs the argument 'least'"):
         table.process("Greeting")
+
+
+def test_on_time_of_a_joined_table_is_refused(t_env):
+    t_env.execute_sql("CREATE VIEW j AS SELECT e.id, e.k, e.v, e.ts FROM e JOIN f ON e.id = f.id")
+    made = t_env.sql_query("SELECT * FROM Timers(input => TABLE j PARTITION BY k, on_time => DESCRIPTOR(ts))")
+    with pytest.raises(SqlValidationError, match="'ts' is a plain timestamp after a join"):
+        made.explain()
 
 
 def test_process_table_functions_are_refused_in_batch_mode():

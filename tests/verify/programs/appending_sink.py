@@ -43,6 +43,7 @@ class AppendingSink(base.Sink):
         return Appender(self.path)
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
-env.from_collection(list(range(40))).map(lambda n: n * n).sink_to(AppendingSink(sys.argv[1]))
-env.execute("appending sink")
+if __name__ == "__main__":
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection(list(range(40))).map(lambda n: n * n).sink_to(AppendingSink(sys.argv[1]))
+    env.execute("appending sink")

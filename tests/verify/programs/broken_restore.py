@@ -28,7 +28,8 @@ class Clicks(KeyedProcessFunction):
         yield value, session.clicks
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
-clicks = env.from_collection([f"user-{n % 4}" for n in range(40)])
-clicks.key_by(lambda user: user).process(Clicks()).uid("clicks").print()
-env.execute("broken restore")
+if __name__ == "__main__":
+    env = StreamExecutionEnvironment.get_execution_environment()
+    clicks = env.from_collection([f"user-{n % 4}" for n in range(40)])
+    clicks.key_by(lambda user: user).process(Clicks()).uid("clicks").print()
+    env.execute("broken restore")

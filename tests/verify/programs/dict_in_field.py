@@ -17,7 +17,8 @@ class Totals(KeyedProcessFunction):
         yield name, self.totals[name]
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
-orders = env.from_collection([(f"customer-{n % 7}", n) for n in range(60)])
-orders.key_by(lambda order: order[0]).process(Totals()).print()
-env.execute("dict in a field")
+if __name__ == "__main__":
+    env = StreamExecutionEnvironment.get_execution_environment()
+    orders = env.from_collection([(f"customer-{n % 7}", n) for n in range(60)])
+    orders.key_by(lambda order: order[0]).process(Totals()).print()
+    env.execute("dict in a field")

@@ -19,8 +19,9 @@ class First(KeyedProcessFunction):
             yield value
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
-web = env.from_collection([(n, "web") for n in range(40)])
-shop = env.from_collection([(n, "shop") for n in reversed(range(40))])
-web.union(shop).key_by(lambda bid: bid[0]).process(First()).uid("first").print()
-env.execute("first of two")
+if __name__ == "__main__":
+    env = StreamExecutionEnvironment.get_execution_environment()
+    web = env.from_collection([(n, "web") for n in range(40)])
+    shop = env.from_collection([(n, "shop") for n in reversed(range(40))])
+    web.union(shop).key_by(lambda bid: bid[0]).process(First()).uid("first").print()
+    env.execute("first of two")

@@ -30,7 +30,8 @@ class Sum(KeyedProcessFunction):
         yield value[0], basket.items, basket.total
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
-orders = env.from_collection([(f"customer-{n % 3}", n) for n in range(40)])
-orders.key_by(lambda order: order[0]).process(Sum()).uid("sum").print()
-env.execute("forgetful state")
+if __name__ == "__main__":
+    env = StreamExecutionEnvironment.get_execution_environment()
+    orders = env.from_collection([(f"customer-{n % 3}", n) for n in range(40)])
+    orders.key_by(lambda order: order[0]).process(Sum()).uid("sum").print()
+    env.execute("forgetful state")

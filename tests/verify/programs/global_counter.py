@@ -12,7 +12,8 @@ def count(name: str) -> tuple[str, int]:
     return name, VISITS[name]
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
-guests = env.from_collection([f"guest-{n % 5}" for n in range(40)])
-guests.key_by(lambda name: name).map(count).print()
-env.execute("global counter")
+if __name__ == "__main__":
+    env = StreamExecutionEnvironment.get_execution_environment()
+    guests = env.from_collection([f"guest-{n % 5}" for n in range(40)])
+    guests.key_by(lambda name: name).map(count).print()
+    env.execute("global counter")

@@ -12,6 +12,7 @@ def marked(order: int) -> tuple[int, str]:
     return order, f"{now:%Y-%m-%d}"
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
-env.from_collection(list(range(40))).map(marked).print()
-env.execute("office hours")
+if __name__ == "__main__":
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection(list(range(40))).map(marked).print()
+    env.execute("office hours")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from headrace.datastream import StreamExecutionEnvironment
 
-env = StreamExecutionEnvironment.get_execution_environment()
-orders = env.from_collection([(f"customer-{n % 2}", n * n) for n in range(40)])
-parsed = orders.rebalance().map(lambda order: order)
-parsed.key_by(lambda order: order[0]).sum(1).print()
-env.execute("shuffled running total")
+if __name__ == "__main__":
+    env = StreamExecutionEnvironment.get_execution_environment()
+    orders = env.from_collection([(f"customer-{n % 2}", n * n) for n in range(40)])
+    parsed = orders.rebalance().map(lambda order: order)
+    parsed.key_by(lambda order: order[0]).sum(1).print()
+    env.execute("shuffled running total")

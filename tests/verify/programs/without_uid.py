@@ -19,8 +19,9 @@ class Count(KeyedProcessFunction):
         yield value, count
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
-env.enable_checkpointing(1000)
-words = env.from_collection([f"word-{n % 4}" for n in range(40)])
-words.key_by(lambda word: word).process(Count()).print()
-env.execute("without uid")
+if __name__ == "__main__":
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.enable_checkpointing(1000)
+    words = env.from_collection([f"word-{n % 4}" for n in range(40)])
+    words.key_by(lambda word: word).process(Count()).print()
+    env.execute("without uid")

@@ -17,7 +17,8 @@ DIRECTORY = (
     option("headrace.replay.dir", str)
     .no_default()
     .describe(
-        "Where recorded epochs are kept, in `replay/JOB_ID` below it. If not set, `execution.checkpointing.dir`."
+        "Where recorded epochs are kept, below it in a directory `replay` with one directory per job. If not set, "
+        "`execution.checkpointing.dir`."
     )
 )
 INPUTS = (

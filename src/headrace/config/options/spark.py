@@ -16,7 +16,7 @@ CLASS_ARCHIVE = (
     .default(True)
     .describe(
         "Whether a Spark on this machine starts with an archive of its classes, which saves half of the processor "
-        "time. Java writes it when the second program has ended, to the user's cache directory (70 MB)."
+        "time. Java writes it when the second program has ended, to the user's cache directory (70 to 170 MB)."
     )
 )
 TASK_RETRIES = (

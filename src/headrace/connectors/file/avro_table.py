@@ -93,6 +93,7 @@ class _RowBlock:
 
     def batches(self) -> Iterator[list[Any]]:
         for records in self._block.batches():
+            assert isinstance(records, list), "Avro is read record by record"
             yield [self._convert(record) for record in records]
 
 

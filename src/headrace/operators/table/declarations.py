@@ -168,8 +168,6 @@ class StatefulNode(OnlyInEpochs):
 
     inputs: ClassVar[int] = 1
     is_keyed: ClassVar[bool] = True
-    #: Whether a later row of an epoch may change what an earlier one has made it emit.
-    updates_by_rows: ClassVar[bool] = False
 
     output: Schema
     is_insert_only: bool = field(default=False, kw_only=True)
@@ -182,11 +180,6 @@ class StatefulNode(OnlyInEpochs):
     def goes_by_watermark(self) -> bool:
         """Whether it waits for event time to pass."""
         return False
-
-    @property
-    def emits_every_change(self) -> bool:
-        """Whether it works off its rows one by one (`row_by_row`): those that only time makes emit need not."""
-        return self.row_by_row and self.updates_by_rows and not self.goes_by_watermark
 
     @property
     def holds_back_ms(self) -> int:
@@ -206,8 +199,6 @@ class GroupAggregateDeclaration(StatefulNode):
 
     Whether the input has `KIND` is the producer's to say; without it, nothing is ever retracted.
     """
-
-    updates_by_rows: ClassVar[bool] = True
 
     keys: tuple[str, ...]
     calls: tuple[AggSpec, ...]
@@ -325,8 +316,6 @@ class JoinDeclaration(StatefulNode):
         first_pairs: The pairs that anybody wants; None: all.
     """
 
-    updates_by_rows: ClassVar[bool] = True
-
     inputs: ClassVar[int] = 2
 
     kind: JoinKind
@@ -382,18 +371,12 @@ class JoinAssociationsDeclaration(StatefulNode):
         interval_ms: Of an interval join, how old its rows may be; None: it is none.
     """
 
-    updates_by_rows: ClassVar[bool] = True
-
     inputs: ClassVar[int] = 2
 
     kind: JoinKind
     sides: tuple[OuterSide, ...]
     pair_columns: tuple[str, ...]
     interval_ms: int | None = None
-
-    @property
-    def emits_every_change(self) -> bool:
-        return super().emits_every_change and self.interval_ms is None
 
     @property
     def holds_back_ms(self) -> int:
@@ -457,8 +440,6 @@ class RankDeclaration(StatefulNode):
         window_end: A BIGINT column: a window top-N, which fires when the watermark passes this time, insert-only.
     """
 
-    updates_by_rows: ClassVar[bool] = True
-
     partition: tuple[str, ...]
     order: tuple[Order, ...]
     last: int | None
@@ -513,8 +494,6 @@ class DeduplicateDeclaration(StatefulNode):
         window_end: As in `RankDeclaration`.
     """
 
-    updates_by_rows: ClassVar[bool] = True
-
     keys: tuple[str, ...]
     time: str | None
     keep_last: bool = False
@@ -529,37 +508,7 @@ class DeduplicateDeclaration(StatefulNode):
 class ChangelogNormalizeDeclaration(StatefulNode):
     """Makes all changes (-U, -D with their values) of an upsert stream: remembers the last row of each key."""
 
-    updates_by_rows: ClassVar[bool] = True
-
     keys: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class SinkUpsertMaterializeDeclaration(StatefulNode):
-    """Brings a changelog whose own key is not the sink's into one that is right per key of the sink."""
-
-    updates_by_rows: ClassVar[bool] = True
-
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class SinkConflictDeclaration(StatefulNode):
-    """ON CONFLICT: resolves which row of a primary key is in the sink when the watermark moves on.
-
-    Args:
-        keys: The primary key.
-        upsert_key: The query's own key; empty if it has none.
-        fails: DO ERROR, and not DO NOTHING.
-    """
-
-    keys: tuple[str, ...]
-    upsert_key: tuple[str, ...] = ()
-    fails: bool = False
-
-    @property
-    def goes_by_watermark(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True)

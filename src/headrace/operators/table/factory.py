@@ -21,8 +21,6 @@ from headrace.operators.table.declarations import (
     Order,
     RankDeclaration,
     RowWindowsDeclaration,
-    SinkConflictDeclaration,
-    SinkUpsertMaterializeDeclaration,
     StatefulNode,
     WindowAggregateDeclaration,
     WindowJoinDeclaration,
@@ -41,10 +39,14 @@ from headrace.operators.table.over_sorted import SortedOverOperator
 from headrace.operators.table.process import ProcessTableOperator
 from headrace.operators.table.process_declarations import ProcessTableDeclaration
 from headrace.operators.table.rank import Ranking, RankOperator, tells_places
-from headrace.operators.table.row_by_row import RowByRowOperator, without_event
+from headrace.operators.table.row_by_row import RowByRowOperator, emits_every_change, without_event
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
 from headrace.operators.table.sink_conflicts import SinkConflictOperator
+from headrace.operators.table.sink_declarations import (
+    SinkConflictDeclaration,
+    SinkUpsertMaterializeDeclaration,
+)
 from headrace.operators.table.steps import Schema, StepColumn
 from headrace.operators.table.temporal_join import TemporalJoinOperator
 from headrace.operators.table.timed_declarations import (
@@ -75,7 +77,7 @@ def build_operator(
     Raises:
         UnsupportedFeatureError: There is no operator for it yet.
     """
-    if declaration.emits_every_change:
+    if emits_every_change(declaration):
         by_epoch = replace(declaration, output=without_event(declaration.output), row_by_row=False)
         operator = build_operator(by_epoch, [without_event(schema) for schema in schemas], retracts)
         return RowByRowOperator(operator, declaration)

@@ -90,8 +90,10 @@ class ProcessTableOperator:
         if self._sorts:
             self._take(run, self._due(held, state[_WAITING], time, changes))
         if timers is not None:
-            for timer in timers.fire(time.after):
-                run.fire(timer)
+            # A timer for a time that has passed waits for the watermark to move, as in Flink.
+            if time.after > time.before or time.is_final:
+                for timer in timers.fire(time.after):
+                    run.fire(timer)
             written = timers.changes()
             changes += [] if written is None else [(TIMERS.name, written)]
         for each in self._entries:

@@ -19,10 +19,10 @@ from headrace.operators.table.changelog import DELETE, INSERT, changes_table, co
 from headrace.operators.table.declarations import (
     Order,
     RankDeclaration,
-    SinkUpsertMaterializeDeclaration,
     StatefulNode,
 )
 from headrace.operators.table.kept_rows import KeptRows, KeptSide, SideChange, numbered, rows_after
+from headrace.operators.table.sink_declarations import SinkUpsertMaterializeDeclaration
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Ints

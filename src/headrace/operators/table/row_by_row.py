@@ -31,14 +31,42 @@ from headrace.operators.table.base import (
     hashes_of,
     numbers,
 )
-from headrace.operators.table.declarations import StatefulNode
+from headrace.operators.table.declarations import (
+    ChangelogNormalizeDeclaration,
+    DeduplicateDeclaration,
+    GroupAggregateDeclaration,
+    JoinAssociationsDeclaration,
+    JoinDeclaration,
+    RankDeclaration,
+    StatefulNode,
+)
+from headrace.operators.table.sink_declarations import SinkUpsertMaterializeDeclaration
 from headrace.operators.table.steps import Schema
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Ints
 from headrace.state.hashed import together
 from headrace.state.row_sets import RowSet
 
-__all__ = ["RowByRowOperator", "without_event"]
+__all__ = ["RowByRowOperator", "emits_every_change", "without_event"]
+
+#: Where a later row of an epoch may change what an earlier one has made a node emit.
+_UPDATING = (
+    GroupAggregateDeclaration,
+    JoinDeclaration,
+    JoinAssociationsDeclaration,
+    RankDeclaration,
+    DeduplicateDeclaration,
+    ChangelogNormalizeDeclaration,
+    SinkUpsertMaterializeDeclaration,
+)
+
+
+def emits_every_change(declaration: object) -> bool:
+    """Whether a node works off its rows one by one: those that only time makes emit need not."""
+    if not isinstance(declaration, _UPDATING) or not declaration.row_by_row:
+        return False
+    is_of_interval = getattr(declaration, "interval_ms", None) is not None
+    return not declaration.goes_by_watermark and not is_of_interval
 
 
 def without_event(schema: Schema) -> Schema:

@@ -28,8 +28,8 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import DELETE, INSERT, UPDATE_AFTER, changes_table
-from headrace.operators.table.declarations import SinkConflictDeclaration
 from headrace.operators.table.process_state import Key
+from headrace.operators.table.sink_declarations import SinkConflictDeclaration
 from headrace.operators.table.steps import KIND, Schema
 from headrace.operators.table.timed_rows import (
     TimedRows,

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.planner.expressions import InputRef
 from headrace.planner.logical import (
     GroupWindowAggregate,
     Join,
     LogicalNode,
     WindowTable,
 )
+from headrace.planner.process_tables import ProcessTable
 from headrace.planner.rules.intervals import interval_of
 from headrace.planner.rules.joins import is_window_join
 from headrace.planner.rules.nodes import placed_error
@@ -49,7 +51,24 @@ def settle_time_attributes(node: LogicalNode) -> LogicalNode:
                 "put the rows into windows before the join, and join rows of the same window (window_start and "
                 "window_end equal); or run the query in BATCH mode",
             )
+        case ProcessTable():
+            _check_times(node)
     return node
+
+
+def _check_times(node: ProcessTable) -> None:
+    """Refuse a process table function that goes by the time of a table which has none any more."""
+    for table, below in zip(node.call.tables, node.tables, strict=True):
+        ordered = [key.expression for key in table.order_by[:1]]
+        times = [table.time_index, *(each.index for each in ordered if isinstance(each, InputRef))]
+        for at in times:
+            if at is not None and below.schema[at].time is None:
+                raise placed_error(
+                    table.place,
+                    f"{node.call.function.name}: {below.schema[at].name!r} is a plain timestamp after a join: the join "
+                    "emits rows long after the watermark has passed them",
+                    "call the function before the join, or join rows of the same window or interval",
+                )
 
 
 def _settled_join(node: Join) -> LogicalNode:

@@ -11,6 +11,10 @@ from headrace.graph.table_job import TableNode
 from headrace.operators.table import declarations as d
 from headrace.operators.table import steps
 from headrace.operators.table.bridge import StreamToTable, TableToStream
+from headrace.operators.table.sink_declarations import (
+    SinkConflictDeclaration,
+    SinkUpsertMaterializeDeclaration,
+)
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.explain import describe
@@ -115,18 +119,18 @@ def _to_stream(to: Translation, node: p.Sink, target: p.StreamTarget, streams: S
 
 def _materializer(
     to: Translation, node: p.Sink, columns: steps.Schema
-) -> d.SinkUpsertMaterializeDeclaration | d.SinkConflictDeclaration:
+) -> SinkUpsertMaterializeDeclaration | SinkConflictDeclaration:
     """Return what works out the row of each primary key."""
     keys = tuple(columns[key].name for key in node.keys)
     if node.on_conflict in (OnConflict.ERROR, OnConflict.NOTHING):
-        return d.SinkConflictDeclaration(
+        return SinkConflictDeclaration(
             columns,
             keys,
             tuple(columns[key].name for key in node.upsert_key),
             fails=node.on_conflict is OnConflict.ERROR,
             ttl_ms=to.settings.ttl_ms,
         )
-    return d.SinkUpsertMaterializeDeclaration(
+    return SinkUpsertMaterializeDeclaration(
         columns, keys, ttl_ms=to.settings.ttl_ms, row_by_row=to.settings.row_by_row
     )
 

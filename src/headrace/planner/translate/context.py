@@ -13,6 +13,7 @@ from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table import declarations as d
 from headrace.operators.table import steps
 from headrace.operators.table.base import EVENT
+from headrace.operators.table.row_by_row import emits_every_change
 from headrace.planner import fragments as f
 from headrace.planner import physical as p
 from headrace.planner.explain import describe
@@ -117,7 +118,7 @@ class Translation:
         uid: str | None = None,
     ) -> Stream:
         """Make a vertex; return what comes out of it."""
-        if getattr(declaration, "emits_every_change", False):
+        if emits_every_change(declaration):
             inputs = with_events(inputs)
         position = len(self.nodes)
         prefix = "Source: " if isinstance(declaration, d.TableScanDeclaration) else ""

@@ -112,7 +112,7 @@ def _in_halves(to: Translation, node: p.Join | p.WindowJoin) -> Stream:
     else:
         ttls = (to.ttl_ms(node.left_ttl_ms), to.ttl_ms(node.right_ttl_ms))
         matching, associations = halves.declarations(node, sides, output, condition, first, ttls)
-    if associations.updates_by_rows and traits["row_by_row"] and not isinstance(node, p.WindowJoin):
+    if traits["row_by_row"] and not isinstance(node, p.WindowJoin):
         # A row, and the pairs that it makes or takes away, come to the second half under one number.
         inputs = with_events(inputs)
         matching = replace(matching, output=(*matching.output, f.column(EVENT, BIGINT)))

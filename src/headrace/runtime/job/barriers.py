@@ -41,6 +41,7 @@ class BarrierLoop(EpochLoop):
         if not run.is_deployed:
             run.deploy(sinks.show)
         run.check()
+        self._flame_graphs.on_begin = run.wake
         run.watch(lambda: self._flame_graphs.wanted(self._now_ms()), self._flame_graphs.take)
         stops = self._stops(run)
         if not stops and not self._is_due(run):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import groupby
@@ -83,6 +83,8 @@ class FlameGraphs:
         self._open: dict[str, Recording] = {}
         self._done: dict[str, Recording] = {}
         self._lock = threading.Lock()
+        #: Called when a recording begins: a live job may be waiting for something else.
+        self.on_begin: Callable[[], None] = lambda: None
 
     def ask(self, vertex_id: str, now_ms: int) -> Recording | None:
         """Return the last recording of a vertex, None if there is none yet; begins one if that is old."""
@@ -90,9 +92,12 @@ class FlameGraphs:
             self._close_due(now_ms)
             done = self._done.get(vertex_id)
             is_fresh = done is not None and now_ms - done.until_ms < self._settings.refresh_ms
-            if not is_fresh and vertex_id not in self._open:
+            begins = not is_fresh and vertex_id not in self._open
+            if begins:
                 self._open[vertex_id] = Recording(now_ms + self._settings.duration_ms)
-            return done
+        if begins:
+            self.on_begin()
+        return done
 
     def sampled(self, plan: EpochPlan, now_ms: int) -> EpochPlan:
         """Have an epoch sample the vertices that somebody asked for; the plan itself if there are none."""

@@ -181,6 +181,12 @@ class LiveControl:
         with self._changed:
             self._acknowledged.pop(epoch, None)
 
+    def wake(self) -> None:
+        """Have whoever waits for subtasks look around."""
+        with self._changed:
+            self._changed.notify_all()
+        self._on_news()
+
     def fail(self, error: BaseException) -> None:
         """Note why the run cannot go on; the first reason counts."""
         with self._changed:

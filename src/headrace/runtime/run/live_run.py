@@ -181,6 +181,11 @@ class LiveRun(JobRun):
             self._control.on_tick = lambda: self._sample(wanted())
             self._control.on_tick()
 
+    def wake(self) -> None:
+        """Have the thread of the job look around, whatever it waits for; may be called by any."""
+        if self._control is not None:
+            self._control.wake()
+
     def _sample(self, sampling: Sampling | None) -> None:
         control, before = self._control, self._sampling
         if sampling == before or control is None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from headrace.graph.job_graph import JobEdge, JobGraph
+from headrace.runtime.epoch.in_flight import can_be_overtaken
 from headrace.runtime.epoch.layout import Layout, consumers_of
 from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.task.mailbox import BarrierPath
@@ -30,6 +31,14 @@ def barrier_paths(job: JobGraph, layout: Layout, level: int, partition: int) -> 
                 )
                 if is_between or target == (level, partition):
                     yield (edge.edge_id, producer, *target)
+
+
+def channels_in_order(
+    job: JobGraph, subtask: SubtaskId, channels: Iterable[tuple[int, int]]
+) -> frozenset[tuple[int, int]]:
+    """Return those of a subtask's channels, as (edge, producer), on which no barrier may overtake records."""
+    edges = {edge.edge_id for edge in job.inputs_of(subtask.vertex_id) if not can_be_overtaken(edge)}
+    return frozenset(channel for channel in channels if channel[0] in edges)
 
 
 def _places(job: JobGraph, layout: Layout, edge: JobEdge, producer: int) -> Iterator[tuple[int, int]]:

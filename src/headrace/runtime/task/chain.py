@@ -70,7 +70,9 @@ class ChainLink:
         try:
             values = self._conform(batch.values)
         except (TypeError, ValueError) as error:
+            declared = self.node.output_type
             assert self.context is not None
+            assert declared is not None
             place = self.context.place
             raise UserFunctionError(
                 str(error),
@@ -78,7 +80,7 @@ class ChainLink:
                 operator=place.operator_name,
                 subtask=place.subtask,
                 attempt=self.context.attempt,
-                hint=f"the operator declares {self.node.output_type.summary()}: return such values, "
+                hint=f"the operator declares {declared.summary()}: return such values, "
                 "or declare what they are",
             ) from None
         return batch if values is batch.values else Batch(values, batch.timestamps)

@@ -45,7 +45,7 @@ from headrace.runtime.control.messages import (
     SubtaskProgress,
     TriggerCheckpoint,
 )
-from headrace.runtime.epoch.in_flight import InFlight, InFlightFile, can_be_overtaken, edge_identities
+from headrace.runtime.epoch.in_flight import InFlight, InFlightFile, edge_identities
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import (
     EpochPlan,
@@ -56,7 +56,7 @@ from headrace.runtime.epoch.messages import (
 )
 from headrace.runtime.exchange.buffers import Header, barrier_in, pack_barrier
 from headrace.runtime.task.alignment import Alignment
-from headrace.runtime.task.barrier_paths import barrier_paths, barrier_targets
+from headrace.runtime.task.barrier_paths import barrier_paths, barrier_targets, channels_in_order
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.live_sampling import LiveSampling
 from headrace.runtime.task.live_settings import LiveSettings
@@ -130,7 +130,7 @@ class LiveSubtask:
         self._alignment = Alignment(channels, blocks=settings.is_exactly_once)
         self._barrier_targets = barrier_targets(code.job, layout, self._subtask)
         #: Channels whose records no barrier may overtake.
-        self._in_order = self._find_in_order(channels)
+        self._in_order = channels_in_order(code.job, self._subtask, channels)
         #: The epoch whose barrier may overtake the others.
         self._overtaking: int | None = None
         self._snapshot: _Snapshot | None = None
@@ -578,14 +578,6 @@ class LiveSubtask:
         size = write_overtaken(path, snapshot.gate, recorder.buffers)
         file = InFlightFile(number, path, size, recorder.epoch)
         return InFlight((file,), edge_identities(self._code.job, vertex_id))
-
-    def _find_in_order(self, channels: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
-        in_order = {
-            edge.edge_id
-            for edge in self._code.job.inputs_of(self._subtask.vertex_id)
-            if not can_be_overtaken(edge)
-        }
-        return frozenset(channel for channel in channels if channel[0] in in_order)
 
     def _with_times(self, report: SubtaskReport) -> SubtaskReport:
         """Say how the time since the last barrier was spent."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import runpy
+import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -34,8 +36,10 @@ def recorded(name: str, directory: Path, *, max_records: int, seed: int) -> list
         "parallelism.default": str(1 + seed % 3),
     }
     executor = MiniExecutor(seed=seed, faults=random_faults(seed, 0.01))
-    with ExecutionContext(Configuration(values), executors={"spark": executor}).entered(in_all_threads=True):
-        runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    program = str(ROOT / "examples" / f"{name}.py")
+    context = ExecutionContext(Configuration(values), executors={"spark": executor})
+    with context.entered(in_all_threads=True), mock.patch.object(sys, "argv", [program]):
+        runpy.run_path(program, run_name="__main__")
     return [JobRecording(str(path)) for path in sorted((directory / "replay").iterdir())]
 
 

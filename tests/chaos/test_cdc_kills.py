@@ -157,12 +157,6 @@ def shop(postgres: PostgresServer, tmp_path: Path) -> Iterator[Shop]:
     made.kill()
 
 
-@pytest.mark.xfail(
-    reason="seen once: rows stay in the jdbc table that should be gone. Its sink writes before the checkpoint is "
-    "complete, and a group that comes and goes within an epoch that is read again is not deleted: "
-    "see docs/differences.md",
-    strict=False,
-)
 def test_changes_are_joined_exactly_once_while_drivers_are_killed(shop: Shop) -> None:
     shop.change(60)
     shop.start()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from headrace.common.types import Row, RowKind
-from headrace.connectors.base import WriterContext
+from headrace.connectors.base import Committable, WriterContext
 from headrace.connectors.jdbc import _connections
 from headrace.connectors.jdbc.changelog_sink import JdbcChangelogSink
 from headrace.connectors.jdbc.sink import JdbcSink
@@ -53,12 +53,22 @@ def sink(columns: str, path: Path, **options: str) -> Any:
     return pickle.loads(pickle.dumps(graph.vertices[-1].head.declaration.sink))
 
 
-def write(made: Any, rows: Sequence[Row]) -> None:
-    writer = made.create_writer(WriterContext(0, 1, 1, "a"))
+def stage(made: Any, rows: Sequence[Row], epoch: int = 1, staging_dir: str = "") -> list[Committable]:
+    context = WriterContext(0, 1, epoch, f"a-{epoch}", "job", "sink", staging_dir=staging_dir)
+    writer = made.create_writer(context)
     for row in rows:
         writer.write(row, None)
-    writer.prepare_commit()
+    staged = [Committable(0, epoch, payload) for payload in writer.prepare_commit()]
     writer.close()
+    return staged
+
+
+def write(made: Any, rows: Sequence[Row]) -> None:
+    staged = stage(made, rows)
+    committer = made.create_committer()
+    if committer is not None:
+        committer.commit(staged)
+        committer.close()
 
 
 COLUMNS = "city STRING, `order` INT, cents INT"
@@ -86,6 +96,35 @@ def test_with_a_primary_key_the_table_follows_the_changes(database: Path, max_ro
     for _ in range(2):  # an epoch that is run again ends in the same rows
         write(made, changes)
         assert execute(database, "SELECT * FROM totals ORDER BY city") == expected
+
+
+def test_rows_of_an_epoch_without_a_checkpoint_are_not_in_the_table(database: Path) -> None:
+    made = sink(KEYED, database, table_name="totals")
+    stage(made, [Row("Bern", 1, 5)])
+    assert execute(database, "SELECT * FROM totals") == []
+
+
+def test_epochs_of_a_checkpoint_are_written_in_their_order(database: Path) -> None:
+    made = sink(KEYED, database, table_name="totals")
+    later = stage(made, [Row("Bern", 1, 2)], epoch=2)
+    earlier = stage(made, [Row("Bern", 1, 1), Row("Chur", 1, 1)], epoch=1)
+    committer = made.create_committer()
+    committer.commit([*later, *earlier])
+    committer.close()
+    assert execute(database, "SELECT * FROM totals ORDER BY city") == [("Bern", 1, 2), ("Chur", 1, 1)]
+
+
+def test_a_checkpoint_whose_files_are_gone_was_written_before(database: Path, tmp_path: Path) -> None:
+    made = sink(KEYED, database, table_name="totals")
+    old = stage(made, [Row("Bern", 1, 1)], epoch=1)
+    many = [Row("Bern", 1, 2), *(Row("x" * 100, number, 0) for number in range(1_000))]
+    new = stage(made, many, epoch=2, staging_dir=str(tmp_path / "staged"))
+    assert new[0].payload.place is not None, "too much for the report"
+    committer = made.create_committer()
+    committer.commit([*old, *new])
+    committer.commit([*old, *new])  # by a driver that does not know: older rows do not come back
+    committer.close()
+    assert execute(database, "SELECT cents FROM totals WHERE city = 'Bern'") == [(2,)]
 
 
 def test_without_a_primary_key_rows_are_appended(database: Path) -> None:

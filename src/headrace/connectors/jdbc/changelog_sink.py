@@ -3,24 +3,32 @@
     +I, +U   the row is inserted, or replaces the one that has its key
     -U, -D   the row with its key is deleted; behind a -U it mostly comes again, in the same batch
 
-Of each key only the last change of a batch is written. What is written again after a failure ends in the same rows.
+Changes wait until the checkpoint that covers them is complete, and of each key only the last is written. Written
+earlier, a row could stay for good: after a failure, epochs may be cut elsewhere, and a group that comes and goes within
+one epoch emits nothing at all. What is written again after a failure ends in the same rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from headrace.common.types import Row, RowKind
-from headrace.connectors.base import DeliveryGuarantee, Sink, SinkWriter, WriterContext
-from headrace.connectors.jdbc._connections import engine_for, paramstyle_of, transact
+from headrace.connectors import staged_files
+from headrace.connectors.base import CommitterContext
+from headrace.connectors.jdbc._connections import engine_for, paramstyle_of, release, transact
 from headrace.connectors.jdbc._statements import JdbcStatement, delete_sql, upsert_sql
 from headrace.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
+from headrace.connectors.write_ahead import Publisher, StagedRecords, WriteAheadSink
+
+#: A key, and the row to be there, or None.
+Change = tuple[tuple[Any, ...], tuple[Any, ...] | None]
 
 
 @dataclass(frozen=True)
-class JdbcChangelogSink(Sink):
+class JdbcChangelogSink(WriteAheadSink):
     """Applies rows with their kinds to a table.
 
     Args:
@@ -50,44 +58,44 @@ class JdbcChangelogSink(Sink):
         object.__setattr__(self, "upsert", JdbcStatement.parse(upsert, dialect))
         object.__setattr__(self, "delete", JdbcStatement.parse(delete, dialect))
 
-    @property
-    def delivery_guarantee(self) -> DeliveryGuarantee:
-        """Exactly once as far as readers can tell: changes are applied by key."""
-        return DeliveryGuarantee.EXACTLY_ONCE
-
-    def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Make the worker's half."""
-        return _ChangelogWriter(self)
-
-
-class _ChangelogWriter(SinkWriter):
-    def __init__(self, sink: JdbcChangelogSink) -> None:
-        self._sink = sink
-        self._key = [sink.columns.index(name) for name in sink.key_columns]
-        #: The last change of each key: the row to be there, or None.
-        self._changes: dict[tuple[Any, ...], tuple[Any, ...] | None] = {}
-
-    def write(self, value: Row, timestamp: int | None) -> None:
+    def convert(self, value: Row) -> Change:
+        """Turn a row into what becomes of its key."""
         is_there = value.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
         values = tuple(value)
-        key = tuple(values[index] for index in self._key)
-        self._changes[key] = values if is_there else None
-        if len(self._changes) >= self._sink.execution.batch_size:
-            self._flush()
+        key = tuple(values[self.columns.index(name)] for name in self.key_columns)
+        return key, values if is_there else None
 
-    def prepare_commit(self) -> Sequence[Any]:
-        self._flush()
-        return ()
+    def create_publisher(self, context: CommitterContext) -> Publisher:
+        """Make what writes the changes of a checkpoint."""
+        return _ChangelogPublisher(self)
 
-    def abort(self) -> None:
-        self._changes = {}
 
-    def _flush(self) -> None:
-        gone = [key for key, values in self._changes.items() if values is None]
-        there = [values for values in self._changes.values() if values is not None]
-        if not gone and not there:
+class _ChangelogPublisher(Publisher):
+    def __init__(self, sink: JdbcChangelogSink) -> None:
+        self._sink = sink
+
+    def publish(self, records: StagedRecords) -> None:
+        self.publish_all([records])
+
+    def publish_all(self, staged: Sequence[StagedRecords]) -> None:
+        # Staged files are deleted when all of a checkpoint is written. If one is gone, this was done before; to write
+        # the others again would put older rows in the place of newer ones.
+        if any(each.place is not None and not staged_files.exists(each.place) for each in staged):
             return
+        changes: dict[tuple[Any, ...], tuple[Any, ...] | None] = {}
+        for records in sorted(staged, key=lambda each: each.epoch):
+            changes.update(records)
+        left = iter(changes.items())
+        while batch := list(islice(left, self._sink.execution.batch_size)):
+            self._write(batch)
+
+    def close(self) -> None:
+        release(self._sink.connection)
+
+    def _write(self, changes: Sequence[Change]) -> None:
         sink = self._sink
+        gone = [key for key, values in changes if values is None]
+        there = [values for _, values in changes if values is not None]
         style = paramstyle_of(engine_for(sink.connection))
 
         def work(connection: Any) -> None:
@@ -98,4 +106,3 @@ class _ChangelogWriter(SinkWriter):
 
         what = f"writing {len(there)} rows to {sink.table} and deleting {len(gone)}"
         transact(sink.connection, work, max_retries=sink.execution.max_retries, what=what)
-        self._changes = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 collect_ignore = [
+    "make_process_changelogs.py",
     "make_changelogs.py",
     "make_functions.py",
     "make_matches.py",

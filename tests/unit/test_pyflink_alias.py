@@ -79,7 +79,6 @@ def test_classes_are_pickled_under_headraces_name():
         "import pyflink.shell",
         "from pyflink import shell",
         "from pyflink.table.descriptors import Rowtime",
-        "import pyflink.table.compiled_plan",
         "from pyflink.fn_execution.state_impl import RemovableConcatIterator",
         "from pyflink.java_gateway import get_gateway",
     ],

@@ -6,7 +6,6 @@ import json
 
 import click
 
-from headrace.cli.memory_text import memory_text
 from headrace.cli.options import configuration_options, load_configuration
 from headrace.cli.plans import find_plan
 from headrace.cli.program import ProgramError, load_program, program_options
@@ -39,6 +38,7 @@ def info(
     The program itself runs, up to its first execute(); the job does not. What the program prints goes to the
     standard error.
     """
+    from headrace.cli.memory_text import memory_text
     from headrace.graph.plan_json import describe, stream_plan
 
     configuration = load_configuration(properties, parallelism, master)

@@ -55,7 +55,7 @@ class Epoch:
         session: Any = SimpleNamespace(spark=None, row_keys=None, reads_columns=False)
         nothing: Any = None
         plan = EpochPlan("job", 1, 0, "", subtasks)
-        self._epoch = TableEpoch(session, self.job, plan, {}, nothing, nothing, self.messages)
+        self._epoch = TableEpoch(session, self.job, plan, {}, nothing, nothing, self.messages, packing=None)
         time = VertexTime(before=0, after=0, is_final=False)
         self._epoch._times = {vertex.vertex_id: time for vertex in self.job.vertices}
 

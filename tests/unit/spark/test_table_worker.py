@@ -131,7 +131,7 @@ class Worker:
     def write(self, *values: int) -> SubtaskReport:
         vertex_id, functions = self.functions(1, SubtaskPlan())
         batch = pa.RecordBatch.from_pydict({"n": pa.array(values, pa.int64())})
-        [out] = functions.writing(vertex_id, VertexTime(0, 0, is_final=False))([batch])
+        [out] = functions.writing(vertex_id, VertexTime(0, 0, is_final=False), has_packets=False)([batch])
         report: SubtaskReport = pickle.loads(out.column(0)[0].as_py())
         return report
 

@@ -1,6 +1,7 @@
 from headrace.table import AggregateFunction as AggregateFunction
 from headrace.table import AsyncScalarFunction as AsyncScalarFunction
 from headrace.table import ChangelogMode as ChangelogMode
+from headrace.table import CompiledPlan as CompiledPlan
 from headrace.table import DataTypes as DataTypes
 from headrace.table import DataView as DataView
 from headrace.table import EnvironmentSettings as EnvironmentSettings
@@ -14,6 +15,7 @@ from headrace.table import ListView as ListView
 from headrace.table import MapView as MapView
 from headrace.table import ModuleEntry as ModuleEntry
 from headrace.table import OverWindowedTable as OverWindowedTable
+from headrace.table import PlanReference as PlanReference
 from headrace.table import ResultKind as ResultKind
 from headrace.table import Row as Row
 from headrace.table import RowKind as RowKind

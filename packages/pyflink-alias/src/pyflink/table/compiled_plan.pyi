@@ -1,0 +1,1 @@
+from headrace.table.compiled_plan import CompiledPlan as CompiledPlan

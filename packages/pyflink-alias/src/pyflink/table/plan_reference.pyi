@@ -1,0 +1,3 @@
+from headrace.table.plan_reference import FilePlanReference as FilePlanReference
+from headrace.table.plan_reference import JsonContentPlanReference as JsonContentPlanReference
+from headrace.table.plan_reference import PlanReference as PlanReference

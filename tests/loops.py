@@ -13,7 +13,7 @@ from headrace.testing.live_harness import LiveOperatorHarness
 #: Modules with tests of what only epochs have: tables, the harness itself, and models.
 EPOCHS_ONLY = ("test_table_", "test_bridge", "test_harness", "test_model")
 #: Modules that make thousands of harnesses.
-SLOW_LIVE = ("test_rescaled_slices",)
+SLOW_LIVE = ("test_rescaled_slices", "test_against_model", "test_slices")
 
 
 def over_both_loops(metafunc: pytest.Metafunc) -> None:

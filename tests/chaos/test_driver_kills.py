@@ -231,6 +231,7 @@ def test_a_job_outlives_its_drivers(drivers: Callable[..., Drivers], tmp_path: P
     assert job.leftovers() == [], "the next driver removes what a killed one has left on the host"
 
 
+@pytest.mark.slow
 def test_a_driver_that_was_stopped_past_its_lease_changes_nothing_when_it_wakes(
     drivers: Callable[..., Drivers], tmp_path: Path
 ) -> None:

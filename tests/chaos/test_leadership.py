@@ -113,6 +113,7 @@ def test_a_write_that_was_under_way_when_the_leader_was_stopped_counts_for_nothi
     assert newest_by(tmp_path) == "second"
 
 
+@pytest.mark.slow
 def test_a_killed_leader_is_followed_by_exactly_one_of_those_who_wait(
     leader: Callable[..., Leader], tmp_path: Path
 ) -> None:

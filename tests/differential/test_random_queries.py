@@ -65,7 +65,7 @@ def check(how: Any, env: Any, session: Any, case: Any, **options: Any) -> None:
 
 
 @locally
-@settings(_FIXED, max_examples=30)
+@settings(_FIXED, max_examples=15)
 @given(case=cases(_PLAIN_QUERIES))
 def test_queries_over_changelogs(env, session, case):
     check(check_locally, env, session, case)
@@ -131,6 +131,7 @@ def test_queries_in_time_on_spark(env, session):
     check_on_spark(t_env, session, Case(queries, tables, parallelism=2))
 
 
+@pytest.mark.slow
 def test_decimals_on_spark(env, session):
     """The local engine has binary numbers in place of decimals. These have more than six digits behind the point."""
     rows = [(number, "abc"[number % 3], number * 7 % 11 - 4) for number in range(12)]
@@ -148,6 +149,7 @@ def test_decimals_on_spark(env, session):
     check_on_spark(t_env, session, Case(queries, {"t": table}, parallelism=2))
 
 
+@pytest.mark.slow
 def test_decimals_without_room_on_spark(env, session):
     """A sum that has too many digits is NULL, whether in one epoch or over several; others go on."""
     large = 10**35

@@ -399,6 +399,7 @@ print("good orders:", env.execute("{field}").get_accumulator_result("good"))
 """
 
 
+@pytest.mark.slow
 def test_programs_of_one_session_do_not_see_each_others_classes_and_get_their_own_accumulators(
     cli: WatchedCli, tmp_path: Path
 ):

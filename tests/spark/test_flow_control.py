@@ -79,6 +79,7 @@ class _Slow(Committer):
         time.sleep(sum(each.payload for each in committables) * 0.001)
 
 
+@pytest.mark.slow
 def test_a_sink_that_is_slow_to_publish_makes_epochs_small(env: EnvironmentFactory) -> None:
     environment = env(max_records=2_000, options=OPTIONS)
     stream = read(environment, DataGeneratorSource(lambda index: index, 10_000))

@@ -71,7 +71,7 @@ def run(
     return [sorted(map(changelog_text, rows)) for rows in changelogs], epochs
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("zone", ["UTC", pytest.param("Europe/Berlin", marks=pytest.mark.slow)])
 def test_time_comes_as_far_as_it_does_by_the_rows(
     env: EnvironmentFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str
 ):

@@ -83,14 +83,14 @@ class Connection:
         try:
             channel.sendall(nonce)
             answer = _exactly(channel, _DIGEST_BYTES + _NONCE_BYTES)
+            if answer is None or not hmac.compare_digest(
+                answer[:_DIGEST_BYTES], _proof(secret, b"subtask", nonce)
+            ):
+                return None
+            channel.sendall(_proof(secret, b"driver", answer[_DIGEST_BYTES:]))
+            channel.settimeout(None)
         except OSError:
             return None
-        if answer is None or not hmac.compare_digest(
-            answer[:_DIGEST_BYTES], _proof(secret, b"subtask", nonce)
-        ):
-            return None
-        channel.sendall(_proof(secret, b"driver", answer[_DIGEST_BYTES:]))
-        channel.settimeout(None)
         return cls(channel)
 
     @classmethod
@@ -103,20 +103,23 @@ class Connection:
         where = f"{address[0]}:{address[1]}"
         try:
             channel = socket.create_connection(address, _INTRODUCTION_S)
+        except OSError as error:
+            raise _unreachable(where, error) from error
+        try:
             channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             theirs = _exactly(channel, _NONCE_BYTES)
             nonce = secrets.token_bytes(_NONCE_BYTES)
             channel.sendall(_proof(secret, b"subtask", theirs or b"") + nonce)
             proof = _exactly(channel, _DIGEST_BYTES)
+            if proof is None or not hmac.compare_digest(proof, _proof(secret, b"driver", nonce)):
+                raise ClusterError(f"whoever listens at {where} is not the driver of this job")
+            channel.settimeout(None)
         except OSError as error:
-            raise ClusterError(
-                f"a worker cannot reach the driver at {where}: {error}",
-                hint="live jobs need connections from the executors to the driver: open headrace.live.port there",
-            ) from error
-        if proof is None or not hmac.compare_digest(proof, _proof(secret, b"driver", nonce)):
             channel.close()
-            raise ClusterError(f"whoever listens at {where} is not the driver of this job")
-        channel.settimeout(None)
+            raise _unreachable(where, error) from error
+        except BaseException:
+            channel.close()
+            raise
         return cls(channel)
 
     def send(self, message: Message) -> None:
@@ -164,6 +167,13 @@ class Connection:
         except OSError:
             pass  # the other side was faster
         self._socket.close()
+
+
+def _unreachable(where: str, error: OSError) -> ClusterError:
+    return ClusterError(
+        f"a worker cannot reach the driver at {where}: {error}",
+        hint="live jobs need connections from the executors to the driver: open headrace.live.port there",
+    )
 
 
 def _exactly(channel: socket.socket, count: int) -> bytes | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import queue
 import socket
+import struct
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -107,3 +109,19 @@ def test_a_message_that_is_missing_is_noticed_with_the_next_one() -> None:
     assert numbering.takes(1)
     with pytest.raises(ClusterError, match="messages 2 to 3 on a control channel are missing"):
         numbering.takes(4)
+
+
+def test_a_driver_that_goes_away_while_it_is_introduced_leaves_no_socket(secret: bytes) -> None:
+    with socket.create_server((HOST, 0)) as listening:
+
+        def hang_up() -> None:
+            channel, _ = listening.accept()
+            # Closed with a reset, and not at the end of a stream.
+            channel.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            channel.close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        with pytest.raises(ClusterError):
+            Connection.open((HOST, listening.getsockname()[1]), secret)
+        thread.join()

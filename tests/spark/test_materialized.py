@@ -31,7 +31,8 @@ def test_a_materialized_table_follows_its_query_and_goes_on_after_a_pause(
         "'format' = 'csv', 'source.monitor-interval' = '100 ms')"
     )
     t_env.execute_sql(
-        f"CREATE MATERIALIZED TABLE pages WITH ('connector' = 'filesystem', 'path' = '{kept}', 'format' = 'csv') "
+        f"CREATE MATERIALIZED TABLE pages WITH ('connector' = 'filesystem', 'path' = '{kept}', 'format' = 'csv', "
+        "'sink.rolling-policy.rollover-interval' = '100 ms', 'sink.rolling-policy.check-interval' = '100 ms') "
         "FRESHNESS = INTERVAL '1' SECOND AS SELECT id * 10 AS id, page FROM clicks"
     )
     wait_until(lambda: lines(kept) == ["10,a", "20,b"], "the first rows", 60)
@@ -49,7 +50,8 @@ def test_a_materialized_table_follows_its_query_and_goes_on_after_a_pause(
         "'format' = 'csv')"
     )
     t_env.execute_sql(
-        f"CREATE MATERIALIZED TABLE pages WITH ('connector' = 'filesystem', 'path' = '{kept}', 'format' = 'csv') "
+        f"CREATE MATERIALIZED TABLE pages WITH ('connector' = 'filesystem', 'path' = '{kept}', 'format' = 'csv', "
+        "'sink.rolling-policy.rollover-interval' = '100 ms', 'sink.rolling-policy.check-interval' = '100 ms') "
         "FRESHNESS = INTERVAL '1' DAY AS SELECT id, page FROM bounded WHERE page <> 'b'"
     )
     t_env.execute_sql("ALTER MATERIALIZED TABLE pages REFRESH").wait()

@@ -110,5 +110,6 @@ def test_a_long_run_of_faults(shard: int) -> None:
     print(f"besides, {tasks.total()} faults of tasks and reports: {dict(tasks)}")
     for what in ("lives", "rescales", "savepoints", "stops", "failures", "is_canceled"):
         print(f"{what}: {sum(getattr(outcome, what) for outcome in outcomes)}")
-    assert set(kinds) == set(KINDS)
+    # The rarest kind is one fault in fifty.
+    assert set(kinds) == set(KINDS) if faults > 1_000 else set(kinds) <= set(KINDS)
     assert set(tasks) == all_tasks

@@ -117,8 +117,9 @@ def conditions(draw: Draw, depth: int = 2) -> Term:
         )
     one = draw(conditions(depth - 1))
     if kind == 3:
-        turn = draw(st.sampled_from([lambda each: ~each, not_]))
-        return Term(turn(one.expression), f"NOT {one.within(NOT)}", NOT)
+        if draw(st.booleans()):
+            return Term(~one.expression, f"{one.within(SUM)} IS NOT TRUE", TEST)  # as PyFlink has it
+        return Term(not_(one.expression), f"NOT {one.within(NOT)}", NOT)
     if kind == 4:
         return Term(one.expression.is_true, f"{one.within(SUM)} IS TRUE", TEST)
     other = draw(conditions(depth - 1))

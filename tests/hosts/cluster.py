@@ -16,7 +16,7 @@ from pathlib import Path
 import pyspark
 from pyarrow.fs import FileSelector
 
-from tests.hosts.network import Host, Network, Process, network, wait_until
+from tests.hosts.network import Host, Network, NoNetworkError, Process, network, wait_until
 from tests.kafka import KafkaBroker, run_broker
 from tests.postgres import PostgresServer, run_server
 from tests.s3 import S3Server, run_s3
@@ -78,6 +78,20 @@ class Cluster:
     def remove_worker(self, name: str) -> None:
         """Lose a host."""
         self.network.remove_host(name)
+
+    def wait_for_storage(self) -> None:
+        """Wait until programs reach S3: for a while, the network may send answers to a host that is gone."""
+        address = urllib.parse.urlsplit(self.s3.endpoint)
+        call = f"import socket; socket.create_connection(({address.hostname!r}, {address.port}), 2).close()"
+
+        def is_reached() -> bool:
+            try:
+                self.driver.run(sys.executable, "-c", call)
+            except NoNetworkError:
+                return False
+            return True
+
+        wait_until(is_reached, "S3", _START_S)
 
     def decommission(self, name: str) -> None:
         """Announce that a host goes away: its worker takes no more work, its executor hands over what it has."""

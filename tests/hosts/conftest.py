@@ -29,5 +29,6 @@ def shared_cluster() -> Iterator[Cluster]:
 def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
     """Return a cluster of two hosts, `one` and `two`, with a core each; the test may do to it what it likes."""
     shared_cluster.restore("one", "two")
+    shared_cluster.wait_for_storage()
     yield shared_cluster
     shared_cluster.driver.kill_processes()

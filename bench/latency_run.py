@@ -132,14 +132,14 @@ def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=20, help="of each measurement, with the warm-up")
-    parser.add_argument("--only", default="", help="those whose names contain one of these, separated by |")
+    parser.add_argument("--only", default="", help="those whose names contain one of these, separated by +")
     parser.add_argument("--pyflink", default="", help="a Python that has PyFlink; else one is set up")
     arguments = parser.parse_args()
     best: dict[int, float] = {}
     python = arguments.pyflink
     is_warm = False
     for name, measure in contenders(python or str(peers.PEERS / "bin" / "python"), arguments.seconds):
-        if not any(part in name for part in arguments.only.split("|")):
+        if not any(part in name for part in arguments.only.split("+")):
             continue
         if name.startswith("PyFlink") and not python:
             peers.prepare_pyflink()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.graph.execution_graph import ExecutionGraph
+from headrace.runtime.epoch.back_pressure import busiest_vertex_s
 from headrace.runtime.job.epochs import EpochLoop
-from headrace.runtime.run.job_run import JobRun
+from headrace.runtime.run.job_run import EpochSummary, JobRun
 from headrace.runtime.run.live_run import LiveRun
 from headrace.runtime.run.sink_coordinator import SinkCoordinator
 
@@ -62,6 +63,10 @@ class BarrierLoop(EpochLoop):
         if not is_stopped:
             run.go_on()
         return is_stopped
+
+    def work_s(self, run: JobRun, summary: EpochSummary) -> float:
+        """Return for how long the subtasks of the busiest vertex were, on average, at work between two barriers."""
+        return busiest_vertex_s(run.job, summary.reports)
 
     def quiesce(
         self, run: JobRun, sinks: SinkCoordinator, execution: ExecutionGraph, check: Callable[[], None]

@@ -504,10 +504,13 @@ def test_checkpoints_that_expire_too_often_fail_the_job() -> None:
     Metered.permits, Metered.is_open = threading.Semaphore(0), threading.Event()
     options = {**LIVE, **OFTEN, "execution.checkpointing.timeout": "50 ms", "restart-strategy.type": "none"}
     started = start(held_up, parallelism=2, options=options)
-    with pytest.raises(CheckpointError, match="tolerable-failed-checkpoints"):
-        started.job.wait(20)
+    deadline = time.monotonic() + 20
+    while not started.job.master.failures.latest() and time.monotonic() < deadline:
+        time.sleep(0.01)
     Metered.is_open.set()
     Metered.permits.release(RECORDS)
+    with pytest.raises(CheckpointError, match="tolerable-failed-checkpoints"):
+        started.job.wait()
 
 
 def test_a_savepoint_never_has_records_in_flight(tmp_path: Path) -> None:

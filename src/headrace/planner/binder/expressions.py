@@ -298,7 +298,8 @@ class ExpressionBinder:
         ):
             if given:
                 self.fail(
-                    f"{what} goes with aggregate functions, and {node.name.dotted()} is none", node.span
+                    f"{what} is only valid for aggregate functions; {node.name.dotted()} is not one",
+                    node.span,
                 )
         if node.argument_names:
             self.fail(f"{node.name.dotted()} takes its arguments by place, not by name", node.span)

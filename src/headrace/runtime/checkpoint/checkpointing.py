@@ -243,8 +243,9 @@ class Checkpointing:
 
     def delete_orphans(self, run: CheckpointedRun) -> None:
         """Delete the state files that neither the run nor a checkpoint names."""
-        named = self._store.named_files() | self._foreign.named() | run.live_files()
-        self._directory.discard((), self._directory.orphans(named))
+        copies = self._foreign.named()
+        named = self._store.named_files() | copies | run.live_files()
+        self._directory.discard((), self._directory.orphans(named, being_written=copies))
 
     # -- between epochs ----------------------------------------------------------------------------------------
 
@@ -320,6 +321,8 @@ class Checkpointing:
             timestamp_ms=pending.started_ms,
         )
         self._store.pin(checkpoint_id, (file.path for file in metadata.files()))
+        if not is_savepoint:
+            self._foreign.promise(metadata)
         future = self._writers.submit(self._write, metadata, pending.due.target)
         self._writing[checkpoint_id] = _Writing(pending, metadata, future, run.job, run.barrier_times)
 

@@ -406,11 +406,12 @@ class CheckpointDirectory:
                 found.append(stored)
         return found
 
-    def orphans(self, named: Iterable[str]) -> list[str]:
-        """Return the shared files that are not among those named: left by epochs that a recovery undid."""
+    def orphans(self, named: Iterable[str], being_written: Iterable[str] = ()) -> list[str]:
+        """Return the shared files that are not among those named, nor begun to be written under such a name."""
         kept = {absolute_path(path) for path in named}
+        begun = tuple(f"{absolute_path(path)}." for path in being_written)
         paths = [join_path(self.shared_directory, name) for name in list_directory(self.shared_directory)]
-        return [path for path in paths if path not in kept]
+        return [path for path in paths if path not in kept and not path.startswith(begun)]
 
 
 def load_checkpoint(path: str) -> StoredCheckpoint:

@@ -132,6 +132,13 @@ def test_files_that_no_checkpoint_names_are_orphans(home: CheckpointDirectory) -
     assert home.orphans(paths(named)) == [lost]
 
 
+def test_a_copy_that_is_half_written_is_no_orphan(home: CheckpointDirectory) -> None:
+    begun, lost = state_file(home, "a.copy.1234.part"), state_file(home, "b.copy.1234.part")
+    copy = begun.removesuffix(".1234.part")
+    assert home.orphans([copy], being_written=[copy]) == [lost]
+    assert home.orphans([copy]) == [begun, lost]
+
+
 # --- loading --------------------------------------------------------------------------------------
 
 

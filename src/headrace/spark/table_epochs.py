@@ -77,6 +77,7 @@ from headrace.spark.table_frames import (
     exchange,
     filter_pairs,
     for_sink,
+    packets_for,
     sum_up,
     with_shared_keys,
 )
@@ -312,12 +313,13 @@ class TableEpoch:
             packets,
         )
         merges = {side: merge for each in packed.values() for side, merge in each.merges.items()}
-        out = None if self._packing is None else self._packing.out_of(vertex.vertex_id)
+        out = () if self._packing is None else self._packing.out_of(vertex.vertex_id)
         function = self._functions.stateful(
             vertex.vertex_id, self._times[vertex.vertex_id], sides, merges, out
         )
-        if out is not None:
-            self._packets[vertex.vertex_id] = exchanged.mapInArrow(function, PACKET_DDL)
+        if out:
+            packets_out = exchanged.mapInArrow(function, PACKET_DDL)
+            self._packets[vertex.vertex_id] = self._kept(packets_out) if len(out) > 1 else packets_out
             return None
         frame = exchanged.mapInArrow(
             function, ddl(declaration.output, has_kinds=not declaration.is_insert_only)
@@ -341,7 +343,9 @@ class TableEpoch:
         self._has_packets = True
         scan = self._scans.columns.get(edge.source_vertex)
         if scan is None:
-            return self._packets[edge.source_vertex]
+            readers = self._job.outputs_of(edge.source_vertex)
+            packets = self._packets[edge.source_vertex]
+            return packets if len(readers) == 1 else packets_for(packets, readers.index(edge))
         return scan.packets(self._session, self._functions, packed, edge.target_vertex)
 
     def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ import msgspec
 from headrace.errors import ClusterError
 
 #: Raised with every change that another version would not understand.
-VERSION = 3
+VERSION = 4
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -25,6 +25,8 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     subtask: int
     host: str
     pid: int
+    #: Which attempt at its region it belongs to.
+    attempt: int = 0
 
 
 class Running(msgspec.Struct, frozen=True, tag="running"):

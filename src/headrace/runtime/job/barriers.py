@@ -43,6 +43,11 @@ class BarrierLoop(EpochLoop):
         run.check()
         self._flame_graphs.on_begin = run.wake
         run.watch(lambda: self._flame_graphs.wanted(self._now_ms()), self._flame_graphs.take)
+        if run.is_interrupted:
+            # No checkpoint: those that are due get a barrier of their own, as after one that was given up.
+            self._barrier(run, sinks, execution, check, holds_sources=False)
+            run.go_on()
+            return False
         stops = self._stops(run)
         if not stops and not self._is_due(run):
             run.go_on()
@@ -64,6 +69,8 @@ class BarrierLoop(EpochLoop):
         """Send a barrier, and have sources wait behind it."""
         assert isinstance(run, LiveRun)
         if run.is_deployed:
+            if run.is_interrupted:
+                self._barrier(run, sinks, execution, check, holds_sources=False)
             self._barrier(run, sinks, execution, check, holds_sources=True)
 
     def _barrier(

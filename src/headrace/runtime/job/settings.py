@@ -72,6 +72,7 @@ def live_options(configuration: Configuration) -> LiveOptions:
         )
     return LiveOptions(
         port=configuration.get(live.PORT),
+        fails_by_region=configuration.get(scheduler.FAILOVER_STRATEGY) == "region",
         buffer_timeout_ms=configuration.get(execution.BUFFER_TIMEOUT) // milliseconds,
         heartbeat_ms=configuration.get(live.HEARTBEAT_INTERVAL) // milliseconds,
         heartbeat_timeout_s=configuration.get(live.HEARTBEAT_TIMEOUT).total_seconds(),

@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.common.job_status import JobStatus
 from headrace.errors import HeadraceError, LeadershipError
-from headrace.graph.execution_graph import build_execution_graph
+from headrace.graph.execution_graph import ExecutionState, build_execution_graph
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import with_parallelism
 from headrace.graph.table_job import expected_rate
@@ -179,6 +179,7 @@ class JobSteps:
             commands.FinishJob: self._finish,
             commands.AbortCheckpoints: self._abort_checkpoints,
             commands.WaitBeforeRestart: self._wait_before_restart,
+            commands.RestartPart: self._restart_part,
             commands.BeginRun: self._begin_run,
             commands.CloseRun: self._close_run,
             commands.ReleaseSlots: self._release_slots,
@@ -319,6 +320,29 @@ class JobSteps:
         _log.warning("job '%s' restarts in %d ms: %s", self.job.name, command.delay_ms, message)
         self._interrupted.wait(command.delay_ms / 1000)
         return events.DelayElapsed()
+
+    def failed_part(self, error: BaseException) -> frozenset[str] | None:
+        """Return the vertices of the regions that have failed with an error; None if the whole run has."""
+        return self.run.failed_part(error)
+
+    def _restart_part(self, command: commands.RestartPart) -> JobEvent:
+        self._ensure_leader()
+        self.run.restart(command.vertices)
+        self.progress.restarts += 1
+        # With those that were started before, when yet others failed.
+        part = {
+            vertex_id
+            for vertex_id, vertex in self.execution.subtasks()
+            if vertex.current.state is ExecutionState.FAILED
+        }
+        for vertex_id, vertex in self.execution.subtasks():
+            if vertex_id in part:
+                self.execution.new_attempt(vertex_id, vertex.subtask_index, self._now_ms())
+        self.execution.deploy(self._now_ms(), part)
+        for vertex_id, subtask in self.run.ended:
+            if vertex_id in part:
+                self.execution.finish(vertex_id, subtask, self._now_ms())
+        return events.PartRestarted()
 
     def _begin_run(self, command: commands.BeginRun) -> JobEvent:
         self._begin_run_from(self.checkpointing.find_restart(self.start, command.cause))

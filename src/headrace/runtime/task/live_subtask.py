@@ -160,14 +160,17 @@ class LiveSubtask:
 
     def _make_task(self) -> LiveTask:
         code = self._code
-        return LiveTask(code.job, self._layout, self._subtask, code.lineage, code.settings)
+        return LiveTask(
+            code.job, self._layout, self._subtask, code.lineage, code.settings, attempt=self._plan.attempt
+        )
 
     # -- life ----------------------------------------------------------------------------------------------------
 
     def connect(self) -> None:
         """Introduce the subtask to the driver."""
         self.connection = Connection.open(self._settings.address, self._settings.secret)
-        self._tell(Hello(VERSION, *self._subtask, host=socket.gethostname(), pid=os.getpid()))
+        host, pid = socket.gethostname(), os.getpid()
+        self._tell(Hello(VERSION, *self._subtask, host=host, pid=pid, attempt=self._plan.attempt))
         threading.Thread(target=self._listen, name="headrace-control", daemon=True).start()
         # Not by the loop: a function may take long over a record.
         threading.Thread(target=self._beat_regularly, name="headrace-heartbeat", daemon=True).start()

@@ -193,6 +193,7 @@ class StreamTask:
             user_metrics=self._user_metrics(),
             accumulators=self._accumulators.report(),
             trace=self._trace.take(),
+            waited_ns=sum(link.operator.waited_ns for link in self._links),
         )
         return self._attempt.stamped(report)
 

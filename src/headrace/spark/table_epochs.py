@@ -40,7 +40,7 @@ from headrace.operators.table.declarations import (
 )
 from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.packed_input import PackedInput
-from headrace.operators.table.steps import KIND
+from headrace.operators.table.steps import KIND, Fragment, at_watermark, reads_watermark
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.runtime.epoch.messages import (
     CalledFunction,
@@ -61,6 +61,7 @@ from headrace.runtime.task.table_time import (
     next_watermarks,
     subtask_plans,
     vertex_times,
+    watermark_of_rows,
 )
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.python_calls import JOB_PARAMETERS, spark_function, with_metrics
@@ -375,7 +376,7 @@ class TableEpoch:
                 site = self._functions.site(self._job.vertex(edge.source_vertex), producer)
                 frame = apply_fragment(
                     frame,
-                    fragment_of(edge),
+                    self._fragment(edge),
                     site,
                     self._settings.row_keys,
                     has_kinds=starts_with_kinds(self._job, edge),
@@ -386,6 +387,16 @@ class TableEpoch:
             schema = ddl(fragment_of(edges[0]).schema, has_kinds=is_changelog)
             return self._session.createDataFrame([], schema)
         return reduce(DataFrame.unionByName, frames)
+
+    def _fragment(self, edge: JobEdge) -> Fragment:
+        """Return what is done to the rows of an edge, with the watermark that they ask for."""
+        fragment = fragment_of(edge)
+        if not reads_watermark(fragment.steps):
+            return fragment
+        vertex = self._job.vertex(edge.source_vertex)
+        time = self._times[producer_of(self._job, edge).operator_id]
+        known = watermark_of_rows(vertex, self._plan, time)
+        return replace(fragment, steps=at_watermark(fragment.steps, known))
 
     # -- sinks -------------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from headrace.operators.table.key_numbers import (
     is_fixed,
 )
 from headrace.operators.table.pair_conditions import whole_numbers
-from headrace.operators.table.session_rows import session_numbers, session_times
+from headrace.operators.table.session_numbers import session_numbers, session_times
 from headrace.operators.table.steps import KIND, Schema, Select, Step, Where
 from headrace.state.columns import Ints
 from headrace.state.hashed import together

@@ -15,7 +15,7 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.elsewhere import ELSEWHERE
 from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
 from headrace.planner.binder.refinements import refined, way_to_cast
-from headrace.planner.binder.scope import Scope, field_at, field_of
+from headrace.planner.binder.scope import Scope, check_rowtime, field_at, field_of
 from headrace.planner.binder.user_calls import checked_operands, find_user_function, is_aggregate
 from headrace.planner.coercion import can_cast, is_interval
 from headrace.planner.dialect import syntax
@@ -275,6 +275,8 @@ class ExpressionBinder:
         operands = [
             self._symbol(one) if isinstance(one, syntax.Symbol) else self.bind(one) for one in node.arguments
         ]
+        if function.name == "CURRENT_WATERMARK" and operands:
+            check_rowtime(self.context, self.scope, operands[0], node.span)
         return self._call(function.name, operands, node.span)
 
     def _unknown(self, name: syntax.Name) -> NoReturn:

@@ -37,6 +37,11 @@ def column_name(text: str) -> str:
     return f"CAST(({text}) AS STRING) || ''"
 
 
+def json_array(texts: list[str]) -> str:
+    """Expressions as one column."""
+    return f"JSON_ARRAY({', '.join(map(column_name, texts))} NULL ON NULL)"
+
+
 class Recorder:
     """Flink in one mode."""
 
@@ -81,7 +86,7 @@ class Recorder:
     def is_planned(self, texts: list[str]) -> bool:
         """Whether a job can be made of expressions."""
         try:
-            self.t_env.explain_sql(f"SELECT {', '.join(map(column_name, texts))} FROM edge")
+            self.t_env.explain_sql(f"SELECT {json_array(texts)} FROM edge")
         except Exception:  # whatever Java throws
             return False
         return True
@@ -103,10 +108,7 @@ class Recorder:
             self.t_env.execute_sql(f"DROP TEMPORARY TABLE IF EXISTS g{place}")
             options = f"'connector' = 'print', 'print-identifier' = 'g{place}'"
             self.t_env.execute_sql(f"CREATE TEMPORARY TABLE g{place} (x STRING) WITH ({options})")
-            columns = ", ".join(map(column_name, group))
-            statements.add_insert_sql(
-                f"INSERT INTO g{place} SELECT JSON_ARRAY({columns} NULL ON NULL) FROM edge"
-            )
+            statements.add_insert_sql(f"INSERT INTO g{place} SELECT {json_array(group)} FROM edge")
         client = statements.execute().get_job_client()
         found, size, last = {}, start, time.monotonic()
         while len(found) < len(groups) and time.monotonic() - last < (SILENCE if found else PATIENCE):

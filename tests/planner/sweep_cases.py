@@ -500,14 +500,6 @@ SPANS: tuple[str, ...] = (
     "INTERVAL DAY", "INTERVAL HOUR", "INTERVAL MINUTE", "INTERVAL SECOND", "INTERVAL DAY TO SECOND", "INTERVAL DAY(3) TO SECOND(6)",
     "INTERVAL YEAR", "INTERVAL MONTH", "INTERVAL YEAR TO MONTH",
 )  # fmt: skip
-NANOS: list[Argument] = _literals(
-    "TIMESTAMP '2020-02-29 23:59:59.123456789'", "TIMESTAMP '1969-12-31 23:59:59.999999999'", "CAST(ts AS TIMESTAMP(9))",
-    "CAST('2020-02-29 23:59:59.100000001' AS TIMESTAMP(9))", "CAST(s_null AS TIMESTAMP(9))", "CAST(dt AS TIMESTAMP(8))",
-    "CAST('0001-01-01 00:00:00.000000001' AS TIMESTAMP(9))", "TO_TIMESTAMP('2020-02-29 23:59:59.123456789', 'yyyy-MM-dd HH:mm:ss.SSSSSSSSS')",
-    "CAST(TIMESTAMP '2020-02-29 23:59:59.123456789' AS TIMESTAMP_LTZ(9))", "CAST(ltz AS TIMESTAMP_LTZ(9))",
-    "TO_TIMESTAMP_LTZ(1709210096123, 3)",
-)  # fmt: skip
-
 VARIANT_CALLS: Calls = [
     ("PARSE_JSON({0})", [JSON], 30),
     ("TRY_PARSE_JSON({0})", [JSON], 30),
@@ -574,27 +566,6 @@ SPAN_CALLS: Calls = [
     ("FLOOR({0} TO HOUR)", [SPAN[:3]], 3),
 ]  # fmt: skip
 
-NANO_CALLS: Calls = [
-    ("{0}", [NANOS], 12),
-    *((f"CAST({{0}} AS {kind})", [NANOS], 12) for kind in (
-        "TIMESTAMP(9)", "TIMESTAMP(7)", "TIMESTAMP(6)", "TIMESTAMP(3)", "TIMESTAMP_LTZ(9)", "TIMESTAMP_LTZ(3)", "DATE", "TIME",
-    )),
-    *((f"{{0}} {sign} {{1}}", [NANOS, [*NANOS, *STAMP]], 16) for sign in ("=", "<", ">=", "IS NOT DISTINCT FROM")),
-    *((f"{{0}} {sign} INTERVAL {one}", [NANOS], 6) for sign in "+-" for one in ("'1' DAY", "'1' MONTH", "'0.001' SECOND")),
-    *((f"EXTRACT({unit} FROM {{0}})", [NANOS], 6) for unit in ("NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "YEAR", "EPOCH")),
-    ("COALESCE({0}, {1})", [NANOS, STAMP], 8),
-    ("CASE WHEN bo THEN {0} ELSE {1} END", [NANOS, STAMP], 8),
-    ("GREATEST({0}, {1})", [NANOS, NANOS], 8),
-    ("TIMESTAMPDIFF(SECOND, {0}, {1})", [NANOS, NANOS], 8),
-    ("TIMESTAMPADD(DAY, 1, {0})", [NANOS], 6),
-    ("DATE_FORMAT({0}, 'yyyy-MM-dd HH:mm:ss.SSSSSSSSS')", [NANOS], 8),
-    ("FLOOR({0} TO MINUTE)", [NANOS], 8),
-    ("{0} BETWEEN {1} AND {2}", [NANOS[:4], NANOS[:4], NANOS[:4]], 8),
-    ("ARRAY[{0}]", [NANOS], 4),
-    ("JSON_STRING({0})", [NANOS], 4),
-    ("TYPEOF({0})", [NANOS], 8),
-]  # fmt: skip
-
 GROUPS: dict[str, Calls] = {
     "strings": STRING_CALLS,
     "numbers": NUMBER_CALLS,
@@ -604,7 +575,6 @@ GROUPS: dict[str, Calls] = {
     "json": JSON_CALLS,
     "variants": VARIANT_CALLS,
     "intervals": SPAN_CALLS,
-    "nanoseconds": NANO_CALLS,
 }
 
 

@@ -53,6 +53,8 @@ def json_text(text: str, data_type: t.DataType, depth: int = 0) -> str:
             return _map(text, data_type, depth)
         case t.RowType():
             return _row(text, data_type, depth)
+        case t.VariantType():
+            return text
         case _ if is_string(data_type):
             return _quoted(text)
         case _ if is_binary(data_type):

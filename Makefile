@@ -158,6 +158,7 @@ docs: $(READY) ## write the generated reference pages again
 	$(BIN)/python -m headrace.rest.docs
 	$(BIN)/python -m headrace.cli.docs
 	$(BIN)/python -m headrace.planner.docs
+	$(BIN)/python -m tests.parity.public_names
 	$(BIN)/python -m headrace.cli.error_docs
 
 .PHONY: docs-site

@@ -44,6 +44,7 @@ _TITLES: Final = {
     "conditional": "Conditions",
     "collection": "Arrays, maps and rows",
     "JSON": "JSON",
+    "variant": "VARIANT",
 }
 _CASTS: Final = """\
 ## Casts

@@ -17,7 +17,7 @@ from headrace.errors import TaskLostError
 from headrace.operators.table.declarations import TableScanDeclaration, TableWatermarkSpec
 from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.packed_input import PackedInput
-from headrace.operators.table.steps import Schema, Step, mentioned, read_by
+from headrace.operators.table.steps import Schema, Step, mentioned, read_by, read_steps
 from headrace.spark.known_times import KnownTimes, stored_time, time_literal
 from headrace.spark.table_frames import PACKET_DDL, ddl
 from headrace.spark.table_worker import PieceRead, TableFunctions
@@ -153,7 +153,7 @@ def _used(names: Sequence[str], scan: TableScanDeclaration, behind: Sequence[Seq
     first = scan.fragment.steps if scan.fragment is not None else ()
     texts: list[str] = [] if scan.watermark is None else [scan.watermark.time]
     for steps in behind:
-        read = read_by([*first, *steps])
+        read = read_by(read_steps([*first, *steps]))
         if read is None:
             return set(names)
         texts += read

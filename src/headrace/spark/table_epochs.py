@@ -40,7 +40,7 @@ from headrace.operators.table.declarations import (
 )
 from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.packed_input import PackedInput
-from headrace.operators.table.steps import KIND
+from headrace.operators.table.steps import KIND, Fragment, at_watermark, reads_watermark
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.runtime.epoch.messages import (
     CalledFunction,
@@ -61,6 +61,7 @@ from headrace.runtime.task.table_time import (
     next_watermarks,
     subtask_plans,
     vertex_times,
+    watermark_of_rows,
 )
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.python_calls import JOB_PARAMETERS, spark_function, with_metrics
@@ -77,6 +78,7 @@ from headrace.spark.table_frames import (
     exchange,
     filter_pairs,
     for_sink,
+    packets_for,
     sum_up,
     with_shared_keys,
 )
@@ -312,12 +314,13 @@ class TableEpoch:
             packets,
         )
         merges = {side: merge for each in packed.values() for side, merge in each.merges.items()}
-        out = None if self._packing is None else self._packing.out_of(vertex.vertex_id)
+        out = () if self._packing is None else self._packing.out_of(vertex.vertex_id)
         function = self._functions.stateful(
             vertex.vertex_id, self._times[vertex.vertex_id], sides, merges, out
         )
-        if out is not None:
-            self._packets[vertex.vertex_id] = exchanged.mapInArrow(function, PACKET_DDL)
+        if out:
+            packets_out = exchanged.mapInArrow(function, PACKET_DDL)
+            self._packets[vertex.vertex_id] = self._kept(packets_out) if len(out) > 1 else packets_out
             return None
         frame = exchanged.mapInArrow(
             function, ddl(declaration.output, has_kinds=not declaration.is_insert_only)
@@ -341,7 +344,9 @@ class TableEpoch:
         self._has_packets = True
         scan = self._scans.columns.get(edge.source_vertex)
         if scan is None:
-            return self._packets[edge.source_vertex]
+            readers = self._job.outputs_of(edge.source_vertex)
+            packets = self._packets[edge.source_vertex]
+            return packets if len(readers) == 1 else packets_for(packets, readers.index(edge))
         return scan.packets(self._session, self._functions, packed, edge.target_vertex)
 
     def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:
@@ -371,7 +376,7 @@ class TableEpoch:
                 site = self._functions.site(self._job.vertex(edge.source_vertex), producer)
                 frame = apply_fragment(
                     frame,
-                    fragment_of(edge),
+                    self._fragment(edge),
                     site,
                     self._settings.row_keys,
                     has_kinds=starts_with_kinds(self._job, edge),
@@ -382,6 +387,16 @@ class TableEpoch:
             schema = ddl(fragment_of(edges[0]).schema, has_kinds=is_changelog)
             return self._session.createDataFrame([], schema)
         return reduce(DataFrame.unionByName, frames)
+
+    def _fragment(self, edge: JobEdge) -> Fragment:
+        """Return what is done to the rows of an edge, with the watermark that they ask for."""
+        fragment = fragment_of(edge)
+        if not reads_watermark(fragment.steps):
+            return fragment
+        vertex = self._job.vertex(edge.source_vertex)
+        time = self._times[producer_of(self._job, edge).operator_id]
+        known = watermark_of_rows(vertex, self._plan, time)
+        return replace(fragment, steps=at_watermark(fragment.steps, known))
 
     # -- sinks -------------------------------------------------------------------------------------------------
 

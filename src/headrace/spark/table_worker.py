@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from headrace.errors import FormatError, InvariantViolation
 from headrace.graph.job_graph import JobVertex, OperatorNode
 from headrace.operators.piece_reader import PieceReader
-from headrace.operators.table.arrow_sql import NotComputedError
+from headrace.operators.table.arrow_expression import NotComputedError
 from headrace.operators.table.bridge import from_bytes, to_bytes
 from headrace.operators.table.packed_input import GroupMerge, PackedInput
 from headrace.runtime.epoch.messages import (
@@ -108,7 +108,7 @@ class TableFunctions:
         at: VertexTime,
         sides: Sides,
         merges: Mapping[int, GroupMerge],
-        packed: PackedInput | None = None,
+        packed: Sequence[PackedInput] = (),
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stateful node's stage, behind an `exchange` of its inputs.
 
@@ -117,7 +117,7 @@ class TableFunctions:
             at: The time.
             sides: Where the columns of its inputs are.
             merges: How groups of inputs that came in packets are put together.
-            packed: How what comes out is packed for the next node; None: rows come out.
+            packed: How what comes out is packed for each of the nodes that read it; nothing: rows come out.
         """
         job_key, code, messages = self._job_key, self._code, self._messages
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
@@ -136,10 +136,17 @@ class TableFunctions:
                 with _tasks.task((job_key, place), make) as task:
                     output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
                 with watch.on(ENCODE):
-                    if packed is None:
-                        made = output.combine_chunks().to_batches(_OUT_ROWS)
+                    rows = output.combine_chunks()
+                    if not packed:
+                        made = rows.to_batches(_OUT_ROWS)
+                    elif len(packed) == 1:
+                        made = list(_packed(packed[0], [rows]))
                     else:
-                        made = list(_packed(packed, [output.combine_chunks()]))
+                        made = [
+                            each
+                            for reader, edge in enumerate(packed)
+                            for each in _packed(edge, [rows], reader)
+                        ]
                 messages.tell(replace(report, spent_ns={**watch.spent_ns, **report.spent_ns}))
             yield from made
 
@@ -267,13 +274,15 @@ class TableFunctions:
         return run
 
 
-def _packed(packed: PackedInput, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-    """Pack the rows of a task."""
+def _packed(
+    packed: PackedInput, tables: Iterable[pa.Table], reader: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Pack the rows of a task; ``reader``: for which of several nodes, if there are several."""
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     try:
         for packet in packed.packets(tables, partition):
-            yield packet_rows(packet, packed.parallelism, packed.max_parallelism)
+            yield packet_rows(packet, packed.parallelism, packed.max_parallelism, reader)
     except NotComputedError as error:
         # As files that only Spark can read: the epoch runs again without us.
         raise FormatError(str(error)) from error

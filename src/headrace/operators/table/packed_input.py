@@ -20,15 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.operators.table.arrow_sql import (
-    Aggregate,
-    ColumnExpression,
-    Columns,
-    aggregate,
-    expression,
-    understood,
-)
-from headrace.operators.table.base import HASHES, ROW_HASHES, WITH_SEQUENCE, InputSpec, share_keys
+from headrace.operators.table.arrow_expression import ColumnExpression, Columns, SharedColumns
+from headrace.operators.table.arrow_sql import Aggregate, aggregate, expression, understood
+from headrace.operators.table.base import HASHES, ROW_HASHES, SESSION, WITH_SEQUENCE, InputSpec, share_keys
 from headrace.operators.table.changelog import DELETE, UPDATE_BEFORE
 from headrace.operators.table.key_numbers import (
     KeyNumbers,
@@ -38,6 +32,7 @@ from headrace.operators.table.key_numbers import (
     is_fixed,
 )
 from headrace.operators.table.pair_conditions import whole_numbers
+from headrace.operators.table.session_numbers import session_numbers, session_times
 from headrace.operators.table.steps import KIND, Schema, Select, Step, Where
 from headrace.state.columns import Ints
 from headrace.state.hashed import together
@@ -254,14 +249,15 @@ class _Program:
 
     def stateless(self, table: pa.Table) -> pa.Table:
         """Do the fragment's work."""
-        columns = {name: _typed(_whole(table.column(name)), kind) for name, kind in self._packed.source}
-        count = table.num_rows
+        given = {name: _typed(_whole(table.column(name)), kind) for name, kind in self._packed.source}
+        columns, count = SharedColumns(given), table.num_rows
         for step in self._steps:
             if isinstance(step, ColumnExpression):
-                columns, count = _kept(columns, step.of(columns, count), count)
+                kept, count = _kept(columns, step.of(columns, count), count)
+                columns = SharedColumns(kept)
             else:
                 assert isinstance(step, dict)
-                columns = {name: each.of(columns, count) for name, each in step.items()}
+                columns = SharedColumns({name: each.of(columns, count) for name, each in step.items()})
         return pa.table({name: columns[name] for name in self._used})
 
     def as_they_are(self, rows: pa.Table) -> Iterator[Packet]:
@@ -347,7 +343,7 @@ def _input_of(
     """Understand an input; None if Spark has to make it."""
     where = None if spec.where is None else expression(spec.where, types, is_utc=is_utc)
     derived = understood([(sql, name) for sql, name in spec.derived], types, is_utc=is_utc)
-    if (spec.where is not None and where is None) or derived is None or spec.session is not None:
+    if (spec.where is not None and where is None) or derived is None:
         return None
     types = {**types, **{name: each.kind for name, each in derived.items()}}
     keys = [types.get(name) for name in (*spec.keys, *(spec.row_keys or ()))]
@@ -387,6 +383,8 @@ def _groups_input(
     assert spec.group_by is not None
     if not all(name in types and can_be_key([types[name]]) for name in spec.group_by):
         return None
+    if spec.session is not None and (types.get(spec.session.time) != pa.int64() or spec.row_keys is not None):
+        return None
     found = {name: aggregate(sql, types, is_utc=is_utc) for sql, name in spec.items}
     aggregates = {name: each for name, each in found.items() if each is not None}
     if len(aggregates) < len(spec.items):
@@ -397,6 +395,11 @@ def _groups_input(
     words = ROW_HASHES if spec.row_keys is not None else (*HASHES, *others)
     is_within = shares and spec.row_keys is not None
     groups = spec.group_by if not is_within else tuple(others)
+    if (
+        spec.session is not None
+    ):  # the operator puts sessions together, those of this epoch with those that it has
+        columns = (*groups, SESSION, *aggregates)
+        return _Input(spec, where, derived, {}, aggregates, columns, is_within=False, merge=None)
     merge = GroupMerge(words, tuple((name, each.function) for name, each in aggregates.items()))
     return _Input(spec, where, derived, {}, aggregates, (*groups, *aggregates), is_within, merge)
 
@@ -427,9 +430,17 @@ def _grouped(
     # Arrow groups by numbers; a text is the number that its dictionary has for it.
     grouping = {name: columns.get(_encoded(name), columns[name]) for name in groups}
     numbers = {name: _indices(column) for name, column in grouping.items()}
-    if not groups:
-        numbers = {_GROUP: pa.array(np.zeros(count, np.int8))}
     wanted = [(name, made.function) for name, made in each.aggregates.items()]
+    session = each.spec.session
+    if session is not None:
+        values[SESSION] = columns[session.time]
+        numbers = {
+            SESSION: session_numbers(list(numbers.values()), values[SESSION], session.gap_ms),
+            **numbers,
+        }
+        wanted += [(SESSION, "min"), (SESSION, "max")]
+    if not numbers:
+        numbers = {_GROUP: pa.array(np.zeros(count, np.int8))}
     renamed = {name: f"\0g{at}" for at, name in enumerate(numbers)}
     table = pa.table({**{renamed[name]: array for name, array in numbers.items()}, **values})
     summed = table.group_by(list(renamed.values()), use_threads=False).aggregate(wanted)
@@ -442,6 +453,10 @@ def _grouped(
     for name, made in each.aggregates.items():
         column = _whole(summed.column(f"{name}_{made.function}"))
         found[name] = pc.fill_null(column, 0) if made.is_zero and column.null_count else column
+    if session is not None:
+        found[SESSION] = session_times(
+            *(_whole(summed.column(f"{SESSION}_{end}")) for end in ("min", "max")), session.gap_ms
+        )
     if numbered is not None:
         for name, column in zip(each.spec.keys, numbered.columns, strict=True):
             if not each.is_within:

@@ -40,6 +40,7 @@ from headrace.runtime.checkpoint.foreign import ForeignFiles
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.next_start import JobEnding
 from headrace.runtime.checkpoint.parts import task_statistics
+from headrace.runtime.checkpoint.savepoints import write_savepoint
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import (
     CheckpointDirectory,
@@ -50,7 +51,6 @@ from headrace.runtime.checkpoint.storage import (
     load_checkpoint,
     read_files,
     secure,
-    write_savepoint,
 )
 from headrace.runtime.checkpoint.subject import BarrierTimes, CheckpointedRun, StagedOutput
 from headrace.runtime.epoch.messages import SubtaskId
@@ -243,8 +243,9 @@ class Checkpointing:
 
     def delete_orphans(self, run: CheckpointedRun) -> None:
         """Delete the state files that neither the run nor a checkpoint names."""
-        named = self._store.named_files() | self._foreign.named() | run.live_files()
-        self._directory.discard((), self._directory.orphans(named))
+        copies = self._foreign.named()
+        named = self._store.named_files() | copies | run.live_files()
+        self._directory.discard((), self._directory.orphans(named, being_written=copies))
 
     # -- between epochs ----------------------------------------------------------------------------------------
 
@@ -344,6 +345,8 @@ class Checkpointing:
             timestamp_ms=pending.started_ms,
         )
         self._store.pin(checkpoint_id, (file.path for file in metadata.files()))
+        if not is_savepoint:
+            self._foreign.promise(metadata)
         future = self._writers.submit(self._write, metadata, pending.due.target)
         self._writing[checkpoint_id] = _Writing(pending, metadata, future, run.job, run.barrier_times)
 
@@ -441,6 +444,7 @@ class Checkpointing:
             raise verdict.fail_over
 
     def _free(self, checkpoint_id: int) -> None:
+        self._store.hold(self._directory.withdrawn)
         freed = self._store.unpin(checkpoint_id)
         self._directory.discard(freed.checkpoints, freed.files)
 
@@ -482,6 +486,7 @@ class Checkpointing:
         """The run is over; what was being written of it does not count."""
         given_up = self.coordinator.job_failed(self._now_ms(), error)
         self._directory.withdraw(self._abandon())
+        self._store.hold(self._directory.withdrawn)
         for checkpoint_id in given_up:
             self._free(checkpoint_id)
 
